@@ -1,0 +1,52 @@
+# Two commands do everything: `make demo` and `make test`. Each sets up its own .venv from plain Python >= 3.11.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo serve test check soak bench docs lock clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
+
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "aftercall needs Python 3.11 or newer; try: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## the main job end to end, no account, no key
+	$(BIN)/aftercall demo
+
+serve: $(READY) ## the server, on http://127.0.0.1:8080
+	$(BIN)/aftercall serve
+
+test: $(READY) ## the whole suite, on SQLite and on a real Postgres
+	$(BIN)/python -m pytest
+
+check: $(READY) ## format, lint, types, layers, docs held to the code
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/reference.py --check
+
+soak: $(READY) ## the long crash loops
+	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash --timeout 3600
+
+bench: $(READY) ## every figure we publish, as tables
+	@for b in bench/bench_*.py; do $(BIN)/python $$b || exit 1; done
+
+docs: $(READY) ## write docs/reference from the code
+	$(BIN)/python tools/reference.py
+
+lock: ## pin dependencies anew, with hashes and no addresses
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/pip install --quiet --disable-pip-version-check uv
+	$(VENV)-lock/bin/uv pip compile pyproject.toml --group dev --universal --generate-hashes --no-emit-index-url --no-header --upgrade -o requirements.txt
+	rm -rf $(VENV)-lock
+
+clean: ## remove what make made
+	rm -rf $(VENV) $(VENV)-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

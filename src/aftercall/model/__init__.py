@@ -1,0 +1,1 @@
+"""The nouns: frozen, no input or output."""

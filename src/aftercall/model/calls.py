@@ -1,0 +1,190 @@
+"""A call, live and finished, as it stands in the archive, in `ingest` and in `POST /api/calls`."""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from aftercall.errors import RefusedInput
+from aftercall.ids import new_id
+from aftercall.model.instants import Instant
+from aftercall.model.people import normalise_caller
+from aftercall.model.turns import Event, Turn
+
+MAX_TURNS = 20_000
+MAX_TEXT = 5_000_000
+MAX_METADATA = 65_536
+MAX_DURATION = timedelta(hours=48)
+SLACK = timedelta(seconds=5)  # a platform's clock for the call and its clock for the turns may differ a little
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SID = re.compile(r"[A-Za-z0-9_+=][A-Za-z0-9_.:@=+~-]{0,199}")
+
+
+def _check_id(value: str) -> str:
+    if not _ID.fullmatch(value):
+        raise ValueError("may hold only letters, digits, - and _ (64 at most)")
+    return value
+
+
+def _check_sid(value: str) -> str:
+    if not _SID.fullmatch(value) or ".." in value:
+        raise ValueError("may hold only letters, digits and _.:@=+~- (200 at most, no '..')")
+    return value
+
+
+def _check_number(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError("is not text")
+    return normalise_caller(value)
+
+
+_REASONS = {
+    "bool_type": "is not true or false",
+    "dict_type": "is not an object",
+    "extra_forbidden": "is not a known field",
+    "float_type": "is not a number",
+    "int_type": "is not a whole number",
+    "literal_error": "is not {expected}",
+    "missing": "is missing",
+    "model_type": "is not an object",
+    "string_pattern_mismatch": "does not match {pattern}",
+    "string_type": "is not text",
+    "too_long": "is longer than {max_length:,}",
+    "tuple_type": "is not a list",
+}
+
+Id = Annotated[str, AfterValidator(_check_id)]
+Sid = Annotated[str, AfterValidator(_check_sid)]
+Number = Annotated[str | None, BeforeValidator(_check_number)]
+Direction = Literal["inbound", "outbound"]
+
+
+class LiveCall(BaseModel):
+    """What is known of a call the moment it connects."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: Id = Field(default_factory=new_id)
+    source: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")
+    sid: Sid
+    agent_id: Id = "main"
+    direction: Direction = "inbound"
+    caller: Number = None
+    callee: Number = None
+    verified: bool = False
+    started_at: Instant
+    conversation: Id = ""
+    resumes: Id | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_conversation(cls, data: Any) -> Any:
+        """A call that continues no other is a conversation by itself."""
+        if not isinstance(data, dict):
+            return data
+        identity = data.get("id") or new_id()
+        return {**data, "id": identity, "conversation": data.get("conversation") or identity}
+
+    @field_validator("metadata")
+    @classmethod
+    def _small_metadata(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+        try:
+            size = len(json.dumps(metadata, allow_nan=False))
+        except (ValueError, TypeError, RecursionError):
+            raise ValueError("is not plain JSON") from None
+        if size > MAX_METADATA:
+            raise ValueError(f"is {size:,} bytes long; {MAX_METADATA:,} at most")
+        return metadata
+
+
+class Call(LiveCall):
+    """A finished call. Once sealed it is never changed again."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    ended_at: Instant
+    end_reason: str = Field(default="completed", pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    turns: tuple[Turn, ...] = Field(max_length=MAX_TURNS, strict=False)
+    events: tuple[Event, ...] = Field(default=(), max_length=MAX_TURNS, strict=False)
+
+    @field_validator("turns", "events", mode="before")
+    @classmethod
+    def _number_entries(cls, entries: Any) -> Any:
+        """Numbers may be left out on the way in; then the order counts."""
+        if not isinstance(entries, list):
+            return entries
+        return [
+            {"seq": seq, **entry} if isinstance(entry, dict) and entry.get("seq") is None else entry for seq, entry in enumerate(entries, 1)
+        ]
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> Self:
+        _check_span(self.started_at, self.ended_at)
+        _check_order(self)
+        if sum(len(turn.text) for turn in self.turns) > MAX_TEXT:
+            raise ValueError(f"turns: hold more than {MAX_TEXT:,} characters together")
+        return self
+
+    @property
+    def duration_s(self) -> float:
+        return (self.ended_at - self.started_at).total_seconds()
+
+
+def parse_call(data: object) -> Call:
+    """A finished call from outside, or RefusedInput naming the first field that does not fit."""
+    if not isinstance(data, dict):
+        raise RefusedInput("call", "is not a JSON object")
+    try:
+        return Call.model_validate(data)
+    except ValidationError as error:
+        raise refused(error) from None
+
+
+def parse_call_json(raw: bytes) -> Call:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RefusedInput("call", f"is not valid UTF-8 (byte {error.start})") from None
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RefusedInput("call", f"is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg})") from None
+    except (ValueError, RecursionError):
+        raise RefusedInput("call", "is not valid JSON") from None
+    return parse_call(data)
+
+
+def refused(error: ValidationError) -> RefusedInput:
+    """The first thing wrong as one line; values are left out, they may be speech."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    reason = _REASONS.get(first["type"], first["msg"].removeprefix("Value error, ")).format(**first.get("ctx", {}))
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+    if not field:
+        field, _, reason = reason.partition(": ")
+    return RefusedInput(field, reason[:1].lower() + reason[1:])
+
+
+def _check_span(started_at: datetime, ended_at: datetime) -> None:
+    if ended_at < started_at:
+        raise ValueError("ended_at: lies before started_at")
+    if ended_at - started_at > MAX_DURATION:
+        raise ValueError("ended_at: lies more than 48 hours after started_at")
+
+
+def _check_order(call: Call) -> None:
+    kinds: tuple[tuple[str, Sequence[Turn | Event]], ...] = (("turns", call.turns), ("events", call.events))
+    for name, entries in kinds:
+        last = call.started_at - SLACK
+        for index, entry in enumerate(entries):
+            if entry.seq != index + 1:
+                raise ValueError(f"{name}[{index}].seq: is {entry.seq} where {index + 1} is next")
+            if entry.at < last:
+                earlier = "started_at" if index == 0 else f"{name}[{index - 1}].at"
+                raise ValueError(f"{name}[{index}].at: lies before {earlier}")
+            if name == "turns" and entry.at > call.ended_at + SLACK:
+                raise ValueError(f"{name}[{index}].at: lies after ended_at")
+            last = entry.at

@@ -1,0 +1,56 @@
+"""Who is on the line: a caller's number in the one form that is compared everywhere."""
+
+import re
+
+import phonenumbers
+
+# What carriers send in place of a number that the caller withheld, the keypad spellings included.
+WITHHELD = frozenset(
+    {
+        "",
+        "anonymous",
+        "blocked",
+        "n/a",
+        "none",
+        "null",
+        "private",
+        "restricted",
+        "unavailable",
+        "unknown",
+        "withheld",
+        "+266696687",
+        "+86282452253",
+        "+7378742833",
+        "+2562533",
+        "+8566",
+    }
+)
+_E164 = re.compile(r"\+[1-9]\d{1,14}")
+_ADDRESS = re.compile(r"(sips?|client|web):([^\s@<>]{1,128})(?:@([A-Za-z0-9._\-\[\]:]{1,128}))?")
+_DIALLED = re.compile(r"\+[\d\s().\-/]{2,40}")
+
+
+def normalise_caller(caller: str | None) -> str | None:
+    """E.164, a lower-cased `sip:`, `client:` or `web:` address, or None for a withheld number.
+
+    Raises ValueError for anything else: a caller that cannot be compared cannot be remembered.
+    """
+    text = (caller or "").strip()
+    if text.lower() in WITHHELD or text.lower().startswith("sip:anonymous@"):
+        return None
+    if _E164.fullmatch(text):
+        return text
+    if address := _ADDRESS.fullmatch(text):
+        kind, user, host = address.groups()
+        return f"{kind.lower()}:{user}" + (f"@{host.lower()}" if host else "")
+    if _DIALLED.fullmatch(text):
+        return _from_dialled(text)
+    raise ValueError("is not a phone number in international form (+15551234567), nor a sip: or client: address")
+
+
+def _from_dialled(text: str) -> str:
+    """A number with spaces, brackets and the `(0)` that people write; the library knows which digits count."""
+    try:
+        return phonenumbers.format_number(phonenumbers.parse(text), phonenumbers.PhoneNumberFormat.E164)
+    except phonenumbers.NumberParseException:
+        raise ValueError("is not a phone number") from None

@@ -1,0 +1,56 @@
+"""What happens within a call: turns (finished contributions) and events (tool uses, marks, faults)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from aftercall.model.instants import Instant
+
+MAX_TURN_TEXT = 100_000
+Speaker = Literal["agent", "caller"]
+
+_SPEAKERS: dict[str, Speaker] = {
+    "agent": "agent",
+    "ai": "agent",
+    "assistant": "agent",
+    "bot": "agent",
+    "caller": "caller",
+    "human": "caller",
+    "user": "caller",
+}
+
+
+def _name_speaker(value: Any) -> Any:
+    if isinstance(value, str) and value.strip().lower() in _SPEAKERS:
+        return _SPEAKERS[value.strip().lower()]
+    raise ValueError(f"is not one of {', '.join(_SPEAKERS)}")
+
+
+def _clean_text(value: Any) -> Any:
+    """NUL and lone surrogates cannot be stored everywhere; the words around them can."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return value
+
+
+class Turn(BaseModel):
+    """One finished contribution of one speaker."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    seq: int = Field(ge=1)
+    speaker: Annotated[Speaker, BeforeValidator(_name_speaker)]
+    text: Annotated[str, BeforeValidator(_clean_text), Field(max_length=MAX_TURN_TEXT)]
+    at: Instant
+    confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+
+
+class Event(BaseModel):
+    """Something other than speech: a tool used, an interruption, an engine lost."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    seq: int = Field(ge=1)
+    kind: str = Field(pattern=r"^[a-z][a-z0-9_.]{0,63}$")
+    at: Instant
+    data: dict[str, Any] = Field(default_factory=dict)
