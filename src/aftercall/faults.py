@@ -1,4 +1,4 @@
-"""Named points where a crash test may end the process; they do nothing unless AFTERCALL_FAULT names one.
+"""Named points where a crash test may end the process; they do nothing unless one is armed.
 
 `AFTERCALL_FAULT=journal.after_append:3` kills the process with SIGKILL the third time that point is reached.
 """
@@ -6,13 +6,32 @@
 import os
 import signal
 
-_point, _, _count = os.environ.get("AFTERCALL_FAULT", "").partition(":")
-_left = int(_count or 1)
+POINTS = (
+    "journal.before_append",
+    "journal.after_append",
+    "archive.before_file",
+    "archive.after_file",
+    "archive.after_chain",
+    "resume.before_keep",
+    "resume.after_keep",
+)
+
+_armed: dict[str, int] = {}
+
+
+def arm(spec: str) -> None:
+    """`point` or `point:count`; an empty spec disarms all."""
+    _armed.clear()
+    if spec:
+        point, _, count = spec.partition(":")
+        _armed[point] = int(count or 1)
 
 
 def reach(point: str) -> None:
-    global _left
-    if point == _point:
-        _left -= 1
-        if _left == 0:
+    if point in _armed:
+        _armed[point] -= 1
+        if _armed[point] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+arm(os.environ.get("AFTERCALL_FAULT", ""))

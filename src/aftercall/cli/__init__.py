@@ -1,0 +1,1 @@
+"""The `aftercall` command, a file for each group."""

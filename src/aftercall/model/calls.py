@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from aftercall.errors import RefusedInput
 from aftercall.ids import new_id
@@ -122,7 +132,9 @@ class Call(LiveCall):
         ]
 
     @model_validator(mode="after")
-    def _hangs_together(self) -> Self:
+    def _hangs_together(self, info: ValidationInfo) -> Self:
+        if info.context and info.context.get("sealed"):
+            return self  # what is sealed is what happened, a clock set back included
         _check_span(self.started_at, self.ended_at)
         _check_order(self)
         if sum(len(turn.text) for turn in self.turns) > MAX_TEXT:

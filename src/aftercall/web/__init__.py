@@ -1,0 +1,1 @@
+"""HTTP: webhooks, API, pages. The only home of FastAPI."""

@@ -1,0 +1,75 @@
+"""`aftercall calls`."""
+
+from typing import Any
+
+import typer
+from rich.markup import escape
+
+from aftercall.cli.stage import make_table, print_json, stage_of
+from aftercall.errors import RefusedInput
+from aftercall.journal.view import call_json, row_json
+from aftercall.model.instants import parse_instant
+from aftercall.model.people import normalise_caller
+
+group = typer.Typer(no_args_is_help=True, help="The calls there were, and those going on.")
+
+
+@group.command("list")
+def list_calls(
+    context: typer.Context,
+    limit: int = typer.Option(20, min=1, max=10_000, help="How many, newest first."),
+    caller: str = typer.Option("", help="Only this caller's."),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """Calls, newest first."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        rows = app.store.page(limit=limit, caller=_parse_caller(caller))
+    if json:
+        print_json([row_json(row) for row in rows])
+        return
+    if not rows:
+        stage.console.print("No calls yet. `aftercall ingest FILE` takes in a finished one.")
+        return
+    table = make_table("id", "started", "caller", "direction", "turns", "state", "ended because")
+    for row in rows:
+        started = row.live.started_at.astimezone(stage.loaded.settings.zone).strftime("%Y-%m-%d %H:%M")
+        who = escape(row.live.caller or "withheld")
+        turns = str(row.turn_count) if row.state == "sealed" else ""
+        table.add_row(row.live.id, started, who, row.live.direction, turns, row.state, row.end_reason or "")
+    stage.console.print(table)
+
+
+@group.command("show")
+def show_call(
+    context: typer.Context,
+    call_id: str = typer.Argument(metavar="ID"),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """One call, turn by turn."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        call = call_json(app.store, app.archive, app.store.get(call_id))
+    if json:
+        print_json(call)
+        return
+    caller, callee = escape(call["caller"] or "withheld"), escape(call["callee"] or "?")
+    stage.console.print(f"[bold]{call['id']}[/]  {caller} → {callee}  ({call['direction']})")
+    stage.console.print(f"{call['state']}, {call['started_at']} to {call['ended_at'] or 'now'}, {call['end_reason'] or 'going on'}")
+    if call["archive"]:
+        stage.console.print(f"archive: {call['archive']}")
+    for turn in call["turns"]:
+        stage.console.print(_turn_line(turn, call["started_at"]))
+
+
+def _turn_line(turn: dict[str, Any], started_at: str) -> str:
+    offset = max(0.0, (parse_instant(turn["at"]) - parse_instant(started_at)).total_seconds())
+    late = " [dim](late)[/]" if turn.get("late") else ""
+    return f"[dim]{int(offset) // 60:3}:{offset % 60:04.1f}[/]  [bold]{turn['speaker']:6}[/]  {escape(turn['text'])}{late}"
+
+
+def _parse_caller(caller: str) -> str | None:
+    try:
+        return normalise_caller(caller)
+    except ValueError as error:
+        raise RefusedInput("--caller", str(error)) from None

@@ -1,0 +1,23 @@
+"""`aftercall config`."""
+
+import typer
+from rich.markup import escape
+
+from aftercall.cli.stage import make_table, print_json, stage_of
+
+
+def config(context: typer.Context, json: bool = typer.Option(False, "--json", help="Answer as JSON.")) -> None:
+    """Every setting: its value, where it came from, and its name in the environment. Secrets are hidden."""
+    stage = stage_of(context)
+    loaded = stage.loaded
+    if json:
+        fields = ("key", "env", "shown", "origin", "description")
+        print_json([{("value" if name == "shown" else name): getattr(value, name) for name in fields} for value in loaded.values])
+        return
+    table = make_table("setting", "value", "from", "environment")
+    for value in loaded.values:
+        origin = value.origin if value.origin != "default" else "[dim]default[/]"
+        table.add_row(value.key, escape(value.shown), origin, f"[dim]{value.env}[/]")
+    stage.console.print(table)
+    for warning in loaded.warnings:
+        stage.console.print(f"[yellow]warning[/]  {escape(warning)}")

@@ -1,0 +1,24 @@
+"""`aftercall doctor`."""
+
+from dataclasses import asdict
+
+import typer
+from rich.markup import escape
+
+from aftercall.cli.stage import print_json, stage_of
+from aftercall.doctor import examine
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+def doctor(context: typer.Context, json: bool = typer.Option(False, "--json", help="Answer as JSON.")) -> None:
+    """Check this machine and the settings, and say what to do about each trouble; exit 1 if something fails."""
+    stage = stage_of(context)
+    checks = list(examine(stage.loaded))
+    if json:
+        print_json([asdict(check) for check in checks])
+    else:
+        for check in checks:
+            stage.console.print(f"[{_COLOURS[check.state]}]{check.state:4}[/]  {check.name:15} {escape(check.detail)}")
+    if any(check.state == "fail" for check in checks):
+        raise typer.Exit(1)

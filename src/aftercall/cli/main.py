@@ -1,0 +1,56 @@
+"""The `aftercall` command: settings and the app for every group, and errors as one line."""
+
+import sys
+
+import typer
+
+from aftercall import __version__
+from aftercall.cli import calls, config, database, demo, doctor, ingest, serve, verify
+from aftercall.cli.stage import Stage
+from aftercall.errors import AftercallError
+
+_HELP = """The call ends; the work doesn't.
+
+Aftercall keeps every word of your voice agent's calls, seals each call, and does what was asked for."""
+
+program = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help=_HELP,
+)
+program.command("serve")(serve.serve)
+program.command("demo")(demo.demo)
+program.command("ingest")(ingest.ingest)
+program.add_typer(calls.group, name="calls")
+program.command("verify")(verify.verify)
+program.command("config")(config.config)
+program.command("doctor")(doctor.doctor)
+program.add_typer(database.group, name="db")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"aftercall {__version__}")
+        raise typer.Exit
+
+
+@program.callback()
+def main(
+    context: typer.Context,
+    config: str = typer.Option("", "--config", metavar="FILE", help="Settings file; `aftercall.toml` here if unset."),
+    _version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+) -> None:
+    context.obj = Stage(config)
+
+
+def run() -> None:
+    """The edge of a command: what went wrong as one line, and an exit code."""
+    try:
+        program(standalone_mode=True)
+    except AftercallError as error:
+        typer.echo(f"aftercall: {error}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.exit(0)

@@ -1,0 +1,52 @@
+"""`aftercall serve`."""
+
+import ipaddress
+import socket
+
+import typer
+import uvicorn
+
+from aftercall.cli.stage import stage_of
+from aftercall.errors import ConfigError
+from aftercall.log import configure_logs
+from aftercall.web.server import make_server
+
+
+def serve(
+    context: typer.Context,
+    host: str = typer.Option("127.0.0.1", help="Address to listen on; other than loopback needs AFTERCALL_API_TOKEN."),
+    port: int = typer.Option(8080, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
+    log_json: bool = typer.Option(False, "--log-json", help="Logs as JSON lines."),
+) -> None:
+    """Answer calls, take finished ones, serve the API and the pages."""
+    stage = stage_of(context)
+    configure_logs(level="info", as_json=log_json)
+    if stage.loaded.settings.api_token is None and not _is_loopback(host):
+        raise ConfigError(f"serve: {host} is open to others; set AFTERCALL_API_TOKEN, or listen on 127.0.0.1")
+    listening = _listen(host, port)
+    with stage.app() as app:
+        bound = listening.getsockname()[1]
+        stage.console.print(f"Aftercall listens on http://{host}:{bound}  (home {app.settings.home}; stop with Ctrl-C)")
+        server = make_server(app)
+        uvicorn.Server(uvicorn.Config(server, ws="websockets-sansio", log_config=None, access_log=False)).run(sockets=[listening])
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Bound before anything else starts: a port in use is said at once, and port 0 is known."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        raise ConfigError(f"serve: cannot listen on {host}:{port} ({error.strerror or error}); choose another --port") from None
+    return listening

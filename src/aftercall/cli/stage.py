@@ -1,0 +1,54 @@
+"""What every command stands on: the settings, the app, and where output goes."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from aftercall.app import App, build
+from aftercall.config import Loaded, load
+from aftercall.log import configure_logs
+
+
+class Stage:
+    def __init__(self, config: str) -> None:
+        self._file = Path(config) if config else None
+        self.console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+        configure_logs(level="warning")
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        return load(self._file)
+
+    @contextmanager
+    def app(self) -> Iterator[App]:
+        app = build(self.loaded.settings)
+        try:
+            yield app
+        finally:
+            app.close()
+
+
+def stage_of(context: typer.Context) -> Stage:
+    stage = context.find_object(Stage)
+    assert stage is not None  # noqa: S101 - set by the root command
+    return stage
+
+
+def make_table(*columns: str) -> Table:
+    """Columns that are never cut: what stands in a table is copied into the next command."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, no_wrap=True, overflow="ignore")
+    return table
+
+
+def print_json(data: Any) -> None:
+    typer.echo(json.dumps(data, ensure_ascii=False, indent=2, default=str))

@@ -1,0 +1,98 @@
+"""The one way to the database: SQLite in the home, or Postgres for several machines.
+
+Writing transactions on SQLite take the write lock at once (BEGIN IMMEDIATE), so that two writers wait for each
+other instead of failing half-way. Every commit is on disk before it returns.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+
+from aftercall.errors import AftercallError, ConfigError, DatabaseUnreachable, StorageFull
+
+BUSY_TIMEOUT_MS = 30_000
+
+
+class Database:
+    """An engine with our rules of reading and writing."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = _create_engine(url)
+        self.dialect = self.engine.dialect.name
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that may write; committed at the end, rolled back on any error."""
+        with translated_errors(), self.engine.connect() as connection, connection.execution_options(aftercall_writes=True).begin():
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        with translated_errors(), self.engine.connect() as connection:
+            yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn the driver's errors that a person can act on into ours; let the others through."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error, OSError) as error:
+        ours = _translate(error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _translate(error: Exception) -> AftercallError | None:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    said = str(cause).strip().partition("\n")[0]
+    name = type(cause).__name__
+    if "disk is full" in said or name == "DiskFull" or "No space left" in said:
+        return StorageFull(f"the database has no room left ({said}); free some space, nothing written is harmed")
+    if isinstance(error, OperationalError) and (error.connection_invalidated or "connect" in said or "unable to open" in said):
+        return DatabaseUnreachable(f"no connection to the database ({said})")
+    return None
+
+
+def _create_engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite":
+            return _create_sqlite(url, parsed.database)
+        if parsed.get_backend_name() == "postgresql":
+            return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    except (ArgumentError, NoSuchModuleError):
+        raise ConfigError("database.url: is not a database address (sqlite:///FILE or postgresql+psycopg://…)") from None
+    except ModuleNotFoundError:
+        raise ConfigError("database.url: Postgres needs its driver; install aftercall[postgres]") from None
+    raise ConfigError(f"database.url: {parsed.get_backend_name()} is not supported; use sqlite or postgresql")
+
+
+def _create_sqlite(url: str, file: str | None) -> Engine:
+    if not file or file == ":memory:":
+        raise ConfigError("database.url: an in-memory database forgets every call; name a file")
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("aftercall_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine

@@ -1,0 +1,119 @@
+"""Sealed calls: one JSON file each, created exclusively, never changed again; late words go into addenda beside it."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from aftercall.errors import ArchiveError, NotFound
+from aftercall.faults import reach
+from aftercall.journal.chain import hash_bytes, next_line, parse_link
+from aftercall.journal.place import Place
+from aftercall.model.calls import Call
+from aftercall.model.instants import format_instant
+from aftercall.model.turns import Event, Turn
+
+_FIRST = ("schema", "id", "source", "sid", "agent_id", "direction", "caller", "callee", "verified")
+_MAX_SID_IN_NAME = 100
+_MAX_TWINS = 1_000
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A file of the archive."""
+
+    name: str
+    sha256: str
+
+
+class Archive:
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def seal(self, call: Call) -> Sealed:
+        """Put the call into the archive, once. Sealing it again gives the first seal back."""
+        reach("archive.before_file")
+        sealed = self._create(base_name(call), encode(call), owner=call.id)
+        reach("archive.after_chain")
+        return sealed
+
+    def attach(self, call_id: str, archive_name: str, late: Sequence[Turn | Event], added_at: datetime) -> int:
+        """Keep what came after the seal in a file beside it; returns how many addenda the call has."""
+        turns = [item for item in late if isinstance(item, Turn)]
+        events = [item for item in late if isinstance(item, Event)]
+        new = {"turns": _dump(turns), "events": _dump(events)}
+        addendum = {"schema": 1, "addendum_to": call_id, "added_at": format_instant(added_at), **new}
+        for number in range(1, _MAX_TWINS):
+            name = _addendum_name(archive_name, number)
+            if self.place.create(name, _to_json(addendum)) or new.items() <= json.loads(self.place.read(name)).items():
+                self._link(Sealed(name, hash_bytes(self.place.read(name))), call_id)
+                return number
+        raise ArchiveError(f"{archive_name} has too many addenda")
+
+    def read(self, name: str) -> tuple[Call, tuple[Turn, ...]]:
+        """A sealed call, and the late words of its addenda."""
+        call = Call.model_validate(json.loads(self.place.read(name)), context={"sealed": True})
+        return call, tuple(turn for addendum in self._addenda(name) for turn in addendum)
+
+    def _addenda(self, name: str) -> Iterator[list[Turn]]:
+        for number in range(1, _MAX_TWINS):
+            try:
+                late = self.place.read(_addendum_name(name, number))
+            except NotFound:
+                return
+            yield [Turn.model_validate(turn) for turn in json.loads(late)["turns"]]
+
+    def _create(self, base: str, data: bytes, *, owner: str) -> Sealed:
+        for twin in range(1, _MAX_TWINS):
+            name = f"{base}.json" if twin == 1 else f"{base}-{twin}.json"
+            if self.place.create(name, data):
+                reach("archive.after_file")
+                sealed = Sealed(name, hash_bytes(data))
+                self._link_new(sealed, owner)
+                return sealed
+            there = self.place.read(name)
+            if json.loads(there).get("id") == owner:  # sealed before, by a process that could not finish
+                sealed = Sealed(name, hash_bytes(there))
+                self._link(sealed, owner)
+                return sealed
+        raise ArchiveError(f"too many files are called {base}")
+
+    def _link(self, sealed: Sealed, call_id: str) -> None:
+        if not any(parse_link(line).name == sealed.name for line in self.place.lines()):
+            self._link_new(sealed, call_id)
+
+    def _link_new(self, sealed: Sealed, call_id: str) -> None:
+        self.place.extend(partial(next_line, name=sealed.name, file_hash=sealed.sha256, call=call_id))
+
+
+def _addendum_name(archive_name: str, number: int) -> str:
+    return f"{archive_name.removesuffix('.json')}.addendum-{number}.json"
+
+
+def base_name(call: Call) -> str:
+    """`20260213T154112Z-120-twilio-CA…`: sorts by start, tells the source, safe on every file system."""
+    start = call.started_at.astimezone(UTC)
+    sid = "".join(char if char.isalnum() or char in "-_." else f"%{ord(char):02x}" for char in call.sid)
+    if len(sid) > _MAX_SID_IN_NAME:
+        sid = f"{sid[: _MAX_SID_IN_NAME - 17]}~{sha256(call.sid.encode()).hexdigest()[:16]}"
+    return f"{start:%Y%m%dT%H%M%SZ}-{start.microsecond // 1000:03}-{call.source}-{sid}"
+
+
+def encode(call: Call) -> bytes:
+    data = call.model_dump(mode="json", by_alias=True)
+    data["turns"] = _dump(call.turns)
+    if not call.events:
+        del data["events"]
+    order = [*_FIRST, *(key for key in data if key not in _FIRST and key not in ("turns", "events", "metadata"))]
+    return _to_json({key: data[key] for key in [*order, *(k for k in ("turns", "events", "metadata") if k in data)]})
+
+
+def _dump(items: Iterable[Turn | Event]) -> list[dict[str, Any]]:
+    return [item.model_dump(mode="json", exclude_none=True) for item in items]
+
+
+def _to_json(data: dict[str, Any]) -> bytes:
+    return (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode()

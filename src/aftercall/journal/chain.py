@@ -1,0 +1,61 @@
+"""The chain from sealed file to sealed file: a line each, and each line holds the hash of the line before.
+
+A file that was edited no longer has the hash its line says; one that was removed leaves its line behind;
+a line that was edited or removed breaks the line after it.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from aftercall.errors import ChainBroken
+
+START = "0" * 64
+
+
+@dataclass(frozen=True)
+class Link:
+    n: int
+    name: str
+    sha256: str
+    call: str
+    previous: str
+
+
+def hash_bytes(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def next_line(last: bytes, *, name: str, file_hash: str, call: str) -> bytes:
+    n = parse_link(last).n + 1 if last else 1
+    previous = hash_bytes(last) if last else START
+    link = {"n": n, "name": name, "sha256": file_hash, "call": call, "previous": previous}
+    return json.dumps(link, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def parse_link(line: bytes) -> Link:
+    try:
+        data: dict[str, Any] = json.loads(line)
+        return Link(**data)
+    except (ValueError, TypeError):
+        raise ChainBroken("a line of the archive's chain cannot be read; run `aftercall verify`") from None
+
+
+def walk(lines: list[bytes]) -> Iterator[tuple[int, Link | None, str | None]]:
+    """Each line's number, its link if it can be read, and what is wrong with it, if anything."""
+    previous = START
+    for number, line in enumerate(lines, 1):
+        try:
+            link = parse_link(line)
+        except ChainBroken:
+            yield number, None, "cannot be read"
+        else:
+            fault = None
+            if link.previous != previous:
+                fault = "does not follow the line before it: a line was changed or removed"
+            elif link.n != number:
+                fault = f"calls itself number {link.n}"
+            yield number, link, fault
+        previous = hash_bytes(line)

@@ -1,0 +1,84 @@
+"""Which processes are alive: a crash is known at once on the same machine, by silence on another.
+
+Each process holds a lock on a file of its own in the home; the system lets go of it however the process ends.
+On other machines, which do not see that file, the heartbeat in the database counts.
+"""
+
+import fcntl
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from aftercall.clock import Clock
+from aftercall.ids import new_id
+from aftercall.journal.store import CallStore
+
+BEAT_S = 10.0
+SILENCE_S = 60.0
+
+
+class Presence:
+    def __init__(self, folder: Path, store: CallStore, clock: Clock) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.process = new_id()
+        self._folder = folder
+        self._store = store
+        self._clock = clock
+        self._lock = _hold(self._path(self.process))
+        self.beat()
+
+    def beat(self) -> None:
+        self._store.beat(self.process, self._clock.now())
+
+    def is_alive(self, process: str, now: datetime) -> bool:
+        if process == self.process:
+            return True
+        path = self._path(process)
+        if path.exists():
+            return not _is_free(path)
+        last = self._store.last_beat(process)
+        return last is not None and now - last <= timedelta(seconds=SILENCE_S)
+
+    def sweep(self, keep: set[str]) -> None:
+        """Forget processes that are gone and own nothing any more."""
+        now = self._clock.now()
+        known = {path.stem for path in self._folder.glob("*.lock")}
+        known.update(self._store.silent_processes(since=now - timedelta(seconds=SILENCE_S)))
+        for process in known - keep:
+            if not self.is_alive(process, now):
+                self._forget(process)
+
+    def leave(self) -> None:
+        self._forget(self.process)
+        os.close(self._lock)
+
+    def _forget(self, process: str) -> None:
+        self._store.forget_process(process)
+        self._path(process).unlink(missing_ok=True)
+
+    def _path(self, process: str) -> Path:
+        return self._folder / f"{process}.lock"
+
+
+def _hold(path: Path) -> int:
+    """Locked before it has its name: nobody may find the file free while we are only starting."""
+    starting = path.with_suffix(".starting")
+    file = os.open(starting, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    starting.rename(path)
+    return file
+
+
+def _is_free(path: Path) -> bool:
+    try:
+        file = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(file)

@@ -1,0 +1,50 @@
+"""At start, and then every minute: calls that nobody keeps any more are sealed and go the same way as any other."""
+
+from dataclasses import dataclass
+
+from aftercall.errors import AftercallError
+from aftercall.journal.fold import fold
+from aftercall.journal.record import Journal
+from aftercall.journal.store import CallRow
+from aftercall.log import get_logger
+from aftercall.model.turns import Event, Turn
+
+EVERY_S = 60.0
+
+log = get_logger("recover")
+
+
+@dataclass(frozen=True)
+class Recovered:
+    sealed: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+def recover(journal: Journal) -> Recovered:
+    """Seal what crashed processes left open. One call's trouble never stops another's recovery."""
+    sealed: list[str] = []
+    failed: list[str] = []
+    abandoned = [row for row in journal.store.unsealed() if journal.is_abandoned(row)]
+    for row in abandoned:
+        try:
+            if journal.seal_abandoned(row) is not None:
+                sealed.append(row.live.id)
+                log.warning("recovered a call", call=row.live.id, was=row.state)
+        except AftercallError as error:
+            failed.append(row.live.id)
+            log.warning("cannot recover a call yet", call=row.live.id, error=error.code)
+    for call_id in journal.store.late_calls():
+        _attach_late(journal, journal.store.get(call_id))
+    journal.presence.sweep(keep={row.owner for row in journal.store.unsealed()})
+    return Recovered(tuple(sealed), tuple(failed))
+
+
+def _attach_late(journal: Journal, row: CallRow) -> None:
+    """Words written to the journal by a process that did not know the call had been sealed without it."""
+    entries = journal.store.entries(row.live.id)
+    folded = fold(entries)
+    late: list[Turn | Event] = [*(turn for turn in folded.turns if turn.seq > row.turn_count), *folded.events]
+    if late:
+        journal.attach(row, late)
+        log.warning("attached late words", call=row.live.id, entries=len(late))
+    journal.store.forget_entries(row.live.id, len(entries))

@@ -1,0 +1,268 @@
+"""The SQL of calls, journal rows and resume states."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row, and_, delete, func, insert, literal, or_, select, update
+from sqlalchemy.exc import IntegrityError, InterfaceError
+
+from aftercall.db.connect import Database, translated_errors
+from aftercall.db.tables import calls, journal, processes, resume_states
+from aftercall.errors import NotFound
+from aftercall.ids import hash_caller
+from aftercall.model.calls import Call, LiveCall
+
+
+class Entry(NamedTuple):
+    """One row of the journal: a turn or an event, encoded."""
+
+    call_id: str
+    kind: str
+    seq: int
+    body: str
+
+
+@dataclass(frozen=True)
+class CallRow:
+    """What the database knows of a call."""
+
+    live: LiveCall
+    state: str
+    owner: str
+    ended_at: datetime | None
+    end_reason: str | None
+    turn_count: int
+    addenda: int
+    archive_name: str | None
+    archive_sha256: str | None
+
+
+@dataclass(frozen=True)
+class ResumeState:
+    """A call that its caller may still pick up."""
+
+    agent_id: str
+    caller_hash: str
+    call_id: str
+    conversation: str
+    ended_at: datetime
+
+
+class Pen:
+    """One driver connection kept for journal rows: written, on disk, and nothing in between.
+
+    It bypasses SQLAlchemy's execution, which would cost more than the disk does. One thread at a time.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        mark = "?" if database.dialect == "sqlite" else "%s"
+        self._sql = f"INSERT INTO journal (call_id, kind, seq, body) VALUES ({mark}, {mark}, {mark}, {mark})"  # noqa: S608
+        self._connection: Any = None
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        with translated_errors():
+            connection = self._connect()
+            try:
+                if self._database.dialect == "sqlite":
+                    connection.execute("BEGIN IMMEDIATE")
+                    connection.executemany(self._sql, entries)
+                    connection.execute("COMMIT")
+                else:
+                    connection.cursor().executemany(self._sql, entries)
+                    connection.commit()
+            except BaseException:
+                self._drop()
+                raise
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._drop()
+
+    def _connect(self) -> Any:
+        if self._connection is None:
+            self._connection = self._database.engine.raw_connection()
+        return self._connection.driver_connection
+
+    def _drop(self) -> None:
+        """Closing rolls back; a fresh connection is made for the next entry."""
+        connection, self._connection = self._connection, None
+        try:
+            connection.invalidate()
+        except (sqlite3.Error, InterfaceError):
+            connection.detach()
+
+
+class CallStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def open(self, call: LiveCall, owner: str) -> bool:
+        """Note a call as live; False if its source and sid are known already."""
+        try:
+            with self._database.write() as connection:
+                connection.execute(insert(calls), _columns(call) | {"state": "live", "owner": owner})
+        except IntegrityError:
+            return False
+        return True
+
+    def take_in(self, call: Call, entries: Iterable[Entry], owner: str) -> bool:
+        """Note a finished call with all its entries, ready to be sealed; False if it is known already."""
+        ended = {"state": "sealing", "owner": owner, "ended_at": call.ended_at, "end_reason": call.end_reason}
+        try:
+            with self._database.write() as connection:
+                connection.execute(insert(calls), _columns(call) | ended)
+                if rows := [entry._asdict() for entry in entries]:
+                    connection.execute(insert(journal), rows)
+        except IntegrityError:
+            return False
+        return True
+
+    def claim(self, call_id: str, *, held_by: str, sealer: str, ended_at: datetime, end_reason: str) -> bool:
+        """Take the right to seal a call; one process gets it. A stored end is kept."""
+        with self._database.write() as connection:
+            claimed = connection.execute(
+                update(calls)
+                .where(calls.c.id == call_id, calls.c.state != "sealed", calls.c.owner == held_by)
+                .values(
+                    state="sealing",
+                    owner=sealer,
+                    ended_at=func.coalesce(calls.c.ended_at, literal(ended_at, calls.c.ended_at.type)),
+                    end_reason=func.coalesce(calls.c.end_reason, end_reason),
+                )
+            )
+        return claimed.rowcount == 1
+
+    def finish(self, call: Call, *, archive_name: str, sha256: str, sealed_at: datetime) -> None:
+        """The call is in the archive: mark it, keep its resume state, let go of its journal rows; all or nothing."""
+        with self._database.write() as connection:
+            sealed = {"state": "sealed", "turn_count": len(call.turns), "archive_name": archive_name}
+            connection.execute(
+                update(calls).where(calls.c.id == call.id).values(**sealed, archive_sha256=sha256, sealed_at=sealed_at),
+            )
+            connection.execute(delete(journal).where(journal.c.call_id == call.id))
+            _keep_resume_state(connection, call)
+
+    def count_addenda(self, call_id: str, addenda: int) -> None:
+        with self._database.write() as connection:
+            connection.execute(update(calls).where(calls.c.id == call_id, calls.c.addenda < addenda).values(addenda=addenda))
+
+    def get(self, call_id: str) -> CallRow:
+        with self._database.read() as connection:
+            row = connection.execute(select(calls).where(calls.c.id == call_id)).first()
+        if row is None:
+            raise NotFound(f"there is no call {call_id!r}; `aftercall calls list` shows those there are")
+        return _call_row(row)
+
+    def find(self, source: str, sid: str) -> CallRow | None:
+        with self._database.read() as connection:
+            row = connection.execute(select(calls).where(calls.c.source == source, calls.c.sid == sid)).first()
+        return None if row is None else _call_row(row)
+
+    def page(self, *, limit: int, before: tuple[datetime, str] | None = None, caller: str | None = None) -> list[CallRow]:
+        """Newest first; `before` is the start and id of the last call of the page before."""
+        query = select(calls).order_by(calls.c.started_at.desc(), calls.c.id.desc()).limit(limit)
+        if caller is not None:
+            query = query.where(calls.c.caller == caller)
+        if before is not None:
+            started_at, call_id = before
+            query = query.where(or_(calls.c.started_at < started_at, and_(calls.c.started_at == started_at, calls.c.id < call_id)))
+        with self._database.read() as connection:
+            return [_call_row(row) for row in connection.execute(query)]
+
+    def unsealed(self) -> list[CallRow]:
+        with self._database.read() as connection:
+            return [_call_row(row) for row in connection.execute(select(calls).where(calls.c.state != "sealed").order_by(calls.c.id))]
+
+    def sealed_files(self) -> dict[str, tuple[str, str, int]]:
+        """Call id → archive name, hash, number of addenda."""
+        query = select(calls.c.id, calls.c.archive_name, calls.c.archive_sha256, calls.c.addenda).where(calls.c.state == "sealed")
+        with self._database.read() as connection:
+            return {row.id: (row.archive_name, row.archive_sha256, row.addenda) for row in connection.execute(query)}
+
+    def entries(self, call_id: str) -> list[Entry]:
+        query = select(journal).where(journal.c.call_id == call_id).order_by(journal.c.n)
+        with self._database.read() as connection:
+            return [Entry(row.call_id, row.kind, row.seq, row.body) for row in connection.execute(query)]
+
+    def forget_entries(self, call_id: str, count: int) -> None:
+        """Let go of a call's oldest `count` journal rows; one written since they were read stays."""
+        oldest = select(journal.c.n).where(journal.c.call_id == call_id).order_by(journal.c.n).limit(count).subquery()
+        with self._database.write() as connection:
+            connection.execute(delete(journal).where(journal.c.n.in_(select(oldest.c.n))))
+
+    def late_calls(self) -> list[str]:
+        """Sealed calls that have journal rows all the same: somebody wrote after the seal."""
+        query = select(journal.c.call_id).join(calls, calls.c.id == journal.c.call_id).where(calls.c.state == "sealed").distinct()
+        with self._database.read() as connection:
+            return [str(row.call_id) for row in connection.execute(query)]
+
+    # Resume states
+
+    def peek_resume(self, agent_id: str, caller: str, *, not_before: datetime) -> ResumeState | None:
+        key = and_(resume_states.c.agent_id == agent_id, resume_states.c.caller_hash == hash_caller(caller))
+        with self._database.read() as connection:
+            row = connection.execute(select(resume_states).where(key, resume_states.c.ended_at >= not_before)).first()
+        return None if row is None else ResumeState(**row._asdict())
+
+    def consume_resume(self, state: ResumeState, *, into: str) -> bool:
+        """Join the live call `into` to the conversation; one winner, the others start afresh."""
+        key = and_(resume_states.c.agent_id == state.agent_id, resume_states.c.caller_hash == state.caller_hash)
+        with self._database.write() as connection:
+            taken = connection.execute(delete(resume_states).where(key, resume_states.c.call_id == state.call_id))
+            if taken.rowcount != 1:
+                return False
+            joined = {"resumes": state.call_id, "conversation": state.conversation}
+            connection.execute(update(calls).where(calls.c.id == into, calls.c.state == "live").values(joined))
+        return True
+
+    def forget_resume(self, *, ended_before: datetime) -> int:
+        with self._database.write() as connection:
+            return connection.execute(delete(resume_states).where(resume_states.c.ended_at < ended_before)).rowcount
+
+    # Processes
+
+    def beat(self, process: str, now: datetime) -> None:
+        with self._database.write() as connection:
+            beaten = connection.execute(update(processes).where(processes.c.id == process).values(beat_at=now))
+            if beaten.rowcount == 0:
+                connection.execute(insert(processes).values(id=process, started_at=now, beat_at=now))
+
+    def last_beat(self, process: str) -> datetime | None:
+        with self._database.read() as connection:
+            return connection.execute(select(processes.c.beat_at).where(processes.c.id == process)).scalar()
+
+    def forget_process(self, process: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(delete(processes).where(processes.c.id == process))
+
+    def silent_processes(self, *, since: datetime) -> list[str]:
+        with self._database.read() as connection:
+            return [str(row.id) for row in connection.execute(select(processes.c.id).where(processes.c.beat_at < since))]
+
+
+def _keep_resume_state(connection: Connection, call: Call) -> None:
+    """The newest call of a caller is the one to pick up; an older one that is sealed late does not replace it."""
+    if call.caller is None:
+        return
+    key = {"agent_id": call.agent_id, "caller_hash": hash_caller(call.caller)}
+    where = and_(*(resume_states.c[name] == value for name, value in key.items()))
+    known = connection.execute(select(resume_states.c.ended_at).where(where)).scalar()
+    if known is not None and known > call.ended_at:
+        return
+    connection.execute(delete(resume_states).where(where))
+    state = {"call_id": call.id, "conversation": call.conversation, "ended_at": call.ended_at}
+    connection.execute(insert(resume_states).values(key | state))
+
+
+def _columns(call: LiveCall) -> dict[str, Any]:
+    return {name: getattr(call, name) for name in LiveCall.model_fields}
+
+
+def _call_row(row: Row[Any]) -> CallRow:
+    live = LiveCall.model_construct(**{name: row._mapping[name] for name in LiveCall.model_fields})
+    rest = {name: row._mapping[name] for name in CallRow.__dataclass_fields__ if name != "live"}
+    return CallRow(live=live, **rest)

@@ -1,0 +1,41 @@
+"""A call as API and commands show it, live or sealed."""
+
+from typing import Any
+
+from aftercall.journal.archive import Archive
+from aftercall.journal.fold import fold
+from aftercall.journal.store import CallRow, CallStore
+from aftercall.model.instants import format_instant
+from aftercall.model.turns import Turn
+
+
+def row_json(row: CallRow) -> dict[str, Any]:
+    """A line of the list: everything but the words."""
+    return {
+        **row.live.model_dump(mode="json"),
+        "state": row.state,
+        "ended_at": row.ended_at and format_instant(row.ended_at),
+        "end_reason": row.end_reason,
+        "turn_count": row.turn_count,
+        "archive": row.archive_name,
+    }
+
+
+def call_json(store: CallStore, archive: Archive, row: CallRow) -> dict[str, Any]:
+    """One call whole: its turns, late words marked, and its events."""
+    late: tuple[Turn, ...] = ()
+    if row.archive_name is None:
+        folded = fold(store.entries(row.live.id))
+        turns, events = folded.turns, folded.events
+    else:
+        call, late = archive.read(row.archive_name)
+        turns, events = call.turns, call.events
+    return {
+        **row_json(row),
+        "turns": [*map(_turn_json, turns), *({**_turn_json(turn), "late": True} for turn in late)],
+        "events": [event.model_dump(mode="json") for event in events],
+    }
+
+
+def _turn_json(turn: Turn) -> dict[str, Any]:
+    return turn.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,94 @@
+"""Group commit: many live calls write at once, one commit carries them all.
+
+A thread of its own does the writing, so that neither the event loop nor the audio ever waits for the disk.
+While one batch is being written the next one gathers.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from aftercall.errors import JournalClosed
+from aftercall.journal.store import Entry
+
+MAX_BATCH = 1_000
+
+Written = asyncio.Future[None]  # done when the entry is on disk
+
+
+class GroupWriter:
+    def __init__(self, write: Callable[[Sequence[Entry]], None], done: Callable[[], None] = lambda: None) -> None:
+        self._write = write
+        self._done = done
+        self._queue: queue.SimpleQueue[tuple[Entry, Written] | None] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
+
+    def put(self, entry: Entry) -> Written:
+        """A future that is done when the entry is on disk."""
+        if self._closed:
+            raise JournalClosed("the journal has been shut down")
+        future = asyncio.get_running_loop().create_future()
+        self._queue.put((entry, future))
+        return future
+
+    def close(self) -> None:
+        """Write what is queued, then stop."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+            self._thread.join()
+            self._done()
+
+    def _run(self) -> None:
+        while (batch := self._gather()) is not None:
+            self._commit(batch)
+
+    def _gather(self) -> list[tuple[Entry, Written]] | None:
+        first = self._queue.get()
+        if first is None:
+            return None
+        batch = [first]
+        while len(batch) < MAX_BATCH:
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if item is None:
+                self._queue.put(None)
+                break
+            batch.append(item)
+        return batch
+
+    def _commit(self, batch: list[tuple[Entry, Written]]) -> None:
+        try:
+            self._write([entry for entry, _ in batch])
+        except Exception as error:  # noqa: BLE001 - the edge of the thread: whoever waits is told
+            if len(batch) > 1:  # one bad entry must not take the others with it
+                for item in batch:
+                    self._commit([item])
+            else:
+                _tell([batch[0][1]], error)
+        else:
+            _tell([future for _, future in batch], None)
+
+
+def _tell(futures: list[Written], error: Exception | None) -> None:
+    loops = {future.get_loop() for future in futures}
+    for loop in loops:
+        own = futures if len(loops) == 1 else [future for future in futures if future.get_loop() is loop]
+        with suppress(RuntimeError):  # a closed loop: nobody waits there any more
+            loop.call_soon_threadsafe(_resolve, own, error)
+
+
+def _resolve(futures: list[Written], error: Exception | None) -> None:
+    for future in futures:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)

@@ -1,0 +1,71 @@
+"""The JSON API over calls."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from aftercall.app import App
+from aftercall.errors import RefusedInput
+from aftercall.journal.intake import take_in_json
+from aftercall.journal.store import CallRow
+from aftercall.journal.view import call_json, row_json
+from aftercall.model.instants import format_instant, parse_instant
+from aftercall.model.people import normalise_caller
+
+MAX_BODY = 32 * 1024 * 1024
+
+
+def make_router(app: App) -> APIRouter:
+    router = APIRouter(prefix="/api", tags=["calls"])
+
+    @router.post("/calls", status_code=201, summary="Hand in a finished call", responses={200: {"description": "Known already"}})
+    async def post_call(request: Request, response: Response) -> dict[str, str]:
+        row, is_new = await run_in_threadpool(take_in_json, app.journal, await _read_body(request))
+        response.status_code = 201 if is_new else 200
+        return {"id": row.live.id}
+
+    @router.get("/calls", summary="Calls, newest first; `next` continues the list")
+    def get_calls(limit: Annotated[int, Query(ge=1, le=500)] = 50, before: str | None = None, caller: str | None = None) -> dict[str, Any]:
+        rows = app.store.page(limit=limit, before=_parse_cursor(before), caller=_parse_caller(caller))
+        return {"calls": [row_json(row) for row in rows], "next": _cursor(rows[-1]) if len(rows) == limit else None}
+
+    @router.get("/calls/{call_id}", summary="One call, whole")
+    def get_call(call_id: str) -> dict[str, Any]:
+        return call_json(app.store, app.archive, app.store.get(call_id))
+
+    return router
+
+
+async def _read_body(request: Request) -> bytes:
+    """The body as it came, and no more of it than a call can be."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BODY:
+            raise RefusedInput("call", f"is longer than {MAX_BODY:,} bytes")
+    return bytes(body)
+
+
+def _cursor(row: CallRow) -> str:
+    return f"{format_instant(row.live.started_at)}~{row.live.id}"
+
+
+def _parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
+    if cursor is None:
+        return None
+    instant, mark, call_id = cursor.partition("~")
+    try:
+        return parse_instant(instant), call_id if mark else ""
+    except ValueError:
+        raise RefusedInput("before", "is not a mark from an earlier answer's `next`") from None
+
+
+def _parse_caller(caller: str | None) -> str | None:
+    if caller is None:
+        return None
+    try:
+        return normalise_caller(caller.replace(" ", "+", 1) if caller.startswith(" ") else caller)
+    except ValueError as error:
+        raise RefusedInput("caller", str(error)) from None

