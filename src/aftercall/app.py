@@ -10,7 +10,7 @@ from aftercall.config import Settings
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.upgrade import prepare
-from aftercall.errors import AftercallError
+from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.place import Folder
 from aftercall.journal.presence import BEAT_S, Presence
@@ -47,7 +47,10 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     """Wire the parts, and make the database ready; raises an AftercallError that says what to do."""
     clock = clock or SystemClock()
     check_durable_engine(settings.database_url)
-    settings.home.mkdir(parents=True, exist_ok=True)
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"home: {settings.home} cannot be used as a folder ({error.strerror}); set AFTERCALL_HOME") from None
     database = Database(settings.database_url)
     prepare(database)
     store = CallStore(database)

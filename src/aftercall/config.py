@@ -124,7 +124,7 @@ class Settings(Section):
     )
     workspace: FolderPath | None = Field(default=None, description="where the markdown lives; `<home>/workspace` if unset")
     agent_id: str = Field(
-        "main", pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="whose workspace; other than `main` a sub-folder"
+        default="main", pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="whose workspace; other than `main` a sub-folder"
     )
     public_url: str | None = Field(default=None, pattern=r"^https?://[^\s/]+.*$", description="the address carriers see")
     engine: Literal["receptionist", "deepgram", "openai"] | None = Field(

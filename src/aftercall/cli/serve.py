@@ -41,12 +41,13 @@ def _is_loopback(host: str) -> bool:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Bound before anything else starts: a port in use is said at once, and port 0 is known."""
+    """Listening before anything else starts: a port in use is said at once, port 0 is known, and early callers wait."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        listening.listen(2048)
     except OSError as error:
         raise ConfigError(f"serve: cannot listen on {host}:{port} ({error.strerror or error}); choose another --port") from None
     return listening

@@ -81,7 +81,10 @@ def _create_engine(url: str) -> Engine:
 def _create_sqlite(url: str, file: str | None) -> Engine:
     if not file or file == ":memory:":
         raise ConfigError("database.url: an in-memory database forgets every call; name a file")
-    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"database: {Path(file).parent} cannot be used as a folder ({error.strerror})") from None
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
 
     @event.listens_for(engine, "connect")

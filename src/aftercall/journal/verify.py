@@ -75,7 +75,7 @@ def _check_calls(sealed: dict[str, tuple[str, str, int]], links: dict[str, Link]
             yield ArchiveFault("unchained", name, f"call {call_id} was sealed into it, but the chain does not know it")
         elif link.sha256 != sha256:
             yield ArchiveFault("edited", name, f"the chain's hash is not the one call {call_id} was sealed with")
-        if files[call_id] < 1 + addenda:
+        elif files[call_id] < 1 + addenda:
             yield ArchiveFault("missing", name, f"call {call_id} has {addenda} addenda, the chain knows {max(files[call_id] - 1, 0)}")
 
 

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, PlainSerializer
 from aftercall.clock import to_millisecond
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+OUTSIDE = "lies outside the years 2000 to 2100 (epoch times are in seconds)"
 LATEST = datetime(2100, 1, 1, tzinfo=UTC)
 
 
@@ -28,9 +29,9 @@ def parse_instant(value: Any) -> datetime:
     try:
         instant = to_millisecond(instant)
     except OverflowError:
-        raise ValueError("lies outside the years 2000 to 2100") from None
+        raise ValueError(OUTSIDE) from None
     if not EARLIEST <= instant < LATEST:
-        raise ValueError("lies outside the years 2000 to 2100 (epoch times are in seconds)")
+        raise ValueError(OUTSIDE)
     return instant
 
 
@@ -42,7 +43,7 @@ def _from_epoch(seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
-        raise ValueError("is not a time in epoch seconds") from None
+        raise ValueError(OUTSIDE) from None
 
 
 def _from_iso(text: str) -> datetime:

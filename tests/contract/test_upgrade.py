@@ -1,0 +1,102 @@
+"""The schema: built twice and compared; never downgraded by accident."""
+
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import inspect, text
+
+from aftercall.config import DatabaseSettings, Settings
+from aftercall.db.connect import Database
+from aftercall.db.tables import metadata
+from aftercall.db.upgrade import current_revision, newest_revision, prepare, upgrade
+from aftercall.errors import ConfigError, DatabaseNewer, DatabaseOutdated, DatabaseUnreachable
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    return Database(f"sqlite:///{tmp_path / 'new.db'}" if request.param == "sqlite" else request.getfixturevalue("empty_postgres"))
+
+
+def describe(database: Database) -> dict[str, object]:
+    """Every table as the database itself tells it."""
+    with database.read() as connection:
+        found = inspect(connection)
+        return {
+            table: (
+                sorted((c["name"], str(c["type"]), c["nullable"], c["default"]) for c in found.get_columns(table)),
+                sorted((i["name"] or "", tuple(i["column_names"]), bool(i["unique"])) for i in found.get_indexes(table)),
+                found.get_pk_constraint(table)["constrained_columns"],
+                sorted((f["name"] or "", f["referred_table"]) for f in found.get_foreign_keys(table)),
+            )
+            for table in sorted(found.get_table_names())
+            if table != "alembic_version"
+        }
+
+
+def test_migrations_lead_to_exactly_the_tables(empty: Database) -> None:
+    metadata.create_all(empty.engine)
+    from_tables = describe(empty)
+    metadata.drop_all(empty.engine)
+    upgrade(empty)
+    assert describe(empty) == from_tables
+    with empty.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+    empty.close()
+
+
+def test_preparing_builds_a_new_database_and_does_it_once(empty: Database) -> None:
+    prepare(empty)
+    prepare(empty)
+    with empty.read() as connection:
+        assert current_revision(connection) == newest_revision()
+    empty.close()
+
+
+def test_a_database_newer_than_us_is_refused(empty: Database) -> None:
+    upgrade(empty)
+    with empty.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    for attempt in (prepare, upgrade):
+        with pytest.raises(DatabaseNewer, match="9999"):
+            attempt(empty)
+    empty.close()
+
+
+def test_an_outdated_postgres_waits_for_db_upgrade(empty_postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Database(empty_postgres)
+    upgrade(database)
+    monkeypatch.setattr("aftercall.db.upgrade.newest_revision", lambda: "0002-to-come")
+    with pytest.raises(DatabaseOutdated, match="aftercall db upgrade"):
+        prepare(database)
+    database.close()
+
+
+def test_sqlite_writes_ahead_syncs_fully_and_keeps_foreign_keys(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'a.db'}")
+    with database.read() as connection:
+        found = [
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        ]
+    assert found == ["wal", 2, 1, 30_000]
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [("nonsense", "not a database address"), ("mysql://x/y", "not"), ("sqlite://", "forgets every call"), ("oracle+x://a", "not")],
+)
+def test_a_database_address_we_cannot_use_is_a_clear_error(url: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Database(url)
+
+
+def test_a_database_that_is_not_there_says_so(tmp_path: Path) -> None:
+    url = f"postgresql+psycopg://nobody@localhost/none?host={tmp_path}"
+    database = Database(Settings(database=DatabaseSettings(url=url)).database_url)
+    with pytest.raises(DatabaseUnreachable, match="no connection to the database"):
+        prepare(database)
+    database.close()

@@ -1,0 +1,65 @@
+"""kill -9 at every named point and at any moment: what was acknowledged is archived, once."""
+
+import json
+import multiprocessing
+import os
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from aftercall import faults
+from aftercall.app import App
+from aftercall.journal.recover import recover
+from aftercall.journal.verify import verify
+from crash import workload
+
+SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
+RUNS = 200 if SOAK else 28
+CALLS, TURNS = 3, 4
+
+spawner = multiprocessing.get_context("forkserver")
+
+
+def most_often(point: str) -> int:
+    """How often a run reaches the point: kill it at any of these times."""
+    return CALLS * TURNS if point.startswith("journal") else CALLS
+
+
+def kill_once(app: App, acknowledged: Path, luck: random.Random, run: int) -> None:
+    point = [*faults.POINTS, ""][run % (len(faults.POINTS) + 1)]
+    fault = f"{point}:{luck.randint(1, most_often(point))}" if point else ""
+    arguments = (str(app.settings.home), app.settings.database_url, fault, str(acknowledged), CALLS, TURNS)
+    process = spawner.Process(target=workload.run, args=arguments)
+    process.start()
+    if not point:
+        time.sleep(luck.uniform(0.0, 0.4))  # no named point: any moment will do
+        process.kill()
+    process.join()
+    assert process.exitcode in ((-9, 0) if not point else (-9,))
+
+
+def check(app: App, acknowledged: Path) -> None:
+    recover(app.journal)
+    sealed = [json.loads(app.archive.place.read(name)) for name in app.archive.place.names()]
+    kept = {turn["text"] for call in sealed for turn in call["turns"]}
+    lost = set(acknowledged.read_text().splitlines()) - kept
+    assert lost == set()
+    assert [call for call, times in Counter(call["id"] for call in sealed).items() if times > 1] == []
+    assert all([turn["seq"] for turn in call["turns"]] == list(range(1, len(call["turns"]) + 1)) for call in sealed)
+    assert app.store.unsealed() == []
+    assert verify(app.archive.place, app.store).faults == ()
+
+
+@pytest.mark.timeout(1800 if SOAK else 120)
+def test_no_acknowledged_turn_is_lost_and_no_call_is_archived_twice(app: App, tmp_path: Path) -> None:
+    acknowledged = tmp_path / "acknowledged"
+    acknowledged.touch()
+    luck = random.Random(20260213)
+    spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
+    for run in range(RUNS):
+        kill_once(app, acknowledged, luck, run)
+        check(app, acknowledged)
+    assert len(acknowledged.read_text().splitlines()) > RUNS

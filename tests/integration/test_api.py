@@ -1,0 +1,106 @@
+"""The HTTP API as a client sees it, on both databases."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
+
+from aftercall.app import App, build
+from aftercall.config import Settings
+from aftercall.journal.archive import encode
+from aftercall.testing import VirtualClock, make_call
+from aftercall.web.server import make_server
+
+LOOPBACK = ("127.0.0.1", 50_000)
+
+
+@pytest.fixture
+def client(app: App) -> Iterator[TestClient]:
+    with TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=LOOPBACK) as client:
+        yield client
+
+
+def test_a_finished_call_is_taken_in_once(client: TestClient) -> None:
+    body = encode(make_call([("caller", "hello")]))
+    first, second = client.post("/api/calls", content=body), client.post("/api/calls", content=body)
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.json() == second.json()
+    shown = client.get(f"/api/calls/{first.json()['id']}").json()
+    assert (shown["state"], [turn["text"] for turn in shown["turns"]]) == ("sealed", ["hello"])
+
+
+def test_a_call_that_does_not_fit_is_refused_whole_with_its_field_named(client: TestClient) -> None:
+    call = json.loads(encode(make_call()))
+    call["turns"][0]["at"] = "noon"
+    answer = client.post("/api/calls", json=call)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["field"] == "turns[0].at"
+    assert client.get("/api/calls").json() == {"calls": [], "next": None}
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff", b"[]", b"{", b'"x"'])
+def test_bytes_that_are_no_call_are_refused(client: TestClient, body: bytes) -> None:
+    assert client.post("/api/calls", content=body).status_code == 422
+
+
+def test_ten_megabytes_of_text_are_refused_naming_the_field(client: TestClient) -> None:
+    call = json.loads(encode(make_call()))
+    call["turns"][0]["text"] = "x" * 10_000_000
+    answer = client.post("/api/calls", json=call)
+    assert (answer.status_code, answer.json()["error"]["field"]) == (422, "turns[0].text")
+
+
+def test_a_body_without_end_is_cut_short(client: TestClient) -> None:
+    answer = client.post("/api/calls", content=(b"x" * 1_000_000 for _ in range(40)))
+    assert answer.status_code == 422
+    assert "longer than" in answer.json()["error"]["message"]
+
+
+def test_the_list_goes_on_where_it_stopped(client: TestClient) -> None:
+    for _ in range(5):
+        client.post("/api/calls", content=encode(make_call()))
+    seen: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        page = client.get("/api/calls", params={"limit": 2, **({"before": after} if after else {})}).json()
+        seen += [call["id"] for call in page["calls"]]
+        after = page["next"]
+    assert len(seen) == len(set(seen)) == 5
+
+
+def test_unknown_calls_and_marks_are_clear_errors(client: TestClient) -> None:
+    assert client.get("/api/calls/nope").status_code == 404
+    assert client.get("/api/calls", params={"before": "nope"}).json()["error"]["field"] == "before"
+    assert client.get("/api/calls", params={"caller": "Bob"}).json()["error"]["field"] == "caller"
+
+
+def test_probes_answer(client: TestClient) -> None:
+    assert client.get("/healthz").json()["status"] == "ok"
+    assert client.get("/readyz").json() == {"status": "ready"}
+    assert "aftercall_live_calls 0" in client.get("/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("client_address", "host", "headers"),
+    [
+        ("192.0.2.7", "127.0.0.1:8080", {}),
+        ("127.0.0.1", "evil.example", {}),
+        ("127.0.0.1", "127.0.0.1:8080", {"X-Forwarded-For": "192.0.2.7"}),
+        ("127.0.0.1", "127.0.0.1:8080", {"Forwarded": "for=192.0.2.7"}),
+    ],
+)
+def test_without_a_token_only_this_machine_is_served(app: App, client_address: str, host: str, headers: dict[str, str]) -> None:
+    client = TestClient(make_server(app), base_url=f"http://{host}", client=(client_address, 1))
+    assert client.get("/api/calls", headers=headers).status_code == 403
+
+
+def test_with_a_token_nothing_else_opens(settings: Settings, clock: VirtualClock) -> None:
+    app = build(settings.model_copy(update={"api_token": SecretStr("s3cret")}), clock)
+    client = TestClient(make_server(app), base_url="https://calls.example", client=("192.0.2.7", 1))
+    assert client.get("/api/calls").status_code == 401
+    assert client.get("/api/calls", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert client.get("/api/calls", headers={"Authorization": "Basic s3cret"}).status_code == 401
+    assert client.get("/api/calls", headers={"Authorization": "Bearer s3cret"}).status_code == 200
+    app.close()

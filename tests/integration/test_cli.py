@@ -1,0 +1,155 @@
+"""The commands as a person runs them: output, exit codes, one-line errors."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from aftercall.journal.archive import encode
+from aftercall.testing import make_call
+
+AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
+
+
+class Shell:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")} | {"AFTERCALL_HOME": str(home)}
+
+    def run(self, *words: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        done = subprocess.run([AFTERCALL, *words], env=self.env, input=stdin, capture_output=True, cwd=self.home.parent, check=False)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path / "home")
+
+
+def test_ingest_list_show_and_verify(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "call.json"
+    file.write_bytes(encode(make_call([("agent", "Hey!"), ("caller", "Open a bug [bold]please[/]")], caller="+15551234567")))
+    code, out, _ = shell.run("ingest", str(file), "--json")
+    assert code == 0
+    call_id = json.loads(out)["id"]
+    code, out, _ = shell.run("ingest", str(file))
+    assert (code, out.split()[0]) == (0, call_id)
+    assert "known already" in out
+    code, out, _ = shell.run("calls", "list", "--json")
+    assert [call["id"] for call in json.loads(out)] == [call_id]
+    code, out, _ = shell.run("calls", "list")
+    assert call_id in out
+    assert "+15551234567" in out
+    code, out, _ = shell.run("calls", "show", call_id)
+    assert "Open a bug [bold]please[/]" in out
+    code, out, _ = shell.run("calls", "show", call_id, "--json")
+    assert json.loads(out)["turns"][0]["text"] == "Hey!"
+    code, out, _ = shell.run("verify")
+    assert code == 0
+    assert "all proven: 1 sealed calls" in out
+
+
+def test_verify_names_an_edited_and_a_removed_file(shell: Shell) -> None:
+    for number in range(3):
+        shell.run("ingest", "-", stdin=encode(make_call([("caller", f"call {number}")])))
+    edited, removed, _ = sorted((shell.home / "archive").glob("*.json"))
+    data = bytearray(edited.read_bytes())
+    data[100] ^= 1
+    edited.write_bytes(data)
+    removed.unlink()
+    code, out, _ = shell.run("verify")
+    assert code == 1
+    assert edited.name in out
+    assert removed.name in out
+    assert {fault["kind"] for fault in json.loads(shell.run("verify", "--json")[1])["faults"]} == {"edited", "missing"}
+
+
+@pytest.mark.parametrize(
+    ("stdin", "said"),
+    [(b"{}", "source: is missing"), (b"\xff", "call: is not valid UTF-8"), (b"nope", "call: is not valid JSON")],
+)
+def test_a_bad_file_is_one_clear_line_and_exit_1(shell: Shell, stdin: bytes, said: str) -> None:
+    code, out, err = shell.run("ingest", "-", stdin=stdin)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"aftercall: -: {said}")
+    assert err.count("\n") == 1
+
+
+def test_wrong_use_and_wrong_settings_exit_2(shell: Shell, tmp_path: Path) -> None:
+    assert shell.run("calls", "fly")[0] == 2
+    (tmp_path / "aftercall.toml").write_text("timezon = 'UTC'")
+    code, _, err = shell.run("calls", "list")
+    assert code == 2
+    assert err == "aftercall: aftercall.toml: unknown setting 'timezon'; did you mean 'timezone'?\n"
+    assert shell.run("--config", "none.toml", "config")[0] == 2
+
+
+def test_config_shows_where_values_come_from_and_hides_secrets(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "aftercall.toml").write_text("timezone = 'Europe/Berlin'\n[openai]\napi_key = 'sk-canary'\n")
+    code, out, _ = shell.run("config")
+    assert code == 0
+    assert "sk-canary" not in out
+    values = {value["key"]: value for value in json.loads(shell.run("config", "--json")[1])}
+    assert values["timezone"] == values["timezone"] | {"value": "Europe/Berlin", "origin": "aftercall.toml", "env": "AFTERCALL_TIMEZONE"}
+    assert values["home"]["origin"] == "AFTERCALL_HOME"
+
+
+def test_doctor_finds_this_machine_fit(shell: Shell) -> None:
+    code, out, _ = shell.run("doctor", "--json")
+    states = {check["name"]: check["state"] for check in json.loads(out)}
+    assert code == 0
+    assert (states["home"], states["database"], states["durable engine"]) == ("ok", "ok", "ok")
+
+
+def test_doctor_names_a_home_that_cannot_be_used(shell: Shell, tmp_path: Path) -> None:
+    shell.home.write_text("a file where a folder should be")
+    code, out, _ = shell.run("doctor")
+    assert code == 1
+    assert "fail  home" in out
+
+
+def test_db_upgrade_may_be_run_again(shell: Shell) -> None:
+    assert shell.run("db", "upgrade") == shell.run("db", "upgrade")
+    assert shell.run("db", "upgrade")[0] == 0
+
+
+def test_serve_says_where_it_listens_and_stops_cleanly(shell: Shell) -> None:
+    server = subprocess.Popen([AFTERCALL, "serve", "--port", "0"], env=shell.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        address = next(word for word in line.split() if word.startswith("http://"))
+        with urllib.request.urlopen(f"{address}/healthz") as answer:
+            assert json.load(answer)["status"] == "ok"
+        request = urllib.request.Request(f"{address}/api/calls", data=encode(make_call()), method="POST")
+        with urllib.request.urlopen(request) as answer:
+            assert answer.status == 201
+    finally:
+        server.send_signal(signal.SIGTERM)
+        _, err = server.communicate(timeout=20)
+    assert server.returncode in (0, -signal.SIGTERM)
+    assert "Traceback" not in err
+    assert not list((shell.home / "run").glob("*.lock"))
+
+
+def test_serve_refuses_to_be_open_without_a_token(shell: Shell) -> None:
+    code, _, err = shell.run("serve", "--host", "0.0.0.0", "--port", "0")
+    assert code == 2
+    assert "AFTERCALL_API_TOKEN" in err
+
+
+def test_serve_refuses_a_database_newer_than_itself(shell: Shell) -> None:
+    import sqlite3
+
+    shell.run("db", "upgrade")
+    with sqlite3.connect(shell.home / "aftercall.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    code, _, err = shell.run("serve", "--port", "0")
+    assert code == 2
+    assert "newer than this version knows" in err

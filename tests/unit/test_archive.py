@@ -1,0 +1,173 @@
+"""Sealed files, the chain, and the folder they lie in."""
+
+import errno
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.errors import ArchiveError, StorageFull
+from aftercall.journal.archive import Archive, base_name
+from aftercall.journal.chain import hash_bytes, next_line, walk
+from aftercall.journal.place import CHAIN, Folder
+from aftercall.testing import make_call
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return Archive(Folder(tmp_path / "archive"))
+
+
+def test_the_name_tells_start_source_and_sid() -> None:
+    assert base_name(make_call(source="twilio", sid="CA12")) == "20260213T154112Z-120-twilio-CA12"
+    assert base_name(make_call(source="telnyx", sid="v3:abc@x")) == "20260213T154112Z-120-telnyx-v3%3aabc%40x"
+
+
+def test_sealing_twice_keeps_the_first_seal(archive: Archive) -> None:
+    call = make_call()
+    first = archive.seal(call)
+    assert archive.seal(call.model_copy(update={"end_reason": "changed"})) == first
+    assert archive.place.names() == [first.name]
+    assert len(archive.place.lines()) == 1
+
+
+def test_a_name_clash_makes_a_second_file_and_harms_nothing(archive: Archive) -> None:
+    first = archive.seal(make_call([("caller", "first")], sid="S", id="one"))
+    second = archive.seal(make_call([("caller", "second")], sid="S", id="two"))
+    assert second.name == first.name.replace(".json", "-2.json")
+    assert archive.read(first.name)[0].turns[0].text == "first"
+
+
+def test_a_file_sealed_before_a_crash_is_linked_into_the_chain_afterwards(archive: Archive) -> None:
+    call = make_call()
+    sealed = archive.seal(call)
+    chain = Path(archive.place.path) / CHAIN  # type: ignore[attr-defined]
+    chain.unlink()
+    assert archive.seal(call) == sealed
+    assert [json.loads(line)["name"] for line in archive.place.lines()] == [sealed.name]
+
+
+def test_many_threads_sealing_at_once_make_one_whole_chain(archive: Archive) -> None:
+    threads = [threading.Thread(target=archive.seal, args=(make_call(),)) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    links = list(walk(archive.place.lines()))
+    assert [number for number, _, _ in links] == list(range(1, 17))
+    assert all(fault is None for _, _, fault in links)
+
+
+def test_a_line_cut_off_by_a_crash_is_dropped_and_the_chain_goes_on(archive: Archive) -> None:
+    archive.seal(make_call())
+    chain = Path(archive.place.path) / CHAIN  # type: ignore[attr-defined]
+    with chain.open("ab") as file:
+        file.write(b'{"n":2,"name":"cut of')
+    assert len(archive.place.lines()) == 1
+    archive.seal(make_call())
+    assert all(fault is None for _, _, fault in walk(archive.place.lines()))
+
+
+def test_a_chain_line_longer_than_the_first_look_is_found(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    long = b"x" * 50_000
+    seen: list[bytes] = []
+
+    def extend(line: bytes) -> None:
+        def next_line(last: bytes) -> bytes:
+            seen.append(last)
+            return line
+
+        folder.extend(next_line)
+
+    for line in (long, b"y", long):
+        extend(line)
+    assert seen == [b"", long, b"y"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_shows_and_harms_nothing(archive: Archive, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    kept = archive.seal(make_call())
+    before = archive.place.lines()
+
+    def full(file: int, data: object, offset: int) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "pwrite", full)
+        with pytest.raises(StorageFull, match="no room to write"):
+            archive.seal(make_call())
+        with pytest.raises(StorageFull):
+            archive.place.extend(lambda last: b"line")
+    assert archive.place.names() == [kept.name]
+    assert archive.place.lines() == before
+    assert not list(Path(archive.place.path).glob(".*.tmp"))  # type: ignore[attr-defined]
+    archive.seal(make_call())
+    assert all(fault is None for _, _, fault in walk(archive.place.lines()))
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_a_line_leaves_whole_lines(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.seal(make_call())
+    before = archive.place.lines()
+    real = os.pwrite
+    calls: list[int] = []
+
+    def half(file: int, data: memoryview, offset: int) -> int:
+        if calls:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        calls.append(1)
+        return real(file, bytes(data)[: len(data) // 2], offset)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "pwrite", half)
+        with pytest.raises(StorageFull):
+            archive.place.extend(lambda last: b"a line that does not fit")
+    assert archive.place.lines() == before
+    assert (Path(archive.place.path) / CHAIN).read_bytes().endswith(b"\n")  # type: ignore[attr-defined]
+
+
+def test_a_folder_that_cannot_be_written_is_a_clear_error(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: object, target: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(ArchiveError, match="Permission denied"):
+        archive.seal(make_call())
+
+
+def test_leftovers_of_crashed_writers_are_swept_away(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    (tmp_path / ".old.tmp").write_bytes(b"half")
+    (tmp_path / ".new.tmp").write_bytes(b"half")
+    os.utime(tmp_path / ".old.tmp", (0, 0))
+    folder.sweep()
+    assert [path.name for path in tmp_path.iterdir()] == [".new.tmp"]
+
+
+def build_chain(count: int) -> list[bytes]:
+    lines: list[bytes] = []
+    for number in range(count):
+        last = lines[-1] if lines else b""
+        lines.append(next_line(last, name=f"{number}.json", file_hash=hash_bytes(b"%d" % number), call=f"c{number}"))
+    return lines
+
+
+@given(st.integers(2, 12), st.data())
+def test_any_change_but_at_the_end_breaks_the_chain(count: int, data: st.DataObject) -> None:
+    lines = build_chain(count)
+    where = data.draw(st.integers(0, count - 2))
+    kind = data.draw(st.sampled_from(["edit", "remove", "swap", "double"]))
+    if kind == "edit":
+        place = data.draw(st.integers(0, len(lines[where]) - 1))
+        lines[where] = lines[where][:place] + bytes([lines[where][place] ^ 1]) + lines[where][place + 1 :]
+    elif kind == "remove":
+        del lines[where]
+    elif kind == "swap":
+        lines[where], lines[where + 1] = lines[where + 1], lines[where]
+    else:
+        lines.insert(where, lines[where])
+    assert any(fault for _, _, fault in walk(lines))

@@ -1,0 +1,37 @@
+"""Journal rows back to turns and events."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.journal.fold import Fault, entry_of, fold
+from aftercall.model.turns import Event, Turn
+from aftercall.testing import START
+
+
+def turn(seq: int, text: str = "hello") -> Turn:
+    return Turn(seq=seq, speaker="caller", text=text, at=START)
+
+
+@given(st.lists(st.text(max_size=30), max_size=12), st.integers(0, 5), st.integers())
+def test_entries_in_any_order_with_any_repeats_are_the_same_turns(texts: list[str], events: int, seed: int) -> None:
+    turns = tuple(turn(seq, text) for seq, text in enumerate(texts, 1))
+    noted = tuple(Event(seq=seq, kind="tool", at=START) for seq in range(1, events + 1))
+    entries = [*(entry_of("call", turn) for turn in turns), *(entry_of("call", event) for event in noted)] * 2
+    random.Random(seed).shuffle(entries)
+    folded = fold(entries)
+    assert (folded.turns, folded.events, folded.faults) == (turns, noted, ())
+
+
+@given(st.sets(st.integers(1, 12), min_size=1))
+def test_every_missing_number_is_named(present: set[int]) -> None:
+    folded = fold([entry_of("call", turn(seq)) for seq in present])
+    missing = [seq for seq in range(1, max(present)) if seq not in present]
+    assert [fault.seq for fault in folded.faults] == missing
+
+
+def test_of_two_versions_the_first_stands_and_the_conflict_shows() -> None:
+    folded = fold([entry_of("call", turn(1, "first")), entry_of("call", turn(1, "second"))])
+    assert folded.turns[0].text == "first"
+    assert folded.faults == (Fault("journal.conflict", "turn", 1),)
