@@ -9,7 +9,7 @@ from aftercall.clock import Clock, SystemClock
 from aftercall.config import Settings
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
-from aftercall.db.upgrade import prepare
+from aftercall.db.revision import prepare
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.place import Folder

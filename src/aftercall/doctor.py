@@ -13,7 +13,7 @@ from typing import Literal
 from aftercall.config import Loaded, Settings
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
-from aftercall.db.upgrade import current_revision, newest_revision
+from aftercall.db.revision import NEWEST, current_revision
 from aftercall.errors import AftercallError
 
 ROOM_GB = 1.0
@@ -86,6 +86,6 @@ def _check_database(settings: Settings) -> Check:
         return Check("database", "fail", str(error))
     if current is None:
         return Check("database", "ok", f"{database.dialect}, empty; it is made at first start")
-    if current == newest_revision():
+    if current == NEWEST:
         return Check("database", "ok", f"{database.dialect}, revision {current}")
-    return Check("database", "fail", f"revision {current}, this version has {newest_revision()}; run `aftercall db upgrade`")
+    return Check("database", "fail", f"revision {current}, this version has {NEWEST}; run `aftercall db upgrade`")

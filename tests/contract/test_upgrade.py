@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from aftercall.config import DatabaseSettings, Settings
 from aftercall.db.connect import Database
+from aftercall.db.revision import KNOWN, NEWEST, current_revision, prepare
 from aftercall.db.tables import metadata
-from aftercall.db.upgrade import current_revision, newest_revision, prepare, upgrade
+from aftercall.db.upgrade import make_config, upgrade
 from aftercall.errors import ConfigError, DatabaseNewer, DatabaseOutdated, DatabaseUnreachable
 
 
@@ -47,11 +49,16 @@ def test_migrations_lead_to_exactly_the_tables(empty: Database) -> None:
     empty.close()
 
 
+def test_every_migration_is_known() -> None:
+    scripts = ScriptDirectory.from_config(make_config()).walk_revisions()
+    assert tuple(script.revision for script in scripts)[::-1] == KNOWN
+
+
 def test_preparing_builds_a_new_database_and_does_it_once(empty: Database) -> None:
     prepare(empty)
     prepare(empty)
     with empty.read() as connection:
-        assert current_revision(connection) == newest_revision()
+        assert current_revision(connection) == NEWEST
     empty.close()
 
 
@@ -68,7 +75,7 @@ def test_a_database_newer_than_us_is_refused(empty: Database) -> None:
 def test_an_outdated_postgres_waits_for_db_upgrade(empty_postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(empty_postgres)
     upgrade(database)
-    monkeypatch.setattr("aftercall.db.upgrade.newest_revision", lambda: "0002-to-come")
+    monkeypatch.setattr("aftercall.db.revision.NEWEST", "0002-to-come")
     with pytest.raises(DatabaseOutdated, match="aftercall db upgrade"):
         prepare(database)
     database.close()

@@ -1,7 +1,10 @@
 """`aftercall serve`."""
 
 import ipaddress
+import signal
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import typer
 import uvicorn
@@ -9,7 +12,6 @@ import uvicorn
 from aftercall.cli.stage import stage_of
 from aftercall.errors import ConfigError
 from aftercall.log import configure_logs
-from aftercall.web.server import make_server
 
 
 def serve(
@@ -19,6 +21,8 @@ def serve(
     log_json: bool = typer.Option(False, "--log-json", help="Logs as JSON lines."),
 ) -> None:
     """Answer calls, take finished ones, serve the API and the pages."""
+    from aftercall.web.server import make_server  # noqa: PLC0415 - other commands need no web server to load
+
     stage = stage_of(context)
     configure_logs(level="info", as_json=log_json)
     if stage.loaded.settings.api_token is None and not _is_loopback(host):
@@ -27,8 +31,19 @@ def serve(
     with stage.app() as app:
         bound = listening.getsockname()[1]
         stage.console.print(f"Aftercall listens on http://{host}:{bound}  (home {app.settings.home}; stop with Ctrl-C)")
-        server = make_server(app)
-        uvicorn.Server(uvicorn.Config(server, ws="websockets-sansio", log_config=None, access_log=False)).run(sockets=[listening])
+        _Server(uvicorn.Config(make_server(app), ws="websockets-sansio", log_config=None, access_log=False)).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop when told to, and return: uvicorn's own way ends the process before we have tidied up."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def _is_loopback(host: str) -> bool:

@@ -54,13 +54,10 @@ class Record:
             reach("journal.before_append")
             written = self._writer.put(entry)
             try:
-                await asyncio.shield(written)
-            except asyncio.CancelledError:
-                await asyncio.wait([written])  # it is on its way and cannot be called back
+                await written
+            finally:  # also when we are cancelled: by then it is on disk, or not
                 if written.exception() is None:
                     self._kept[entry.kind].append(entry)
-                raise
-            self._kept[entry.kind].append(entry)
             reach("journal.after_append")
 
     async def close(self) -> None:

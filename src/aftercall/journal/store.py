@@ -1,13 +1,13 @@
 """The SQL of calls, journal rows and resume states."""
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, literal, or_, select, update
-from sqlalchemy.exc import IntegrityError, InterfaceError
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.pool import PoolProxiedConnection
 
 from aftercall.db.connect import Database, translated_errors
 from aftercall.db.tables import calls, journal, processes, resume_states
@@ -61,39 +61,39 @@ class Pen:
         self._database = database
         mark = "?" if database.dialect == "sqlite" else "%s"
         self._sql = f"INSERT INTO journal (call_id, kind, seq, body) VALUES ({mark}, {mark}, {mark}, {mark})"  # noqa: S608
-        self._connection: Any = None
+        self._write = self._write_sqlite if database.dialect == "sqlite" else self._write_postgres
+        self._pooled: PoolProxiedConnection | None = None
+        self._driver: Any = None
 
     def write(self, entries: Sequence[Entry]) -> None:
-        with translated_errors():
-            connection = self._connect()
-            try:
-                if self._database.dialect == "sqlite":
-                    connection.execute("BEGIN IMMEDIATE")
-                    connection.executemany(self._sql, entries)
-                    connection.execute("COMMIT")
-                else:
-                    connection.cursor().executemany(self._sql, entries)
-                    connection.commit()
-            except BaseException:
-                self._drop()
-                raise
+        try:
+            if self._driver is None:
+                self._pooled = self._database.engine.raw_connection()
+                self._driver = self._pooled.driver_connection
+            self._write(entries)
+        except Exception as error:
+            self.close()
+            with translated_errors():
+                raise error from None
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._drop()
+        """Rolls back what is half done; a fresh connection is made for the next entry."""
+        pooled, self._pooled, self._driver = self._pooled, None, None
+        if pooled is not None:
+            pooled.invalidate()
 
-    def _connect(self) -> Any:
-        if self._connection is None:
-            self._connection = self._database.engine.raw_connection()
-        return self._connection.driver_connection
+    def _write_sqlite(self, entries: Sequence[Entry]) -> None:
+        if len(entries) == 1:
+            self._driver.execute(self._sql, entries[0])  # one statement is a transaction by itself
+            return
+        self._driver.execute("BEGIN IMMEDIATE")
+        self._driver.executemany(self._sql, entries)
+        self._driver.execute("COMMIT")
 
-    def _drop(self) -> None:
-        """Closing rolls back; a fresh connection is made for the next entry."""
-        connection, self._connection = self._connection, None
-        try:
-            connection.invalidate()
-        except (sqlite3.Error, InterfaceError):
-            connection.detach()
+    def _write_postgres(self, entries: Sequence[Entry]) -> None:
+        with self._driver.cursor() as cursor:
+            cursor.executemany(self._sql, entries)
+        self._driver.commit()
 
 
 class CallStore:
@@ -104,7 +104,7 @@ class CallStore:
         """Note a call as live; False if its source and sid are known already."""
         try:
             with self._database.write() as connection:
-                connection.execute(insert(calls), _columns(call) | {"state": "live", "owner": owner})
+                connection.execute(insert(calls), columns_of(call) | {"state": "live", "owner": owner})
         except IntegrityError:
             return False
         return True
@@ -114,7 +114,7 @@ class CallStore:
         ended = {"state": "sealing", "owner": owner, "ended_at": call.ended_at, "end_reason": call.end_reason}
         try:
             with self._database.write() as connection:
-                connection.execute(insert(calls), _columns(call) | ended)
+                connection.execute(insert(calls), columns_of(call) | ended)
                 if rows := [entry._asdict() for entry in entries]:
                     connection.execute(insert(journal), rows)
         except IntegrityError:
@@ -258,7 +258,7 @@ def _keep_resume_state(connection: Connection, call: Call) -> None:
     connection.execute(insert(resume_states).values(key | state))
 
 
-def _columns(call: LiveCall) -> dict[str, Any]:
+def columns_of(call: LiveCall) -> dict[str, Any]:
     return {name: getattr(call, name) for name in LiveCall.model_fields}
 
 

@@ -15,7 +15,12 @@ from aftercall.journal.store import Entry
 
 MAX_BATCH = 1_000
 
-Written = asyncio.Future[None]  # done when the entry is on disk
+
+class Written(asyncio.Future[None]):
+    """Done when the entry is on disk. It cannot be cancelled: an entry on its way cannot be called back."""
+
+    def cancel(self, msg: object = None) -> bool:
+        return False
 
 
 class GroupWriter:
@@ -28,10 +33,9 @@ class GroupWriter:
         self._thread.start()
 
     def put(self, entry: Entry) -> Written:
-        """A future that is done when the entry is on disk."""
         if self._closed:
             raise JournalClosed("the journal has been shut down")
-        future = asyncio.get_running_loop().create_future()
+        future = Written(loop=asyncio.get_running_loop())
         self._queue.put((entry, future))
         return future
 

@@ -36,7 +36,8 @@ def parse_instant(value: Any) -> datetime:
 
 
 def format_instant(instant: datetime) -> str:
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{instant.microsecond // 1000:03}Z"
+    utc = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
+    return utc.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def _from_epoch(seconds: float) -> datetime:

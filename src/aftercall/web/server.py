@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from aftercall import __version__
 from aftercall.app import App, running
-from aftercall.db.upgrade import current_revision, newest_revision
+from aftercall.db.revision import NEWEST, current_revision
 from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.log import get_logger
 from aftercall.web import api
@@ -52,7 +52,7 @@ def _add_probes(server: FastAPI, app: App) -> None:
 def _check_ready(app: App) -> None:
     with app.database.read() as connection:
         current = current_revision(connection)
-    if current != newest_revision():
+    if current != NEWEST:
         raise DatabaseOutdated(f"the database is at revision {current}; run `aftercall db upgrade`")
 
 

@@ -1,0 +1,109 @@
+"""Write docs/reference from the code, or with --check say which page no longer tells the truth."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from aftercall.app import build
+from aftercall.cli.main import program
+from aftercall.config import Settings, known_settings
+from aftercall.errors import AftercallError
+from aftercall.web.server import make_server
+
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
+NOTE = "<!-- Written by `make docs` from the code; edit the code instead. -->\n"
+
+
+def settings_page() -> Iterator[str]:
+    yield "# Settings\n"
+    yield "From `aftercall.toml` in the current folder (or `--config FILE`), overridden by the environment."
+    yield "`[section] name` in the file is the part after the dot here. Unknown keys are refused with the nearest valid name."
+    yield "`aftercall config` shows each value and where it came from.\n"
+    yield "| setting | environment | meaning | default |"
+    yield "|---|---|---|---|"
+    for key, env, field in known_settings():
+        default = "" if field.default in (None, "") else f"`{field.default}`"
+        yield f"| `{key}` | `{env}` | {field.description} | {default} |"
+
+
+def commands_page() -> Iterator[str]:
+    yield "# Commands\n"
+    yield "Exit codes: 0 done, 1 it failed, 2 wrong use or configuration. Errors are one line: what, where, what to do."
+    yield "`--config FILE` before the command names a settings file.\n"
+    yield from _describe(typer.main.get_command(program), "aftercall")
+
+
+def _describe(command: Any, path: str) -> Iterator[str]:
+    """Typer brings its own copy of Click, whose types are private: we go by what every command has."""
+    inner = getattr(command, "commands", {})
+    for name in sorted(inner):
+        yield from _describe(inner[name], f"{path} {name}")
+    if inner:
+        return
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    words = [parameter.metavar or parameter.name.upper() for parameter in command.params if parameter.param_type_name == "argument"]
+    yield f"## `{' '.join([path, *words])}`\n"
+    yield (command.help or "").strip() + "\n"
+    for option in options:
+        yield f"- `{', '.join(option.opts)}`: {option.help or ''}"
+    yield ""
+
+
+def routes_page() -> Iterator[str]:
+    yield "# Routes\n"
+    yield "API and pages ask for `Authorization: Bearer` with the API token; without one configured, only this machine is served."
+    yield "The machine-readable form is at `/openapi.json`, a page to try them at `/docs`.\n"
+    yield "| route | for |"
+    yield "|---|---|"
+    with tempfile.TemporaryDirectory() as home:
+        app = build(Settings(home=Path(home)))
+        paths = make_server(app).openapi()["paths"]
+        app.close()
+    for path, methods in paths.items():
+        for method, route in methods.items():
+            yield f"| `{method.upper()} {path}` | {route['summary']} |"
+
+
+def errors_page() -> Iterator[str]:
+    yield "# Errors\n"
+    yield "Each has a stable code; `retryable` ones are tried again by themselves.\n"
+    yield "| code | meaning | retryable | exit | HTTP |"
+    yield "|---|---|---|---|---|"
+    for error in sorted(_family(AftercallError), key=lambda error: error.code):
+        meaning = (error.__doc__ or "").strip().rstrip(".")
+        yield f"| `{error.code}` | {meaning} | {'yes' if error.retryable else ''} | {error.exit_code} | {error.http_status} |"
+
+
+def _family(root: type[AftercallError]) -> Iterator[type[AftercallError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from _family(child)
+
+
+PAGES = {"settings.md": settings_page, "commands.md": commands_page, "routes.md": routes_page, "errors.md": errors_page}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    stale = []
+    for name, page in PAGES.items():
+        text = NOTE + "\n" + "\n".join(page()).rstrip() + "\n"
+        file = REFERENCE / name
+        if check and (not file.exists() or file.read_text() != text):
+            stale.append(name)
+        elif not check:
+            file.write_text(text)
+    if stale:
+        print(f"docs/reference is stale: {', '.join(stale)}; run `make docs`", file=sys.stderr)
+    return bool(stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
