@@ -12,6 +12,7 @@ from aftercall.model.reading import Request, RequestKind, Withdrawn
 _TITLE_LENGTH = 100
 _TRAILING = re.compile(r"(?:[\s,;:.!?…-]|\b(?:and|but|so|or|the|a|an|um+|uh+|like|please|then|just|you know|if that['’]s (?:possible|okay|all right|ok)|would you|could you|for me|though|cause|because|to|for|of|with|it['’]s|is|oh)\b)+$", re.I)
 _POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
+_LAST_PREPOSITION = re.compile(r"^(?P<kept>.*\w) (?:for|on|at|in|with|by|from|to|of|about)\b[^,]*$", re.I)
 _FILLERS = re.compile(r"(?:,\s*)?\b(?:um+|uh+|er+m|you know|i mean|sort of|kind of)\b,?\s*", re.I)
 _STUTTER = re.compile(r"\b(\w+)(?:, | )\1\b", re.I)
 
@@ -75,7 +76,10 @@ class Ask:
         pieces = re.split(r"(,\s+)", text)
         kept = ""
         for index in range(0, len(pieces), 2):
-            if any(re.search(rf"\b{re.escape(word)}\b", pieces[index], re.I) for word in self.denied):
+            found = [match.start() for word in self.denied if (match := re.search(rf"\b{re.escape(word)}\b", pieces[index], re.I))]
+            if found:
+                before = _LAST_PREPOSITION.match(pieces[index][: min(found)])
+                kept += before["kept"] if before and not kept else ""
                 break
             kept += pieces[index] + (pieces[index + 1] if index + 1 < len(pieces) else "")
         return kept.strip(" ,")

@@ -194,7 +194,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = re.compile(
-    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|every|each|after)"
+    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|every(?: other| second| single)?|each|after|following)"
     r"(?: (?:this|the|on|for|past))?\s*$",
     re.I,
 )

@@ -16,9 +16,17 @@ from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, 
 from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier
 from aftercall.model.turns import Turn
 
-_ANAPHOR = re.compile(r"^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one|her|him)(?:['’]s)?\b(?! (?:\w+ )?(?:day|week|month|morning|afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)|^(?:it|that|them|this|one)\b", re.I)
+_ANAPHOR = re.compile(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her)\b|^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:\w+ )?(?:day|week|month|morning|afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)|^(?:it|that|them|this|one)\b", re.I)
 _RECORDS = re.compile(r"^(?:log|file|put|note|write|report|record|mark|flag|add|jot|raise|get)\b (?:that|this|it|those)\b.*\b(?:down|as|to|on|in|up)\b", re.I)
 _TELLS_ONLY = re.compile(r"^(?:tell|let|inform|notify|warn|ask)\b(?: (?:the|my|your|his|her))? ?\w+(?: \w+)?(?: know)?\W*$", re.I)
+_MOVES = re.compile(r"^(?:move|reschedule|change|push|switch|shift|postpone|rebook|bump|bring forward)\b", re.I)
+_ENDS = re.compile(r"^(?:cancel|stop|skip)\b", re.I)
+_MOVED_TO = re.compile(r"\b(?:to|for|until|till|instead)\b[^,]{0,20}$", re.I)
+_THEN = re.compile(r"\b(?:by|for|before|on|until) (?:then|that (?:day|date))\b|\bthat (?:day|morning|afternoon|evening)\b", re.I)
+_AND_ALSO = re.compile(r",? and (?=(?:on |in |the |next |this |tomorrow|tonight|by )[\w ]{0,25}?\bto \w+)", re.I)
+_INSTRUCTS = re.compile(r"^(?:ring|press|use|knock|leave|deliver|wrap|charge|include|put|write|make|park|ask for|come|mention)\b", re.I)
+_REMEDY = re.compile(r"^(?:a |an |my |the |get a |have a |to get a |full )*(?:full |partial )?(?:refund|replacement|exchange|credit|money back|new one)\b", re.I)
+_MINE = re.compile(r"^i(?:['’]ll| will|['’]m going to) (?!take|come|be there|pick|need|have|go (?:for|with))", re.I)
 _CONTENT_DATED = re.compile(r"^(?:tell|let \w+ know|say|inform|note|file a note|make a note|take a note|send (?:a )?message|send \w+ a (?:message|text)|leave (?:a )?message|pass|write)\b", re.I)
 _STOP = re.compile(
     r"\b(?:(?:please )?(?:don['’]?t|do not) (?:send|mail|call|ring|email|text|remind|bother|charge|contact|phone|post|deliver)\b.*\b(?:any ?more|any longer|again|ever)\b.*|(?:please )?stop (?:sending|calling|emailing|texting|charging|mailing|ringing|reminding|the|my|delivering|billing)\b.*|"
@@ -32,6 +40,7 @@ _WRONG_NUMBER = re.compile(r"\bwrong (?:number|place|person)\b", re.I)
 _DICTATES = re.compile(r"^(?:say|saying|just say|and say|it should say|the message is|write|put)\b,?", re.I)
 _NEW_POINT = re.compile(r"^(?:and|also|then|oh|plus|okay|so)\b", re.I)
 _CALL_BACK = re.compile(r"\b(?:call|ring|phone|speak|talk|human|call ?back|go through|contact)\b", re.I)
+_STARTS_NEW = re.compile(r"^(?:and|also|oh|then|plus|can|could|would)\b|^(?:yes|yeah|okay|no)[, ]+(?:and|can|could)\b", re.I)
 _SEND_SOMEONE = re.compile(r"^(?:send (?:someone|somebody|a |an )|come (?:out|and|over|round|by|have)|have (?:someone|somebody|a )|look|fix|sort|get (?:someone|somebody|it|that|this|a )|help|take a look|do something|arrange|open|raise|log|report|file|put in)\b", re.I)
 _SMALL_TALK = re.compile(r"^\W*(?:\w+\W+){0,2}$|\b(?:thank|thanks|bye|goodbye|cheers|how are you|you['’]re a star|have a (?:good|nice)|hello\?|are you there|can you hear)\b", re.I)
 _TURNS = re.compile(r"^(?:but|so|and (?:i|can|could|please))\b", re.I)
@@ -46,13 +55,14 @@ class Floor:
         self.withdrawn: list[Ask] = []
         self._current: Ask | None = None
         self._offer: Offer | None = None
-        self._proposal: tuple[int, Mention] | None = None
+        self._proposals: list[tuple[int, str, Mention]] = []
         self._question = ""
         self._declined = False
         self._before: list[Clause] = []
         self._dictated: tuple[int, int] | None = None
         self._faults: list[Ask] = []
         self._led = ""
+        self._called_off_at = 0
         self._muted: tuple[int, int] | None = None
 
     def hear_agent(self, turn: Turn, text: str) -> None:
@@ -63,7 +73,7 @@ class Floor:
         self._question = text if "?" in text else ""
         if _ANYTHING_ELSE.search(text):
             self._current, self._question = None, ""
-        self._proposal = self._proposed(turn.seq, text)
+        self._proposals = self._proposed(turn.seq, text)
 
     def hear_caller(self, clauses: list[Clause]) -> None:
         if any(_WRONG_NUMBER.search(clause.text) for clause in clauses):
@@ -76,25 +86,23 @@ class Floor:
             self._hear(clause, clauses[index + 1 :])
             if not is_unreal(clause.text) and not is_others_wish(clause.text):
                 self._before = [*self._before[-3:], clause]
-        self._offer, self._proposal, self._question, self._declined = None, None, "", False
+        self._offer, self._proposals, self._question, self._declined = None, [], "", False
 
     # What the agent put forward.
 
-    def _proposed(self, seq: int, text: str) -> tuple[int, Mention] | None:
-        """The last day the agent named other than in a promise."""
-        mentions = [
-            mention
+    def _proposed(self, seq: int, text: str) -> list[tuple[int, str, Mention]]:
+        """The last day of each sentence other than a promise."""
+        return [
+            (seq, sentence, mentions[-1])
             for sentence in split_sentences(text)
-            if sentence.endswith("?") or not is_promise(sentence)
-            for mention in find_dates(sentence, self.today, self._anchor())
+            if (sentence.endswith("?") or not is_promise(sentence)) and (mentions := find_dates(sentence, self.today, self._anchor()))
         ]
-        return (seq, mentions[-1]) if mentions else None
 
     def _answer_offer(self, answer: Stance | None, clauses: list[Clause]) -> None:
         offer, seq = self._offer, clauses[0].seq
         if offer is None or answer is None:
             return
-        known = self._overlapping(stems(offer.act))
+        known = self._meant(offer)
         if answer == "no":
             self._declined = known is None
             self._current = known or self._current
@@ -103,20 +111,30 @@ class Floor:
             self._current = known
         elif stems(offer.act) and not any(find_call_off(clause.text) for clause in clauses[:3]):
             act = _as_caller(offer.act)
-            ask = Ask(kind_of(act), act, clauses[0].text, [offer.seq, seq])
+            ask = Ask("booking" if offer.stands else kind_of(act), act, clauses[0].text, [offer.seq, seq])
             ask.due = self._first_day(offer.act)
             self._raise(ask)
 
+    def _meant(self, offer: Offer) -> Ask | None:
+        """The request that an offer takes up, if it is none of its own."""
+        current = self._current
+        if current and not current.is_stop:
+            if _ANAPHOR.match(offer.act) or offer.act.lower().startswith(("that", "it ")):
+                return current
+            if current.kind == "message" and kind_of(_as_caller(offer.act)) == "message" and _CALL_BACK.search(offer.act):
+                return current
+        return self._overlapping(stems(offer.act))
+
     def _answer_proposal(self, answer: Stance | None, seq: int) -> None:
         """An accepted day is the day; a day that only fixes the weekday the caller named needs no yes."""
-        ask = self._current
-        if ask is None or self._proposal is None or ask.kind in ("note", "issue") or ask.is_stop:
-            return
-        proposed_at, mention = self._proposal
-        fixes = ask.due is not None and ask.due.weekday() == mention.day.weekday()
-        if answer == "yes" or (answer is None and fixes and not mention.weekday_only):
-            ask.due = mention.day if not (mention.weekday_only and fixes) else ask.due
-            ask.cite(proposed_at, seq)
+        for proposed_at, sentence, mention in self._proposals:
+            ask = self._overlapping(stems(sentence), least=0.6) or self._current
+            if ask is None or ask.kind == "note" or ask.is_stop or _ENDS.match(ask.act) or (ask.kind == "issue" and not self._question):
+                continue
+            fixes = ask.due is not None and ask.due.weekday() == mention.day.weekday()
+            if answer == "yes" or (answer is None and fixes and not mention.weekday_only):
+                ask.due = mention.day if not (mention.weekday_only and fixes) else ask.due
+                ask.cite(proposed_at, seq)
 
     # What the caller says.
 
@@ -133,7 +151,7 @@ class Floor:
         if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
             return
         trigger = find_trigger(clause.text)
-        if self._current and REPLACES.search(clause.text) and (not trigger or _ANAPHOR.match(trigger.act)):
+        if self._current and REPLACES.search(clause.text) and not _MINE.match(clause.body) and (not trigger or _ANAPHOR.match(trigger.act)):
             self._correct(self._current, clause)
         elif trigger and not any(is_own_doing(other.text) for other in after[:2]):
             self._ask(trigger, clause)
@@ -168,22 +186,35 @@ class Floor:
         if _RECORDS.match(trigger.act):
             self._record(trigger, clause)
             return
-        if _ANAPHOR.match(trigger.act) and current and clause.seq - current.turns[-1] <= 4 and not current.is_stop:
+        if current and self._only_adds(trigger, clause, current):
             self._correct(current, clause)
+            if kind == "message":
+                self._dictated = (clause.seq, clause.sentence)
             return
         if known := self._same(trigger, clause):
             self._add(known, clause)
             self._set_day(known, clause.text)
             self._current = known
             return
-        ask = Ask(kind, trigger.act, trigger.words, [clause.seq])
+        first, *others = _AND_ALSO.split(trigger.act) if kind == "reminder" else [trigger.act]
+        ask = Ask(kind, first, trigger.words, [clause.seq])
         if _ANAPHOR.match(trigger.act) or _TELLS_ONLY.match(trigger.act):
             self._lean_back(ask, clause)
-        self._set_day(ask, f"{self._led} {clause.text}", opening=True)
+            ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
+        self._set_day(ask, f"{self._led} {first if others else clause.text}", opening=True)
         self._led = ""
         if kind in ("message", "note"):
             self._dictated = (clause.seq, clause.sentence)
         self._raise(ask)
+        for other in others:
+            self._raise(Ask(kind, other, trigger.words, [clause.seq], due=self._first_day(other)))
+
+    def _only_adds(self, trigger: Trigger, clause: Clause, current: Ask) -> bool:
+        """Whether the words ask for nothing new but fill in what is being talked about."""
+        if current.is_stop or clause.seq - current.turns[-1] > 4:
+            return False
+        instructs = self._question and _INSTRUCTS.match(trigger.act) and trigger.is_order
+        return bool(_ANAPHOR.match(trigger.act) or (trigger.is_fragment and self._question) or (instructs and not _STARTS_NEW.match(clause.text)))
 
     def _record(self, trigger: Trigger, clause: Clause) -> None:
         """ "Log that as a bug": the matter is in the words before."""
@@ -211,8 +242,8 @@ class Floor:
             self._add(known, clause)
             return
         ask = Ask("issue" if is_fault(clause.body) else "note", clause.body, clause.body, [clause.seq], from_fault=True)
-        if not is_fault(clause.body):
-            ask.due = self._first_day(clause.text)
+        if re.match(r"(?:it|she|he|they|that|this)\b", clause.body, re.I):
+            self._lean_back(ask, clause)
         self._faults.append(ask)
         self._raise(ask)
 
@@ -237,7 +268,9 @@ class Floor:
             return
         body = clause.body
         short = len(body.split()) <= 7
-        if (not clause.is_question or short) and (short or _HEAD.match(body) or _ASKS_WHEN.search(self._question)):
+        if _MINE.match(body) or (ask.kind in ("issue", "message") and not _ASKS_WHEN.search(self._question)):
+            pass
+        elif (not clause.is_question or short) and (short or _HEAD.match(body) or _ASKS_WHEN.search(self._question)):
             self._set_day(ask, clause.text, moves=True)
         if not clause.is_question and not _SMALL_TALK.search(body) and not self._declined:
             self._add(ask, clause)
@@ -258,6 +291,8 @@ class Floor:
             for ask in standing:
                 self._withdraw(ask, clause.seq)
             return bool(standing)
+        if call_off.scope == "last" and self._called_off_at == clause.seq:
+            return True
         if call_off.scope == "last":
             target = self._current if self._current in standing else (standing[-1] if standing else None)
             if target and not self._declined and not call_off.cancels_standing:
@@ -276,6 +311,7 @@ class Floor:
 
     def _withdraw(self, ask: Ask, seq: int) -> None:
         ask.cite(seq)
+        self._called_off_at = seq
         self.asks = [other for other in self.asks if other is not ask]
         self.withdrawn.append(ask)
         self._current = None
@@ -304,7 +340,11 @@ class Floor:
         if ask.is_stop or (ask.kind in ("note", "message") and (_CONTENT_DATED.match(ask.act) or not opening and not moves)):
             return
         mentions = find_dates(text, self.today, self._anchor(ask))
-        if not mentions or ask.from_fault:
+        if opening and _MOVES.match(ask.act):
+            mentions = [mention for mention in mentions if _MOVED_TO.search(text[: mention.start])][-1:]
+        if not mentions and _THEN.search(text):
+            mentions = [mention for other in self._before[-2:] for mention in find_dates(other.text, self.today)]
+        if not mentions or ask.from_fault or _ENDS.match(ask.act):
             return
         ask.due = (mentions[-1] if moves and REPLACES.search(text) else mentions[0]).day
 
@@ -330,6 +370,9 @@ class Floor:
         current = self._current
         if current and current.turns[-1] >= clause.seq - 2:
             if current in self._faults and (_SEND_SOMEONE.match(trigger.act) or kind == "issue") and kind != "message":
+                return current
+            if current in self._faults and _REMEDY.match(trigger.act):
+                current.kind = "task"
                 return current
             if kind == current.kind == "message" and _CALL_BACK.search(current.act) and _CALL_BACK.search(trigger.act):
                 return current

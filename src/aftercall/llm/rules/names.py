@@ -32,6 +32,7 @@ _INTRODUCED = tuple(
         rf"\b(?i:(?<!my )(?:the|and the|first|last) name(?:['’]s| is)) (?:(?i:uh|um),? )*{_TITLE}(?P<name>{NAME}){_END}",
         rf"\b(?i:(?:it['’]?s|it is|that['’]s|put it|book it|reservation|booking|order|table|appointment|all|is|be)(?: is| all)? under(?: the name(?: of)?)?) {_TITLE}(?P<name>{NAME}){_END}",
         rf"\b(?i:under the name(?: of)?|in the name of|name of) {_TITLE}(?P<name>{NAME}){_END}",
+        rf"^(?i:(?:it['’]s )?under) {_TITLE}(?P<name>{NAME}){_END}",
         rf"(?:^|[.!?,] |(?i:\b(?:hi|hello|hey|yeah|and|so|but|well|um|uh|yes) ))(?i:i['’]m|i am|im) (?:(?i:uh|um|actually|called),? )*{_TITLE}(?P<name>{NAME}){_END}(?! (?:time|Time)\b)",
     )
 )
@@ -40,6 +41,7 @@ _OPENING = tuple(
     for pattern in (
         rf"\b(?i:this is|it['’]?s|it is|you['’]re (?:speaking|talking) (?:to|with)) (?:(?i:uh|um|just|only|me),? )*{_TITLE}(?P<name>{NAME}){_END}(?={_HERE})",
         rf"^(?:(?i:hi|hello|hey|yes|yeah|good morning|good afternoon|good evening|oh|um|uh|so|okay|there|dear),? )*{_TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again)\b)",
+        rf"^(?i:hi|hello|hey|good morning|good afternoon|good evening|yes)(?i: there)?[,.!]? {_TITLE}(?P<name>{_PART} {_PART})(?=,? (?:from|in|at|over|on)\b)",
     )
 )
 _LOWER = re.compile(r"\bmy (?:full )?name(?:['’]?s| is) (?P<name>[a-zà-ÿ'’\-]{2,}(?: [a-zà-ÿ'’\-]{2,})?)")
@@ -54,13 +56,14 @@ _ASKED = re.compile(
 )
 _ASKED_OTHER = re.compile(r"(?:\b(?:patient|child|kid|student|pet|son|daughter|dog|cat|guest|recipient|doctor|company|business|street|baby|account|file|user|model|product)(?:['’]?s)? (?:full |last |first )?name|\bhis name|\bher name|\btheir name|\busername)", re.I)
 _SURNAME = re.compile(r"\b(?:last name|surname|family name)\b", re.I)
+_FIRST_NAME = re.compile(r"\bfirst name\b", re.I)
 _ANSWER = re.compile(rf"^(?:(?i:yes|yeah|sure|okay|oh|um|uh|hi|hello|of course|it['’]s|it is|that['’]s|that would be|so|well|er|right)[,.]? )*{_TITLE}(?P<name>{NAME}){_END}")
 _WORD_CASED = rf"(?:{_PART}(?: {_PART})?)"
 _CALLED = tuple(
     re.compile(pattern)
     for pattern in (
         rf"\b(?i:(?:please |just |can |to |you can |could you |everyone |everybody |people |friends |folks |they all )?calls? me)(?i:,? (?:um|uh|just))* (?P<name>{_TITLE}{_WORD_CASED}){_END}",
-        rf"\b(?i:i (?:usually |normally |just |mostly )?go by|i['’]m (?:usually |better )?known as|i (?:prefer|answer to)(?: to be called)?|i['’]d (?:rather|prefer to) be called|people (?:just )?say|known to everyone as) (?P<name>{_WORD_CASED}){_END}",
+        rf"\b(?i:i (?:usually |normally |just |mostly )?go by|i['’]m (?:usually |better )?known as|i (?:prefer to be called|answer to)|i['’]d (?:rather|prefer to) be called|people (?:just )?say|known to everyone as) (?P<name>{_WORD_CASED}){_END}",
         rf"^(?:(?i:oh|no|please|um|uh|but|and|well|yes),? )*(?i:just )?(?P<name>{_PART})(?i: is fine| will do| works| is good|,? for short)\b",
         rf"\b(?i:(?:or|but|it['’]s) just) (?P<name>{_PART})(?:[.,!]|$| (?i:is fine|please|for short))",
     )
@@ -95,6 +98,8 @@ class _Candidate:
     name: str
     corrects: bool
     second: bool = False
+    part: str = ""
+    """ "first" or "last" where the agent asked for that part alone."""
 
 
 def read_names(turns: tuple[Turn, ...]) -> Named:
@@ -124,16 +129,16 @@ def clean_name(words: str) -> str | None:
 
 def _candidates(turns: tuple[Turn, ...]) -> Iterator[_Candidate]:
     caller_turns = 0
-    asked = surname = False
+    asked, part = False, ""
     for turn in turns:
         if turn.speaker == "agent":
             asked = bool(_ASKED.search(turn.text)) and not _ASKED_OTHER.search(turn.text)
-            surname = bool(_SURNAME.search(turn.text))
+            part = "last" if _SURNAME.search(turn.text) else "first" if _FIRST_NAME.search(turn.text) else ""
             continue
         caller_turns += 1
         found = list(_introduced(turn, opening=caller_turns <= 2 or asked))
         if not found and asked:
-            found = list(_answered(turn, surname=surname))
+            found = list(_answered(turn, part))
         yield from found
 
 
@@ -169,13 +174,13 @@ def _from_lower(words: str) -> str | None:
     return " ".join(kept) or None
 
 
-def _answered(turn: Turn, *, surname: bool) -> Iterator[_Candidate]:
+def _answered(turn: Turn, part: str) -> Iterator[_Candidate]:
     sentences = list(split_sentences(turn.text))
     for sentence in sentences[:4]:
         if (match := _ANSWER.match(sentence)) and (name := clean_name(match["name"])) and len(name) > 1:
             rest = sentence[match.end("name") :]
-            if re.match(r"[,.!?]|$| (?:here|speaking|calling|from|with|and)\b", rest) or surname:
-                yield _Candidate(turn.seq, name, False)
+            if re.match(r"[,.!?]|$| (?:here|speaking|calling|from|with|and)\b", rest) or part:
+                yield _Candidate(turn.seq, name, False, part=part)
 
 
 def _settle(candidates: list[_Candidate]) -> str | None:
@@ -188,8 +193,8 @@ def _settle(candidates: list[_Candidate]) -> str | None:
             name = name if keeps_more else candidate.name
         elif parts > set(name.split()):
             name = candidate.name
-        elif " " not in name and " " not in candidate.name and candidate.name != name and candidate.seq - candidates[0].seq in (2, 4):
-            name = f"{name} {candidate.name}"
+        elif candidate.part and " " not in name and " " not in candidate.name:
+            name = f"{candidate.name} {name}" if candidate.part == "first" else f"{name} {candidate.name}"
     return name
 
 

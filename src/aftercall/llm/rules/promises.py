@@ -15,11 +15,12 @@ _WHO = (
 _PROMISE = re.compile(rf"\b(?P<who>{_WHO})(?: (?:also|then|just|make sure|be sure|personally|go ahead and|certainly|definitely|gladly|happily))*\s+(?P<act>.+)", re.I)
 _NEXT = re.compile(rf"(?:,|;)?\s+(?:and|then|but)\s+(?=(?:then |also )?(?:{_WHO})\b)", re.I)
 _NO_PROMISE = re.compile(
-    r"^(?:leave (?:it|that|them|you|things|everything|those|this|your)|let you (?:go|get)|end|hang up|not\b|never\b|need|be (?:right|happy|glad|here|with you|able|honest|brief|on|quick|open|closed|ready|fine)|wait|hold (?:on|the line|while|off|a|it there)|see\b|check\b(?!.*\b(?:and (?:call|text|email|get back|let)|with)\b)|"
+    r"^(?:leave (?:it|that|them|you|things|everything|those|this|your)|let you (?:go|get)|end|hang up|not\b|never\b|need|be (?:right|happy|glad|here|with you|able|honest|brief|on|quick|open|closed|ready|fine)|wait|hold (?:on|the line|while|off|a|it there)|see\b(?! (?:that|to it))|check\b(?! you in)(?!.*\b(?:and (?:call|text|email|get back|let)|with)\b)|"
     r"take (?:a look now|that as|care of yourself)|try (?:to help|again)|ask you|say\b|repeat|read|start|explain|skip|drop (?:it|that)|cancel that|forget|ignore|disregard|keep (?:that off|it short|that in mind|it as)|assume|have to|want|know|understand|look (?:it|that|this) up|pull (?:up|it up|that up)|speak (?:to|with) you|talk to you|"
     r"find (?:it|that|out now)|get (?:that|this|it|you) (?:started|going)|give you a (?:moment|second|minute)|transfer|connect|put you (?:through|on hold)|miss|remember|scratch|remove that|take that off|bear|feel|love|enjoy|do my best|help|just (?:need|ask|check)|hear (?:you|a beep)|be$|have (?:fun|to|a (?:great|good|nice)))\b",
     re.I,
 )
+_OURSELVES = ("i'", "i’", "i ", "we", "you")
 _STAND_IN = re.compile(r"^(?:do|see to|sort|take care of|arrange|handle|get) (?:that|this|it|both|all of that)\b(?: for you)?(?: right away| now| today)?\W*$", re.I)
 _CONDITION = re.compile(r"\b(?:if you(?:['’]d)? (?:like|want|prefer|wish)|would you like|shall i|should i|do you want)\b", re.I)
 
@@ -44,9 +45,16 @@ def _acts(sentence: str) -> Iterator[tuple[str, str]]:
         return
     for piece in _NEXT.split(sentence):
         match = _PROMISE.search(piece)
-        if match and not _NO_PROMISE.match(match["act"]) and not _STAND_IN.match(match["act"]):
-            owner = match["who"] if not match["who"].lower().startswith(("i", "we", "you")) else ""
+        if match and not _is_idle(match["who"], match["act"]):
+            owner = match["who"] if not match["who"].lower().startswith(_OURSELVES) else ""
             yield piece.strip(), f"{owner} {match['act']}".strip()
+
+
+def _is_idle(who: str, act: str) -> bool:
+    """Said in passing: "I'll be right back" binds nobody, "the plumber will be with you by six" does."""
+    if who.lower().startswith(_OURSELVES):
+        return bool(_NO_PROMISE.match(act) or _STAND_IN.match(act))
+    return bool(re.match(r"(?:be (?:happy|able|closed|open|fine|glad)|need|want|not|never)\b", act, re.I))
 
 
 def _is_called_off(promise: Promise, withdrawn: list[Ask]) -> bool:

@@ -19,11 +19,12 @@ _TOLD = tuple(
         rf"\b(?i:my|our) (?:(?:little|older|younger|elder|late|big|oldest|youngest|eldest|ex|own|elderly) )?(?i:{RELATION})(?:,? (?i:he|she))?(?: |(?=['’]))(?i:also |really |now |still |only |always )?(?i:{_TRUTHS})\b(?! (?i:just |also )?(?i:saying|calling|asking|getting one|here|telling|waiting|shouting))",
         rf"\b[\w'’]+ (?i:from|in|on) (?i:the )?(?i:[\w-]+ (?:team|department|group)|marketing|finance|accounting|legal|engineering|procurement|payroll|hr|logistics|reception|operations)\b(?! (?i:line|issue))",
         rf"\b{_NAME} (?i:at|from) (?:the )?(?i:bank|office|school|garage|agency|council|clinic|church|gym|shop|club|bureau|embassy|insurer)\b",
-        rf"\b{_NAME}(?:['’]s| is| will be|['’]ll be) (?i:our|the|my|handling|in charge|responsible|taking over|covering|leading|running|the new|on (?:leave|holiday|vacation))\b",
+        rf"\b(?i:my|our) (?:(?:little|older|younger|elder|late|big|oldest|youngest|eldest|ex|own|elderly) )?(?i:{RELATION})(?:['’]s)? (?i:and i|doesn['’]?t|isn['’]?t|won['’]?t|hates|loves|likes|prefers|comes?|looks? after|helps?|picks?|does|naps|sleeps|called|named)\b",
+        rf"\b{_NAME}(?:['’]s| is| will be|['’]ll be) (?i:our|the|my|his|her|a|an|handling|in charge|responsible|taking over|covering|leading|running|the new|on (?:leave|holiday|vacation))\b",
         r"\b(?i:one of us|one of (?:the|our) (?:guests|kids|party)|somebody in our (?:party|group)) (?i:has|is)\b",
     )
 )
-_SELF = re.compile(r"^(?:this is|it['’]s|i['’]m|my name)\b", re.I)
+_SELF = re.compile(r"^(?i:(?:hi|hello|hey|yeah|yes|um|uh)[, ]+)*(?i:this is|it['’]s|i['’]m|my name) (?:is )?[A-Z]")
 
 
 def is_about_someone(text: str) -> bool:

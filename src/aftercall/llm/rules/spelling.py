@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 _AS_IN = re.compile(r"\b([A-Za-z]) (?:as in|like|for) [A-Za-z]+", re.I)
-_ONE = r"(?:double |capital )?(?!I['’]|[Ii] [a-z]{2,})[A-Za-z]\b"
+_ONE = r"(?<!['’])(?:double |capital )?(?!I['’]|[Ii] [a-z]{2,})[A-Za-z]\b"
 _LETTERS = re.compile(rf"\b(?:{_ONE}[\s,.\-]+(?={_ONE})){{2,}}{_ONE}")
 _LETTER = re.compile(r"(double )?(?:capital )?\b([A-Za-z])\b", re.I)
 _ALIKE = 0.55

@@ -33,7 +33,7 @@ _OPEN_QUESTION = re.compile(
     r"\b(?:what|which|who|where|when|why|how (?:many|much|long|can|may|do|would|should|is|are))\b|\banything else\b|\bhelp you\b|\bmorning or afternoon\b|\byour (?:full |last )?name\b|\bsomething else\b|\bis there (?:anything|something)\b|\bspell\b|\brepeat\b|\bhave your\b",
     re.I,
 )
-_STARTED = re.compile(r"\b(?:i have|i['’]ve got|i see|we have|you have)\b.*\b(?:order|booking|appointment|reservation|request|start of)\b(?P<act>.*)", re.I)
+_STARTED = re.compile(r"\b(?:i have|i['’]ve got|i see|we have|you have)\b.*\b(?:order|booking|appointment|reservation|request|start of|you down for|you booked|you in for)\b(?P<act>.*)", re.I)
 _RIGHT = re.compile(r"\b(?:is that (?:right|correct)|correct|right|still want)\?", re.I)
 
 
@@ -42,13 +42,15 @@ _OFFER_HEAD = re.compile(
     r"(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*\s+",
     re.I,
 )
-_ON_THE_CALL = re.compile(r"^(?:check|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|wait|ask|confirm|continue|proceed|help|understand|offer|speak|answer|try)\b", re.I)
+_ON_THE_CALL = re.compile(r"^(?:check(?! (?:you|me|us) in)|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|wait|ask|confirm|continue|proceed|help|understand|offer|speak|answer|try)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
     seq: int
     act: str
+    stands: bool = False
+    """The agent reads out what is already booked."""
 
 
 def stance(clauses: list[Clause]) -> Stance | None:
@@ -73,6 +75,6 @@ def find_offer(turn: Turn, text: str) -> Offer | None:
         if (sentence.endswith("?") or match.group()[:2].lower() in ("i ", "we")) and not _ON_THE_CALL.match(act):
             found = Offer(turn.seq, act)
     if found is None and _RIGHT.search(text) and (started := _STARTED.search(text)):
-        act = next(split_sentences(started.group()), "")
-        found = Offer(turn.seq, act)
+        act = next(split_sentences(started["act"].strip(" ,:")), "") or started.group()
+        found = Offer(turn.seq, act, stands="order" not in started.group())
     return found

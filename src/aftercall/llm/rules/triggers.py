@@ -19,6 +19,7 @@ _ANYWHERE = tuple(
     re.compile(pattern, re.I)
     for pattern in (
         rf"\b(?:can|could|would|will) {_SOMEBODY} {_HELPERS}(?P<act>(?:be (?:sure|so kind)|{IMPERATIVE}|come|go|see|help|show|translate|explain|let|speak|do)\b.*)",
+        rf"\b(?:can|could) you {_HELPERS}(?P<act>(?!believe|imagine|guess|recommend|park|eat|guarantee|see|hear|do\b|be\b|tell me|remember|accept|afford|smell|still)[a-z]{{3,}} (?:the|my|our|a|an|it|that|this|them|him|her|me|us|some|two|three|[A-Z])\b.*)",
         rf"\b(?:would|do) you mind (?P<act>\w+ing\b.*)",
         rf"\b(?:i was |i['’]m |just )?(?:wondering|hoping) (?:if|whether|that)? ?(?:you|somebody|someone|we|i) (?:can|could|might|would|were able to|are able to) {_HELPERS}(?P<act>.+)",
         rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>{THROUGH_US}\b.*)",
@@ -40,13 +41,17 @@ _ANYWHERE = tuple(
         rf"\b(?:my|our) (?:\w+ )?\w+ needs (?P<act>(?:a|an|his|her|some)\b.*)",
         rf"\b(?:has|have|needs?) to (?P<act>(?:go out|be (?:sent|done|booked|paid|fixed|delivered|shipped|ready|collected|filed|submitted|cancelled|moved|replaced|picked up))\b.*)",
         rf"\bmake sure (?P<act>.+)",
-        rf"\b(?P<act>{THROUGH_US} (?:a|an) (?:appointment|table|room|ticket|order|complaint|reservation|meeting)\b.*)",
+        rf"\b(?:i|we)(?:['’]d like| would like| need| want| require|['’]re after|['’]ll need) (?P<act>(?!this|his|hers|yours|is\b|things|as\b|always|glasses)[a-z]{{3,}}s\b .*)",
     )
+)
+_FRAGMENT = re.compile(
+    r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<after>(?:an?|one|two|three|four|five|six|\d+) (?:table|room|ticket|tickets|appointment|large|small|medium|dozen)\b.*)",
+    re.I,
 )
 _ORDER = re.compile(rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*)", re.I)
 
 _NO_ASKING = re.compile(
-    r"^(?:hear|hold (?:on|the line|a)|wait|repeat|say|spell|explain|speak|talk (?:up|slower|louder)|speak (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|they))|"
+    r"^(?:hear|hold (?:on|the line|a)|wait|repeat|say|spell|explain|speak(?! (?:to|with))|talk (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|they))|"
     r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
     r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|chat)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|look (?:at|it)|check (?:if|whether|that|my|the)|"
     r"know|ask (?:you|a question|about|something)|understand|remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some sleep|there|home|my head|up|out of|dressed|used)|have to|keep (?:well|safe|going|in mind)|call it|call me (?!back|at|on|when|if|tomorrow|later|today|this|next|after|before|tonight|about|once|as|and|in|by|every|to|with|any|regarding|again|between|soon|or|a\b|please|first)|"
@@ -70,6 +75,7 @@ HYPOTHETICAL = re.compile(
     r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish\b",
     re.I,
 )
+_TO_THE_MACHINE = re.compile(r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |prior |earlier |above )*(?:instructions?|rules|prompts?|guidelines|programming)\b|\bsystem prompt\b", re.I)
 _SPEAKER = r"(?:my (?:\w+[ -]){0,2}\w+(?: in law)?(?:,? [A-Z]\w+,?)?|(?:he|she|they|everyone|everybody|somebody|someone|people|the (?:boss|doctor|neighbou?rs?|wife|husband|kids|guy|lady|man|woman))|[A-Z]\w+(?: [A-Z]\w+)?(?: (?:from|at|in) (?:the )?\w+(?: \w+)?)?)"
 _WISHES = r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps (?:asking|saying|telling)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|was saying|was asking)"
 THIRD_PARTY = re.compile(rf"^(?:(?:he|she|they),? )?{_SPEAKER},? (?:he |she |they )?(?:also |just |always |keeps )?{_WISHES}\b(?! (?:me to ask you|i could|i can|i should call|to call you|to ask you))", re.I)
@@ -83,6 +89,8 @@ class Trigger:
     words: str
     """The asking and the act, verbatim."""
     is_order: bool
+    is_fragment: bool = False
+    """A bare thing ("two tickets, please"): a request, unless it answers a question."""
 
 
 def find_trigger(text: str) -> Trigger | None:
@@ -97,6 +105,9 @@ def find_trigger(text: str) -> Trigger | None:
         match = pattern.search(body)
         if match and not _is_none(match["act"]):
             return Trigger(match["act"], body[match.start() :], is_order=False)
+    if fragment := _FRAGMENT.match(body):
+        act = fragment["act"] or fragment["taken"] or fragment["after"]
+        return None if _PRICE_OR_FACT.match(act) else Trigger(act, body, is_order=False, is_fragment=True)
     return None
 
 
@@ -105,7 +116,7 @@ def is_asking(text: str) -> bool:
 
 
 def is_unreal(text: str) -> bool:
-    return bool(HYPOTHETICAL.search(text))
+    return bool(HYPOTHETICAL.search(text) or _TO_THE_MACHINE.search(text))
 
 
 def is_others_wish(text: str) -> bool:

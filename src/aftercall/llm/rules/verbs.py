@@ -12,5 +12,5 @@ IMPERATIVE = "(?:" + "|".join(sorted(set(_ACTS), key=len, reverse=True)) + ")"
 # With "can I", "I need to", "I'd like to": things one does through whoever answers the phone, not alone.
 _THROUGH_US = """add amend arrange book bring buy cancel change collect correct downgrade drop enrol enroll exchange extend file fix get have join leave log make move open order
 pause place postpone push put rebook refill register renew reorder re-order rent replace report request reschedule reserve reset return schedule see send set sign speak stop
-swap switch talk transfer unsubscribe update upgrade bump hire dispute increase decrease raise lower shift come bring claim submit opt withdraw donate pick""".split()
+swap switch talk transfer unsubscribe update upgrade bump close hire dispute increase decrease raise lower shift come bring claim submit opt withdraw donate pick""".split()
 THROUGH_US = "(?:" + "|".join(sorted(set(_THROUGH_US), key=len, reverse=True)) + ")"

@@ -20,7 +20,7 @@ _CALL_OFF = tuple(
         r"\bdon['’]?t bother\b(?P<what>)",
         r"\b(?:i|we) (?:don['’]?t|do not|won['’]?t|no longer) (?:actually |really |even |be )?(?:need|want|needing|wanting) (?P<what>(?:that|it|this|them|the|a|an|one|to|you)\b[^.!?]*?)(?: (?:then|anymore|any more|after all|now))?(?:[,.!?]|$)",
         r"\bdon['’]?t need (?P<what>(?:it|that|them|the \w+|one))\b[^.!?]*",
-        r"\b(?:can|could|would) you (?:please |just )?(?:leave|take|drop|cancel|remove|skip|scratch) (?P<what>.+?)(?: (?:off|out))?(?:[,.!?]|$)",
+        r"\b(?:can|could|would) you (?:please |just )?(?:(?:leave|take) (?P<what>.+?) (?:off|out)|(?:drop|cancel|remove|skip|scratch) (?P<other>.+?))(?:[,.!?]|$)",
         r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: (?:the|my|of)\b[^.!?]*)?(?:[,.!?]|$)",
         r"^(?:leave it|leave that|leave them|let['’]s leave it|let['’]s not|let it go|forget it|skip it|i['’]ll do (?:it|that) myself|i['’]ll (?:tell|call|ring|handle|sort|do) (?:it|that|him|her|them)? ?myself)(?P<what>)\b",
         r"\bi['’]ll (?:just )?(?:tell|call|ring|text|email|ask|do|handle|sort|send|fix|take care of) (?P<what>(?:him|her|them|it|that|the \w+|\w+)) (?:out )?myself\b",
@@ -52,7 +52,7 @@ def find_call_off(text: str) -> CallOff | None:
         match = pattern.search(text) or pattern.search(body)
         if not match:
             continue
-        what = (match["what"] or "").strip()
+        what = (match["what"] or match.groupdict().get("other") or "").strip()
         standing = bool(_STANDING.search(text))
         if _ALL.search(match.group()):
             return CallOff("all", stems(what), what, bool(_EARLIER.search(text)), standing)
