@@ -799,4 +799,334 @@ DIALOGUES = (
         promised=("resend",),
         facts=(("correction", "marsh"),),
     ),
+    Dialogue(
+        "tyre_shop_long",
+        """
+        A: Good afternoon, Tyre World, Ollie speaking, how can I help you?
+        C: Yeah hi Ollie, uh, so I've got a slow puncture I think, front left.
+        A: Okay. What car is it?
+        C: It's my wife's, a Fiesta. Registration is, hang on, I'd have to look.
+        A: No problem. When would you like to bring it in?
+        C: Would Thursday morning be okay? No, tell a lie, she needs it Thursday. Friday.
+        A: Friday the sixth, first thing?
+        C: Yeah go on then.
+        A: And your name?
+        C: Gethin. Gethin Rees, R double E S.
+        A: Lovely, Gethin. We'll give you a ring when it's done.
+        C: Ring her, not me. I'm in meetings all day. Her name's Carys.
+        """,
+        asked=(ask("issue", "puncture", "2026-03-06"),),
+        promised=("ring",),
+        facts=(("person", "wife"),),
+        profile={"name": "Gethin Rees"},
+    ),
+    Dialogue(
+        "accountant_passes_a_message",
+        """
+        A: Marsh and Daughters Accountants.
+        C: Hello, could you pass a message to Yvonne? It's Declan from the timber yard.
+        A: Of course, what's the message?
+        C: That I've posted the receipts and I'll need the VAT figures by the twentieth.
+        A: Receipts posted, VAT figures by the twentieth. I'll pass it on.
+        C: Ta. And my mobile's changed, it ends four one now, but she's got it.
+        """,
+        asked=(ask("message", "receipts"),),
+        promised=("pass it on",),
+        profile={"name": "Declan"},
+    ),
+    Dialogue(
+        "museum_school_trip",
+        """
+        A: Science Museum group bookings.
+        C: Hi, I teach at Fairview Academy and I'd like to bring thirty pupils on the nineteenth.
+        A: Thirty pupils on Thursday the nineteenth. Morning or afternoon?
+        C: Morning please. Two of the children use wheelchairs.
+        A: That's fine, we have lifts. Would you like the planetarium show as well?
+        C: Um, how much is it?
+        A: Four pounds each.
+        C: No, leave that, it's over budget.
+        A: Okay. I'll email you the confirmation and the risk assessment.
+        C: To my school address please, not my personal one.
+        """,
+        asked=(ask("booking", "thirty pupils", "2026-03-19"),),
+        promised=("confirmation",),
+        facts=(("person", "wheelchairs"), ("preference", "school address"), ("person", "fairview")),
+        absent=("planetarium",),
+    ),
+    Dialogue(
+        "dentist_toothache",
+        """
+        A: Whitefield Dental.
+        C: Oh hello. I've had terrible toothache since last night. Is there any chance of being seen today?
+        A: We have a cancellation at four.
+        C: I'll take it. It's Mrs Halloran, Bridget Halloran.
+        A: Thank you. Any allergies?
+        C: Yes, I'm allergic to penicillin. And I'm terrified of needles, I'm afraid.
+        A: We'll be gentle. See you at four.
+        """,
+        asked=(ask("booking", "seen today", "2026-03-03"),),
+        facts=(("person", "penicillin"),),
+        profile={"name": "Bridget Halloran"},
+    ),
+    Dialogue(
+        "internet_outage",
+        """
+        A: ClearFibre support, how can I help?
+        C: My internet's been down since this morning and I work from home.
+        A: I'm sorry. Can you see a red light on the router?
+        C: Yes, it's blinking red. It's the Netgear one you sent us.
+        A: There's a fault on your line. I'll book an engineer for Thursday between eight and noon.
+        C: Thursday's no good. Friday?
+        A: Friday between eight and noon.
+        C: Okay, Friday.
+        A: You'll get a text when he's on his way.
+        C: And can I get some money back for the days I've lost?
+        A: I'll ask billing to apply a credit.
+        """,
+        asked=(ask("issue", "internet", "2026-03-06"), ask("task", "money back")),
+        promised=("text", "credit"),
+        facts=(("technical", "netgear"), ("routine", "work from home")),
+    ),
+    Dialogue(
+        "assistant_many_small_things",
+        """
+        A: Good morning, what's on your mind?
+        C: Loads. Okay. One, move my dentist appointment to next Tuesday. Two, email Henrik and ask him for the slides. Three, I'm out of coffee so put coffee on the list.
+        A: Dentist to Tuesday the tenth, email Henrik for the slides, coffee on the list.
+        C: Right. And what was the other thing. Oh, don't book the restaurant yet, I'm still waiting for Petra.
+        A: I'll hold off on that.
+        C: Also I've decided I'm not going to the conference.
+        A: Noted.
+        """,
+        asked=(ask("booking", "dentist", "2026-03-10"), ask("message", "henrik slides"), ask("task", "coffee")),
+        facts=(("decision", "conference"),),
+        absent=("restaurant",),
+    ),
+    Dialogue(
+        "assistant_swaps_one_for_another",
+        """
+        A: Hi there.
+        C: Order a bottle of champagne for Lucia's leaving do on Friday.
+        A: Champagne for Friday.
+        C: Hmm, actually, she doesn't drink. Make it flowers instead of champagne.
+        A: Flowers for Lucia on Friday. I'll order them this afternoon.
+        C: Thanks. Nothing over forty dollars.
+        """,
+        asked=(ask("task", "flowers", "2026-03-06"),),
+        promised=("order",),
+        absent=("champagne",),
+    ),
+    Dialogue(
+        "housing_noise_complaint",
+        """
+        A: Riverside Housing, how can I help?
+        C: I want to make a complaint about the noise from flat twelve. Every night, drilling till midnight.
+        A: I'm sorry. Can I take your name?
+        C: I'd rather not say.
+        A: That's fine. I'll log the complaint.
+        C: My neighbour wants them evicted but I just want some sleep.
+        A: Someone from the tenancy team will visit them.
+        """,
+        asked=(ask("issue", "noise"),),
+        promised=("complaint", "tenancy team"),
+        absent=("evicted",),
+    ),
+    Dialogue(
+        "pharmacy_member_number",
+        """
+        A: Hartley Pharmacy.
+        C: Is my prescription ready? It's for Osman Yilmaz.
+        A: Can I have your insurance member ID?
+        C: Sure, it's seven oh two, double four, one.
+        A: It'll be ready at five.
+        C: Great. Could you deliver it? I've just had hip surgery.
+        A: Yes, we'll deliver it this evening.
+        """,
+        asked=(ask("task", "deliver"),),
+        promised=("deliver",),
+        facts=(("technical", "double four"), ("person", "surgery")),
+    ),
+    Dialogue(
+        "travel_agent_hypothetical_upgrade",
+        """
+        A: Globe Trails.
+        C: Hello, Anneke de Vries here. Can you change our flight to the eighteenth? Same airline.
+        A: The eighteenth of March, yes.
+        C: If the upgrade ever gets cheaper I'd do it, but not at that price.
+        A: Understood. I'll send the new itinerary.
+        C: To both of us please, my partner Joost handles the paperwork.
+        """,
+        asked=(ask("booking", "flight", "2026-03-18"),),
+        promised=("itinerary",),
+        facts=(("person", "joost"),),
+        absent=("upgrade",),
+        profile={"name": "Anneke de Vries"},
+    ),
+    Dialogue(
+        "charity_monthly_gift",
+        """
+        A: Open Doors Charity.
+        C: I'd like to set up a monthly donation of twenty dollars.
+        A: Wonderful. Starting when?
+        C: The fifteenth. And no phone calls please, email only.
+        A: I'll set that up, and we'll email you a receipt each month.
+        """,
+        asked=(ask("other", "donation", "2026-03-15"),),
+        promised=("receipt",),
+        facts=(("preference", "email"),),
+    ),
+    Dialogue(
+        "tech_support_bug_report",
+        """
+        A: Ledgerly support line.
+        C: Hey, your app crashes whenever I export to PDF. I'm on version nine point one, on an iPad.
+        A: I'm sorry. Does it show an error?
+        C: Something like error forty seven.
+        A: I'll file a bug with engineering.
+        C: When it's fixed could someone email me? I'm Tobias Lindgren.
+        A: Yes, we'll email you.
+        """,
+        asked=(ask("issue", "export"), ask("message", "email fixed")),
+        promised=("bug", "email"),
+        facts=(("technical", "version nine"),),
+        profile={"name": "Tobias Lindgren"},
+    ),
+    Dialogue(
+        "nursery_pick_up",
+        """
+        A: Little Acorns Nursery.
+        C: Hi, it's Priyanka, Dev's mum. His grandad's picking him up today instead of me.
+        A: Okay, what's grandad's name?
+        C: Suresh. He'll have ID.
+        A: I'll let the room leader know.
+        C: And Dev's off dairy at the moment, he's come out in a rash.
+        """,
+                promised=("room leader",),
+        profile={"name": "Priyanka"},
+    ),
+    Dialogue(
+        "estate_agent_viewing",
+        """
+        A: Hawthorn Estates.
+        C: Good afternoon, I saw the cottage on Mill Road and I'd love to arrange a viewing.
+        A: We could do Saturday at eleven or Sunday at two.
+        C: Sunday at two. My husband and I are both coming.
+        A: And your name please?
+        C: Farrah Quaye. Q U A Y E.
+        A: Thank you. Philippa will meet you there.
+        C: Is there a garage?
+        A: There is.
+        C: Great. We have to sell our flat first but that's under way.
+        """,
+        asked=(ask("booking", "viewing", "2026-03-08"),),
+        promised=("philippa",),
+        profile={"name": "Farrah Quaye"},
+    ),
+    Dialogue(
+        "electrician_call_back_window",
+        """
+        A: Sparks Electrical.
+        C: Half my sockets have stopped working. Can Ray ring me back?
+        A: He's on a job. I'll get him to ring you after four.
+        C: I'm in a meeting till five, so after five please.
+        A: After five. He'll call you then.
+        C: And I don't want the apprentice again, he left a mess.
+        """,
+        asked=(ask("issue", "sockets"), ask("message", "ring")),
+        promised=("ring you", "call you"),
+        facts=(("preference", "apprentice"),),
+    ),
+    Dialogue(
+        "veterinary_insulin",
+        """
+        A: Meadow Vets.
+        C: Hi, it's Rufus's owner, Alasdair. He needs more insulin by Thursday.
+        A: We can have it ready tomorrow.
+        C: Brilliant. I give it to him twice a day at eight and eight.
+        A: I'll put two vials aside.
+        """,
+        asked=(ask("task", "insulin", "2026-03-04"),),
+        promised=("vials",),
+        facts=(("routine", "twice a day"),),
+    ),
+    Dialogue(
+        "hr_line_resignation",
+        """
+        A: People team line.
+        C: Hi, it's Marlon Achebe. I'm resigning at the end of the month, please keep that between us for now.
+        A: I'm sorry to hear that.
+        C: Could you send me the leaver's form?
+        A: I'll email it today.
+        """,
+        asked=(ask("task", "form"),),
+        promised=("email",),
+        facts=(("person", "resigning"),),
+        profile={"name": "Marlon Achebe"},
+    ),
+    Dialogue(
+        "taxi_for_mother",
+        """
+        A: City Cabs.
+        C: I need a cab for my mum, Rosalind, tomorrow at half nine to the eye hospital.
+        A: From where?
+        C: 22 Poplar Avenue. She walks with a frame so a low one please.
+        A: Low floor cab at half nine.
+        C: And one to bring her back.
+        A: We'll send one at noon.
+        """,
+        asked=(ask("booking", "cab", "2026-03-04"),),
+        promised=("noon",),
+        facts=(("person", "rosalind"), ("person", "frame")),
+    ),
+    Dialogue(
+        "bakery_reduces_order",
+        """
+        A: Crust and Crumb.
+        C: It's Beatriz at the Blue Door Cafe. For tomorrow can we have thirty rolls instead of fifty?
+        A: Thirty rolls. Anything else?
+        C: We don't need the baguettes tomorrow. And from next week, could you deliver at six rather than seven?
+        A: No baguettes, and six from next week.
+        C: Lovely.
+        """,
+        asked=(ask("task", "rolls", "2026-03-04"), ask("task", "six")),
+        profile={"name": "Beatriz"},
+    ),
+    Dialogue(
+        "not_a_name_i_am_happy",
+        """
+        A: How can I help?
+        C: I'm Italian so forgive my English. I'm Calling about the job.
+        A: The kitchen job?
+        C: Yes. I'm free on Mondays only. Can you call me tomorrow?
+        A: I'll ask the chef to call you.
+        """,
+        asked=(ask("message", "call", "2026-03-04"),),
+        promised=("chef",),
+    ),
+    Dialogue(
+        "calls_off_after_promise",
+        """
+        A: Beacon Books.
+        C: Could you order a copy of Middlemarch for me?
+        A: I'll order it this afternoon.
+        C: Oh wait, is it under ten pounds?
+        A: It's fourteen.
+        C: Then don't order it. I'll get it from the library.
+        A: Okay, I won't.
+        """,
+        withdrawn=("middlemarch",),
+        absent=("fourteen",),
+    ),
+    Dialogue(
+        "third_of_next_month_and_tonight",
+        """
+        A: Hello, assistant here.
+        C: Put the quarterly review in my calendar for the third of next month. And tonight at eight remind me to call Yusuf.
+        A: Both are in.
+        C: Also, in three weeks I need to renew the car insurance, remind me a day before.
+        A: I'll remind you.
+        """,
+        asked=(ask("booking", "review", "2026-04-03"), ask("reminder", "yusuf", "2026-03-03"), ask("reminder", "insurance", "2026-03-23")),
+        promised=("remind",),
+    ),
 )

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 
+from aftercall.llm.rules.corrections import find_repair, settle_repairs
 from aftercall.llm.rules.persons import person_in
 from aftercall.llm.rules.sentences import LEAD_IN, MASK
 from aftercall.llm.rules.stems import stems
@@ -59,8 +60,13 @@ class Ask:
             person=self.person or person_in(" . ".join((self.words, *details))),
             due=self.due,
             turns=tuple(self.turns),
-            words=self._without_denied(visible(self.words)) or title,
+            words=self._ground() or visible(self.words),
         )
+
+    def _ground(self) -> str:
+        """The caller's words, cut before anything they took back."""
+        words = self._without_denied(visible(self.words))
+        return words[: repaired.start()].strip(" ,") if (repaired := find_repair(words)) else words
 
     def as_withdrawn(self) -> Withdrawn:
         return Withdrawn(title=self._title(), turns=tuple(self.turns))
@@ -94,7 +100,7 @@ def tidy(text: str) -> str:
     """Without masks, fillers, stutters and the words sentences begin and end with."""
     text = visible(text)
     text = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
-    text = _STUTTER.sub(r"\1", _FILLERS.sub(" ", text))
+    text = settle_repairs(_STUTTER.sub(r"\1", _FILLERS.sub(" ", text)))
     return " ".join(_TRAILING.sub("", text).split()).strip(" ,;:.")
 
 

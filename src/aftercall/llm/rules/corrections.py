@@ -8,10 +8,20 @@ REPLACES = re.compile(
     re.I,
 )
 REPAIRS = re.compile(r"^(?:(?:oh|um|uh|and|but|sorry)[, ]+)*(?:no,? wait|wait,? no|no,? sorry|sorry,? no|no[,.] |actually|hang on,? no|hold on,? no|i mean\b|i meant|or rather|scratch that|correction|make (?:it|that))", re.I)
-_DENIED = re.compile(r"\bnot (?:on |for |at |in |the |a |an |to )*(?P<word>[A-Za-z0-9'’]+)(?=[\s.,!?]|$)", re.I)
+_WITHIN = re.compile(r"(?P<old>\b[\w'’:]+(?: [\w'’:]+)?),? (?:no wait|no,? sorry|sorry,? no|no,? actually|no|sorry|or rather|i mean|wait)[,.]+ (?:i mean,? |i meant |make that |no,? |it['’]s |on |at |for )*(?=[\w])", re.I)
+_DENIED = re.compile(r"\b(?:not|instead of|rather than) (?:on |for |at |in |the |a |an |to )*(?P<word>[A-Za-z0-9'’]+)(?=[\s.,!?]|$)", re.I)
 _NO_DENIAL = frozenset("sure really just only yet now too very that it this so even going gonna a the to being all always in on at my your as much many like if when what who there here able happy good bad great planning me you".split())
 
 
 def denied_words(text: str) -> list[str]:
     """What a correction says it is not."""
     return [match["word"] for match in _DENIED.finditer(text) if match["word"].lower() not in _NO_DENIAL]
+
+
+def settle_repairs(text: str) -> str:
+    """ "for Tuesday, no, Wednesday" is "for Wednesday": a word put right mid-sentence replaces the one before."""
+    return _WITHIN.sub(lambda match: f"{match['old'].rpartition(' ')[0]} ".lstrip(), text)
+
+
+def find_repair(text: str) -> re.Match[str] | None:
+    return _WITHIN.search(text)

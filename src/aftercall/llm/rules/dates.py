@@ -178,7 +178,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             lambda match, today: _month_end(today, (_month_number(match["month"]) - today.month) % 12),
         ),
         (r"\b(?:the )?end of the year\b", lambda _, today: date(today.year, 12, 31)),
-        (rf"\bnext (?P<weekday>{WEEKDAY})\b", lambda match, today: _week_after(match["weekday"], today)),
+        (r"\b(?:close of business|end of play|cob)\b", lambda _, today: today),
+        (rf"\b(?:next|(?:the )?following) (?P<weekday>{WEEKDAY})\b", lambda match, today: _week_after(match["weekday"], today)),
         (
             rf"\b(?P<weekday>{WEEKDAY}) (?:of )?next week\b|\bnext week(?:,? on)? (?P<later>{WEEKDAY})\b",
             lambda match, today: _week_after(match["weekday"] or match["later"], today),
@@ -194,7 +195,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = re.compile(
-    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|every(?: other| second| single)?|each|after|following)"
+    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|every(?: other| second| single)?|each|after)"
     r"(?: (?:this|the|on|for|past))?\s*$",
     re.I,
 )
@@ -203,7 +204,7 @@ _REFUSED_AFTER = re.compile(
     re.I,
 )
 _BEFORE = re.compile(r"\bbefore(?: the)?\s*$", re.I)
-_DAY_BEFORE = re.compile(r"\b(?:the )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I)
+_DAY_BEFORE = re.compile(r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I)
 
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:

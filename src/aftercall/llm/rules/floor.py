@@ -4,7 +4,7 @@ import re
 from datetime import date
 
 from aftercall.llm.rules.asks import Ask, tidy
-from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
+from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words, settle_repairs
 from aftercall.llm.rules.dates import Mention, find_dates
 from aftercall.llm.rules.faults import TAKEN_UP, is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
@@ -17,12 +17,12 @@ from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier
 from aftercall.model.turns import Turn
 
 _ANAPHOR = re.compile(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her)\b|^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:\w+ )?(?:day|week|month|morning|afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)|^(?:it|that|them|this|one)\b", re.I)
-_RECORDS = re.compile(r"^(?:log|file|put|note|write|report|record|mark|flag|add|jot|raise|get)\b (?:that|this|it|those)\b.*\b(?:down|as|to|on|in|up)\b", re.I)
+_RECORDS = re.compile(r"^(?:log|file|put|note|write|report|record|mark|flag|add|jot|raise|get)\b (?:that|this|it|those)\b.*\b(?:down|as|up|(?:to|on|in|into) (?:the|my|our|a))\b", re.I)
 _TELLS_ONLY = re.compile(r"^(?:tell|let|inform|notify|warn|ask)\b(?: (?:the|my|your|his|her))? ?\w+(?: \w+)?(?: know)?\W*$", re.I)
 _MOVES = re.compile(r"^(?:move|reschedule|change|push|switch|shift|postpone|rebook|bump|bring forward)\b", re.I)
 _ENDS = re.compile(r"^(?:cancel|stop|skip)\b", re.I)
 _MOVED_TO = re.compile(r"\b(?:to|for|until|till|instead)\b[^,]{0,20}$", re.I)
-_THEN = re.compile(r"\b(?:by|for|before|on|until) (?:then|that (?:day|date))\b|\bthat (?:day|morning|afternoon|evening)\b", re.I)
+_THEN = re.compile(r"\b(?:by|for|before) (?:then|that (?:day|date))\b|\bthat (?:day|morning|afternoon|evening)\b", re.I)
 _AND_ALSO = re.compile(r",? and (?=(?:on |in |the |next |this |tomorrow|tonight|by )[\w ]{0,25}?\bto \w+)", re.I)
 _INSTRUCTS = re.compile(r"^(?:ring|press|use|knock|leave|deliver|wrap|charge|include|put|write|make|park|ask for|come|mention)\b", re.I)
 _REMEDY = re.compile(r"^(?:a |an |my |the |get a |have a |to get a |full )*(?:full |partial )?(?:refund|replacement|exchange|credit|money back|new one)\b", re.I)
@@ -37,10 +37,12 @@ _ASKS_WHEN = re.compile(r"\b(?:when|what (?:day|date|time)|which (?:day|date|one
 _HEAD = re.compile(r"^(?:by|on|for|from|at|before|it['’]s|so|the|this|next|tomorrow|today|any ?time|sometime|maybe|say|preferably|ideally|around|in|ready)\b", re.I)
 _ANYTHING_ELSE = re.compile(r"\b(?:anything|something|what) else\b|\bhow (?:else )?(?:can|may) i help\b", re.I)
 _WRONG_NUMBER = re.compile(r"\bwrong (?:number|place|person)\b", re.I)
-_DICTATES = re.compile(r"^(?:say|saying|just say|and say|it should say|the message is|write|put)\b,?", re.I)
+_DICTATES = re.compile(r"^(?:(?:write|put)[,:]|(?:say|saying|just say|just put|just write|it should say|the message is)\b)", re.I)
 _NEW_POINT = re.compile(r"^(?:and|also|then|oh|plus|okay|so)\b", re.I)
 _CALL_BACK = re.compile(r"\b(?:call|ring|phone|speak|talk|human|call ?back|go through|contact)\b", re.I)
 _STARTS_NEW = re.compile(r"^(?:and|also|oh|then|plus|can|could|would)\b|^(?:yes|yeah|okay|no)[, ]+(?:and|can|could)\b", re.I)
+_WISH = re.compile(r"^(?:i(?:['’]d)? (?:like|want|need|prefer)|(?:can|could|may) (?:i|we) (?:have|get))\b", re.I)
+_REACHES = re.compile(r"\b(?:call|ring|phone|text|email|contact|touch|message|write)\b", re.I)
 _SEND_SOMEONE = re.compile(r"^(?:send (?:someone|somebody|a |an )|come (?:out|and|over|round|by|have)|have (?:someone|somebody|a )|look|fix|sort|get (?:someone|somebody|it|that|this|a )|help|take a look|do something|arrange|open|raise|log|report|file|put in)\b", re.I)
 _SMALL_TALK = re.compile(r"^\W*(?:\w+\W+){0,2}$|\b(?:thank|thanks|bye|goodbye|cheers|how are you|you['’]re a star|have a (?:good|nice)|hello\?|are you there|can you hear)\b", re.I)
 _TURNS = re.compile(r"^(?:but|so|and (?:i|can|could|please))\b", re.I)
@@ -58,6 +60,8 @@ class Floor:
         self._proposals: list[tuple[int, str, Mention]] = []
         self._question = ""
         self._declined = False
+        self._agent_dated = False
+        self._said = ""
         self._before: list[Clause] = []
         self._dictated: tuple[int, int] | None = None
         self._faults: list[Ask] = []
@@ -69,8 +73,10 @@ class Floor:
         if _WRONG_NUMBER.search(text):
             self._forget_everything()
         self._drop_ignored_faults(text)
-        self._offer = find_offer(turn, text)
+        self._offer = find_offer(turn, text) or self._offer
+        self._agent_dated = bool(find_dates(text, self.today))
         self._question = text if "?" in text else ""
+        self._said = text
         if _ANYTHING_ELSE.search(text):
             self._current, self._question = None, ""
         self._proposals = self._proposed(turn.seq, text)
@@ -86,7 +92,9 @@ class Floor:
             self._hear(clause, clauses[index + 1 :])
             if not is_unreal(clause.text) and not is_others_wish(clause.text):
                 self._before = [*self._before[-3:], clause]
-        self._offer, self._proposals, self._question, self._declined = None, [], "", False
+        keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
+        self._offer = self._offer if keeps_open else None
+        self._proposals, self._question, self._declined, self._agent_dated = [], "", False, False
 
     # What the agent put forward.
 
@@ -119,7 +127,7 @@ class Floor:
         """The request that an offer takes up, if it is none of its own."""
         current = self._current
         if current and not current.is_stop:
-            if _ANAPHOR.match(offer.act) or offer.act.lower().startswith(("that", "it ")):
+            if _ANAPHOR.match(offer.act) or re.match(r"(?:\w+ ){0,3}(?:it|that|them|this)\b", offer.act, re.I):
                 return current
             if current.kind == "message" and kind_of(_as_caller(offer.act)) == "message" and _CALL_BACK.search(offer.act):
                 return current
@@ -155,7 +163,7 @@ class Floor:
             self._correct(self._current, clause)
         elif trigger and not any(is_own_doing(other.text) for other in after[:2]):
             self._ask(trigger, clause)
-        elif not trigger and (is_fault(clause.body) or is_absence(clause.body)) and not clause.is_question:
+        elif not trigger and (is_fault(clause.body) or is_absence(clause.body, self._said)) and not clause.is_question:
             self._report(clause)
         else:
             self._fill_in(clause, after)
@@ -213,6 +221,10 @@ class Floor:
         """Whether the words ask for nothing new but fill in what is being talked about."""
         if current.is_stop or clause.seq - current.turns[-1] > 4:
             return False
+        answers = self._question and _WISH.match(clause.body) and re.match(r"(?:the|an?|it|that|one|two|three|some)\b", trigger.act, re.I)
+        reached = is_promise(self._said) and _REACHES.search(self._said) and re.match(r"(?:call|ring|text|email|phone|use|try) (?:me|my|the|it)\b", trigger.act, re.I)
+        if (answers and not _STARTS_NEW.match(clause.text)) or reached:
+            return True
         instructs = self._question and _INSTRUCTS.match(trigger.act) and trigger.is_order
         return bool(_ANAPHOR.match(trigger.act) or (trigger.is_fragment and self._question) or (instructs and not _STARTS_NEW.match(clause.text)))
 
@@ -264,11 +276,11 @@ class Floor:
             ask.drop_details(clause.seq)
         ask.denied += denied_words(clause.text)
         same_breath = ask.turns[-1] == clause.seq
-        if not (same_breath or self._question):
+        if not (same_breath or self._question or self._agent_dated):
             return
         body = clause.body
         short = len(body.split()) <= 7
-        if _MINE.match(body) or (ask.kind in ("issue", "message") and not _ASKS_WHEN.search(self._question)):
+        if _MINE.match(body) or (ask.kind in ("issue", "message") and not self._agent_dated and not _ASKS_WHEN.search(self._question)):
             pass
         elif (not clause.is_question or short) and (short or _HEAD.match(body) or _ASKS_WHEN.search(self._question)):
             self._set_day(ask, clause.text, moves=True)
@@ -323,7 +335,7 @@ class Floor:
         self._current = ask
 
     def _add(self, ask: Ask, clause: Clause) -> None:
-        if len(ask.details) < _MAX_DETAILS:
+        if len(ask.details) < _MAX_DETAILS and len(clause.body.split()) > 1:
             ask.add_detail(clause.seq, clause.text)
         else:
             ask.cite(clause.seq)
@@ -339,6 +351,7 @@ class Floor:
     def _set_day(self, ask: Ask, text: str, *, opening: bool = False, moves: bool = False) -> None:
         if ask.is_stop or (ask.kind in ("note", "message") and (_CONTENT_DATED.match(ask.act) or not opening and not moves)):
             return
+        text = settle_repairs(text)
         mentions = find_dates(text, self.today, self._anchor(ask))
         if opening and _MOVES.match(ask.act):
             mentions = [mention for mention in mentions if _MOVED_TO.search(text[: mention.start])][-1:]
@@ -356,7 +369,7 @@ class Floor:
         """The day that "the day before" looks at: that of the latest booking, or of anything with a day."""
         dated = [ask for ask in self.asks if ask.due]
         bookings = [ask for ask in dated if ask.kind == "booking"] or dated
-        if apart and apart.due and apart in bookings:
+        if apart and apart.due:
             return apart.due
         return bookings[-1].due if bookings else None
 
@@ -375,6 +388,9 @@ class Floor:
                 current.kind = "task"
                 return current
             if kind == current.kind == "message" and _CALL_BACK.search(current.act) and _CALL_BACK.search(trigger.act):
+                return current
+            if not about and kind == "reminder" and current.turns[-1] == clause.seq and current.kind == "task":
+                current.kind = "reminder"
                 return current
             if not about and kind != "reminder":
                 return current
@@ -406,4 +422,4 @@ def _as_caller(act: str) -> str:
 
 
 def is_worth_keeping(ask: Ask) -> bool:
-    return bool(tidy(ask.act)) and bool(ask.stems)
+    return bool(tidy(ask.act)) and (bool(ask.stems) or ask.kind in ("message", "reminder"))

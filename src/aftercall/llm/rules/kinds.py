@@ -14,7 +14,7 @@ _KINDS: tuple[tuple[RequestKind, re.Pattern[str]], ...] = tuple(
         ),
         (
             "message",
-            r"^(?:tell|inform|notify|warn|let (?!me\b|us\b)\w+(?: \w+){0,3} know|pass (?:on|along|it|that|this|the)|speak (?:to|with)|talk (?:to|with)|ask (?!for\b)|have (?:\w+ ){1,4}(?:call|ring|phone|contact|get back)|(?:call|ring|phone) (?:me|us)\b|give (?:me|us|him|her|them|my \w+|[A-Z]\w+) a (?:call|ring|bell))\b",
+            r"^(?:tell|inform|notify|warn|let (?!me\b|us\b)\w+(?: \w+){0,3} know|pass (?:a|on|along|it|that|this|the)|take a message|(?:email|text|message) me(?=\W*$| (?:when|once|if|about|back|as soon|after))|speak (?:to|with)|talk (?:to|with)|ask (?!for\b)|have (?:\w+ ){1,4}(?:call|ring|phone|contact|get back)|(?:call|ring|phone) (?:me|us)\b|give (?:me|us|him|her|them|my \w+|[A-Z]\w+) a (?:call|ring|bell))\b",
         ),
         (
             "issue",
@@ -22,12 +22,12 @@ _KINDS: tuple[tuple[RequestKind, re.Pattern[str]], ...] = tuple(
         ),
         (
             "other",
-            r"^(?:stop|unsubscribe|opt|pause|suspend|deactivate|close|downgrade|upgrade|waive|freeze|enrol|enroll|sign (?:me|us) up|switch|turn (?:off|on)|increase|decrease|lower|raise|donate)\b|\b(?:subscription|membership|newsletter|mailing list|auto[- ]?(?:pay|renew\w*)|direct debit|standing order|paperless)\b|"
+            r"^(?:stop|unsubscribe|opt|pause|suspend|deactivate|close|downgrade|upgrade|waive|freeze|enrol|enroll|sign (?:me|us) up|switch|turn (?:off|on)|increase|decrease|lower|raise|donate)\b|\b(?:monthly|regular) (?:donation|gift|payment)\b|\b(?:subscription|membership|newsletter|mailing list|auto[- ]?(?:pay|renew\w*)|direct debit|standing order|paperless)\b|"
             r"^(?:change|update|correct|amend|set)\b.{0,30}\b(?:address|e-?mail|phone|number|name|plan|account|details|settings?|billing|payment|preference|password|profile|contact)\b|\b(?:take|remove) (?:me|us) (?:off|from)\b|^put it (?:up|down)\b|\b(?:account|policy|contract|licen[cs]e)(?:['’]s| is) in\b|^cancel (?:my|the|our) (?:policy|account|plan|contract|service|card|insurance)\b",
         ),
         (
             "booking",
-            r"^(?:change|move|push|shift|switch|postpone)\b.{0,20}\bdelivery\b|\bdelivery slot\b|^bring (?:my|the|our) .*\bin\b|^(?:rent|hire) an? (?:\w+ )?(?:car|van|truck|bike|boat|room|hall)|\bcruise\b|"
+            r"^(?:change|move|push|shift|switch|postpone)\b.{0,20}\bdelivery\b|\bdelivery slot\b|^bring (?:my|the|our) .*\bin\b|^bring \w+ (?:pupils|people|guests|children|students|kids)\b|^(?:rent|hire) an? (?:\w+ )?(?:car|van|truck|bike|boat|room|hall)|\bcruise\b|\b(?:be|being) seen\b|\b(?:in|on|into|to) (?:my|the|our) (?:calendar|diary|schedule)\b|"
             r"\b(?:appointment|book|booking|rebook|reserve|reservation|table for|a table|schedule|reschedule|meeting|slot|viewing|visit|consultation|check-?up|cleaning|haircut|trim|lesson|class|session|interview|test drive|tour|inspection|"
             r"taxi|cab|airport car|double room|single room|twin room|a room|room for|suite|flight|appraisal|estimate visit|follow[- ]up with|physio|massage|service for (?:my|the) car|oil change|mot|slots|come (?:in|out|by|round|over)|see (?:dr|doctor|the (?:doctor|dentist|vet|nurse|hygienist)))\b|^see\b|\bcalendar\b.{0,20}\b(?:block|put|add)\b",
         ),

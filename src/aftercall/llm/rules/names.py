@@ -8,7 +8,9 @@ from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.spelling import respell
 from aftercall.model.turns import Turn
 
-_PART = r"[A-Z][a-zà-öø-ÿ]*(?:['’\-][A-Za-zà-öø-ÿ]+|[A-Z][a-zà-öø-ÿ]+)*"
+_UPPER = "A-ZÀ-ÖØ-ÞĆČĎĐĞİŁŃŇŐŒŘŚŞŠŤŮŰŹŻŽ"
+_LOW = r"[^\W\d_A-Z]"
+_PART = rf"[{_UPPER}]{_LOW}*(?:['’\-][^\W\d_]+|[A-Z]{_LOW}+)*"
 _PARTICLE = r"(?:de|da|di|del|della|der|den|van|von|zu|la|le|el|al|bin|ibn|dos|du|ter|ten)"
 NAME = rf"{_PART}(?: (?:{_PARTICLE} ){{0,2}}{_PART}){{0,3}}"
 _TITLE = r"(?:(?:Mr|Mrs|Ms|Miss|Mister|Doctor|Dr|Professor|Prof|Sir|Madam|Father|Sister|Sergeant|Captain)\b\.? )?"
@@ -29,8 +31,8 @@ _INTRODUCED = tuple(
     re.compile(pattern)
     for pattern in (
         rf"\b(?i:my (?:full |first |last |maiden )?name(?:['’]s| is| would be| will be)) (?:(?i:uh|um|actually),? )*{_TITLE}(?P<name>{NAME}){_END}",
-        rf"\b(?i:(?<!my )(?:the|and the|first|last) name(?:['’]s| is)) (?:(?i:uh|um),? )*{_TITLE}(?P<name>{NAME}){_END}",
-        rf"\b(?i:(?:it['’]?s|it is|that['’]s|put it|book it|reservation|booking|order|table|appointment|all|is|be)(?: is| all)? under(?: the name(?: of)?)?) {_TITLE}(?P<name>{NAME}){_END}",
+        rf"(?:\b(?i:(?<!my )(?:the|and the|first|last) name)|^(?i:(?:hi|hello|yeah|yes),? )?(?i:name))(?i:['’]s| is) (?:(?i:uh|um),? )*{_TITLE}(?P<name>{NAME}){_END}",
+        rf"\b(?i:(?:it['’]?s|it is|that['’]s|put it|book it|reservation|booking|order|table|appointment|all|is|be|account|account['’]s)(?: is| all)? under(?: the name(?: of)?)?) {_TITLE}(?P<name>{NAME}){_END}",
         rf"\b(?i:under the name(?: of)?|in the name of|name of) {_TITLE}(?P<name>{NAME}){_END}",
         rf"^(?i:(?:it['’]s )?under) {_TITLE}(?P<name>{NAME}){_END}",
         rf"(?:^|[.!?,] |(?i:\b(?:hi|hello|hey|yeah|and|so|but|well|um|uh|yes) ))(?i:i['’]m|i am|im) (?:(?i:uh|um|actually|called),? )*{_TITLE}(?P<name>{NAME}){_END}(?! (?:time|Time)\b)",
@@ -62,12 +64,15 @@ _WORD_CASED = rf"(?:{_PART}(?: {_PART})?)"
 _CALLED = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"\b(?i:(?:please |just |can |to |you can |could you |everyone |everybody |people |friends |folks |they all )?calls? me)(?i:,? (?:um|uh|just))* (?P<name>{_TITLE}{_WORD_CASED}){_END}",
+        rf"(?<!on't )(?<!on’t )(?<!not )\b(?i:(?:please |just |can |to |you can |could you |everyone |everybody |people |friends |folks |they all )?calls? me)(?i:,? (?:um|uh|just))* (?P<name>{_TITLE}{_WORD_CASED}){_END}",
         rf"\b(?i:i (?:usually |normally |just |mostly )?go by|i['’]m (?:usually |better )?known as|i (?:prefer to be called|answer to)|i['’]d (?:rather|prefer to) be called|people (?:just )?say|known to everyone as) (?P<name>{_WORD_CASED}){_END}",
         rf"^(?:(?i:oh|no|please|um|uh|but|and|well|yes),? )*(?i:just )?(?P<name>{_PART})(?i: is fine| will do| works| is good|,? for short)\b",
+        rf"\b(?P<name>{_PART})(?i:,? for short)\b",
         rf"\b(?i:(?:or|but|it['’]s) just) (?P<name>{_PART})(?:[.,!]|$| (?i:is fine|please|for short))",
     )
 )
+_TITLED = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Mister|Dr)\b\.? [A-Z]")
+_JUST = re.compile(rf"^(?i:oh,? |no,? |just |it['’]s |please,? )*(?P<name>{_PART})(?i:,? please)?[.!]$")
 _CALLED_LOWER = re.compile(r"\b(?:everyone|everybody|people|friends|folks) calls? me (?P<name>[a-zà-ÿ]{2,})\b")
 _PRONOUN = r"(?:she|he|they|ze|xe|it|her|him|them|zir|hir|xem|its|hers|his|theirs)"
 _PRONOUNS = re.compile(
@@ -105,7 +110,7 @@ class _Candidate:
 def read_names(turns: tuple[Turn, ...]) -> Named:
     candidates = list(_candidates(turns))
     caller_texts = [turn.text for turn in turns if turn.speaker == "caller"]
-    call_name = _call_name(caller_texts)
+    call_name = _call_name(caller_texts) or _put_right(turns, candidates)
     together = _together(turns, candidates)
     name = None if together else _settle(candidates)
     if name:
@@ -219,6 +224,17 @@ def _call_name(texts: list[str]) -> str | None:
                     return name
             if (match := _CALLED_LOWER.search(sentence)) and match["name"] not in NOT_NAMES:
                 return match["name"].capitalize()
+    return None
+
+
+def _put_right(turns: tuple[Turn, ...], candidates: list[_Candidate]) -> str | None:
+    """Addressed by title, the caller answers with the short form: "Mr. Rowe?" – "Jim, please." """
+    known = {part for candidate in candidates for part in candidate.name.split()}
+    for said, answered in zip(turns, turns[1:], strict=False):
+        if said.speaker == "agent" and answered.speaker == "caller" and _TITLED.search(said.text):
+            first = next(split_sentences(answered.text), "")
+            if (match := _JUST.match(first)) and match["name"] in known and "please" in first.lower():
+                return match["name"]
     return None
 
 

@@ -4,7 +4,7 @@ import re
 
 from aftercall.llm.rules.names import NOT_NAMES
 
-_NAME = r"(?P<name>[A-Z][a-zà-öø-ÿ'’\-]+(?: [A-Z][a-zà-öø-ÿ'’\-]+)?)"
+_NAME = r"(?P<name>[^\W\d_a-z][^\W\d_A-Z'’\-]+(?:['’\-]\w+)?(?: [^\W\d_a-z][^\W\d_A-Z'’\-]+)?)"
 _TITLE = r"(?:(?:Dr|Mr|Mrs|Ms|Miss|Mister|Doctor|Professor|Prof|Nurse|Aunt|Uncle|Auntie|Coach|Father)\b\.? )"
 _RELATION = (
     r"(?:wife|husband|partner|son|daughter|brother|sister|mother|father|mum|mom|dad|boss|manager|assistant|friend|colleague|neighbou?r|cousin|aunt|uncle|niece|nephew|"

@@ -10,7 +10,7 @@ from aftercall.model.reading import Promise
 
 _WHO = (
     r"(?:i['’]ll|i will|i['’]m going to|i am going to|we['’]ll|we will|we['’]re going to|you['’]ll (?:also )?(?:get|receive|have|hear|be (?:sent|called|contacted))|you will (?:also )?(?:get|receive|hear)|"
-    r"(?:(?:someone|somebody|they|he|she|it)(?:['’]ll| will)|(?:the|our|a|an|your|one of our) (?:[\w-]+ ){1,4}will|(?:dr|mr|mrs|ms)\.? \w+(?:['’]ll| will)|[A-Z]\w+(?: from [\w ]+?)?(?:['’]ll| will)))"
+    r"(?:(?:someone|somebody|they|he|she)(?:['’]ll| will)|it(?:['’]ll| will)(?= (?:be (?:ready|delivered|with you|done|sent|fixed|on its way)|arrive|go out))|(?:the|our|a|an|your|one of our) (?:[\w-]+ ){1,4}will|(?:dr|mr|mrs|ms)\.? \w+(?:['’]ll| will)|(?-i:(?!(?:That|This|It|There|What|Which|Who|Here|How|You|I|We|Where|When)\b)[A-Z]\w+)(?: from [\w ]+?)?(?:['’]ll| will)))"
 )
 _PROMISE = re.compile(rf"\b(?P<who>{_WHO})(?: (?:also|then|just|make sure|be sure|personally|go ahead and|certainly|definitely|gladly|happily))*\s+(?P<act>.+)", re.I)
 _NEXT = re.compile(rf"(?:,|;)?\s+(?:and|then|but)\s+(?=(?:then |also )?(?:{_WHO})\b)", re.I)

@@ -4,7 +4,7 @@ import re
 
 RELATION = (
     r"(?:wife|husband|spouse|partner|fianc[eé]e?|boyfriend|girlfriend|ex(?:-?(?:wife|husband))?|son|daughter|kids?|boy|girl|baby|twins|child(?:ren)?|brother|sister|mother|father|mum|mom|mommy|dad|parents?|grandmother|grandma|nana|nan|granny|grandfather|grandpa|grandad|"
-    r"grandson|granddaughter|grandkids|uncle|aunt|auntie|cousin|niece|nephew|step(?:son|daughter|mother|father|mom|dad)|(?:son|daughter|mother|father|brother|sister)[- ]in[- ]law|neighbou?r|friend|best friend|flatmate|roommate|landlord|landlady|boss|manager|supervisor|colleague|coworker|co-worker|assistant|secretary|business partner|accountant|lawyer|carer|caregiver|nurse|tenant|dog|cat)"
+    r"grandson|granddaughter|grandkids|uncle|aunt|auntie|cousin|niece|nephew|step(?:son|daughter|mother|father|mom|dad)|(?:son|daughter|mother|father|brother|sister)[- ]in[- ]law|neighbou?r|friend|best friend|flatmate|roommate|landlord|landlady|boss|manager|supervisor|colleague|coworker|co-worker|assistant|secretary|business partner|accountant|lawyer|bookkeeper|cleaner|gardener|contractor|builder|doctor|therapist|trainer|supplier|team lead|carer|caregiver|nurse|tenant|dog|cat)"
 )
 _NAME = r"[A-Z][a-zà-öø-ÿ'’\-]+"
 _TRUTHS = (
@@ -20,7 +20,9 @@ _TOLD = tuple(
         rf"\b[\w'’]+ (?i:from|in|on) (?i:the )?(?i:[\w-]+ (?:team|department|group)|marketing|finance|accounting|legal|engineering|procurement|payroll|hr|logistics|reception|operations)\b(?! (?i:line|issue))",
         rf"\b{_NAME} (?i:at|from) (?:the )?(?i:bank|office|school|garage|agency|council|clinic|church|gym|shop|club|bureau|embassy|insurer)\b",
         rf"\b(?i:my|our) (?:(?:little|older|younger|elder|late|big|oldest|youngest|eldest|ex|own|elderly) )?(?i:{RELATION})(?:['’]s)? (?i:and i|doesn['’]?t|isn['’]?t|won['’]?t|hates|loves|likes|prefers|comes?|looks? after|helps?|picks?|does|naps|sleeps|called|named)\b",
-        rf"\b{_NAME}(?:['’]s| is| will be|['’]ll be) (?i:our|the|my|his|her|a|an|handling|in charge|responsible|taking over|covering|leading|running|the new|on (?:leave|holiday|vacation))\b",
+        rf"\b{_NAME}(?:['’]s| is| will be|['’]ll be) (?i:our|the|my|his|her|a|an|handling|in charge|responsible|taking over|covering|leading|running|the new|in charge of|on (?:leave|holiday|vacation))\b",
+        rf"^(?:(?i:and|so|but|um|uh),? )*{_NAME} (?i:runs|handles|manages|leads|owns|covers|looks after|takes care of|works (?:in|on|at|for|with))\b",
+        r"\b(?i:calling for my|on behalf of my)\b",
         r"\b(?i:one of us|one of (?:the|our) (?:guests|kids|party)|somebody in our (?:party|group)) (?i:has|is)\b",
     )
 )

@@ -16,10 +16,10 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)]*(?=\s|$)|\n+|\s[—–]\s")
 _SUBJECT = r"(?:i|we|he|she|they|it|you|there|that|this|my|our)(?:['’](?:d|ll|m|ve|re|s))?\b"
 _ASKING = (
     r"(?:can|could|would|will|should|shall) (?:you|i|we|they|he|she|somebody|someone|anybody|anyone)\b|please\b|kindly\b|remind me\b|"
-    r"don['’]?t (?:call|ring|send|tell|book|remind|bother|worry|forget|leave|put|need)\b|let['’]s\b|never ?mind\b|scratch\b|forget (?:the|about|it|that)\b|"
+    r"don['’]?t (?:call|ring|send|tell|book|remind|bother|worry|forget|leave|put|need)\b|stop \w+ing\b|(?:put|add) (?!it\b|that\b)\w+ (?:on|to) (?:the|my)\b|let['’]s\b|never ?mind\b|scratch\b|forget (?:the|about|it|that)\b|"
     rf"do you\b|is there\b|are there\b|if (?:i|we|you)\b|(?:no|not),? (?:make|wait|actually|sorry|hold|hang)\b|"
     rf"(?<!\byou )(?<!\bto )(?<!\bi )(?<!\bwe )(?<!['’]t )(?<!\bcan )(?<!\bould )(?<!\bwill )(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?:just )?{IMPERATIVE} "
-    r"(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some|[A-Z])"
+    r"(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some|(?-i:[A-Z]))"
 )
 _JOINED = re.compile(
     rf",?\s+(?P<joint>(?:and|but|so|then|or|because|cause|cos|though|which|also|plus)(?: (?:then|also|maybe|honestly|please|so|just))?)\s+(?={_SUBJECT}|{_ASKING})", re.I

@@ -12,7 +12,7 @@ Stance = Literal["yes", "no"]
 _FILLER = r"(?:(?:oh|um+|uh+|er+m?|well|so|and|but|hm+|ah|okay|ok|right|actually|hang on|hold on|wait|like)[,.!? ]+)*"
 _NO = re.compile(
     rf"^{_FILLER}(?:no(?!,? (?:problem|worries|trouble|rush|bother|hurry|doubt))|nope|nah|not (?:really|now|today|necessary|needed|at the moment|yet|this time)|don['’]?t|i['’]m (?:good|okay|fine|all right)(?: thanks?)?\b|that['’]s (?:okay|all right),? (?:thanks?|i)|"
-    r"that (?:won['’]?t|doesn['’]?t) work|i can['’]?t|never ?mind|leave it|maybe (?:later|some other|another|next)|i['’]ll pass|some other time|scratch|forget it|rather not|i['’]d rather not|no need|not for me|too (?:early|late|much|expensive))\b",
+    r"that (?:won['’]?t|doesn['’]?t) work|i can['’]?t|never ?mind|leave it|maybe (?:later|some other|another|next)|i['’]ll (?:pass|think|have a think|let you know|see)|let me think|we['’]ll see|some other time|scratch|forget it|rather not|i['’]d rather not|no need|not for me|too (?:early|late|much|expensive))\b",
     re.I,
 )
 _HOLD = re.compile(r"\b(?:hang on|hold on|wait)[,.]? no\b|\bno,? (?:hang on|hold on|wait)\b", re.I)
@@ -22,7 +22,7 @@ _YES = re.compile(
     re.I,
 )
 _YES_AFTER_ALL = re.compile(r"^(?:oh|actually|well|um|uh|okay|wait)?[, ]*(?:yes|yeah|sure|go ahead|please do|go on|why not)\b", re.I)
-_YES_INSIDE = re.compile(r"^[\w' ]{1,30}\b(?:yeah|yes|please|sounds good|works|is (?:fine|good|great|perfect)|would be (?:great|good|fine|perfect|lovely))[.!,]?(?: |$)", re.I)
+_YES_INSIDE = re.compile(r"^[\w' ]{1,30}\b(?:yeah|yes|please|sounds good|works|(?:is|['’]s|are) (?:fine|good|great|perfect|okay|ok|lovely|ideal)|would be (?:great|good|fine|perfect|lovely))[.!,]?(?: |$)", re.I)
 
 _OFFER = re.compile(
     r"\b(?:would you like|do you want|did you want|would you want|would you prefer|shall (?:i|we)|should (?:i|we)|want (?:me|us) to|would it help if (?:i|we)|may i|can i (?:also )?(?:send|book|put|add|set|offer|email|text|arrange|schedule|get you|sign)|"
@@ -42,7 +42,7 @@ _OFFER_HEAD = re.compile(
     r"(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*\s+",
     re.I,
 )
-_ON_THE_CALL = re.compile(r"^(?:check(?! (?:you|me|us) in)|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|wait|ask|confirm|continue|proceed|help|understand|offer|speak|answer|try)\b", re.I)
+_ON_THE_CALL = re.compile(r"^(?:keep|pay|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|check(?! (?:you|me|us) in)|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|wait|ask|confirm|continue|proceed|help|understand|offer|speak|answer|try|do|be|fit|squeeze)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)

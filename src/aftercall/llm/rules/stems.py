@@ -13,7 +13,7 @@ _EMPTY = frozenset(
     stuff sure take tell than thank thanks that that's the their them then there there's these they thing things think third this those though
     till time to today tomorrow tonight too two uh um until up us very want wanted wants was way we we'd we'll we're we've week well were what
     when where which while who why will with would wouldn't yeah yes yep yet you you'd you'll you're you've your monday tuesday wednesday
-    thursday friday saturday sunday afternoon evening night noon book booked order
+    remind reminder thursday friday saturday sunday afternoon evening night noon book booked order
     """.split()
 )
 _ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ers", "ies", "ied", "ors", "er", "or", "ed", "es", "ly", "s", "e", "y")

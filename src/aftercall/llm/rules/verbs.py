@@ -13,4 +13,13 @@ IMPERATIVE = "(?:" + "|".join(sorted(set(_ACTS), key=len, reverse=True)) + ")"
 _THROUGH_US = """add amend arrange book bring buy cancel change collect correct downgrade drop enrol enroll exchange extend file fix get have join leave log make move open order
 pause place postpone push put rebook refill register renew reorder re-order rent replace report request reschedule reserve reset return schedule see send set sign speak stop
 swap switch talk transfer unsubscribe update upgrade bump close hire dispute increase decrease raise lower shift come bring claim submit opt withdraw donate pick""".split()
+# With "I have to", only what nobody does alone; with "I need to" also some plainer verbs where their object tells.
+_SERVICE = """amend arrange book cancel change claim close correct dispute downgrade enrol enroll exchange extend file order pause postpone rebook refill register renew
+reorder re-order rent replace report request reschedule reserve reset return schedule switch transfer unsubscribe update upgrade withdraw move swap add hire donate""".split()
+_PLAINER = (
+    r"see (?:dr|doctor|the (?:doctor|dentist|vet|nurse)|a |an |someone|somebody)|make (?:a|an|another) |get (?:a|an|another|some|my|the|it|that|this|new|him|her|one) |have (?:a|an|my|the|it|someone|somebody) |set up|sign up|put (?:in|it|my|a|an|the|through)|"
+    r"bring (?:my|the|it|him|her|in|\w+)|come (?:in|and)|send (?:a|an|some|my|the|flowers|it|this|back)|leave a (?:message|note)|drop off|speak|talk (?:to|with)|stop|opt|open (?:a|an)|lower|raise|increase|decrease|shift|push|bump|join|pick up (?:a|an|my)"
+)
+SERVICE = "(?:" + "|".join(sorted(set(_SERVICE), key=len, reverse=True)) + ")"
+NEEDED = rf"(?:{SERVICE}\b|{_PLAINER})"
 THROUGH_US = "(?:" + "|".join(sorted(set(_THROUGH_US), key=len, reverse=True)) + ")"

@@ -9,15 +9,21 @@ from aftercall.llm.rules.stems import stems
 
 Scope = Literal["all", "last", "named"]
 
-_PRONOUN = r"(?:that|it|this|them|those|these|that one|the last (?:one|bit|thing|part))"
+_PRONOUN = r"(?:that|it|this|him|her|them|those|these|that one|the last (?:one|bit|thing|part))"
 _CALL_OFF = tuple(
     re.compile(pattern, re.I)
     for pattern in (
         r"(?<!\bi )(?<!\bto )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|never ?mind|nevermind|ignore|drop|skip|cancel|disregard|take back|lose|hold off on|leave off|leave out|scrap)(?: about)?\s+(?P<what>(?:that|it|this|them|those|all|everything|the|my|about|what i)\b[^.!?]*)",
         r"\b(?:never ?mind|nevermind)(?P<what>)(?:[,.!]|$| then\b)",
         r"\b(?:actually|no|oh|wait|on second thoughts?|second thoughts?|you know what),? (?:please )?don['’]?t (?:worry about|bother with|bother about|bother|do|send|book|call|ring|tell|order|add|change|move|cancel|remind|put|need|get|email|text|open|file|make|include)(?: with)?\b ?(?P<what>[^.!?]*)",
+        r"^(?:then |so |please |okay |well |just |and )*don['’]?t (?:send|book|order|add|change|move|cancel|put|get|open|file|make|include|deliver|arrange|schedule) (?P<what>(?:it|that|them|the|those|any of)\b[^.!?]*)",
         r"\bdon['’]?t (?:worry about|bother with|bother about|bother) (?P<what>[^.!?]*)",
         r"\bdon['’]?t bother\b(?P<what>)",
+        r"^(?:oh |no,? |actually,? |wait,? |hmm,? )*don['’]?t[.!]?$(?P<what>)",
+        r"\b(?:there['’]s )?no need (?:to|for) (?P<what>[^.!?]*)",
+        r"\byou (?:don['’]?t (?:need|have) to|needn['’]?t) (?P<what>[^.!?]*)",
+        r"\b(?:let['’]s (?:not|skip|leave|drop|forget|hold off on)|(?:we|i) can (?:skip|drop|leave|forget)|(?:kill|ditch|bin|undo|hold off on)) (?P<what>(?:that|it|the|this|those)\b[^.!?]*)",
+        r"\bleave (?P<what>the [\w ]+?) (?:for now|alone|for another|as (?:it|they))\b",
         r"\b(?:i|we) (?:don['’]?t|do not|won['’]?t|no longer) (?:actually |really |even |be )?(?:need|want|needing|wanting) (?P<what>(?:that|it|this|them|the|a|an|one|to|you)\b[^.!?]*?)(?: (?:then|anymore|any more|after all|now))?(?:[,.!?]|$)",
         r"\bdon['’]?t need (?P<what>(?:it|that|them|the \w+|one))\b[^.!?]*",
         r"\b(?:can|could|would) you (?:please |just )?(?:(?:leave|take) (?P<what>.+?) (?:off|out)|(?:drop|cancel|remove|skip|scratch) (?P<other>.+?))(?:[,.!?]|$)",
@@ -33,6 +39,7 @@ _CALL_OFF = tuple(
 )
 _ALL = re.compile(r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|any of it)\b", re.I)
 _ONLY_PRONOUN = re.compile(rf"^\W*(?:{_PRONOUN}|one|to|you|anything|anymore|then|no|about)?(?:,? (?:then|please|actually|i|we|for now|after all|anymore))*\b\W*$", re.I)
+_THING = re.compile(r"^(?:the|my|that|our)\b", re.I)
 _EARLIER = re.compile(r"\b(?:i|we) (?:asked|ordered|wanted|mentioned|booked|requested)\b|\b(?:from|asked for) (?:before|earlier)\b", re.I)
 _STANDING = re.compile(r"\bcancel (?:my|our|the|his|her) (?:\w+ )?(?:appointment|subscription|membership|booking|reservation|order|policy|account|contract|plan|service|visit|lesson|class|meeting|flight|room|table|delivery|trial|card|insurance|\w+ appointment)\b", re.I)
 
@@ -52,11 +59,13 @@ def find_call_off(text: str) -> CallOff | None:
         match = pattern.search(text) or pattern.search(body)
         if not match:
             continue
-        what = (match["what"] or match.groupdict().get("other") or "").strip()
+        what = (match.groupdict().get("what") or match.groupdict().get("other") or "").strip()
         standing = bool(_STANDING.search(text))
         if _ALL.search(match.group()):
             return CallOff("all", stems(what), what, bool(_EARLIER.search(text)), standing)
-        if _ONLY_PRONOUN.match(what) or not stems(what):
+        if what and not stems(what) and not _ONLY_PRONOUN.match(what) and not _THING.match(what):
+            return None
+        if not what or _ONLY_PRONOUN.match(what) or not stems(what):
             return CallOff("last", frozenset(), what, bool(_EARLIER.search(text)), standing)
         return CallOff("named", stems(what), what, bool(_EARLIER.search(text)), standing)
     return None
