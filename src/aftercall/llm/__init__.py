@@ -1,0 +1,1 @@
+"""Readers of transcripts: the interface, and the ways to fulfil it."""

@@ -1,0 +1,112 @@
+"""A request in the making: it gathers words, details and a day while the call goes on."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import date
+
+from aftercall.llm.rules.corrections import find_repair, settle_repairs
+from aftercall.llm.rules.persons import person_in
+from aftercall.llm.rules.sentences import LEAD_IN, MASK
+from aftercall.llm.rules.stems import stems
+from aftercall.model.reading import Request, RequestKind, Withdrawn
+
+_TITLE_LENGTH = 100
+_TRAILING = re.compile(r"(?:[\s,;:.!?…-]|\b(?:and|but|so|or|the|a|an|um+|uh+|like|please|then|just|you know|if that['’]s (?:possible|okay|all right|ok)|would you|could you|for me|though|cause|because|to|for|of|with|it['’]s|is|oh)\b)+$", re.I)
+_POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
+_LAST_PREPOSITION = re.compile(r"^(?P<kept>.*\w) (?:for|on|at|in|with|by|from|to|of|about)\b[^,]*$", re.I)
+_FILLERS = re.compile(r"(?:,\s*)?\b(?:um+|uh+|er+m|you know|i mean|sort of|kind of)\b,?\s*", re.I)
+_STUTTER = re.compile(r"\b(\w+)(?:, | )\1\b", re.I)
+
+
+@dataclass(slots=True)
+class Ask:
+    kind: RequestKind
+    act: str
+    words: str
+    turns: list[int]
+    details: list[tuple[int, str]] = field(default_factory=list)
+    due: date | None = None
+    person: str | None = None
+    is_stop: bool = False
+    from_fault: bool = False
+    denied: list[str] = field(default_factory=list)
+
+    @property
+    def stems(self) -> frozenset[str]:
+        return stems(" ".join((self.act, *(text for _, text in self.details))))
+
+    def cite(self, *seqs: int) -> None:
+        self.turns = sorted({*self.turns, *seqs})
+
+    def add_detail(self, seq: int, text: str) -> None:
+        text = tidy(text)
+        if text and text.lower() not in self.act.lower() and all(text != known for _, known in self.details):
+            self.details.append((seq, text))
+        self.cite(seq)
+
+    def drop_details(self, seq: int) -> None:
+        """A repair within a turn takes back what was said just before it."""
+        if self.details and self.details[-1][0] == seq:
+            self.details.pop()
+
+    def as_request(self) -> Request:
+        title = self._title()
+        details = [kept for _, text in self.details if (kept := tidy(self._without_denied(text)))]
+        told = ". ".join(details)
+        return Request(
+            kind=self.kind,
+            title=title,
+            details=told,
+            person=self.person or person_in(" . ".join((self.words, *details))),
+            due=self.due,
+            turns=tuple(self.turns),
+            words=self._ground() or visible(self.words),
+        )
+
+    def _ground(self) -> str:
+        """The caller's words, cut before anything they took back."""
+        words = self._without_denied(visible(self.words))
+        return words[: repaired.start()].strip(" ,") if (repaired := find_repair(words)) else words
+
+    def as_withdrawn(self) -> Withdrawn:
+        return Withdrawn(title=self._title(), turns=tuple(self.turns))
+
+    def _title(self) -> str:
+        """An act that only points ("move it") is told together with what it points to."""
+        act = self._without_denied(self.act) or self.act
+        pointed = next((text for _, text in self.details if stems(text)), "")
+        return title_of(f"{tidy(act)}: {pointed}" if pointed and _POINTS.search(act) and len(act.split()) <= 6 else act)
+
+    def _without_denied(self, text: str) -> str:
+        """Cut before the first piece that was taken back later; what stays is still verbatim."""
+        pieces = re.split(r"(,\s+)", text)
+        kept = ""
+        for index in range(0, len(pieces), 2):
+            found = [match.start() for word in self.denied if (match := re.search(rf"\b{re.escape(word)}\b", pieces[index], re.I))]
+            if found:
+                before = _LAST_PREPOSITION.match(pieces[index][: min(found)])
+                kept += before["kept"] if before and not kept else ""
+                break
+            kept += pieces[index] + (pieces[index + 1] if index + 1 < len(pieces) else "")
+        return kept.strip(" ,")
+
+
+def visible(text: str) -> str:
+    """The longest piece of a text that no secret touches."""
+    return max(re.split(f"{MASK}+", text), key=len).strip(" ,;:") if MASK in text else text.strip()
+
+
+def tidy(text: str) -> str:
+    """Without masks, fillers, stutters and the words sentences begin and end with."""
+    text = visible(text)
+    text = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
+    text = settle_repairs(_STUTTER.sub(r"\1", _FILLERS.sub(" ", text)))
+    return " ".join(_TRAILING.sub("", text).split()).strip(" ,;:.")
+
+
+def title_of(act: str) -> str:
+    text = tidy(act)
+    if len(text) > _TITLE_LENGTH:
+        text = text[:_TITLE_LENGTH].rsplit(" ", 1)[0]
+        text = _TRAILING.sub("", text)
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,246 @@
+"""Days named in speech, resolved against the day of the call. Only days to come: what is past is nobody's due date."""
+
+import calendar
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
+
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = tuple(name.lower() for name in calendar.month_name)[1:]
+_SHORT_MONTHS = ("jan", "feb", "mar", "apr", "jun", "jul", "aug", "sept", "sep", "oct", "nov", "dec")
+
+WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_MONTH = "(?:" + "|".join((*_MONTHS, *_SHORT_MONTHS)) + r")\b\.?"
+# A bare "the third" is a day only where no noun follows: "the third floor" is none.
+_NO_NOUN = (
+    r"(?=\s*(?:$|[.,;:?!)]|(?:at|by|for|from|in|of|on|or|and|but|is|if|then|to|please|instead|though|because|so|works?|would|will|"
+    r"before|after|about|around|i|we|you|he|she|they|it|with|when|not|that|until|till|morning|afternoon|evening)\b|'s\b))"
+)
+_DAYPART = r"(?:morning|afternoon|evening|night|lunchtime|noon)"
+_UNIT = r"(?P<unit>day|week|fortnight|month|year)s?"
+
+_FEASTS = {
+    "christmas eve": (12, 24),
+    "christmas day": (12, 25),
+    "boxing day": (12, 26),
+    "new year's eve": (12, 31),
+    "new year's day": (1, 1),
+    "valentine's day": (2, 14),
+    "halloween": (10, 31),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A day named in a text. `refines` when it fixes the day of the month, so that it may correct a bare weekday."""
+
+    start: int
+    end: int
+    day: date
+    weekday_only: bool = False
+
+
+Resolve = Callable[[re.Match[str], date], date | None]
+
+
+def _upcoming_day(number: int | None, today: date, month: int | None = None) -> date | None:
+    """The next such day of a month strictly to come (the day itself if the month is named)."""
+    if number is None:
+        return None
+    for offset in range(25):
+        year, month_index = divmod(today.month - 1 + offset, 12)
+        if month is not None and month_index + 1 != month:
+            continue
+        if number > calendar.monthrange(today.year + year, month_index + 1)[1]:
+            continue
+        day = date(today.year + year, month_index + 1, number)
+        if day > today or (month is not None and day == today):
+            return day
+    return None
+
+
+def _weekday(name: str) -> int:
+    return next(index for index, full in enumerate(_WEEKDAYS) if full[:3] == name[:3].lower())
+
+
+def _next_weekday(name: str, today: date) -> date:
+    return today + timedelta(days=(_weekday(name) - today.weekday() - 1) % 7 + 1)
+
+
+def _week_after(name: str, today: date) -> date:
+    """ "next Friday": the Friday of the week that begins on the coming Monday."""
+    return today + timedelta(days=7 - today.weekday() + _weekday(name))
+
+
+def _month_number(name: str) -> int:
+    return next(index for index, full in enumerate(_MONTHS, 1) if full[:3] == name[:3].lower())
+
+
+def _month_end(today: date, offset: int = 0) -> date:
+    year, month_index = divmod(today.month - 1 + offset, 12)
+    return date(today.year + year, month_index + 1, calendar.monthrange(today.year + year, month_index + 1)[1])
+
+
+def _later(today: date, number: int, unit: str) -> date | None:
+    try:
+        if unit == "month":
+            end = _month_end(today, number)
+            return end.replace(day=min(today.day, end.day))
+        return today + timedelta(days=number * {"day": 1, "week": 7, "fortnight": 14, "year": 365}[unit])
+    except (OverflowError, ValueError):
+        return None
+
+
+def _in_units(match: re.Match[str], today: date) -> date | None:
+    number = count(match["count"])
+    return None if number is None else _later(today, number, match["unit"].lower())
+
+
+def _weeks_from_weekday(match: re.Match[str], today: date) -> date | None:
+    number = count(match["count"] or "a") or 1
+    return _next_weekday(match["weekday"], today) + timedelta(weeks=number)
+
+
+def _with_day_number(match: re.Match[str], today: date) -> date | None:
+    """ "Tuesday the third": the day number decides; on the day itself it is today."""
+    number, month = day_number(match["ordinal"]), match["month"]
+    if not month and number == today.day and _weekday(match["weekday"]) == today.weekday():
+        return today
+    return _upcoming_day(number, today, _month_number(month) if month else None)
+
+
+def _month_day(match: re.Match[str], today: date) -> date | None:
+    number = day_number(match["ordinal"]) if not match["ordinal"].isdecimal() else int(match["ordinal"])
+    if number is None or not 1 <= number <= 31:
+        return None
+    return _upcoming_day(number, today, _month_number(match["month"]))
+
+
+def _of_next_month(match: re.Match[str], today: date) -> date | None:
+    number = day_number(match["ordinal"])
+    end = _month_end(today, 1)
+    return end.replace(day=number) if number and number <= end.day else None
+
+
+def _iso(match: re.Match[str], today: date) -> date | None:
+    try:
+        return date.fromisoformat(match.group())
+    except ValueError:
+        return None
+
+
+def _feast(match: re.Match[str], today: date) -> date | None:
+    month, day = _FEASTS[match.group().lower().replace("’", "'")]
+    return _upcoming_day(day, today, month)
+
+
+def _weekend(match: re.Match[str], today: date) -> date:
+    days = (5 - today.weekday()) % 7 + (7 if match["next"] and today.weekday() < 5 else 0)
+    return today + timedelta(days=days)
+
+
+# The first pattern that matches at a place wins; longer readings come first.
+_PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
+    (re.compile(pattern, re.I), resolve)
+    for pattern, resolve in (
+        (r"\b\d{4}-\d{2}-\d{2}\b", _iso),
+        (r"\bthe day after tomorrow\b|\bday after tomorrow\b", lambda _, today: today + timedelta(days=2)),
+        (
+            rf"\b(?:a week (?:from|after) (?:tomorrow)|tomorrow week|(?P<x>a week tomorrow))\b",
+            lambda _, today: today + timedelta(days=8),
+        ),
+        (rf"\b(?P<count>{COUNT}) weeks? (?:from|on|after)(?: this)? (?P<weekday>{WEEKDAY})\b", _weeks_from_weekday),
+        (rf"\b(?P<weekday>{WEEKDAY}) week\b(?P<count>)", _weeks_from_weekday),
+        (rf"\b(?P<count>{COUNT}) {_UNIT} (?:from (?:now|today)|today)\b", _in_units),
+        (rf"\bin (?:about |around |exactly )?(?P<count>{COUNT}) {_UNIT}(?:'s)?(?: time)?\b", _in_units),
+        (rf"\bwithin (?:the next )?(?P<count>{COUNT}) {_UNIT}\b", _in_units),
+        (
+            rf"\b(?:this |next |on )?(?P<weekday>{WEEKDAY}),? (?:the )?(?P<ordinal>{ORDINAL})(?:,? (?:of )?(?P<month>{_MONTH}))?",
+            _with_day_number,
+        ),
+        (rf"\bthe (?P<ordinal>{ORDINAL}) of next month\b", _of_next_month),
+        (rf"\b(?P<ordinal>{ORDINAL}|\d{{1,2}}) (?:of )?(?P<month>{_MONTH})", _month_day),
+        (rf"\b(?P<month>{_MONTH}) (?:the )?(?P<ordinal>{ORDINAL}|\d{{1,2}}\b(?!:))", _month_day),
+        (r"\b(?:the )?end of (?:the |this )?(?:day|business)\b|\beod\b", lambda _, today: today),
+        (r"\b(?:the )?end of next week\b", lambda _, today: _week_after("friday", today)),
+        (r"\b(?:the )?(?:start|beginning) of next week\b", lambda _, today: _week_after("monday", today)),
+        (
+            r"\b(?:the )?end of (?:the|this) week\b",
+            lambda _, today: today if today.weekday() == 4 else _next_weekday("friday", today),
+        ),
+        (r"\b(?:the )?end of next month\b", lambda _, today: _month_end(today, 1)),
+        (r"\b(?:the )?(?:end|last day) of (?:the|this) month\b|\bmonth end\b", lambda _, today: _month_end(today)),
+        (
+            rf"\b(?:the )?end of (?P<month>{_MONTH})",
+            lambda match, today: _month_end(today, (_month_number(match["month"]) - today.month) % 12),
+        ),
+        (r"\b(?:the )?end of the year\b", lambda _, today: date(today.year, 12, 31)),
+        (r"\b(?:close of business|end of play|cob)\b", lambda _, today: today),
+        (rf"\b(?:next|(?:the )?following) (?P<weekday>{WEEKDAY})\b", lambda match, today: _week_after(match["weekday"], today)),
+        (
+            rf"\b(?P<weekday>{WEEKDAY}) (?:of )?next week\b|\bnext week(?:,? on)? (?P<later>{WEEKDAY})\b",
+            lambda match, today: _week_after(match["weekday"] or match["later"], today),
+        ),
+        (r"\b(?P<next>next )?(?:this |the )?weekend\b", _weekend),
+        (rf"\btomorrow(?: {_DAYPART})?\b|\btomorow\b", lambda _, today: today + timedelta(days=1)),
+        (rf"\b(?:today|tonight|this {_DAYPART})\b", lambda _, today: today),
+        (r"\b(?:christmas (?:eve|day)|boxing day|new year[’']s (?:eve|day)|valentine[’']s day|halloween)\b", _feast),
+        (rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|great|perfect)))", lambda m, today: _next_weekday(m["weekday"], today)),
+        (rf"\bthe (?P<ordinal>{ORDINAL}){_NO_NOUN}", lambda match, today: _upcoming_day(day_number(match["ordinal"]), today)),
+    )
+)
+_WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
+# "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
+_NOT_MEANT = re.compile(
+    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|every(?: other| second| single)?|each|after)"
+    r"(?: (?:this|the|on|for|past))?\s*$",
+    re.I,
+)
+_REFUSED_AFTER = re.compile(
+    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|doesn't|does not|won't|isn't|is not|not going to|i can't|i cannot|we can't|night was|was|i was|we were)\b",
+    re.I,
+)
+_BEFORE = re.compile(r"\bbefore(?: the)?\s*$", re.I)
+_DAY_BEFORE = re.compile(r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I)
+
+
+def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
+    """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
+    taken: list[tuple[int, int]] = []
+    mentions: list[Mention] = []
+    for pattern, resolve in _PATTERNS:
+        for match in pattern.finditer(text):
+            if any(match.start() < end and start < match.end() for start, end in taken):
+                continue
+            taken.append(match.span())
+            if mention := _mention(text, match, resolve, today):
+                mentions.append(mention)
+    if anchor:
+        mentions += _around(text, anchor)
+    return sorted((mention for mention in mentions if mention.day >= today), key=lambda mention: mention.start)
+
+
+def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> Mention | None:
+    before = text[: match.start()]
+    if _NOT_MEANT.search(before) or _REFUSED_AFTER.match(text[match.end() :]):
+        return None
+    try:
+        day = resolve(match, today)
+    except (OverflowError, ValueError):
+        return None
+    if day is None:
+        return None
+    weekday_only = bool(_WEEKDAY_ONLY.fullmatch(match.group()))
+    if _BEFORE.search(before) and "end" not in match.group().lower() and day > today:
+        day -= timedelta(days=1)
+    return Mention(match.start(), match.end(), day, weekday_only)
+
+
+def _around(text: str, anchor: date) -> list[Mention]:
+    return [
+        Mention(match.start(), match.end(), anchor + timedelta(days=1 if match["which"].lower() == "after" else -1))
+        for match in _DAY_BEFORE.finditer(text)
+    ]

@@ -1,0 +1,92 @@
+"""The reader by rules: one call in, one reading out; nothing but the call decides what comes out."""
+
+from datetime import date
+from zoneinfo import ZoneInfo
+
+from aftercall.llm.rules.facts import Heard, draft, find_facts
+from aftercall.llm.rules.floor import Floor, is_worth_keeping
+from aftercall.llm.rules.identity import read_identity
+from aftercall.llm.rules.language import language_of
+from aftercall.llm.rules.names import Named, read_names
+from aftercall.llm.rules.promises import find_promises
+from aftercall.llm.rules.secrets import find_secrets, mask, secret_facts
+from aftercall.llm.rules.sentences import Clause, split_clauses
+from aftercall.llm.rules.summary import summarise, summarise_foreign
+from aftercall.llm.rules.todos import find_todos
+from aftercall.llm.rules.triggers import is_others_wish, is_unreal
+from aftercall.llm.rules.zones import stated_zone
+from aftercall.model.calls import Call
+from aftercall.model.reading import FactDraft, Profile, Reading
+
+
+class RulesReader:
+    """Deterministic and offline. It understands English; of other languages it takes the caller's name and secrets."""
+
+    def read(self, call: Call) -> Reading:
+        language = language_of(turn.text for turn in call.turns)
+        secrets = find_secrets(call.turns)
+        named = read_names(call.turns)
+        if language != "en":
+            profile = Profile(name=named.name)
+            facts = tuple(secret_facts(secrets))
+            return Reading(language=language, summary=summarise_foreign(language, profile), profile=profile, facts=facts)
+        texts = {turn.seq: mask(turn.text, secrets) for turn in call.turns}
+        clauses = {turn.seq: split_clauses(turn, texts[turn.seq]) for turn in call.turns}
+        zone = _zone(call, clauses)
+        profile = Profile(name=named.name, call_name=named.call_name, pronouns=named.pronouns, timezone=zone)
+        floor = _walk(call, texts, clauses, _today(call, zone))
+        requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
+        withdrawn = [ask.as_withdrawn() for ask in floor.withdrawn if is_worth_keeping(ask)]
+        promises = find_promises(((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"), floor.withdrawn)
+        facts_told = [*secret_facts(secrets), *_facts(_heard(call, texts, clauses), named)]
+        return Reading(
+            language=language,
+            summary=summarise(profile, requests, withdrawn, promises, facts_told),
+            profile=profile,
+            identity=read_identity(texts[turn.seq] for turn in call.turns if turn.speaker == "agent"),
+            requests=tuple(requests),
+            withdrawn=tuple(withdrawn),
+            promises=tuple(promises),
+            facts=tuple(facts_told),
+        )
+
+
+def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:
+    """The last zone the caller claims."""
+    spoken = [clause.text for turn in call.turns if turn.speaker == "caller" for clause in clauses[turn.seq]]
+    zones = [zone for text in spoken if not is_unreal(text) and not is_others_wish(text) and (zone := stated_zone(text))]
+    return zones[-1] if zones else None
+
+
+def _today(call: Call, zone: str | None) -> date:
+    return call.started_at.astimezone(ZoneInfo(zone or "UTC")).date()
+
+
+def _walk(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]], today: date) -> Floor:
+    floor = Floor(today)
+    for turn in call.turns:
+        if turn.speaker == "agent":
+            floor.hear_agent(turn, texts[turn.seq])
+        else:
+            floor.hear_caller(clauses[turn.seq])
+    return floor
+
+
+def _heard(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]]) -> list[Heard]:
+    heard: list[Heard] = []
+    question = ""
+    for turn in call.turns:
+        if turn.speaker == "agent":
+            question = texts[turn.seq]
+        else:
+            heard.append(Heard(clauses[turn.seq], question))
+    return heard
+
+
+def _facts(heard: list[Heard], named: Named) -> list[FactDraft]:
+    facts = [*find_facts(heard), *find_todos(heard)]
+    for seq, name in named.together:
+        clause = next(clause for turn in heard for clause in turn.clauses if clause.seq == seq)
+        if made := draft(clause, [clause], "person", "private", 0.8):
+            facts.append(made.model_copy(update={"text": f"{name} was on the line: {made.text}"}))
+    return facts

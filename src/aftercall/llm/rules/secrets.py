@@ -1,0 +1,161 @@
+"""Secrets: what was told in confidence, found first and masked, so that no later rule can repeat it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aftercall.llm.rules.numbers import FIGURES, digit_pattern, digits
+from aftercall.llm.rules.sentences import LEAD_IN, MASK, Clause, split_clauses
+from aftercall.llm.rules.triggers import is_asking
+from aftercall.model.reading import Category, FactDraft
+from aftercall.model.turns import Turn
+
+_SECRET_NUMBER = re.compile(
+    r"\b(?:pin(?: (?:number|code))?|pass ?code|(?:security|access|door|gate|entry|alarm|safe|key|lock ?box|garage|verification|unlock) (?:code|number|pin|combination)|combination|"
+    r"cvv|cvc|(?:credit|debit|bank|visa|mastercard|amex)? ?card(?: number)?|member(?:ship)?(?: (?:number|id|no))|(?:bank |account|routing) (?:account )?number|sort code|iban|"
+    r"social(?: security)?(?: number)?|ssn|insurance (?:number|id)|national insurance number|passport number|safe|code)\b",
+    re.I,
+)
+_PASSWORD = re.compile(r"\b(?:password|pass ?phrase|pass ?word|log ?in)\b", re.I)
+_SAYS = re.compile(r"(?:\b(?:is|it['’]s|it is|that['’]s|will be|set to)\b|:)\s*(?:(?:uh+|um+),?\s*)*", re.I)
+_NO_VALUE = re.compile(r"\b(?:wrong|expired|reset|forgot|forgotten|forget|change|changed|new password|not working|locked|invalid|incorrect|lost|problem|the same|safe|for (?:the|my))\b", re.I)
+
+_CONDITIONS = (
+    r"(?:(?:type (?:one|two|1|2) )?diabet(?:es|ic)|(?:\w+ )?cancer|leuk\w+|lymphoma|melanoma|tumou?r|hiv|aids|hepatitis|herpes|chlamydia|epilep(?:sy|tic)|"
+    r"multiple sclerosis|parkinson['’]?s|alzheimer['’]?s|dementia|lupus|crohn['’]?s|colitis|ulcerative colitis|depress(?:ion|ed disorder)|clinical depression|bipolar(?: disorder)?|"
+    r"schizophreni\w+|ptsd|ocd|adhd|autis(?:m|tic)|anorexi\w+|bulimi\w+|anxiety disorder|panic disorder|asthma(?:tic)?|copd|emphysema|angina|arrhythmia|atrial fibrillation|"
+    r"heart failure|kidney (?:disease|failure)|cirrhosis|endometriosis|pcos|fibromyalgia|arthritis|osteoporosis|celiac disease|coeliac disease|sickle cell|cystic fibrosis|"
+    r"hypothyroidism|tuberculosis|long covid|glaucoma|sleep apn(?:ea|oea)|migraine disorder|addiction|alcoholi(?:sm|c)|high blood pressure|hypertension)"
+)
+_DIAGNOSED = re.compile(r"\bdiagnosed (?:me |him |her |my \w+ )?(?:with|as) (?:having )?(?P<value>[\w\s'’\-]{3,50}?)(?= (?:in|last|this|and|but|so|when|back|after|on|at|about)\b|[,.;!?]|$)", re.I)
+_CONDITION = re.compile(
+    rf"\b(?:(?:i|he|she|my \w+)(?:['’]ve| have| has|['’]s)?(?: got| had)?(?: a)?(?: (?:really |pretty )?(?:bad|severe|mild|early|late|chronic))?|i['’]m(?: a)?|my|have|has|suffer(?:s|ing)? from|living with|treated for|got) "
+    rf"(?P<value>{_CONDITIONS})\b(?! (?:research|charity|society|ward|nurse))",
+    re.I,
+)
+_CONFIDED = re.compile(
+    r"\b(?:(?:please )?(?:don['’]?t|do not|never) (?:you )?(?:tell|mention (?:it|this|that)? ?to|share (?:it|this|that)? ?with|breathe a word|repeat (?:it|this|that)|say (?:it|that|anything) to|let (?:on|anyone|anybody))|"
+    r"between (?:you and me|us|ourselves)|keep (?:it|this|that) (?:to yourself|quiet|between us|secret|confidential|private|under your hat)|"
+    r"(?:it|that|this)(?:['’]s| is) (?:a secret|confidential|strictly private|not public)|nobody (?:else )?(?:knows|is to know|must know|can know)|no one (?:else )?(?:knows|can know|must know)|off the record|in confidence)\b",
+    re.I,
+)
+_TO_WHOM = re.compile(r"^\W*(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people|[A-Z]\w+)?\s*(?:that|this|it|about (?:it|that|this))?\b", re.I)
+_TOO_SHORT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A piece of one turn, the fact it makes, and the part of it that must be seen nowhere else."""
+
+    seq: int
+    words: str
+    value: str
+    category: Category
+
+
+def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
+    secrets: list[Secret] = []
+    question = ""
+    for turn in turns:
+        if turn.speaker == "agent":
+            question = turn.text
+            continue
+        clauses = split_clauses(turn)
+        secrets += [*_codes(turn, question), *_diagnoses(turn, clauses), *_confidences(clauses)]
+        question = ""
+    return _once(secrets)
+
+
+def mask(text: str, secrets: list[Secret]) -> str:
+    """The text with every secret's value blotted out, letter for letter."""
+    for secret in secrets:
+        text = re.sub(_pattern(secret.value), lambda match: MASK * len(match.group()), text, flags=re.I)
+    return text
+
+
+def secret_facts(secrets: list[Secret]) -> list[FactDraft]:
+    return [
+        FactDraft(
+            category=secret.category,
+            text=secret.words,
+            summary=secret.words[:100],
+            visibility="secret",
+            confidence=0.9,
+            sentiment="negative" if secret.category == "emotional" else "neutral",
+            turns=(secret.seq,),
+            words=secret.words,
+        )
+        for secret in secrets
+    ]
+
+
+def _pattern(value: str) -> str:
+    figures = digits(value)
+    if len(figures) >= 3:
+        return rf"(?<!\d){digit_pattern(figures)}(?!\d)"
+    words = [re.escape(word) for word in re.findall(r"\w+", value)]
+    return r"(?<!\w)" + r"\W+".join(words) + r"(?!\w)" if words else r"(?!)"
+
+
+def _codes(turn: Turn, question: str) -> Iterator[Secret]:
+    asked = "?" in question and _SECRET_NUMBER.search(question)
+    for clause in split_clauses(turn):
+        text = clause.text
+        if (cue := _PASSWORD.search(text)) and (value := _password(text, cue.end())):
+            yield Secret(turn.seq, text, value, "technical")
+        elif figures := FIGURES.search(text):
+            if asked or _SECRET_NUMBER.search(text) or _SECRET_NUMBER.search(_sentence_before(turn.text, text)):
+                yield Secret(turn.seq, text, figures.group(), "technical")
+
+
+def _sentence_before(text: str, clause: str) -> str:
+    before = text[: text.find(clause)]
+    return re.split(r"[.!?]\s", before.rstrip(" .!?"))[-1]
+
+
+def _password(text: str, start: int) -> str:
+    """What follows "the password is"; nothing where a password is only talked about."""
+    says = list(_SAYS.finditer(text, start))
+    value = text[says[-1].end() :].strip(" .,!?\"'") if says else ""
+    return "" if not value or _NO_VALUE.search(text[start:]) or len(value.split()) > 12 else value
+
+
+def _diagnoses(turn: Turn, clauses: list[Clause]) -> Iterator[Secret]:
+    for clause in clauses:
+        if match := _DIAGNOSED.search(clause.text) or _CONDITION.search(clause.text):
+            if not re.search(r"\b(?:allerg\w+|if i)\b", clause.text, re.I):
+                yield Secret(turn.seq, clause.text, match["value"].strip(), "person")
+
+
+def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
+    """ "…, don't tell anyone": the words before it in the sentence, or the sentence before, or what follows."""
+    for index, clause in enumerate(clauses):
+        match = _CONFIDED.search(clause.text)
+        if not match:
+            continue
+        before = clause.text[: match.start()].strip(" ,;:-")
+        after = _TO_WHOM.sub("", clause.text[match.end() :], count=1).strip(" ,;:-")
+        told = next((words for words in (before, after) if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT), "")
+        neighbour = clause
+        if not told and index:
+            neighbour = clauses[index - 1]
+            told = neighbour.text
+        if len(told) >= _TOO_SHORT and not is_asking(told) and not FIGURES.search(told):
+            yield Secret(clause.seq, told, told, "emotional" if FEELING.search(told) else "person")
+
+
+FEELING = re.compile(
+    r"\b(?:burn(?:t|ed|ing)? out|depress\w*|anxious|anxiety|scared|afraid|terrified|lonely|grie(?:f|ving|ve)|heartbroken|devastated|overwhelmed|crying|cried|tears|miserable|"
+    r"exhausted|stressed|struggling|hard for me|still hard|so hard|really hard|hit me hard|sleeping (?:terribly|badly)|can['’]?t sleep|not sleeping|haven['’]?t slept|"
+    r"laid off|lost my job|made redundant|got fired|let me go|divorc\w+|split up|passed away|passed (?:in|on|last)|died|not coping|can['’]?t cope|been (?:awful|terrible|a nightmare|a rough|hell)|can['’]?t go on|rough (?:year|month|time|patch)|hard (?:year|time|month)|lost my (?:brother|sister|wife|husband|partner|best friend|nan|grandmother|grandfather|mother|father|mom|mum|dad|son|daughter|dog|cat)|"
+    r"miss (?:him|her|them) |at my wits? end|falling apart|breaking point|upset|worried sick|fed up|ashamed|embarrassed)\b",
+    re.I,
+)
+
+
+def _once(secrets: list[Secret]) -> list[Secret]:
+    kept: list[Secret] = []
+    for secret in secrets:
+        if all(secret.seq != other.seq or secret.words not in other.words for other in kept):
+            kept.append(secret)
+    return kept

@@ -1,0 +1,34 @@
+"""Names spelled letter by letter: "V O I G T", "P E double L", "S as in Sam"."""
+
+import re
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+_AS_IN = re.compile(r"\b([A-Za-z]) (?:as in|like|for) [A-Za-z]+", re.I)
+_ONE = r"(?<!['’])(?:double |capital )?(?!I['’]|[Ii] [a-z]{2,})[A-Za-z]\b"
+_LETTERS = re.compile(rf"\b(?:{_ONE}[\s,.\-]+(?={_ONE})){{2,}}{_ONE}")
+_LETTER = re.compile(r"(double )?(?:capital )?\b([A-Za-z])\b", re.I)
+_ALIKE = 0.55
+
+
+def spelled_words(text: str) -> list[str]:
+    """Every word that was spelled out, with a capital first letter."""
+    plain = _AS_IN.sub(r"\1", text)
+    return [
+        "".join(letter * (2 if double else 1) for double, letter in _LETTER.findall(match.group())).capitalize()
+        for match in _LETTERS.finditer(plain)
+    ]
+
+
+def respell(name: str, texts: Iterable[str]) -> str:
+    """The name with each part replaced by the way the caller spelled it."""
+    parts = name.split()
+    for spelled in (word for text in texts for word in spelled_words(text)):
+        for index, part in enumerate(parts):
+            if part[0].lower() == spelled[0].lower() and _alike(part, spelled):
+                parts[index] = part if part.lower() == spelled.lower() else spelled
+    return " ".join(parts)
+
+
+def _alike(first: str, second: str) -> bool:
+    return SequenceMatcher(None, first.lower(), second.lower()).ratio() >= _ALIKE

@@ -1,0 +1,39 @@
+"""The call in a few plain sentences: who rang, what was asked, called off, promised and decided."""
+
+from collections.abc import Iterable
+
+from aftercall.llm.rules.language import NAMES
+from aftercall.model.reading import FactDraft, Profile, Promise, Request, Withdrawn
+
+_MOST = 5
+
+
+def summarise(profile: Profile, requests: list[Request], withdrawn: list[Withdrawn], promises: list[Promise], facts: list[FactDraft]) -> str:
+    """Built from what was read, never from the words around it, so small talk and secrets cannot slip in."""
+    who = profile.call_name or profile.name or "The caller"
+    told = [fact.summary for fact in facts if fact.visibility != "secret" and fact.category in ("decision", "action_item", "correction")]
+    parts = (
+        _sentence(f"{who} asked for", (_dated(request) for request in requests)),
+        _sentence("Called off", (item.title for item in withdrawn)),
+        _sentence("The agent promised", (promise.title for promise in promises)),
+        _sentence("Also said", told),
+    )
+    text = " ".join(part for part in parts if part)
+    return text or f"{who} called; nothing was asked or promised."
+
+
+def summarise_foreign(language: str, profile: Profile) -> str:
+    who = profile.name or "The caller"
+    return f"{who} called and spoke {NAMES.get(language, language)}; the words are in the transcript."
+
+
+def _dated(request: Request) -> str:
+    return f"{request.title} (by {request.due.isoformat()})" if request.due else request.title
+
+
+def _sentence(opening: str, items: Iterable[str]) -> str:
+    kept = [item for item in items if item]
+    if not kept:
+        return ""
+    more = f"; and {len(kept) - _MOST} more" if len(kept) > _MOST else ""
+    return f"{opening}: {'; '.join(kept[:_MOST])}{more}."

@@ -1,0 +1,109 @@
+"""The time zone a caller says they are in, as an IANA name."""
+
+import re
+from functools import cache
+from zoneinfo import available_timezones
+
+_ALIASES = {
+    "pacific": "America/Los_Angeles",
+    "pst": "America/Los_Angeles",
+    "pdt": "America/Los_Angeles",
+    "west coast": "America/Los_Angeles",
+    "california": "America/Los_Angeles",
+    "san francisco": "America/Los_Angeles",
+    "seattle": "America/Los_Angeles",
+    "mountain": "America/Denver",
+    "mst": "America/Denver",
+    "mdt": "America/Denver",
+    "central": "America/Chicago",
+    "cst": "America/Chicago",
+    "cdt": "America/Chicago",
+    "texas": "America/Chicago",
+    "eastern": "America/New_York",
+    "est": "America/New_York",
+    "edt": "America/New_York",
+    "east coast": "America/New_York",
+    "boston": "America/New_York",
+    "miami": "America/New_York",
+    "atlanta": "America/New_York",
+    "washington": "America/New_York",
+    "arizona": "America/Phoenix",
+    "alaska": "America/Anchorage",
+    "hawaii": "Pacific/Honolulu",
+    "atlantic": "America/Halifax",
+    "uk": "Europe/London",
+    "british": "Europe/London",
+    "gmt": "UTC",
+    "greenwich": "UTC",
+    "utc": "UTC",
+    "irish": "Europe/Dublin",
+    "central european": "Europe/Berlin",
+    "cet": "Europe/Berlin",
+    "cest": "Europe/Berlin",
+    "german": "Europe/Berlin",
+    "munich": "Europe/Berlin",
+    "hamburg": "Europe/Berlin",
+    "barcelona": "Europe/Madrid",
+    "milan": "Europe/Rome",
+    "geneva": "Europe/Zurich",
+    "india": "Asia/Kolkata",
+    "indian": "Asia/Kolkata",
+    "mumbai": "Asia/Kolkata",
+    "delhi": "Asia/Kolkata",
+    "bangalore": "Asia/Kolkata",
+    "beijing": "Asia/Shanghai",
+    "china": "Asia/Shanghai",
+    "japan": "Asia/Tokyo",
+    "japanese": "Asia/Tokyo",
+    "osaka": "Asia/Tokyo",
+    "korea": "Asia/Seoul",
+    "saigon": "Asia/Ho_Chi_Minh",
+    "abu dhabi": "Asia/Dubai",
+    "cape town": "Africa/Johannesburg",
+    "wellington": "Pacific/Auckland",
+    "rio": "America/Sao_Paulo",
+}
+_REGIONS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
+# Zone names that are also words or countries with several zones: too little to go by.
+_TOO_VAGUE = frozenset({"center", "winamac", "north", "south", "west", "east", "easter", "general", "same", "local", "this", "that", "lunch", "first"})
+
+_PLACE = r"(?P<place>[A-Za-z]+(?:[ _][A-Za-z]+)?)"
+_STATED = tuple(
+    re.compile(pattern, re.I)
+    for pattern in (
+        rf"\b(?:i|we)(?:['’]m|['’]re| am| are)(?: still| now| back| all)? (?:on|in) {_PLACE}(?: standard| daylight)? time\b",
+        rf"\b(?:go|going|work|working|run|live|operate) (?:by|on|off) {_PLACE}(?: standard| daylight)? time\b",
+        rf"\bmy (?:time ?zone|local time) is (?:now )?(?:the )?{_PLACE}",
+        rf"\btime ?zone(?: is|['’]s|,)? (?:now )?{_PLACE}",
+        rf"\b(?:i|we)(?:['’]m|['’]re| am| are)(?: still| now)? in (?:the )?{_PLACE} time ?zone\b",
+        rf"\b(?:at|after|before|around|by) [\w ]{{1,14}}? (?P<place>pacific|mountain|central|eastern|gmt|utc|cet|[ecmp][sd]t)\b(?! (?:railway|station|park))",
+        rf"^(?:\w+[,.]? )?{_PLACE} time,? (?:please|i['’]m|for me|my time)\b",
+        rf"\b{_PLACE} time,? (?:that['’]s where i|which is where i|i live here|because i live|since i['’]m)\b",
+        rf"\b(?:that['’]s|it['’]s|in|and|but|use|say) {_PLACE} time\b",
+        rf"^(?:[\w:']+ ){{0,4}}{_PLACE} time$",
+    )
+)
+_NOT_MINE = re.compile(r"\b(?:if|he|she|they|his|her|their|flight|lands?|used to|not|was|were|my (?:wife|husband|boss|son|daughter|brother|sister|team|client|office))\b", re.I)
+
+
+@cache
+def _cities() -> dict[str, str]:
+    names = (name for name in sorted(available_timezones()) if name.startswith(_REGIONS))
+    return {name.rsplit("/", 1)[1].replace("_", " ").lower(): name for name in names}
+
+
+def zone_of(place: str) -> str | None:
+    """ "Berlin" is Europe/Berlin, "Mountain" America/Denver; None when the name is not surely a zone."""
+    key = " ".join(place.lower().replace("_", " ").split())
+    for candidate in (key, key.rpartition(" ")[2], key.partition(" ")[0]):
+        if candidate and candidate not in _TOO_VAGUE and (zone := _ALIASES.get(candidate) or _cities().get(candidate)):
+            return zone
+    return None
+
+
+def stated_zone(clause: str) -> str | None:
+    """The zone that this clause of the caller's claims for the caller."""
+    for pattern in _STATED:
+        if (match := pattern.search(clause)) and not _NOT_MINE.search(clause[: match.end()]) and (zone := zone_of(match["place"])):
+            return zone
+    return None

@@ -1,0 +1,89 @@
+"""What a reader takes out of one finished call. Every item names the turns it rests on."""
+
+from datetime import date
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+RequestKind = Literal["issue", "task", "reminder", "note", "message", "booking", "other"]
+Category = Literal["preference", "decision", "person", "action_item", "correction", "technical", "routine", "emotional"]
+Visibility = Literal["shared", "private", "secret"]
+Sentiment = Literal["negative", "neutral", "positive"]
+Turns = tuple[Annotated[int, Field(ge=1)], ...]
+
+
+class _Noun(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Profile(_Noun):
+    """What the caller clearly said of themself."""
+
+    name: str | None = None
+    call_name: str | None = None
+    pronouns: str | None = None
+    timezone: str | None = None
+    notes: str | None = None
+    context: str | None = None
+
+
+class Identity(_Noun):
+    """How the agent named and described itself."""
+
+    name: str | None = None
+    creature: str | None = None
+    vibe: str | None = None
+    emoji: str | None = None
+
+
+class Request(_Noun):
+    """What the caller wants done and that outlasts the moment."""
+
+    kind: RequestKind
+    title: str
+    details: str = ""
+    person: str | None = None
+    due: date | None = None
+    turns: Turns
+    words: str
+
+
+class Withdrawn(_Noun):
+    """Asked for, then called off: nothing may be done for it."""
+
+    title: str
+    turns: Turns
+
+
+class Promise(_Noun):
+    """What the agent said it, or its house, would do."""
+
+    title: str
+    turns: Turns
+    words: str
+
+
+class FactDraft(_Noun):
+    """A durable truth as one call tells it, before memory compares it with what is known."""
+
+    category: Category
+    text: str
+    summary: str = Field(max_length=100)
+    visibility: Visibility
+    confidence: float = Field(ge=0, le=1)
+    sentiment: Sentiment = "neutral"
+    turns: Turns
+    words: str
+
+
+class Reading(_Noun):
+    """One call, read once."""
+
+    language: str
+    summary: str
+    profile: Profile = Profile()
+    identity: Identity = Identity()
+    requests: tuple[Request, ...] = ()
+    withdrawn: tuple[Withdrawn, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    facts: tuple[FactDraft, ...] = ()
