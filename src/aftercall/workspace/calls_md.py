@@ -112,7 +112,8 @@ def _join(blocks: list[_Block]) -> str:
 
 def _separate(above: str, entry: Entry | None, *, is_last: bool) -> str:
     end = "\r\n" if "\r\n" in above else "\n"
-    gap = 2 - min(2, len(above) - len(above.rstrip("\n"))) if end == "\n" else 2 - min(2, above[-4:].count(end))
+    tail = above[-4:].replace("\r\n", "\n")
+    gap = max(0, 2 - (len(tail) - len(tail.rstrip("\n"))))
     fresh = entry.text.replace("\n", end) if entry else ""
     return (end * gap if above.strip(BOM) else "") + fresh + ("" if is_last else end)
 

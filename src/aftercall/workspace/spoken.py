@@ -17,7 +17,7 @@ _SALUTATION = re.compile(r"(?:hey|hi|hello|hiya|howdy|good (?:morning|afternoon|
 # Words that lose their capital when they come to stand within a sentence; a name would not.
 _LOWERED = frozenset(
     {
-        *("a", "any", "are", "can", "could", "did", "do", "does", "good", "great", "had", "has", "have", "hope", "how", "is"),
+        *("a", "and", "any", "are", "can", "could", "did", "do", "does", "good", "great", "had", "has", "have", "hope", "how", "is"),
         *("it", "it's", "last", "let", "let's", "nice", "ready", "so", "still", "thanks", "that", "the", "this", "want"),
         *("was", "welcome", "were", "what", "what's", "when", "where", "who", "why", "will", "would", "you", "your"),
     }
