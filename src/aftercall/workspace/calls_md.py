@@ -1,0 +1,151 @@
+"""CALLS.md: a line about when and who, and a summary, for each of the last calls; newest last.
+
+An entry ends with a comment that names its call, invisible where markdown is shown: it is how a call that is written
+twice is recognised, while two calls of the same minute and the same words stay two.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Self
+
+from aftercall.model.calls import Call, Direction
+from aftercall.workspace.lines import BOM, split_lines
+from aftercall.workspace.values import plain_lines, readable
+
+HEADER = "# Call History\n"
+WITHHELD = "withheld"
+LONGEST_SUMMARY = 8_000
+
+# Older files have an em dash where ours have two hyphens.
+_HEADING = re.compile(r"### (?P<when>\S.*?)(?: -- | ?[—–] ?)(?P<who>\S.*?) \((?P<direction>inbound|outbound)\)\s*")
+_OTHER_SECTION = re.compile(r"##?(\s|$)")
+_MARK = re.compile(r"<!-- call: ([A-Za-z0-9_-]+) -->\s*")
+_CLOCK = "%m/%d/%Y, %I:%M %p"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One call as it stands in the file."""
+
+    when: str
+    who: str
+    direction: Direction
+    summary: str
+    call_id: str | None = None
+
+    @classmethod
+    def of(cls, call: Call, summary: str, zone: tzinfo) -> Self:
+        other = call.callee if call.direction == "outbound" else call.caller
+        return cls(format_time(call.ended_at, zone), other or WITHHELD, call.direction, plain_summary(summary), call.id)
+
+    @property
+    def text(self) -> str:
+        mark = f"<!-- call: {self.call_id} -->\n" if self.call_id else ""
+        return f"### {self.when} -- {self.who} ({self.direction})\n\n{self.summary}\n{mark}"
+
+    def is_later_than(self, other: "Entry") -> bool:
+        """By the minutes that the headings show; unreadable ones are never later."""
+        mine, theirs = _read_time(self.when), _read_time(other.when)
+        return mine is not None and theirs is not None and mine > theirs
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Lines of the file as they are, none yet for a new entry; `entry` where they are a call's."""
+
+    text: str
+    entry: Entry | None
+
+
+def append(text: str | None, entry: Entry, keep: int) -> str | None:
+    """The file with `entry` at its place in time, trimmed to the last `keep` entries.
+
+    A call that stands there already is left as it is, since somebody may have edited it. Nothing said, nothing written.
+    """
+    blocks = list(_split(text or HEADER))
+    known = {block.entry.call_id for block in blocks if block.entry}
+    if entry.summary and (entry.call_id is None or entry.call_id not in known):
+        blocks = _insert(blocks, entry)
+    joined = _join(_trim(blocks, keep))
+    return text if joined == (text or HEADER) else joined
+
+
+def parse(text: str | None) -> list[Entry]:
+    return [block.entry for block in _split(text or "") if block.entry]
+
+
+def plain_summary(summary: str) -> str:
+    lines = "\n".join(plain_lines(summary))
+    if len(lines) <= LONGEST_SUMMARY:
+        return lines
+    return lines[:LONGEST_SUMMARY].rsplit(maxsplit=1)[0] + " …"
+
+
+def format_time(instant: datetime, zone: tzinfo) -> str:
+    local = instant.astimezone(zone)
+    return f"{local:%m/%d/%Y}, {local.hour % 12 or 12}:{local:%M} {'AM' if local.hour < 12 else 'PM'}"
+
+
+def _insert(blocks: list[_Block], entry: Entry) -> list[_Block]:
+    """After the last entry that is not later: a call that is summarised late does not pass for the newest."""
+    entries = [at for at, block in enumerate(blocks) if block.entry]
+    earlier = [at for at in entries if not (blocks[at].entry or entry).is_later_than(entry)]
+    at = earlier[-1] + 1 if earlier else entries[0] if entries else len(blocks)
+    return [*blocks[:at], _Block("", entry), *blocks[at:]]
+
+
+def _trim(blocks: list[_Block], keep: int) -> list[_Block]:
+    entries = [block for block in blocks if block.entry]
+    dropped = entries[: max(len(entries) - keep, 0)]
+    return [block for block in blocks if not any(block is gone for gone in dropped)]
+
+
+def _join(blocks: list[_Block]) -> str:
+    """The text again; a new entry gets a blank line before it and, where something follows, after it."""
+    text = ""
+    for at, block in enumerate(blocks):
+        text += block.text or _separate(text, block.entry, is_last=at + 1 == len(blocks))
+    return text
+
+
+def _separate(above: str, entry: Entry | None, *, is_last: bool) -> str:
+    end = "\r\n" if "\r\n" in above else "\n"
+    tail = above[-4:].replace("\r\n", "\n")
+    gap = max(0, 2 - (len(tail) - len(tail.rstrip("\n"))))
+    fresh = entry.text.replace("\n", end) if entry else ""
+    return (end * gap if above.strip(BOM) else "") + fresh + ("" if is_last else end)
+
+
+def _split(text: str) -> Iterator[_Block]:
+    """The header, the entries, and any section that a person put among them, which is nobody's entry."""
+    lines: list[str] = []
+    is_entry = False
+    for line, end in split_lines(text):
+        begins = _HEADING.fullmatch(line.removeprefix(BOM)) is not None
+        if lines and (begins or (is_entry and _OTHER_SECTION.match(line))):
+            yield _block(lines, is_entry)
+            lines, is_entry = [], False
+        is_entry = is_entry or begins
+        lines.append(line + end)
+    if lines:
+        yield _block(lines, is_entry)
+
+
+def _block(lines: list[str], is_entry: bool) -> _Block:
+    heading = _HEADING.fullmatch(lines[0].removeprefix(BOM)) if is_entry else None
+    if heading is None:
+        return _Block("".join(lines), None)
+    body = [line.rstrip() for line in lines[1:]]
+    marks = [mark[1] for line in body if (mark := _MARK.fullmatch(line))]
+    summary = "\n".join(line for line in body if not _MARK.fullmatch(line)).strip()
+    direction: Direction = "inbound" if heading["direction"] == "inbound" else "outbound"
+    return _Block("".join(lines), Entry(heading["when"], heading["who"], direction, readable(summary), marks[-1] if marks else None))
+
+
+def _read_time(when: str) -> datetime | None:
+    try:
+        return datetime.strptime(when, _CLOCK)  # noqa: DTZ007 (local time, as the file shows it)
+    except ValueError:
+        return None

@@ -1,0 +1,81 @@
+"""IDENTITY.md: who the agent is. Filled once, by the agent's own words; the avatar is never written."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from typing import Self
+
+from aftercall.workspace.forms import Form
+from aftercall.workspace.lines import Page
+from aftercall.workspace.placeholders import IDENTITY
+from aftercall.workspace.values import text_of
+
+LABELS = {"name": "Name", "creature": "Creature", "vibe": "Vibe", "emoji": "Emoji", "avatar": "Avatar"}
+WRITTEN = ("name", "creature", "vibe", "emoji")
+TEMPLATE = """\
+# IDENTITY.md: the agent who answers
+
+- **Name:**
+  _(pick something you like)_
+- **Creature:**
+  _(AI? robot? familiar? ghost in the machine? something weirder?)_
+- **Vibe:**
+  _(how do you come across? sharp? warm? chaotic? calm?)_
+- **Emoji:**
+  _(your signature — pick one that feels right)_
+- **Avatar:**
+  _(workspace-relative path, http(s) URL, or data URI)_
+"""
+GENERIC_NAMES = frozenset(
+    {
+        *("agent", "ai", "ai agent", "ai assistant", "assistant", "bot", "helper", "voice agent"),
+        *("chatbot", "phone agent", "phone assistant", "virtual assistant", "voice assistant"),
+    }
+)
+
+FORM = Form(LABELS, IDENTITY)
+_ARTICLES = frozenset({"a", "an", "the", "my", "our", "your"})
+
+
+@dataclass(frozen=True)
+class AgentIdentity:
+    name: str | None = None
+    creature: str | None = None
+    vibe: str | None = None
+    emoji: str | None = None
+    avatar: str | None = None
+
+    @classmethod
+    def from_answer(cls, answer: Mapping[str, object]) -> Self:
+        """What a reader found. Raises RefusedInput for a value that is neither text nor a list of texts."""
+        return cls(**{name: text_of(name, answer.get(name)) for name in WRITTEN})
+
+    @property
+    def is_begun(self) -> bool:
+        """Somebody has given the agent an identity; the next call does not look for one."""
+        return any(astuple(self))
+
+
+def parse(text: str | None) -> AgentIdentity:
+    return AgentIdentity(**FORM.read(Page.read(text or "")))
+
+
+def fill(text: str | None, found: AgentIdentity) -> str | None:
+    """The page with what was found where nothing stands yet; the same text if that adds nothing."""
+    values = FORM.usable({name: getattr(found, name) for name in WRITTEN})
+    if is_generic(values.get("name", "")):
+        del values["name"]
+    return FORM.fill(Page.read(text or TEMPLATE), values).text if values else text
+
+
+def begin(text: str | None, found: AgentIdentity) -> str | None:
+    """Fill the page unless an identity has been begun: of two calls that end together, one decides who the agent is."""
+    return text if parse(text).is_begun else fill(text, found)
+
+
+def is_generic(name: str) -> bool:
+    """Whether `name` only says what the agent is: `The Assistant`, `A.I.`, `agent.`"""
+    words = re.sub(r"[\W_]+", " ", re.sub(r"[.'’]", "", name.casefold())).split()
+    while words and words[0] in _ARTICLES:
+        words = words[1:]
+    return " ".join(words) in GENERIC_NAMES

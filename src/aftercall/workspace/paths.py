@@ -1,0 +1,108 @@
+"""Where everything in the workspace is. Every reader and every writer asks here, so they cannot disagree."""
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, Self
+
+from aftercall.config import Settings
+from aftercall.errors import ConfigError, RefusedInput
+from aftercall.model.people import normalise_caller
+
+Scope = Literal["per_caller", "shared", "none"]
+
+MAIN_AGENT = "main"
+LONGEST_NAME = 200  # file systems end at 255; the rest is room for what stands beside a name
+_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_TAKEN = frozenset({"people", "tasks", "journal"})  # folders of the main agent
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789+-_.@")
+
+
+@dataclass(frozen=True)
+class Person:
+    """The files about one person: those of a caller, or those at the root, which are the owner's."""
+
+    folder: Path
+
+    @property
+    def user(self) -> Path:
+        return self.folder / "USER.md"
+
+    @property
+    def greeting(self) -> Path:
+        return self.folder / "NEXT_GREETING.txt"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder of one agent."""
+
+    root: Path
+    owner: str | None = None
+    scope: Scope = "per_caller"
+
+    @classmethod
+    def of(cls, settings: Settings, agent_id: str | None = None) -> Self:
+        root = settings.workspace or settings.home / "workspace"
+        return cls(_agent_folder(root, agent_id or settings.agent_id), _owner(settings.owner), settings.memory.scope)
+
+    @property
+    def calls(self) -> Path:
+        return self.root / "CALLS.md"
+
+    @property
+    def identity(self) -> Path:
+        return self.root / "IDENTITY.md"
+
+    def person(self, caller: str | None) -> Person | None:
+        """Whose files a call with `caller` opens; None where nobody is to be remembered."""
+        if self.scope == "none":
+            return None
+        if self.scope == "shared":
+            return Person(self.root)
+        known = _normalise(caller)
+        if known is None:
+            return None
+        return Person(self.root if known == self.owner else self.root / "people" / name_folder(known))
+
+
+def name_folder(caller: str) -> str:
+    """A folder name of `caller`'s own on every file system, those that ignore case included.
+
+    Small letters, digits and `+-_.@` stand for themselves and every other byte is `%` and its hex digits,
+    which keeps `/`, `:` and capitals out. The name begins with `+` or an address's kind, so it is never `..`.
+    """
+    known = _normalise(caller)
+    if known is None:
+        raise RefusedInput("caller", "is withheld and has no folder")
+    raw = known.encode("utf-8", "surrogatepass")
+    name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in raw)
+    if name.endswith("."):  # some file systems drop a dot at the end
+        name = name[:-1] + "%2e"
+    if len(name) > LONGEST_NAME:
+        digest = sha256(raw).hexdigest()
+        name = f"{name[: LONGEST_NAME - len(digest) - 1]}~{digest}"
+    return name
+
+
+def _agent_folder(root: Path, agent_id: str) -> Path:
+    if agent_id == MAIN_AGENT:
+        return root
+    if not _AGENT.fullmatch(agent_id) or agent_id.lower() in _TAKEN:
+        raise ConfigError(f"agent_id: {agent_id!r} cannot be the name of an agent's folder; use letters, digits, - and _")
+    return root / agent_id
+
+
+def _owner(owner: str | None) -> str | None:
+    try:
+        return normalise_caller(owner)
+    except ValueError as error:
+        raise ConfigError(f"owner: {error}") from None
+
+
+def _normalise(caller: str | None) -> str | None:
+    try:
+        return normalise_caller(caller)
+    except ValueError as error:
+        raise RefusedInput("caller", str(error)) from None

@@ -1,0 +1,58 @@
+"""Values from outside on their way into a page: plain text that cannot change the page around it."""
+
+import re
+import unicodedata
+
+from aftercall.errors import RefusedInput
+
+# Marks that turn the direction of text around can make a line read as what it is not.
+_TURNING = frozenset("\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_STRUCTURE = re.compile(r"\A(?:#+|>+|`{3,}|~{3,}|[-*+](?=\s)|\s+)+")
+_DECORATION = re.compile(r"[-=*_#`~+>\s]*")
+_PAIRS = ("***", "**", "*", "___", "__", "_", "`")
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, white space collapsed, without control characters and unable to open a comment."""
+    words = ("".join(mark for mark in word if _is_writable(mark)) for word in text.split())
+    return " ".join(word for word in words if word).replace("<!--", "<! --")
+
+
+def plain_lines(text: str) -> list[str]:
+    """The lines that say something, as plain text: no heading, list, quotation, code block or rule begins with one."""
+    lines = (_STRUCTURE.sub("", one_line(line)) for line in text.splitlines())
+    return [line for line in lines if not _DECORATION.fullmatch(line)]
+
+
+def bare_value(text: str) -> str:
+    """One line without emphasis at its ends, so that it reads back as it was written."""
+    return one_line(text).strip("*_` ")
+
+
+def strip_emphasis(value: str) -> str:
+    """`*Bill*` is Bill; what only happens to begin and end with a mark, like `**a** and **b**`, stays."""
+    for mark in _PAIRS:
+        inner = value[len(mark) : -len(mark)]
+        if inner.strip() and value == f"{mark}{inner}{mark}" and mark not in inner:
+            return strip_emphasis(inner.strip())
+    return value
+
+
+def text_of(field: str, value: object, joint: str = ", ") -> str | None:
+    """A value of a model's answer as text: a list is joined, blank is nothing, other types are refused."""
+    if value is None:
+        return None
+    parts = value if isinstance(value, list | tuple) else (value,)
+    texts = [part.strip() for part in parts if isinstance(part, str)]
+    if len(texts) < len(parts):
+        raise RefusedInput(field, "is neither text nor a list of texts")
+    return joint.join(text for text in texts if text) or None
+
+
+def readable(text: str) -> str:
+    """Text from a file on its way to a model, a database or a page: bytes that were no UTF-8 are marked as such."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _is_writable(mark: str) -> bool:
+    return mark not in _TURNING and unicodedata.category(mark) not in ("Cc", "Cs")

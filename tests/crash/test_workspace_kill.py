@@ -1,0 +1,63 @@
+"""A process killed while it edits a page leaves the old page or the new one, whole, and the next edit goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aftercall.workspace.files import edit
+
+OLD = "- **Name:** Bill\n" + "old line\n" * 5_000
+NEW = OLD + "new line\n"
+EDIT = "import pathlib, sys; from aftercall.workspace.files import edit; edit(pathlib.Path(sys.argv[1]), lambda text: text + 'new line\\n')"
+LEAVE = """
+import pathlib, sys
+from datetime import UTC, datetime
+from aftercall.workspace.greeting import leave
+from aftercall.workspace.paths import Person
+leave(Person(pathlib.Path(sys.argv[1])), "New one.", datetime.now(UTC))
+"""
+
+
+def kill(script: str, argument: Path, fault: str) -> None:
+    environment = {**os.environ, "AFTERCALL_FAULT": fault}
+    killed = subprocess.run([sys.executable, "-c", script, str(argument)], env=environment, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "left"), [("workspace.before_compare", OLD), ("workspace.before_rename", OLD), ("workspace.after_rename", NEW)]
+)
+def test_a_killed_edit_leaves_the_old_page_or_the_new_one(tmp_path: Path, fault: str, left: str) -> None:
+    page = tmp_path / "USER.md"
+    page.write_text(OLD)
+    page.chmod(0o640)
+    kill(EDIT, page, fault)
+    assert page.read_text() == left
+    assert page.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("fault", ["workspace.before_rename", "workspace.after_rename"])
+def test_the_next_edit_goes_on_and_clears_up(tmp_path: Path, fault: str) -> None:
+    page = tmp_path / "USER.md"
+    page.write_text(OLD)
+    kill(EDIT, page, fault)
+    assert edit(page, lambda text: (text or "") + "after\n")
+    assert page.read_text().endswith("line\nafter\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".aftercall", "USER.md"]
+
+
+def test_a_new_page_is_not_there_before_it_is_whole(tmp_path: Path) -> None:
+    kill(LEAVE, tmp_path, "workspace.before_rename")
+    assert not (tmp_path / "NEXT_GREETING.txt").exists()
+
+
+def test_a_killed_greeting_leaves_the_one_before(tmp_path: Path) -> None:
+    (tmp_path / "NEXT_GREETING.txt").write_text("Old one.\n")
+    kill(LEAVE, tmp_path, "workspace.before_rename")
+    assert (tmp_path / "NEXT_GREETING.txt").read_text() == "Old one.\n"
+    kill(LEAVE, tmp_path, "workspace.after_rename")
+    assert (tmp_path / "NEXT_GREETING.txt").read_text() == "New one.\n"
