@@ -16,7 +16,8 @@ from aftercall.workspace.values import plain_lines, readable
 
 HEADER = "# Call History\n"
 WITHHELD = "withheld"
-LONGEST_SUMMARY = 8_000
+LONGEST_SUMMARY = 4_000
+LONGEST_HEADING = 500
 
 # Older files have an em dash where ours have two hyphens.
 _HEADING = re.compile(r"### (?P<when>\S.*?)(?: -- | ?[—–] ?)(?P<who>\S.*?) \((?P<direction>inbound|outbound)\)\s*")
@@ -90,16 +91,16 @@ def format_time(instant: datetime, zone: tzinfo) -> str:
 
 def _insert(blocks: list[_Block], entry: Entry) -> list[_Block]:
     """After the last entry that is not later: a call that is summarised late does not pass for the newest."""
-    entries = [at for at, block in enumerate(blocks) if block.entry]
-    earlier = [at for at in entries if not (blocks[at].entry or entry).is_later_than(entry)]
-    at = earlier[-1] + 1 if earlier else entries[0] if entries else len(blocks)
+    entries = [(at, block.entry) for at, block in enumerate(blocks) if block.entry]
+    earlier = [at for at, known in entries if not known.is_later_than(entry)]
+    at = earlier[-1] + 1 if earlier else entries[0][0] if entries else len(blocks)
     return [*blocks[:at], _Block("", entry), *blocks[at:]]
 
 
 def _trim(blocks: list[_Block], keep: int) -> list[_Block]:
-    entries = [block for block in blocks if block.entry]
-    dropped = entries[: max(len(entries) - keep, 0)]
-    return [block for block in blocks if not any(block is gone for gone in dropped)]
+    entries = [at for at, block in enumerate(blocks) if block.entry]
+    dropped = set(entries[: max(len(entries) - keep, 0)])
+    return [block for at, block in enumerate(blocks) if at not in dropped]
 
 
 def _join(blocks: list[_Block]) -> str:
@@ -123,18 +124,18 @@ def _split(text: str) -> Iterator[_Block]:
     lines: list[str] = []
     is_entry = False
     for line, end in split_lines(text):
-        begins = _HEADING.fullmatch(line.removeprefix(BOM)) is not None
+        begins = _read_heading(line) is not None
         if lines and (begins or (is_entry and _OTHER_SECTION.match(line))):
-            yield _block(lines, is_entry)
+            yield _block(lines)
             lines, is_entry = [], False
         is_entry = is_entry or begins
         lines.append(line + end)
     if lines:
-        yield _block(lines, is_entry)
+        yield _block(lines)
 
 
-def _block(lines: list[str], is_entry: bool) -> _Block:
-    heading = _HEADING.fullmatch(lines[0].removeprefix(BOM)) if is_entry else None
+def _block(lines: list[str]) -> _Block:
+    heading = _read_heading(lines[0])
     if heading is None:
         return _Block("".join(lines), None)
     body = [line.rstrip() for line in lines[1:]]
@@ -142,6 +143,11 @@ def _block(lines: list[str], is_entry: bool) -> _Block:
     summary = "\n".join(line for line in body if not _MARK.fullmatch(line)).strip()
     direction: Direction = "inbound" if heading["direction"] == "inbound" else "outbound"
     return _Block("".join(lines), Entry(heading["when"], heading["who"], direction, readable(summary), marks[-1] if marks else None))
+
+
+def _read_heading(line: str) -> re.Match[str] | None:
+    """A heading is short; the pattern would try every dash of a long line against every other."""
+    return _HEADING.fullmatch(line.removeprefix(BOM)) if len(line) <= LONGEST_HEADING else None
 
 
 def _read_time(when: str) -> datetime | None:

@@ -15,6 +15,7 @@ from aftercall.workspace.values import readable, strip_emphasis
 
 _LEAD = re.compile(r"(\s*)((?:[-*+]|\d{1,9}[.)])\s+)?([*_]{0,3})")
 _LABEL = re.compile(r"\w[\w '’/&().?-]{0,40}")
+_HARD_BREAK = re.compile(r" {2,}$|\\$")
 _DEEPEST = 3  # four spaces make code, not a list
 
 
@@ -29,7 +30,7 @@ class Field:
     mark: str  # the emphasis around the label
     head: str  # the line up to the value
     value: str
-    tail: str  # what closes the line after the value, when label and value are emphasised together
+    tail: str  # what closes the line: a hard break, or the emphasis around label and value together
 
     def like(self, label: str, value: str) -> str:
         """A line for another field in this one's dress."""
@@ -56,14 +57,14 @@ def find_fields(page: Page, known: AbstractSet[str], skip: range = range(0)) -> 
     return fields
 
 
-def read_field(page: Page, field: Field, placeholders: AbstractSet[str]) -> str | None:
+def read_field(page: Page, field: Field, known: AbstractSet[str], placeholders: AbstractSet[str]) -> str | None:
     """The value on the field's own line, else on an indented line below it; never across another field line."""
     if not is_placeholder(field.value, placeholders):
         return readable(strip_emphasis(field.value))
     for line in page.lines[field.at + 1 : field.stop]:
         if line.kind is not Kind.TEXT:
             continue
-        if _parse_line(line, frozenset(), 0, 0):
+        if _parse_line(line, known, 0, 0):
             return None
         value = _without_bullet(line.text)
         if not is_placeholder(value, placeholders):
@@ -73,10 +74,11 @@ def read_field(page: Page, field: Field, placeholders: AbstractSet[str]) -> str 
 
 def read_whole(page: Page, field: Field, placeholders: AbstractSet[str]) -> str | None:
     """The value with every line that belongs to it."""
-    own = [line for line in page.lines[field.at + 1 : field.stop] if line.kind is not Kind.COMMENT]
-    below = dedent("\n".join(line.text.rstrip() for line in own)).splitlines()
-    said = [line for line in (field.value, *below) if not is_placeholder(line, placeholders)]
-    return readable(strip_emphasis("\n".join(said))) or None
+    silent = (Kind.BLANK, Kind.COMMENT)
+    own = [line for line in page.lines[field.at + 1 : field.stop] if line.kind not in silent and not _is_spent(line, placeholders)]
+    below = dedent("\n".join(line.text.rstrip() for line in own))
+    first = "" if is_placeholder(field.value, placeholders) else field.value
+    return readable(strip_emphasis("\n".join(text for text in (first, below) if text))) or None
 
 
 def fill_field(page: Page, field: Field, value: str, placeholders: AbstractSet[str]) -> Page:
@@ -116,14 +118,15 @@ def _parse_line(line: Line, known: AbstractSet[str], at: int, section: int) -> F
 
 
 def _split_value(text: str, rest: str, mark: str) -> tuple[str, str, str]:
-    """Head, value and tail of a line whose label leaves the emphasis `mark` open."""
-    close, value, tail = mark[::-1], rest, ""
-    if close and rest.lstrip().startswith(close):
-        value = rest.lstrip()[len(close) :]
-    elif close and rest.rstrip().endswith(close):
-        value, tail = rest.rstrip()[: -len(close)], close
-        return text[: len(text) - len(rest)], value.strip(), tail
-    return text[: len(text) - len(value)], value.strip(), tail
+    """Head, value and tail of a line whose label leaves the emphasis `mark` open and whose `rest` follows the colon."""
+    close, begin, end = mark[::-1], len(text) - len(rest), len(text)
+    if hard_break := _HARD_BREAK.search(rest):
+        end -= len(hard_break[0])
+    if close and text[begin:end].lstrip().startswith(close):
+        begin = text.index(close, begin) + len(close)
+    elif close and text[begin:end].endswith(close):
+        end -= len(close)
+    return text[:begin], text[begin:end].strip(), text[end:]
 
 
 def _without_bullet(text: str) -> str:
@@ -131,4 +134,4 @@ def _without_bullet(text: str) -> str:
 
 
 def _is_spent(line: Line, placeholders: AbstractSet[str]) -> bool:
-    return line.kind is Kind.TEXT and is_placeholder(line.text, placeholders)
+    return line.kind is Kind.TEXT and any(map(str.isalnum, line.text)) and is_placeholder(line.text, placeholders)

@@ -16,7 +16,7 @@ from aftercall import faults
 from aftercall.errors import FileTooLarge, WorkspaceBusy, WorkspaceError, WorkspaceFull, WorkspaceMissing, WorkspaceReadOnly
 from aftercall.workspace.locks import locked
 
-MAX_BYTES = 4_000_000
+MAX_BYTES = 1_000_000
 ATTEMPTS = 20
 
 Change = Callable[[str | None], str | None]

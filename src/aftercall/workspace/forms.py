@@ -47,8 +47,11 @@ class Form:
         return page if self._value(page, field, name) else fill_field(page, field, value, self.placeholders)
 
     def _value(self, page: Page, field: Field | None, name: str) -> str | None:
-        read = read_whole if name in self.long else read_field
-        return read(page, field, self.placeholders) if field else None
+        if field is None:
+            return None
+        if name in self.long:
+            return read_whole(page, field, self.placeholders)
+        return read_field(page, field, self.known, self.placeholders)
 
     def _pick(self, page: Page, fields: list[Field], name: str) -> Field | None:
         """The line that counts: the last that is set, else the last.

@@ -23,7 +23,7 @@ _log = get_logger("workspace")
 
 def clean_greeting(text: str) -> str | None:
     """One sentence of at most 200 characters without quotes or emoji; None if nothing is left to say."""
-    spoken = strip_unspoken(bare_value(text.lstrip("#> \t\r\n")))
+    spoken = strip_unspoken(bare_value(text.lstrip("#> \t\r\n"))[: 10 * LONGEST])
     greeting = cut(first_sentence(spoken), LONGEST)
     return greeting if any(mark.isalnum() for mark in greeting) else None
 

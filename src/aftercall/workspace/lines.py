@@ -123,9 +123,10 @@ def _heading_text(line: Line) -> str:
 
 def _classify(texts: list[str]) -> Iterator[Kind]:
     at = _front_matter_end(texts)
+    last_close = max((line for line, text in enumerate(texts) if "-->" in text), default=-1)
     yield from [Kind.FRONT_MATTER] * at
     while at < len(texts):
-        stop, kind = _next_block(texts, at)
+        stop, kind = _next_block(texts, at, last_close)
         yield from [kind] * (stop - at)
         at = stop
 
@@ -140,11 +141,12 @@ def _front_matter_end(texts: list[str]) -> int:
     return close + 1 if holds_yaml else 0
 
 
-def _next_block(texts: list[str], at: int) -> tuple[int, Kind]:
+def _next_block(texts: list[str], at: int, last_close: int) -> tuple[int, Kind]:
+    """One past the block at `at`, and its kind; `last_close` spares a page full of unclosed comments the search."""
     text = texts[at]
     if fence := _FENCE.match(text):
         return _fenced(texts, at, fence[1])
-    if text.lstrip().startswith("<!--") and (stop := _comment_end(texts, at)):
+    if at <= last_close and text.lstrip().startswith("<!--") and (stop := _comment_end(texts, at)):
         return stop, Kind.COMMENT
     if not text.strip():
         return at + 1, Kind.BLANK

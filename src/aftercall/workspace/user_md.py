@@ -78,11 +78,11 @@ def _context_lines(page: Page) -> range:
 
 
 def _read_context(page: Page) -> list[str]:
-    body = [page.lines[at] for at in _context_lines(page)[1:]]
-    texts = [readable(line.text.rstrip()) for line in body if line.kind is not Kind.COMMENT]
-    if is_placeholder(" ".join(texts), USER):
+    body = [page.lines[at] for at in _context_lines(page)[1:] if page.lines[at].kind is not Kind.COMMENT]
+    if is_placeholder(" ".join(line.text for line in body), USER):
         return []
-    return "\n".join(text for text in texts if not text or not is_placeholder(text, USER)).strip("\n").split("\n")
+    said = [line for line in body if line.kind is not Kind.TEXT or not is_placeholder(line.text, USER)]
+    return readable("\n".join(line.text.rstrip() for line in said)).strip("\n").split("\n")
 
 
 def _add_context(page: Page, lines: list[str]) -> Page:

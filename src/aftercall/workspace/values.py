@@ -25,8 +25,8 @@ def plain_lines(text: str) -> list[str]:
 
 
 def bare_value(text: str) -> str:
-    """One line without emphasis at its ends, so that it reads back as it was written."""
-    return one_line(text).strip("*_` ")
+    """One line without emphasis or a hard break at its ends, so that it reads back as it was written."""
+    return one_line(text).lstrip("*_` ").rstrip("*_`\\ ")
 
 
 def strip_emphasis(value: str) -> str:

@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import os
 import stat
 import subprocess
@@ -235,13 +236,21 @@ def test_a_lock_that_is_never_let_go_is_a_retryable_error(page: Path) -> None:
     assert caught.value.retryable
 
 
-def test_a_lock_file_that_was_removed_does_not_let_two_in(page: Path) -> None:
-    with locked(page):
-        (page.parent / ".aftercall" / "USER.md.lock").unlink()
-        with locked(page):
-            pass
-    with locked(page, patience_s=0.0):
+def test_a_lock_file_removed_before_we_got_it_locks_nobody_out_and_is_not_relied_on(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = page.parent / ".aftercall" / "USER.md.lock"
+    flock = fcntl.flock
+    removed: list[int] = []
+
+    def remove_first(held: int, operation: int) -> None:
+        if not removed:
+            lock.unlink()
+            removed.append(held)
+        flock(held, operation)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    with locked(page), pytest.raises(WorkspaceBusy), locked(page, patience_s=0.0):
         pass
+    assert removed
 
 
 @pytest.mark.parametrize(

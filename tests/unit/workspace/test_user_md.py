@@ -113,6 +113,7 @@ def test_a_value_on_the_next_indented_line_is_read_for_every_field() -> None:
 def test_a_value_is_never_looked_for_across_another_field_line() -> None:
     assert parse("- Name:\n- What to call them: Bill\n").name is None
     assert parse("- Name:\n  - Nickname: Bill\n    George\n").name is None
+    assert parse("- **Name:**\n  Pronouns: he/him\n").name is None
 
 
 def test_notes_of_several_lines_are_kept_whole() -> None:
@@ -157,6 +158,22 @@ def test_code_and_comments_are_left_alone() -> None:
     text = "```\n- **Name:** Example\n```\n<!--\n- **Name:** Hidden\n-->\n- **Name:**\n"
     assert parse(text).name is None
     assert filled(text, name="Bill") == text.removesuffix("\n") + " Bill\n"
+
+
+def test_code_within_notes_and_context_is_read_whole() -> None:
+    text = "- **Notes:** a\n  ```\n  Name: x\n  ```\n\n## Context\n\n```\n# code\n```\n"
+    assert parse(text) == UserProfile(notes="a\n```\nName: x\n```", context="```\n# code\n```")
+    assert filled(text, context="New.") == text + "New.\n"
+
+
+def test_code_that_never_closes_does_not_take_in_what_is_added() -> None:
+    text = "- **Name:**\n\n## Context\n\nTea.\n```\n## Other\n"
+    assert filled(text, name="Bill", context="New.") == text.replace("**Name:**", "**Name:** Bill").replace("Tea.\n", "Tea.\nNew.\n")
+
+
+def test_a_hard_break_is_not_part_of_a_value_and_stays() -> None:
+    assert parse("**Name:** Bill\\\n").name == "Bill"
+    assert filled("**Name:**  \n**Timezone:**\\\n", name="Bill", timezone="UTC") == "**Name:** Bill  \n**Timezone:** UTC\\\n"
 
 
 def test_line_endings_a_byte_order_mark_and_a_missing_last_newline_stay() -> None:
