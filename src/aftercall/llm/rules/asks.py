@@ -35,6 +35,13 @@ class Ask:
     def stems(self) -> frozenset[str]:
         return stems(" ".join((self.act, *(text for _, text in self.details))))
 
+    def move(self, day: date) -> None:
+        """A new day makes the weekday named before wrong wherever it stands."""
+        if self.due and self.due != day:
+            self.denied.append(f"{self.due:%A}")
+        self.due = day
+        self.denied = [word for word in self.denied if word != f"{day:%A}"]
+
     def cite(self, *seqs: int) -> None:
         self.turns = sorted({*self.turns, *seqs})
 

@@ -25,3 +25,9 @@ def settle_repairs(text: str) -> str:
 
 def find_repair(text: str) -> re.Match[str] | None:
     return _WITHIN.search(text)
+
+
+def after_repair(text: str) -> str:
+    """The verbatim rest of a text behind the last thing that was put right in it."""
+    repairs = list(_WITHIN.finditer(text))
+    return text[repairs[-1].end() :] if repairs else text

@@ -178,8 +178,13 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             lambda match, today: _month_end(today, (_month_number(match["month"]) - today.month) % 12),
         ),
         (r"\b(?:the )?end of the year\b", lambda _, today: date(today.year, 12, 31)),
-        (r"\b(?:close of business|end of play|cob)\b", lambda _, today: today),
+        (rf"\b(?:close of business|end of play|cob)\b(?! (?:on )?(?:{WEEKDAY}|tomorrow))", lambda _, today: today),
         (rf"\b(?:next|(?:the )?following) (?P<weekday>{WEEKDAY})\b", lambda match, today: _week_after(match["weekday"], today)),
+        (rf"\bthe (?P<weekday>{WEEKDAY}) after next\b", lambda match, today: _week_after(match["weekday"], today)),
+        (
+            rf"\b(?:the )?week after next,?(?: on)? (?P<weekday>{WEEKDAY})\b|\b(?P<earlier>{WEEKDAY}) (?:of )?the week after next\b",
+            lambda match, today: _week_after(match["weekday"] or match["earlier"], today) + timedelta(weeks=1),
+        ),
         (
             rf"\b(?P<weekday>{WEEKDAY}) (?:of )?next week\b|\bnext week(?:,? on)? (?P<later>{WEEKDAY})\b",
             lambda match, today: _week_after(match["weekday"] or match["later"], today),
@@ -234,7 +239,7 @@ def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> 
     if day is None:
         return None
     weekday_only = bool(_WEEKDAY_ONLY.fullmatch(match.group()))
-    if _BEFORE.search(before) and "end" not in match.group().lower() and day > today:
+    if _BEFORE.search(before) and "end of" not in match.group().lower() and day > today:
         day -= timedelta(days=1)
     return Mention(match.start(), match.end(), day, weekday_only)
 

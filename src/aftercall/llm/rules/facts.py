@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aftercall.llm.rules.asks import tidy, visible
-from aftercall.llm.rules.corrections import REPAIRS
+from aftercall.llm.rules.corrections import REPAIRS, after_repair
 from aftercall.llm.rules.relations import is_about_someone
 from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
+from aftercall.llm.rules.standing import find_standing
 from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.triggers import is_others_wish, is_unreal
 from aftercall.llm.rules.withdrawals import find_call_off
@@ -89,7 +90,7 @@ _WITH_NUMBER = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine
 _DENIAL = re.compile(r"(?:,| and|,? but) not (?:the |a |an |at |in |on )?[\w .'’@-]+$", re.I)
 _WHICH = re.compile(r"\b(?:which|what) (?:pharmacy|store|branch|location|shop|doctor|dentist|bank|office|clinic|hospital|airport|airline|size|brand|colou?r|vet|stylist|provider)\b|\bwhere should (?:it|they|we) (?:go|send)\b|\bdo you have a preference\b|\bany (?:preferences?|dietary|allergies)\b", re.I)
 _POINTS_BACK = re.compile(r"^(?:it|that|they|she|he|those|these)\b", re.I)
-_LENGTH = 25
+_LENGTH = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,10 @@ def _readings(clause: Clause, heard: Heard, answered: Clause | None) -> Iterator
             seen.add(rule.category)
             yield rule.category, _visibility(rule, text), rule.confidence
     if clause is answered and not seen:
+        seen.add("preference")
         yield "preference", "private", 0.7
+    if not seen:
+        yield from ((category, visibility, 0.6) for category, visibility in find_standing(clause, heard.question))
 
 
 _AT_WORK = re.compile(r"\b(?:stand-?up|deploy\w*|sprint|release|meeting|team|office|shift|server|backup|client|payroll|quarter|delivery|store|shop|food|diet)\b", re.I)
@@ -201,9 +205,9 @@ def _is_taken_back(clause: Clause, clauses: list[Clause]) -> bool:
 def _evidence(clause: Clause, siblings: list[Clause]) -> str:
     sentence = [other for other in siblings if other.sentence == clause.sentence and other.seq == clause.seq]
     clean = not any(is_unreal(other.text) or is_others_wish(other.text) or find_call_off(other.text) or other.is_masked for other in sentence if other is not clause)
-    text = visible(_DENIAL.sub("", clause.text))
+    text = visible(_DENIAL.sub("", after_repair(clause.text)))
     whole = sum(len(other.text.split()) for other in sentence)
-    if clean and len(sentence) > 1 and whole <= _LENGTH and not clause.is_masked:
+    if clean and len(sentence) > 1 and whole <= _LENGTH and not clause.is_masked and after_repair(clause.whole) == clause.whole and not _DENIAL.search(clause.whole):
         return visible(clause.whole)
     return text
 

@@ -29,19 +29,21 @@ _REMEDY = re.compile(r"^(?:a |an |my |the |get a |have a |to get a |full )*(?:fu
 _MINE = re.compile(r"^i(?:['’]ll| will|['’]m going to) (?!take|come|be there|pick|need|have|go (?:for|with))", re.I)
 _CONTENT_DATED = re.compile(r"^(?:tell|let \w+ know|say|inform|note|file a note|make a note|take a note|send (?:a )?message|send \w+ a (?:message|text)|leave (?:a )?message|pass|write)\b", re.I)
 _STOP = re.compile(
-    r"\b(?:(?:please )?(?:don['’]?t|do not) (?:send|mail|call|ring|email|text|remind|bother|charge|contact|phone|post|deliver)\b.*\b(?:any ?more|any longer|again|ever)\b.*|(?:please )?stop (?:sending|calling|emailing|texting|charging|mailing|ringing|reminding|the|my|delivering|billing)\b.*|"
+    r"^(?:(?:can|could|would) you (?:please |just )?|i(?:['’]d like| want| need) you to |i(?:['’]d like| want) to )?(?P<what>(?:please )?(?:don['’]?t|do not) (?:send|mail|call|ring|email|text|remind|bother|charge|contact|phone|post|deliver)\b.*\b(?:any ?more|any longer|again|ever)\b.*|(?:please )?stop (?:sending|calling|emailing|texting|charging|mailing|ringing|reminding|the|my|delivering|billing)\b.*|"
     r"no more \w+.*|take (?:me|us|my (?:name|number|address)) off\b.*|unsubscribe\b.*|remove (?:me|us) from\b.*|(?:don['’]?t|do not) want any ?more\b.*|i (?:don['’]?t|no longer) want to (?:get|receive|be on)\b.*)",
     re.I,
 )
 _ASKS_WHEN = re.compile(r"\b(?:when|what (?:day|date|time)|which (?:day|date|one)|how soon|by when|what works|suits?|does that work|is that (?:ok|okay|fine|good))\b", re.I)
 _HEAD = re.compile(r"^(?:by|on|for|from|at|before|it['’]s|so|the|this|next|tomorrow|today|any ?time|sometime|maybe|say|preferably|ideally|around|in|ready)\b", re.I)
 _ANYTHING_ELSE = re.compile(r"\b(?:anything|something|what) else\b|\bhow (?:else )?(?:can|may) i help\b", re.I)
+_OPENS = re.compile(r"\bwhat(?:['’]s (?:on your mind|up)| can i do| do you need| would you like me to do)\b|\bready when you are\b", re.I)
 _WRONG_NUMBER = re.compile(r"\bwrong (?:number|place|person)\b", re.I)
 _DICTATES = re.compile(r"^(?:(?:write|put)[,:]|(?:say|saying|just say|just put|just write|it should say|the message is)\b)", re.I)
 _NEW_POINT = re.compile(r"^(?:and|also|then|oh|plus|okay|so)\b", re.I)
 _CALL_BACK = re.compile(r"\b(?:call|ring|phone|speak|talk|human|call ?back|go through|contact)\b", re.I)
 _STARTS_NEW = re.compile(r"^(?:and|also|oh|then|plus|can|could|would)\b|^(?:yes|yeah|okay|no)[, ]+(?:and|can|could)\b", re.I)
 _WISH = re.compile(r"^(?:i(?:['’]d)? (?:like|want|need|prefer)|(?:can|could|may) (?:i|we) (?:have|get))\b", re.I)
+_ASKS_FOR = re.compile(r"\b(?:what|which|who|where|when|why|how|name|number|address|spell|anything|or)\b", re.I)
 _REACHES = re.compile(r"\b(?:call|ring|phone|text|email|contact|touch|message|write)\b", re.I)
 _SEND_SOMEONE = re.compile(r"^(?:send (?:someone|somebody|a |an )|come (?:out|and|over|round|by|have)|have (?:someone|somebody|a )|look|fix|sort|get (?:someone|somebody|it|that|this|a )|help|take a look|do something|arrange|open|raise|log|report|file|put in)\b", re.I)
 _SMALL_TALK = re.compile(r"^\W*(?:\w+\W+){0,2}$|\b(?:thank|thanks|bye|goodbye|cheers|how are you|you['’]re a star|have a (?:good|nice)|hello\?|are you there|can you hear)\b", re.I)
@@ -79,6 +81,8 @@ class Floor:
         self._said = text
         if _ANYTHING_ELSE.search(text):
             self._current, self._question = None, ""
+        if _OPENS.search(text):
+            self._question = ""
         self._proposals = self._proposed(turn.seq, text)
 
     def hear_caller(self, clauses: list[Clause]) -> None:
@@ -88,6 +92,7 @@ class Floor:
         if clauses:
             self._answer_offer(answer, clauses)
             self._answer_proposal(answer, clauses[0].seq)
+            self._confirm(answer, clauses[0].seq)
         for index, clause in enumerate(clauses):
             self._hear(clause, clauses[index + 1 :])
             if not is_unreal(clause.text) and not is_others_wish(clause.text):
@@ -141,8 +146,17 @@ class Floor:
                 continue
             fixes = ask.due is not None and ask.due.weekday() == mention.day.weekday()
             if answer == "yes" or (answer is None and fixes and not mention.weekday_only):
-                ask.due = mention.day if not (mention.weekday_only and fixes) else ask.due
+                if ask.due is None or not (mention.weekday_only and fixes):
+                    ask.move(mention.day)
                 ask.cite(proposed_at, seq)
+
+    def _confirm(self, answer: Stance | None, seq: int) -> None:
+        """What the agent asked back and the caller affirmed is part of the request."""
+        ask = self._current
+        asked = [sentence for sentence in split_sentences(self._question) if sentence.endswith("?")]
+        if answer == "yes" and ask and not ask.is_stop and asked and stems(asked[-1]) and not _ASKS_FOR.search(asked[-1]):
+            ask.add_detail(seq - 1, asked[-1])
+            ask.cite(seq)
 
     # What the caller says.
 
@@ -153,8 +167,8 @@ class Floor:
             return
         if self._is_muted(clause):
             return
-        if stop := _STOP.search(clause.text):
-            self._raise(Ask("other", stop.group(), clause.text, [clause.seq], is_stop=True))
+        if stop := _STOP.match(clause.body):
+            self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
             return
         if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
             return
@@ -211,6 +225,8 @@ class Floor:
             ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
         self._set_day(ask, f"{self._led} {first if others else clause.text}", opening=True)
         self._led = ""
+        if ask.due is None and self._before and self._before[-1].seq == clause.seq and self._before[-1].is_question and not find_trigger(self._before[-1].text) and not _MOVES.match(first):
+            ask.due = self._first_day(self._before[-1].text)
         if kind in ("message", "note"):
             self._dictated = (clause.seq, clause.sentence)
         self._raise(ask)
@@ -359,7 +375,8 @@ class Floor:
             mentions = [mention for other in self._before[-2:] for mention in find_dates(other.text, self.today)]
         if not mentions or ask.from_fault or _ENDS.match(ask.act):
             return
-        ask.due = (mentions[-1] if moves and REPLACES.search(text) else mentions[0]).day
+        day = (mentions[-1] if moves and REPLACES.search(text) else mentions[0]).day
+        ask.move(day)
 
     def _first_day(self, text: str) -> date | None:
         mentions = find_dates(text, self.today, self._anchor())

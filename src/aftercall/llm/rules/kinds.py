@@ -7,10 +7,10 @@ from aftercall.model.reading import RequestKind
 _KINDS: tuple[tuple[RequestKind, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.I))
     for kind, pattern in (
-        ("reminder", r"^(?:set (?:me )?(?:up )?(?:a|another) )?(?:remind|reminder)\b|\breminder\b|\bremind (?:me|us|him|her|them)\b|\bnudge me\b|\bwake me\b"),
+        ("reminder", r"^(?:set (?:me )?(?:up )?(?:a|another) )?(?:remind|reminder)\b|\breminder\b|\bremind (?:me|us|him|her|them)\b|^(?:nudge|ping|wake) me\b|^(?:don['’]?t )?let me forget\b"),
         (
             "note",
-            r"^(?:(?:file|make|put|add|leave|take|write|jot)\b.{0,20}\bnotes?\b|note\b|jot\b|write (?:that|this|it) down|put (?:that|this|it) (?:in|on) (?:my|the|his|her) (?:file|record|notes?|account|chart))|\b(?:a|in the|to the|to my|on the|on my|in my) (?:note|notes|file|record|chart)\b",
+            r"^(?:(?:file|make|put|add|leave|take|write|jot)\b.{0,20}\bnotes?\b|note\b|jot\b|write down|write (?:that|this|it) down|put (?:that|this|it) (?:in|on) (?:my|the|his|her) (?:file|record|notes?|account|chart))|\b(?:a|in the|to the|to my|on the|on my|in my) (?:note|notes|file|record|chart)\b",
         ),
         (
             "message",
@@ -27,7 +27,7 @@ _KINDS: tuple[tuple[RequestKind, re.Pattern[str]], ...] = tuple(
         ),
         (
             "booking",
-            r"^(?:change|move|push|shift|switch|postpone)\b.{0,20}\bdelivery\b|\bdelivery slot\b|^bring (?:my|the|our) .*\bin\b|^bring \w+ (?:pupils|people|guests|children|students|kids)\b|^(?:rent|hire) an? (?:\w+ )?(?:car|van|truck|bike|boat|room|hall)|\bcruise\b|\b(?:be|being) seen\b|\b(?:in|on|into|to) (?:my|the|our) (?:calendar|diary|schedule)\b|"
+            r"^(?:change|move|push|shift|switch|postpone)\b.{0,20}\bdelivery\b|\bdelivery slot\b|^bring (?:my|the|our) .*\bin\b|^bring \w+ (?:pupils|people|guests|children|students|kids)\b|^(?:rent|hire) an? (?:\w+ )?(?:car|van|truck|bike|boat|room|hall)|\bcruise\b|\b(?:be|being) seen\b|^(?:pencil|fit|squeeze|slot|put) (?:me|us|him|her) (?:in|down)\b|^come (?:and|out|by|over|round)\b|\b(?:in|on|into|to) (?:my|the|our) (?:calendar|diary|schedule)\b|"
             r"\b(?:appointment|book|booking|rebook|reserve|reservation|table for|a table|schedule|reschedule|meeting|slot|viewing|visit|consultation|check-?up|cleaning|haircut|trim|lesson|class|session|interview|test drive|tour|inspection|"
             r"taxi|cab|airport car|double room|single room|twin room|a room|room for|suite|flight|appraisal|estimate visit|follow[- ]up with|physio|massage|service for (?:my|the) car|oil change|mot|slots|come (?:in|out|by|round|over)|see (?:dr|doctor|the (?:doctor|dentist|vet|nurse|hygienist)))\b|^see\b|\bcalendar\b.{0,20}\b(?:block|put|add)\b",
         ),

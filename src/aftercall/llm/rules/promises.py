@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from aftercall.llm.rules.asks import Ask, title_of, visible
 from aftercall.llm.rules.sentences import split_sentences
-from aftercall.llm.rules.stems import share, stems
+from aftercall.llm.rules.stems import likeness, share, stems
 from aftercall.model.reading import Promise
 
 _WHO = (
@@ -64,4 +64,4 @@ def _is_called_off(promise: Promise, withdrawn: list[Ask]) -> bool:
 
 def _is_repeated(promise: Promise, earlier: list[Promise]) -> bool:
     about = stems(promise.words)
-    return any(share(about, stems(other.words)) >= 0.8 and promise.turns != other.turns for other in earlier)
+    return any(likeness(about, stems(other.words)) >= 0.75 and promise.turns != other.turns for other in earlier)

@@ -145,7 +145,7 @@ def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
 
 
 FEELING = re.compile(
-    r"\b(?:burn(?:t|ed|ing)? out|depress\w*|anxious|anxiety|scared|afraid|terrified|lonely|grie(?:f|ving|ve)|heartbroken|devastated|overwhelmed|crying|cried|tears|miserable|"
+    r"\b(?:burn(?:t|ed|ing)?[ -]?out|feel(?:ing)? (?:like (?:such )?a|so (?:alone|low|lost|bad|guilty)|awful|terrible|lost|alone|guilty|useless|hopeless|down)|nerves|end of my (?:rope|tether)|(?:broke|breaks|breaking) my heart|in bits|sacked|worry (?:all|so|about him|about her)|just worry|(?:he|she)['’]s gone|without (?:him|her)\b|can['’]?t stop (?:crying|thinking|worrying)|don['’]?t sleep|depress\w*|anxious|anxiety|scared|afraid|terrified|lonely|grie(?:f|ving|ve)|heartbroken|devastated|overwhelmed|crying|cried|tears|miserable|"
     r"exhausted|stressed|struggling|hard for me|still hard|so hard|really hard|hit me hard|sleeping (?:terribly|badly)|can['’]?t sleep|not sleeping|haven['’]?t slept|"
     r"laid off|lost my job|made redundant|got fired|let me go|divorc\w+|split up|passed away|passed (?:in|on|last)|died|not coping|can['’]?t cope|been (?:awful|terrible|a nightmare|a rough|hell)|can['’]?t go on|rough (?:year|month|time|patch)|hard (?:year|time|month)|lost my (?:brother|sister|wife|husband|partner|best friend|nan|grandmother|grandfather|mother|father|mom|mum|dad|son|daughter|dog|cat)|"
     r"miss (?:him|her|them) |at my wits? end|falling apart|breaking point|upset|worried sick|fed up|ashamed|embarrassed)\b",

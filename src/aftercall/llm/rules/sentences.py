@@ -18,7 +18,7 @@ _ASKING = (
     r"(?:can|could|would|will|should|shall) (?:you|i|we|they|he|she|somebody|someone|anybody|anyone)\b|please\b|kindly\b|remind me\b|"
     r"don['’]?t (?:call|ring|send|tell|book|remind|bother|worry|forget|leave|put|need)\b|stop \w+ing\b|(?:put|add) (?!it\b|that\b)\w+ (?:on|to) (?:the|my)\b|let['’]s\b|never ?mind\b|scratch\b|forget (?:the|about|it|that)\b|"
     rf"do you\b|is there\b|are there\b|if (?:i|we|you)\b|(?:no|not),? (?:make|wait|actually|sorry|hold|hang)\b|"
-    rf"(?<!\byou )(?<!\bto )(?<!\bi )(?<!\bwe )(?<!['’]t )(?<!\bcan )(?<!\bould )(?<!\bwill )(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?:just )?{IMPERATIVE} "
+    rf"(?<!\byou )(?<!['’]ll )(?<!['’]d )(?<!\bto )(?<!\bi )(?<!\bwe )(?<!['’]t )(?<!\bcan )(?<!\bould )(?<!\bwill )(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?:just )?{IMPERATIVE} "
     r"(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some|(?-i:[A-Z]))"
 )
 _JOINED = re.compile(
@@ -109,4 +109,6 @@ def _cut(sentence: str) -> Iterator[str]:
 def _runs_on(sentence: str) -> bool:
     """A recogniser that writes no punctuation leaves only the speaker's own joints to cut at."""
     words = sentence.count(" ") + 1
+    if words > 8 and not re.search(r"[.!?,]", sentence):
+        return True
     return words > _RUN_ON_WORDS and sentence.count(",") * 25 < words

@@ -36,3 +36,8 @@ def share(first: frozenset[str], second: frozenset[str]) -> float:
     """How much of the smaller set is in the other."""
     smaller = min(len(first), len(second))
     return len(first & second) / smaller if smaller else 0.0
+
+
+def likeness(first: frozenset[str], second: frozenset[str]) -> float:
+    """How much of both together is common to both."""
+    return len(first & second) / len(first | second) if first | second else 0.0

@@ -9,7 +9,7 @@ from aftercall.llm.rules.triggers import find_trigger, is_others_wish, is_unreal
 from aftercall.model.reading import FactDraft
 
 _WILL = re.compile(r"\b(?:i['’]ll|i will|i['’]m going to|i['’]m gonna|we['’]ll|we['’]re going to|i(?:['’]d)? (?:told|promised) \w+ (?:that )?i['’]d|i said i['’]d|let me) (?:just |also |then |go and |try to |try and |have to |need to )*(?P<act>\w+ .+)", re.I)
-_MUST = re.compile(r"\b(?:i|we)(?:['’]ve got| have got| have| need| must| gotta| still need| still have| also need| should(?: probably)?) (?:to )?(?P<act>[a-z]+ (?!to\b).+)", re.I)
+_MUST = re.compile(r"\b(?:i|we)(?:['’]ve got|['’]ve still got| have got| have| need| must| gotta| still need| still have| also need| should(?: probably)?) (?:to )?(?P<act>[a-z]+ (?!to\b).+)", re.I)
 _MINE = re.compile(r"\b(?:that['’]s (?:on me|mine|my job|my responsibility)|i['’]ll (?:do|handle|sort|take care of) (?:that|it)|leave that (?:to|with) me)\b", re.I)
 _NO_TODO = re.compile(
     r"^(?:be|to|take (?:it|that|the|a|two|one|your)|have (?:the|a|to|it|that|one|two|my)|wait|come\b(?! (?:back|in) (?:and|to))|remember|see\b|let (?:you|me)|think|hold|get (?:it|that|the|a|going|off|back to (?:work|it))|tell (?:you|him|her|them)|say|do (?:it|that|this)|go\b(?! (?:to|and|through)|\w+ to)|go (?:for|with|ahead)|pay (?:by|with|cash)|need|want|stay|keep (?:it|that|the|my)|never|not|hang|speak|talk (?:to you|later|soon)|leave (?:it|that)|ask\b(?! (?:my|him|her|them|the))|miss|spell|give you (?:a|my|the)|"

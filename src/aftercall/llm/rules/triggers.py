@@ -22,7 +22,7 @@ _ANYWHERE = tuple(
         rf"\b(?:can|could) you {_HELPERS}(?P<act>(?!believe|imagine|guess|recommend|park|eat|guarantee|see|hear|do\b|be\b|tell me|remember|accept|afford|smell|still)[a-z]{{3,}} (?:the|my|our|a|an|it|that|this|them|him|her|me|us|some|two|three|[A-Z])\b.*)",
         rf"\b(?:would|do) you mind (?P<act>\w+ing\b.*)",
         rf"\b(?:i was |i['’]m |just )?(?:wondering|hoping) (?:if|whether|that)? ?(?:you|somebody|someone|we|i) (?:can|could|might|would|were able to|are able to) {_HELPERS}(?P<act>.+)",
-        rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>{THROUGH_US}\b.*)",
+        rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring|come)(?:{THROUGH_US})\b.*)",
         rf"\b(?:i|we)(?:['’]d| would)? (?:really |just |also |still |actually )?(?:want|wanted|need|like|love|prefer|expect)(?: for)? (?:you(?: guys)?|somebody|someone|a human|a person|a real person|a manager|a technician|an engineer|a nurse) to (?P<act>.+)",
         rf"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still |actually |definitely )?(?:like|love) to (?P<act>{THROUGH_US}\b.*)",
         rf"\b(?:i|we) (?:really |also |just |still |actually |do |did )?(?:want|wanted|wanna|need|needed|was hoping|were hoping)(?:(?<=wanna)| to) (?P<act>{NEEDED}.*)",
@@ -34,8 +34,10 @@ _ANYWHERE = tuple(
         rf"\b(?:somebody|someone)(?:['’]s got to| has to| has got to| needs to| should| must| will have to|['’]ll have to) (?P<act>.+)",
         rf"\b(?:you can|you could|you may|you might|maybe you could|you should|i need you guys to) {_HELPERS}(?P<act>(?:remind|send|tell|put|book|add|email|text|call|cancel|leave|move|let|make|order|schedule|set|note|file|charge|deliver|forward)\b.*)",
         rf"\bplease (?P<act>(?!don|do not|hold|wait|tell me\b|stop (?:it|that)\b|be\b){IMPERATIVE}\b.*)",
-        rf"\b(?P<act>remind (?:me|us)\b.*)",
-        rf"\b(?:is it|would it be|is that) possible (?:for (?:you|someone|me|us) )?to (?P<act>.+)",
+        rf"\b(?P<act>(?:remind|nudge|ping) (?:me|us)\b.*)",
+        rf"^(?P<act>(?:don['’]?t let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
+        rf"\bi(?:['’]d| would) (?:really )?appreciate (?:it if (?:you|someone|somebody) (?:could|would|can) )?(?P<act>.+)",
+        rf"\b(?:is it|would it be|is that) possible (?:for (?:you|someone|me|us) )?to (?P<act>{NEEDED}.*|{IMPERATIVE} {_OBJECT}.*)",
         rf"\bany (?:chance|way) (?:of|you could|you can|i could|i can|we could|we can) (?P<act>.+)",
         rf"\b(?:what i (?:did |do |really )?(?:want|need|wanted)|what we need)(?: is|['’]s| was) (?:for you to |to )?(?P<act>.+)",
         rf"\b(?:let['’]s) (?P<act>(?:book|schedule|reschedule|order|cancel|add|move|set up|arrange)\b.*)",
@@ -50,10 +52,10 @@ _FRAGMENT = re.compile(
     re.I,
 )
 _WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
-_ORDER = re.compile(rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*)", re.I)
+_ORDER = re.compile(rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|schedule|reschedule|send|email|add|buy|move|find|arrange|reserve|refill|renew|text|tell) (?!is\b|was\b|are\b|number|only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{3,}.*)", re.I)
 
 _NO_ASKING = re.compile(
-    r"^(?:tell a (?:lie|story)|keep (?:it|that|this) (?:between|to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|hold (?:on|the line|a)|wait|repeat|say|spell|explain|speak(?! (?:to|with))|talk (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|they))|"
+    r"^(?:(?:your (?:help|time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|hold (?:on|the line|a)|wait|repeat|say|spell|explain|speak(?! (?:to|with))|talk (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|they))|"
     r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
     r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|chat)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|look (?:at|it)|check (?:if|whether|that|my|the)|"
     r"know|thank|say\b|find out|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some sleep|there|home|my head|up|out of|dressed|used)|have to|keep (?:well|safe|going|in mind)|call it|call me (?!back|at|on|when|if|tomorrow|later|today|this|next|after|before|tonight|about|once|as|and|in|by|every|to|with|any|regarding|again|between|soon|or|a\b|please|first)|"

@@ -16,7 +16,7 @@ _CALL_OFF = tuple(
         r"(?<!\bi )(?<!\bto )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|never ?mind|nevermind|ignore|drop|skip|cancel|disregard|take back|lose|hold off on|leave off|leave out|scrap)(?: about)?\s+(?P<what>(?:that|it|this|them|those|all|everything|the|my|about|what i)\b[^.!?]*)",
         r"\b(?:never ?mind|nevermind)(?P<what>)(?:[,.!]|$| then\b)",
         r"\b(?:actually|no|oh|wait|on second thoughts?|second thoughts?|you know what),? (?:please )?don['’]?t (?:worry about|bother with|bother about|bother|do|send|book|call|ring|tell|order|add|change|move|cancel|remind|put|need|get|email|text|open|file|make|include)(?: with)?\b ?(?P<what>[^.!?]*)",
-        r"^(?:then |so |please |okay |well |just |and )*don['’]?t (?:send|book|order|add|change|move|cancel|put|get|open|file|make|include|deliver|arrange|schedule) (?P<what>(?:it|that|them|the|those|any of)\b[^.!?]*)",
+        r"^(?:then |so |please |okay |well |just |and )*don['’]?t (?:send|book|order|add|change|move|cancel|put|get|open|file|make|include|deliver|arrange|schedule) (?P<what>it|that|them|those|any of (?:it|that)|the \w+(?: \w+)?)(?:,? (?:then|anymore|after all|yet|for now))?[.!,]*$",
         r"\bdon['’]?t (?:worry about|bother with|bother about|bother) (?P<what>[^.!?]*)",
         r"\bdon['’]?t bother\b(?P<what>)",
         r"^(?:oh |no,? |actually,? |wait,? |hmm,? )*don['’]?t[.!]?$(?P<what>)",
