@@ -149,7 +149,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (r"\b\d{4}-\d{2}-\d{2}\b", _iso),
         (r"\bthe day after tomorrow\b|\bday after tomorrow\b", lambda _, today: today + timedelta(days=2)),
         (
-            rf"\b(?:a week (?:from|after) (?:tomorrow)|tomorrow week|(?P<x>a week tomorrow))\b",
+            r"\b(?:a week (?:from|after) (?:tomorrow)|tomorrow week|(?P<x>a week tomorrow))\b",
             lambda _, today: today + timedelta(days=8),
         ),
         (rf"\b(?P<count>{COUNT}) weeks? (?:from|on|after)(?: this)? (?P<weekday>{WEEKDAY})\b", _weeks_from_weekday),
@@ -193,27 +193,40 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (rf"\btomorrow(?: {_DAYPART})?\b|\btomorow\b", lambda _, today: today + timedelta(days=1)),
         (rf"\b(?:today|tonight|this {_DAYPART})\b", lambda _, today: today),
         (r"\b(?:christmas (?:eve|day)|boxing day|new year[’']s (?:eve|day)|valentine[’']s day|halloween)\b", _feast),
-        (rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|great|perfect)))", lambda m, today: _next_weekday(m["weekday"], today)),
+        (
+            rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|great|perfect)))",
+            lambda m, today: _next_weekday(m["weekday"], today),
+        ),
         (rf"\bthe (?P<ordinal>{ORDINAL}){_NO_NOUN}", lambda match, today: _upcoming_day(day_number(match["ordinal"]), today)),
     )
+)
+# Most clauses name no day; this spares them the table.
+_HINT = re.compile(
+    r"day|morrow|tomorow|tonight|this |week|fortnight|month|year|eod|cob|business|play|halloween|the |\d|before|" + _MONTH, re.I
 )
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = re.compile(
-    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|every(?: other| second| single)?|each|after)"
+    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|"
+    r"every(?: other| second| single)?|each|after)"
     r"(?: (?:this|the|on|for|past))?\s*$",
     re.I,
 )
 _REFUSED_AFTER = re.compile(
-    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|doesn't|does not|won't|isn't|is not|not going to|i can't|i cannot|we can't|night was|was|i was|we were)\b",
+    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|doesn't|does not|won't|isn't|is not|not going to|i can't|"
+    r"i cannot|we can't|night was|was|i was|we were)\b",
     re.I,
 )
 _BEFORE = re.compile(r"\bbefore(?: the)?\s*$", re.I)
-_DAY_BEFORE = re.compile(r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I)
+_DAY_BEFORE = re.compile(
+    r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I
+)
 
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
+    if not _HINT.search(text):
+        return []
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
     for pattern, resolve in _PATTERNS:
