@@ -74,3 +74,9 @@ SMALL_TALK = re.compile(
 TURNS = re.compile(r"^(?:but|so|and (?:i|can|could|please))\b", re.I)
 PLAIN_THING = re.compile(r"(?:the|an?|it|that|one|two|three|some)\b", re.I)
 REACH_ME = re.compile(r"(?:call|ring|text|email|phone|use|try) (?:me|my|the|it)\b", re.I)
+PLACE = re.compile(
+    r"(?:(?:i(?:['’]ll take|['’]d like|['’]d prefer)|let['’]s do|make it) )?(?:the )?"
+    r"(?:(?:first|earlier|former)|(?P<second>second|later|latter|last))"
+    r"(?: (?:one|slot|option|day|date))?(?:,? please)?[.,!]?$",
+    re.I,
+)

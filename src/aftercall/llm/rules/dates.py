@@ -202,7 +202,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
 )
 # Most clauses name no day; this spares them the table.
 _HINT = re.compile(
-    r"day|morrow|tomorow|tonight|this |week|fortnight|month|year|eod|cob|business|play|halloween|the |\d|before|" + _MONTH, re.I
+    r"day|morrow|tomorow|tonight|this |weekend|weeks?\b|fortnight|months?\b|years?\b|eod|cob|business|end of|halloween|\d|"
+    r"the (?:\w+th|\w* ?(?:first|second|third))\b|(?:night|evening|afternoon|morning) (?:before|after)|" + _MONTH,
+    re.I,
 )
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
@@ -213,8 +215,9 @@ _NOT_MEANT = re.compile(
     re.I,
 )
 _REFUSED_AFTER = re.compile(
-    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|doesn't|does not|won't|isn't|is not|not going to|i can't|"
-    r"i cannot|we can't|night was|was|i was|we were)\b",
+    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|full|bad|tricky|when|doesn't|does not|won't|isn't|is not|not going to|"
+    r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|we're|i have|i've got|i work|we have|we close|he|she|my \w+)\b"
+    r"(?! (?:free|available|good|off|fine|around|able|home|there)))\b",
     re.I,
 )
 _BEFORE = re.compile(r"\bbefore(?: the)?\s*$", re.I)

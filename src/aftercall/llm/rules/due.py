@@ -1,7 +1,7 @@
 """Which day a request is due: the caller's words for it, and the days an agent puts forward."""
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask
@@ -16,12 +16,13 @@ class Proposal:
     seq: int
     sentence: str
     mention: Mention
+    others: tuple[Mention, ...] = ()
 
 
 def find_proposals(seq: int, text: str, today: date, anchor: date | None) -> list[Proposal]:
     """The last day of each of an agent's sentences, promises left out: a day promised is not a day agreed."""
     return [
-        Proposal(seq, sentence, mentions[-1])
+        Proposal(seq, sentence, mentions[-1], tuple(mentions[:-1]))
         for sentence in split_sentences(text)
         if (sentence.endswith("?") or not is_promise(sentence)) and (mentions := find_dates(sentence, today, anchor))
     ]
@@ -40,9 +41,11 @@ def opening_day(ask: Ask, text: str, today: date, anchor: date | None, before: l
     mentions = find_dates(text, today, anchor)
     if cues.MOVES.match(ask.act):
         mentions = [mention for mention in mentions if cues.MOVED_TO.search(text[: mention.start])][-1:]
-    if not mentions and cues.THEN.search(text):
-        mentions = [mention for clause in before[-2:] for mention in find_dates(clause.text, today)]
-    return mentions[0].day if mentions else None
+    if mentions:
+        return mentions[0].day
+    earlier = [mention.day for clause in before[-2:] for mention in find_dates(clause.text, today)]
+    then = cues.THEN.search(text)
+    return earlier[0] - timedelta(days=then.group().lower().startswith("before")) if then and earlier else None
 
 
 def later_day(ask: Ask, text: str, today: date, anchor: date | None) -> date | None:

@@ -64,6 +64,7 @@ class Floor:
         answer = stance(clauses)
         if clauses:
             self._answer_offer(answer, clauses)
+            self._choose(clauses[0])
             self._answer_proposal(answer, clauses[0].seq)
             self._confirm(answer, clauses[0].seq)
         for index, clause in enumerate(clauses):
@@ -115,6 +116,15 @@ class Floor:
                 if ask.due is None or not (mention.weekday_only and fixes):
                     ask.move(mention.day)
                 ask.cite(proposal.seq, seq)
+
+    def _choose(self, clause: Clause) -> None:
+        """ "The later one": of two days put forward, the caller takes one by its place."""
+        offered = [mention for proposal in self._proposals for mention in (*proposal.others, proposal.mention)]
+        place = cues.PLACE.match(clause.body)
+        if self._current and place and len(offered) == 2:
+            self._current.move(offered[1 if place["second"] else 0].day)
+            self._current.cite(clause.seq)
+            self._proposals = []
 
     def _confirm(self, answer: Stance | None, seq: int) -> None:
         """What the agent asked back and the caller affirmed is part of the request."""

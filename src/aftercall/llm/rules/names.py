@@ -20,6 +20,7 @@ _END = r"(?!['’]s\b|\w)"
 
 NOT_NAMES = vocabulary(
     """
+    room unit apartment flat suite building floor order invoice ticket flight gate number customer account block house
     i i'm i'd i've i'll it it's this that the a an my your his her our their and or but so no not yes yeah yep nope okay
     ok oh um uh well hi hello hey thanks thank please sorry sure right great good fine perfect lovely just still also
     now then there here what when where who why how which is are was can could would will do does did if monday tuesday
@@ -84,7 +85,8 @@ _FULLER = re.compile(rf"^(?:,| —|\.)? (?P<name>{NAME}){_END}")
 _ASKED = re.compile(
     r"\b(?:(?:your|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what|which|a) (?:full |last |"
     r"first )?(?:sur)?name|surname|who(?:['’]s| is| am i| do i have)"
-    r"(?: i)?(?: the pleasure of)? ?(?:calling|speaking|talking|this|on the line)|who['’]s calling)\b",
+    r"(?: i)?(?: the pleasure of)? ?(?:calling|speaking|talking|this|on the line)|who['’]s calling|who shall i say)\b|"
+    r"\band you are\?|^name\?|\bname,? please\b",
     re.I,
 )
 _ASKED_OTHER = re.compile(
@@ -92,6 +94,7 @@ _ASKED_OTHER = re.compile(
     r"file|user|model|product)(?:['’]?s)? (?:full |last |first )?name|\bhis name|\bher name|\btheir name|\busername)",
     re.I,
 )
+_ASKING = re.compile(r"\?|\bname,? please\b|\bmay i\b|\bcan i\b", re.I)
 _SURNAME = re.compile(r"\b(?:last name|surname|family name)\b", re.I)
 _FIRST_NAME = re.compile(r"\bfirst name\b", re.I)
 _ANSWER = re.compile(
@@ -194,7 +197,7 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[_Candidate]:
     asked, part = False, ""
     for turn in turns:
         if turn.speaker == "agent":
-            asked = bool(_ASKED.search(turn.text)) and not _ASKED_OTHER.search(turn.text)
+            asked = bool(_ASKED.search(turn.text)) and not _ASKED_OTHER.search(turn.text) and bool(_ASKING.search(turn.text))
             part = "last" if _SURNAME.search(turn.text) else "first" if _FIRST_NAME.search(turn.text) else ""
             continue
         caller_turns += 1

@@ -40,7 +40,7 @@ def _read(call: Call) -> Reading:
         facts = tuple(secret_facts(secrets))
         return Reading(language=language, summary=summarise_foreign(language, profile), profile=profile, facts=facts)
     texts = {turn.seq: mask(turn.text, secrets) for turn in call.turns}
-    clauses = {turn.seq: split_clauses(turn, texts[turn.seq]) for turn in call.turns}
+    clauses = {turn.seq: split_clauses(turn, texts[turn.seq]) for turn in call.turns if turn.speaker == "caller"}
     zone = _zone(call, clauses)
     profile = Profile(name=named.name, call_name=named.call_name, pronouns=named.pronouns, timezone=zone)
     floor = _walk(call, texts, clauses, _today(call, zone))

@@ -59,6 +59,7 @@ _CONFIDED = re.compile(
     r"is to know|must know|can know)|no one (?:else )?(?:knows|can know|must know)|off the record|in confidence)\b",
     re.I,
 )
+_TELLING = re.compile(r"\b(?:tell|mention|share|say|let)\b", re.I)
 _TO_WHOM = re.compile(
     r"^\W*(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people|[A-Z]\w+)?\s*(?:that|this|it|about (?:it|that|"
     r"this))?\b",
@@ -85,7 +86,7 @@ def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
             question = turn.text
             continue
         clauses = split_clauses(turn)
-        secrets += [*_codes(turn, question), *_diagnoses(turn, clauses), *_confidences(clauses)]
+        secrets += [*_codes(turn, clauses, question), *_diagnoses(turn, clauses), *_confidences(clauses)]
         question = ""
     return _once(secrets)
 
@@ -124,9 +125,9 @@ def _patterns(value: str) -> list[str]:
     return [r"(?<!\w)" + r"\W+".join(map(re.escape, run)) + r"(?!\w)" for run in (words, *telling) if run]
 
 
-def _codes(turn: Turn, question: str) -> Iterator[Secret]:
+def _codes(turn: Turn, clauses: list[Clause], question: str) -> Iterator[Secret]:
     asked = "?" in question and _SECRET_NUMBER.search(question)
-    for clause in split_clauses(turn):
+    for clause in clauses:
         text = clause.text
         if (cue := _PASSWORD.search(text)) and (value := _password(text, cue.end())):
             yield Secret(turn.seq, text, value, "technical")
@@ -170,7 +171,8 @@ def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
         if not match:
             continue
         before = clause.text[: match.start()].strip(" ,;:-")
-        after = _TO_WHOM.sub("", clause.text[match.end() :], count=1).strip(" ,;:-")
+        rest = clause.text[match.end() :]
+        after = (_TO_WHOM.sub("", rest, count=1) if _TELLING.search(match.group()) else rest).strip(" ,;:-")
         told = next((words for words in (before, after) if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT), "")
         if not told:
             told = _beside(clauses, index)

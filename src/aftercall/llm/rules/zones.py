@@ -88,6 +88,7 @@ _STATED = tuple(
         rf"^(?:[\w:']+ ){{0,4}}{_PLACE} time$",
     )
 )
+_HINT = re.compile(r"\b(?:time|time ?zone|pacific|mountain|central|eastern|gmt|utc|cet|[ecmp][sd]t)\b", re.I)
 _NOT_MINE = re.compile(
     r"\b(?:if|he|she|they|his|her|their|flight|lands?|used to|not|was|were|my (?:wife|husband|boss|son|daughter|brother|"
     r"sister|team|client|office))\b",
@@ -112,6 +113,8 @@ def zone_of(place: str) -> str | None:
 
 def stated_zone(clause: str) -> str | None:
     """The zone that this clause of the caller's claims for the caller."""
+    if not _HINT.search(clause):
+        return None
     for pattern in _STATED:
         if (match := pattern.search(clause)) and not _NOT_MINE.search(clause[: match.end()]) and (zone := zone_of(match["place"])):
             return zone
