@@ -80,3 +80,25 @@ PLACE = re.compile(
     r"(?: (?:one|slot|option|day|date))?(?:,? please)?[.,!]?$",
     re.I,
 )
+# What a caller says first, so that the wish after it can be short: "I've got a sofa on order. Can I change the colour?"
+CONTEXT = re.compile(
+    r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am| bought| ordered| booked| was| were| need)\b|^(?:my|our|the|it['’]s|"
+    r"there['’]s)\b(?!.*\bname\b)",
+    re.I,
+)
+# Asking what is free is not yet asking for it; with the agent's offer and a yes it becomes a booking.
+INQUIRY = re.compile(
+    r"\b(?:do you have|have you got|have you|you got|is there|are there|any chance of|got any|any)\b.*\b(?:table|tables|room|"
+    r"rooms|slots?|space|spaces|openings?|availability|"
+    r"available|free|appointments?|anything|tickets?|seats?|places?|times?|left|earlier|later|sooner)\b|\b(?:is|"
+    r"are) (?:\w+ ){1,3}(?:free|available|open|in)\b|"
+    r"\b(?:when|what)(?:['’]s| is| are| can| could| would| do)\b.*\b(?:earliest|soonest|next|available|come in|see me|see us|"
+    r"fit|slot|appointment|opening)\b|\bhow soon\b",
+    re.I,
+)
+TAKES = re.compile(
+    r"\b(?:i['’]ll take (?:it|that|the)|book (?:it|that|me)|put (?:me|us) (?:down|in)|let['’]s do|let['’]s go|we['’]ll take|"
+    r"that one|go for)\b",
+    re.I,
+)
+DATED_FOR = re.compile(r"^(?:(?:it|that|this)(?:['’]s| is| would be) )?(?:for|on|by|before)\b", re.I)

@@ -36,6 +36,7 @@ class Floor:
         self._agent_dated = False
         self._said = ""
         self._agent_seq = 0
+        self._inquiry: Clause | None = None
         self._before: list[Clause] = []
         self._dictated: tuple[int, int] | None = None
         self._faults: list[Ask] = []
@@ -65,7 +66,8 @@ class Floor:
         if clauses:
             self._answer_offer(answer, clauses)
             self._choose(clauses[0])
-            self._answer_proposal(answer, clauses[0].seq)
+            takes = any(cues.TAKES.search(clause.text) for clause in clauses[:3])
+            self._answer_proposal("yes" if takes and answer is None else answer, clauses[0].seq, clauses[0].text)
             self._confirm(answer, clauses[0].seq)
         for index, clause in enumerate(clauses):
             self._hear(clause, clauses[index + 1 :])
@@ -104,15 +106,25 @@ class Floor:
                 return current
         return self._overlapping(stems(offer.act))
 
-    def _answer_proposal(self, answer: Stance | None, seq: int) -> None:
+    def _accept_slot(self, seq: int, words: str) -> None:
+        """A slot that was asked after or put forward, and taken, is a booking though nobody said "book"."""
+        inquiry = self._inquiry
+        if inquiry and (self._proposals or cues.TAKES.search(words)):
+            self._raise(Ask("booking", inquiry.body, words, [inquiry.seq, self._agent_seq, seq], due=self._first_day(inquiry.text)))
+            self._inquiry = None
+
+    def _answer_proposal(self, answer: Stance | None, seq: int, words: str) -> None:
         """An accepted day is the day; a day that only fixes the weekday the caller named needs no yes."""
+        if answer == "yes" and self._current is None:
+            self._accept_slot(seq, words)
         for proposal in self._proposals:
             mention = proposal.mention
             ask = self._overlapping(stems(proposal.sentence), least=0.6) or self._current
             if ask is None or not takes_day(ask) or (ask.kind == "issue" and not self._question):
                 continue
             fixes = ask.due is not None and ask.due.weekday() == mention.day.weekday()
-            if answer == "yes" or (answer is None and fixes and not mention.weekday_only):
+            settles = ask.due is None and ask.kind == "booking"
+            if answer == "yes" or (answer is None and (settles or (fixes and not mention.weekday_only))):
                 if ask.due is None or not (mention.weekday_only and fixes):
                     ask.move(mention.day)
                 ask.cite(proposal.seq, seq)
@@ -158,6 +170,8 @@ class Floor:
             self._correct(self._current, clause)
         elif trigger and not any(is_own_doing(other.text) for other in after[:2]):
             self._ask(trigger, clause)
+        elif self._current is None and not trigger and cues.INQUIRY.search(clause.body):
+            self._inquiry = clause
         elif not trigger and (is_fault(clause.body) or is_absence(clause.body, self._said)) and not clause.is_question:
             self._report(clause)
         else:
@@ -205,6 +219,8 @@ class Floor:
         if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act):
             self._lean_back(ask, clause)
             ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
+        elif self._before and self._before[-1].seq == clause.seq and cues.CONTEXT.search(self._before[-1].body):
+            ask.add_detail(clause.seq, self._before[-1].text)
         ask.due = opening_day(ask, f"{self._led} {first if others else clause.text}", self.today, self._anchor(), self._before)
         self._led = ""
         if (
@@ -270,6 +286,8 @@ class Floor:
             ask.drop_details(clause.seq)
         ask.denied += denied_words(clause.text)
         same_breath = ask.turns[-1] == clause.seq
+        if cues.DATED_FOR.match(clause.body) and clause.seq - ask.turns[-1] <= 2:
+            self._move(ask, clause.text)
         if not (same_breath or self._question or self._agent_dated):
             return
         body = clause.body

@@ -39,7 +39,7 @@ _ANYWHERE = tuple(
             r"\b(?:i was |i['’]m |just )?(?:wondering|hoping) (?:if|whether|that)? ?(?:you|somebody|someone|we|i) (?:can|could|"
             rf"might|would|were able to|are able to) {_HELPERS}(?P<act>.+)"
         ),
-        rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring|come)(?:{THROUGH_US})\b.*)",
+        rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring|come (?!in|by|over|round|for|and see))(?:{THROUGH_US})\b.*)",
         (
             r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also |still |actually )?(?:want|wanted|need|like|love|prefer|"
             r"expect)(?: for)? (?:you(?: guys)?|somebody|someone|a human|a person|a real person|a manager|a technician|"

@@ -16,12 +16,12 @@ _CALL_OFF = tuple(
     for pattern in (
         (
             r"(?<!\bi )(?<!\bto )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|"
-            r"never ?mind|nevermind|ignore|drop|skip|cancel|disregard|take back|lose|hold off on|leave off|leave out|"
-            r"scrap)(?: about)?\s+(?P<what>(?:that|it|this|them|those|all|everything|the|my|about|what i)\b[^.!?]*)"
+            r"never ?mind|nevermind|ignore|drop(?!.*\b(?:off|round|by|around|over|in)\b)|skip|cancel|disregard|take back|hold off on|"
+            r"leave off|leave out|scrap)(?: about)?\s+(?P<what>(?:that|it|this|them|those|all|everything|the|my|about|what i)\b[^.!?]*)"
         ),
         r"\b(?:never ?mind|nevermind)(?P<what>)(?:[,.!]|$| then\b)",
         (
-            r"\b(?:actually|no|oh|wait|on second thoughts?|second thoughts?|you know what),? (?:please )?don['’]?t (?:worry about|"
+            r"\b(?:actually|no|oh|wait|on second thoughts?|second thoughts?|you know what),? (?:please )?don['’]?t (?:"
             r"bother with|bother about|bother|do|send|book|call|ring|tell|order|add|change|move|cancel|remind|put|need|get|email|"
             r"text|open|file|make|include)(?: with)?\b ?(?P<what>[^.!?]*)"
         ),
@@ -30,7 +30,7 @@ _CALL_OFF = tuple(
             r"make|include|deliver|arrange|schedule) (?P<what>it|that|them|those|any of (?:it|that)|"
             r"the \w+(?: \w+)?)(?:,? (?:then|anymore|after all|yet|for now))?[.!,]*$"
         ),
-        r"\bdon['’]?t (?:worry about|bother with|bother about|bother) (?P<what>[^.!?]*)",
+        r"\bdon['’]?t (?:worry about (?!it\b|that\b|me\b)|bother with |bother about |bother )(?P<what>[^.!?]*)",
         r"\bdon['’]?t bother\b(?P<what>)",
         r"^(?:oh |no,? |actually,? |wait,? |hmm,? )*don['’]?t[.!]?$(?P<what>)",
         r"\b(?:there['’]s )?no need (?:to|for) (?P<what>[^.!?]*)",
@@ -47,12 +47,14 @@ _CALL_OFF = tuple(
         ),
         r"\bdon['’]?t need (?P<what>(?:it|that|them|the \w+|one))\b[^.!?]*",
         (
-            r"\b(?:can|could|would) you (?:please |just )?(?:(?:leave|take) (?P<what>.+?) (?:off|out)|(?:drop|cancel|remove|skip|"
+            r"\b(?:can|could|would) you (?:please |just )?(?:(?:leave|take) (?P<what>.+?) (?:off|out)|(?:cancel|remove|skip|"
             r"scratch) (?P<other>.+?))(?:[,.!?]|$)"
         ),
-        r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: (?:the|my|of)\b[^.!?]*)?(?:[,.!?]|$)",
+        r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: (?:of|the (?:order|list|bill|quote|"
+        r"invoice))\b[^.!?]*)?(?:[,.!?]|$)",
         (
-            r"^(?:leave it|leave that|leave them|let['’]s leave it|let['’]s not|let it go|forget it|skip it|i['’]ll do (?:it|"
+            r"^(?:leave (?:it|that|them)(?=\W*$|,? (?:then|alone|for now|there|be|at that|please|thanks|thank|don|it['’]s|i['’]ll))|"
+            r"let['’]s leave it(?=\W*$)|let['’]s not(?=\W*$)|let it go|forget it|skip it|i['’]ll do (?:it|"
             r"that) myself|i['’]ll (?:tell|call|ring|handle|sort|do) (?:it|that|him|her|them)? ?myself)(?P<what>)\b"
         ),
         (
@@ -64,15 +66,12 @@ _CALL_OFF = tuple(
             r"one|more|longer|i\b|it\b|that\b|the\b|he\b|she\b|we\b|they\b|you\b|my\b|wait\b|hold\b|hang\b|actually\b|just\b|no\b|"
             r"not\b|sorry\b|please\b|make\b|don)[a-z]+(?: [a-z]+)?)(?: then| after all| anymore)?[.!]?$"
         ),
-        (
-            r"\b(?:the|that|my) (?P<what>[\w ]{2,40}?) (?:can wait|isn['’]?t (?:needed|necessary)|is off|is sorted(?: already)?|"
-            r"already (?:got )?(?:sorted|done|handled))\b"
-        ),
+        (r"\b(?:the|that|my) (?P<what>[\w ]{2,40}?) (?:can wait|isn['’]?t (?:needed|necessary)|is sorted(?: already)?)\b"),
         (
             r"\b(?:someone else|the hotel|my \w+|he|she)(?:['’]s| is) (?:already )?(?:doing|handling|taking care of|sorting|"
-            r"getting|bringing) (?P<what>that|it|this|one)\b"
+            r"getting) (?P<what>that|this|one)\b"
         ),
-        r"\bi(?:['’]ve)? (?:already|just) (?:did|done|sorted|got|took care of|booked|handled) (?P<what>that|it|the [\w ]+)\b",
+        r"\bi(?:['’]ve)? already (?:did|done|sorted|took care of|handled) (?P<what>that|it|the [\w ]+)\b",
         r"\b(?:i|we)(?:['’]ve| have)? changed (?:my|our) minds?(?: (?:about|on) (?P<what>[^.!?]+))?",
     )
 )
