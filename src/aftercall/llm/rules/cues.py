@@ -53,7 +53,12 @@ HEAD = re.compile(
 )
 ANYTHING_ELSE = re.compile(r"\b(?:anything|something|what) else\b|\bhow (?:else )?(?:can|may) i help\b", re.I)
 OPENS = re.compile(r"\bwhat(?:['’]s (?:on your mind|up)| can i do| do you need| would you like me to do)\b|\bready when you are\b", re.I)
-WRONG_NUMBER = re.compile(r"\bwrong (?:number|place|person)\b", re.I)
+WRONG_NUMBER = re.compile(
+    r"\b(?:you(?:['’]ve| have)?(?: may have| might have| must have)?(?: got| reached| dialed| dialled| called)?|"
+    r"i(?:['’]ve| have| must have)?(?: got| dialed| dialled| called| rang)?)"
+    r" the wrong number\b(?! (?:for|on|in|of|down))|^(?:oh|sorry|my bad|whoops)?[,. ]*(?:sorry,? )?wrong number\b",
+    re.I,
+)
 DICTATES = re.compile(r"^(?:(?:write|put)[,:]|(?:say|saying|just say|just put|just write|it should say|the message is)\b)", re.I)
 NEW_POINT = re.compile(r"^(?:and|also|then|oh|plus|okay|so)\b", re.I)
 CALL_BACK = re.compile(r"\b(?:call|ring|phone|speak|talk|human|call ?back|go through|contact)\b", re.I)
@@ -102,3 +107,8 @@ TAKES = re.compile(
     re.I,
 )
 DATED_FOR = re.compile(r"^(?:(?:it|that|this)(?:['’]s| is| would be) )?(?:for|on|by|before)\b", re.I)
+WHAT_TO_SAY = re.compile(
+    r"\b(?:what(?:['’]s| is| was) the message|what (?:should|shall|would|do) (?:i|we|you|it)(?: like)?(?: me)?(?: to)? (?:say|tell|write|"
+    r"pass)|what would you like (?:it|me|us) to say)\b",
+    re.I,
+)

@@ -20,6 +20,7 @@ from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier
 from aftercall.model.turns import Turn
 
 _RUN_ON_WORDS = 30
+_SAME = 0.75  # how much of an offer must be the caller's own request for a no to call that off
 _MAX_DETAILS = 8
 
 
@@ -85,8 +86,9 @@ class Floor:
             return
         known = self._meant(offer)
         if answer == "no":
-            self._declined = known is None
-            self._current = known or self._current
+            restated = known if known and share(stems(offer.act), known.stems) >= _SAME else None
+            self._declined = restated is None
+            self._current = restated or self._current
         elif known:
             known.cite(offer.seq, seq)
             self._current = known
@@ -149,7 +151,7 @@ class Floor:
     # What the caller says.
 
     def _hear(self, clause: Clause, after: list[Clause]) -> None:
-        if self._is_dictated(clause):
+        if self._is_dictated(clause) or self._answers_what_to_say(clause):
             if self._current:
                 self._add(self._current, clause)
             return
@@ -321,7 +323,7 @@ class Floor:
             return True
         if call_off.scope == "last":
             target = self._current if self._current in standing else (standing[-1] if standing else None)
-            if target and not self._declined and not call_off.cancels_standing:
+            if target and not self._declined and not call_off.cancels_standing and not self._refuses_suggestion(target):
                 self._withdraw(target, clause.seq)
             return not call_off.cancels_standing
         named = [ask for ask in standing if stems(ask.act) & call_off.stems]
@@ -334,6 +336,12 @@ class Floor:
         for ask in standing:
             ask.details = [(seq, text) for seq, text in ask.details if not stems(text) & call_off.stems]
         return find_trigger(clause.text) is None or clause.body.lower().startswith(("forget", "scratch", "never", "skip", "don"))
+
+    def _refuses_suggestion(self, ask: Ask) -> bool:
+        """ "Don't do that" to a suggestion of the agent's own leaves the request alone."""
+        last = list(split_sentences(self._said))[-1:]
+        suggests = any(sentence.endswith("?") or is_promise(sentence) for sentence in last)
+        return suggests and bool(stems(last[0])) and not stems(last[0]) & ask.stems and ask.turns[-1] < self._agent_seq
 
     def _withdraw(self, ask: Ask, seq: int) -> None:
         ask.cite(seq)
@@ -413,6 +421,12 @@ class Floor:
             self._dictated = (clause.seq, clause.sentence)
             return True
         return self._dictated == (clause.seq, clause.sentence) and not (cues.NEW_POINT.match(clause.text) and find_trigger(clause.text))
+
+    def _answers_what_to_say(self, clause: Clause) -> bool:
+        """Whatever answers "what's the message?" is the message, wishes and all."""
+        ask = self._current
+        asked = cues.WHAT_TO_SAY.search(self._question)
+        return bool(ask and ask.kind in ("message", "note") and asked)
 
     def _drop_ignored_faults(self, text: str) -> None:
         for fault in self._faults:
