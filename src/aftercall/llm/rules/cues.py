@@ -112,3 +112,15 @@ WHAT_TO_SAY = re.compile(
     r"pass)|what would you like (?:it|me|us) to say)\b",
     re.I,
 )
+SLOT = re.compile(
+    r"\b(?:(?:i|we|she|he|they|dr\.? \w+)(?:['’]ve got| have| has|['’]s got| can (?:do|see|fit|come|offer|get|squeeze)|"
+    r" could (?:do|see|come))|how about|"
+    r"what about|shall we say|free|available|book you|put you|opening|slot|cancellation)\b|"
+    r"^(?:and |so |okay,? |then )*(?:tomorrow|today|next|the|on|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b.*(?:\?|"
+    r"\bat\b|\bthen\b)|"
+    r"\b(?:is|does|would|will) (?:the|next|this|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b.*\?",
+    re.I,
+)
+NO_SLOT = re.compile(
+    r"\b(?:open|opens|close|closes|closed|closing|hours|until|till|arrives?|expires?|deadline|last|was|were|takes)\b", re.I
+)

@@ -8,9 +8,10 @@ from aftercall.llm.rules.additions import only_adds
 from aftercall.llm.rules.asks import Ask, as_caller, tidy
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
 from aftercall.llm.rules.dates import find_dates
-from aftercall.llm.rules.due import Proposal, find_proposals, later_day, opening_day, takes_day
-from aftercall.llm.rules.faults import TAKEN_UP, is_absence, is_fault
+from aftercall.llm.rules.due import Proposal, find_proposals, opening_day, takes_day
+from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
+from aftercall.llm.rules.ledger import Ledger
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import Offer, Stance, find_offer, stance
@@ -21,15 +22,11 @@ from aftercall.model.turns import Turn
 
 _RUN_ON_WORDS = 30
 _SAME = 0.75  # how much of an offer must be the caller's own request for a no to call that off
-_MAX_DETAILS = 8
 
 
-class Floor:
+class Floor(Ledger):
     def __init__(self, today: date) -> None:
-        self.today = today
-        self.asks: list[Ask] = []
-        self.withdrawn: list[Ask] = []
-        self._current: Ask | None = None
+        super().__init__(today)
         self._offer: Offer | None = None
         self._proposals: list[Proposal] = []
         self._question = ""
@@ -38,11 +35,8 @@ class Floor:
         self._said = ""
         self._agent_seq = 0
         self._inquiry: Clause | None = None
-        self._before: list[Clause] = []
         self._dictated: tuple[int, int] | None = None
-        self._faults: list[Ask] = []
         self._led = ""
-        self._called_off_at = 0
         self._muted: tuple[int, int] | None = None
 
     def hear_agent(self, turn: Turn, text: str) -> None:
@@ -67,8 +61,9 @@ class Floor:
         if clauses:
             self._answer_offer(answer, clauses)
             self._choose(clauses[0])
-            takes = any(cues.TAKES.search(clause.text) for clause in clauses[:3])
-            self._answer_proposal("yes" if takes and answer is None else answer, clauses[0].seq, clauses[0].text)
+            if self._current is None and self._accepts(answer, clauses):
+                self._accept_slot(clauses)
+            self._answer_proposal(answer, clauses[0].seq)
             self._confirm(answer, clauses[0].seq)
         for index, clause in enumerate(clauses):
             self._hear(clause, clauses[index + 1 :])
@@ -108,17 +103,31 @@ class Floor:
                 return current
         return self._overlapping(stems(offer.act))
 
-    def _accept_slot(self, seq: int, words: str) -> None:
-        """A slot that was asked after or put forward, and taken, is a booking though nobody said "book"."""
-        inquiry = self._inquiry
-        if inquiry and (self._proposals or cues.TAKES.search(words)):
-            self._raise(Ask("booking", inquiry.body, words, [inquiry.seq, self._agent_seq, seq], due=self._first_day(inquiry.text)))
-            self._inquiry = None
+    def _accepts(self, answer: Stance | None, clauses: list[Clause]) -> bool:
+        if answer == "no" or not (self._proposals or self._inquiry) or clauses[0].is_question:
+            return False
+        named = any(find_dates(clause.text, self.today) for clause in clauses[:2])
+        return answer == "yes" or named or any(cues.TAKES.search(clause.text) for clause in clauses[:3])
 
-    def _answer_proposal(self, answer: Stance | None, seq: int, words: str) -> None:
+    def _accept_slot(self, clauses: list[Clause]) -> None:
+        """A slot put forward and taken is a booking though nobody said "book"; its matter is what the caller had told."""
+        slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
+        slot = None if cues.NO_SLOT.search(self._said) or (slot and not slot.sentence.endswith("?")) else slot
+        matter = self._inquiry or next((clause for clause in reversed(self._before) if len(clause.body.split()) > 3), None)
+        if matter is None or not (slot or self._inquiry):
+            return
+        seq = clauses[0].seq
+        ask = Ask("booking", matter.body, clauses[0].text, sorted({matter.seq, self._agent_seq, seq}))
+        if slot:
+            ask.add_detail(slot.seq, slot.sentence)
+            ask.due = slot.mention.day
+        else:
+            ask.due = self._first_day(matter.text)
+        self._raise(ask)
+        self._inquiry = None
+
+    def _answer_proposal(self, answer: Stance | None, seq: int) -> None:
         """An accepted day is the day; a day that only fixes the weekday the caller named needs no yes."""
-        if answer == "yes" and self._current is None:
-            self._accept_slot(seq, words)
         for proposal in self._proposals:
             mention = proposal.mention
             ask = self._overlapping(stems(proposal.sentence), least=0.6) or self._current
@@ -172,7 +181,7 @@ class Floor:
             self._correct(self._current, clause)
         elif trigger and not any(is_own_doing(other.text) for other in after[:2]):
             self._ask(trigger, clause)
-        elif self._current is None and not trigger and cues.INQUIRY.search(clause.body):
+        elif self._current is None and not trigger and clause.is_question and cues.INQUIRY.search(clause.body):
             self._inquiry = clause
         elif not trigger and (is_fault(clause.body) or is_absence(clause.body, self._said)) and not clause.is_question:
             self._report(clause)
@@ -343,74 +352,6 @@ class Floor:
         suggests = any(sentence.endswith("?") or is_promise(sentence) for sentence in last)
         return suggests and bool(stems(last[0])) and not stems(last[0]) & ask.stems and ask.turns[-1] < self._agent_seq
 
-    def _withdraw(self, ask: Ask, seq: int) -> None:
-        ask.cite(seq)
-        self._called_off_at = seq
-        self.asks = [other for other in self.asks if other is not ask]
-        self.withdrawn.append(ask)
-        self._current = None
-
-    # Small steps.
-
-    def _raise(self, ask: Ask) -> None:
-        self.asks.append(ask)
-        self._current = ask
-
-    def _add(self, ask: Ask, clause: Clause) -> None:
-        if len(ask.details) < _MAX_DETAILS and len(clause.body.split()) > 1:
-            ask.add_detail(clause.seq, clause.text)
-        else:
-            ask.cite(clause.seq)
-
-    def _lean_back(self, ask: Ask, clause: Clause) -> None:
-        """An act that only points ("move it") takes its matter from what the caller said before."""
-        matter = [other for other in self._before if other.seq == clause.seq and not find_trigger(other.text)][-2:] or self._before[-1:]
-        for other in matter:
-            ask.add_detail(other.seq, other.text)
-        if not cues.TELLS_ONLY.match(ask.act) and ask.due is None and cues.RECORDS.match(ask.act):
-            ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)
-
-    def _move(self, ask: Ask, text: str) -> None:
-        if day := later_day(ask, text, self.today, self._anchor(ask)):
-            ask.move(day)
-
-    def _first_day(self, text: str) -> date | None:
-        mentions = find_dates(text, self.today, self._anchor())
-        return mentions[0].day if mentions else None
-
-    def _anchor(self, apart: Ask | None = None) -> date | None:
-        """The day that "the day before" looks at: that of the latest booking, or of anything with a day."""
-        dated = [ask for ask in self.asks if ask.due]
-        bookings = [ask for ask in dated if ask.kind == "booking"] or dated
-        if apart and apart.due:
-            return apart.due
-        return bookings[-1].due if bookings else None
-
-    def _overlapping(self, about: frozenset[str], least: float = 0.5) -> Ask | None:
-        fits = [(share(about, ask.stems), ask.turns[-1], index) for index, ask in enumerate(self.asks) if share(about, ask.stems) >= least]
-        return self.asks[max(fits)[2]] if fits else None
-
-    def _same(self, trigger: Trigger, clause: Clause) -> Ask | None:
-        """The request this trigger asks for once more, if it does."""
-        kind, about = kind_of(trigger.act), stems(trigger.act)
-        current = self._current
-        if current and current.turns[-1] >= clause.seq - 2:
-            if current in self._faults and (cues.SEND_SOMEONE.match(trigger.act) or kind == "issue") and kind != "message":
-                return current
-            if current in self._faults and cues.REMEDY.match(trigger.act):
-                current.kind = "task"
-                return current
-            if kind == current.kind == "message" and cues.CALL_BACK.search(current.act) and cues.CALL_BACK.search(trigger.act):
-                return current
-            if not about and kind == "reminder" and current.turns[-1] == clause.seq and current.kind == "task":
-                current.kind = "reminder"
-                return current
-            if not about and kind != "reminder":
-                return current
-        return next(
-            (ask for ask in reversed(self.asks) if ask.kind == kind and share(about, stems(ask.act)) >= 0.5 and kind != "reminder"), None
-        )
-
     def _is_dictated(self, clause: Clause) -> bool:
         if (
             self._current
@@ -427,16 +368,3 @@ class Floor:
         ask = self._current
         asked = cues.WHAT_TO_SAY.search(self._question)
         return bool(ask and ask.kind in ("message", "note") and asked)
-
-    def _drop_ignored_faults(self, text: str) -> None:
-        for fault in self._faults:
-            if fault.from_fault and fault in self.asks and not TAKEN_UP.search(text) and "?" not in text and not is_promise(text):
-                self.asks.remove(fault)
-        self._faults = [fault for fault in self._faults if fault in self.asks]
-        for fault in self._faults:
-            fault.from_fault = False
-
-    def _forget_everything(self) -> None:
-        self.asks.clear()
-        self._current = None
-        self._before = []

@@ -66,6 +66,7 @@ _TO_WHOM = re.compile(
     re.I,
 )
 _TOO_SHORT = 12
+_TELLING_STEM = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,11 @@ def secret_facts(secrets: list[Secret]) -> list[FactDraft]:
     ]
 
 
+def _tells(run: list[str]) -> bool:
+    found = stems(" ".join(run))
+    return len(found) > 1 or any(len(stem) >= _TELLING_STEM for stem in found)
+
+
 def _patterns(value: str) -> list[str]:
     """The whole value first; then the groups of a long number and the telling runs of a sentence, which agents repeat."""
     figures = digits(value)
@@ -121,7 +127,7 @@ def _patterns(value: str) -> list[str]:
         groups = [group for group in (*re.findall(r"\d{3,}", value), figures[:4], figures[-4:]) if len(figures) >= 6]
         return [rf"(?<!\d){digit_pattern(group)}(?!\d)" for group in (figures, *groups)]
     words = re.findall(r"\w+", value)
-    telling = [words[at : at + 3] for at in range(len(words) - 2) if len(stems(" ".join(words[at : at + 3]))) > 1] if len(words) > 3 else []
+    telling = [words[at : at + 3] for at in range(len(words) - 2) if _tells(words[at : at + 3])] if len(words) > 3 else []
     return [r"(?<!\w)" + r"\W+".join(map(re.escape, run)) + r"(?!\w)" for run in (words, *telling) if run]
 
 

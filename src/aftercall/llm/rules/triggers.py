@@ -63,19 +63,25 @@ _ANYWHERE = tuple(
             r"\bi(?:['’]m| am)? (?:calling|ringing|phoning|here|looking|trying|hoping|just calling|just trying)(?: today)? (?:to|"
             rf"in to|up to) (?P<act>{THROUGH_US}\b.*)"
         ),
-        r"\b(?:i|we)(?:['’]m| am|['’]re| are|['’]ve been| was| were) (?:looking for|after|hoping for|in need of) (?P<act>(?:a|"
-        r"an|some|two|three)\b.*)",
+        (
+            r"\b(?:i|we)(?:['’]m| am|['’]re| are|['’]ve been| was| were) (?:looking for|after|hoping for|in need of) (?P<act>(?:a|"
+            r"an|some|two|three)\b.*)"
+        ),
         (
             r"\b(?:i|we)(?:['’]ll| will|['’]d|['’]m going to|['’]re going to|['’]m gonna|['’]re gonna) need (?P<act>(?:a|an|"
             r"the|my|our|some|two|three|four|"
             r"another|it|someone|somebody)\b.*)"
         ),
         r"\b(?:i|we) (?:could|can) (?:really )?(?:use|do with) (?P<act>(?:a|an|some|the|another)\b.*)",
-        r"\b(?:let me|lemme|gimme|give me|i['’]ll) (?:get|have|order)? ?(?P<act>(?:a|an|two|three|four|one) (?!sec|second|"
-        r"minute|moment|chance|call|ring|break|few|bit|idea|look|think)\w+.*)",
+        (
+            r"\b(?:let me|lemme|gimme|give me|i['’]ll) (?:get|have|order)? ?(?P<act>(?:a|an|two|three|four|one) (?!sec|second|"
+            r"minute|moment|chance|call|ring|break|few|bit|idea|look|think)\w+.*)"
+        ),
         rf"\b(?:we|i)(?:['’]re|['’]m| are| am) (?:looking|hoping|trying|wanting|calling) to (?P<act>{NEEDED}.*)",
-        r"\b(?:can|could) (?:it|that|they|the \w+|my \w+(?: \w+)?) be (?P<act>(?:moved|changed|pushed|delivered|sent|"
-        r"collected|later|earlier|fixed|picked up|done|ready|cancelled|booked|seen)\b.*)",
+        (
+            r"\b(?:can|could) (?:it|that|they|the \w+|my \w+(?: \w+)?) be (?P<act>(?:moved|changed|pushed|delivered|sent|"
+            r"collected|later|earlier|fixed|picked up|done|ready|cancelled|booked|seen)\b.*)"
+        ),
         r"\b(?:somebody|someone)(?:['’]s got to| has to| has got to| needs to| should| must| will have to|['’]ll have to) (?P<act>.+)",
         (
             rf"\b(?:you can|you could|you may|you might|maybe you could|you should|i need you guys to) {_HELPERS}(?P<act>(?:remind|"

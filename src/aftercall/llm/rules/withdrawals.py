@@ -50,8 +50,10 @@ _CALL_OFF = tuple(
             r"\b(?:can|could|would) you (?:please |just )?(?:(?:leave|take) (?P<what>.+?) (?:off|out)|(?:cancel|remove|skip|"
             r"scratch) (?P<other>.+?))(?:[,.!?]|$)"
         ),
-        r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: (?:of|the (?:order|list|bill|quote|"
-        r"invoice))\b[^.!?]*)?(?:[,.!?]|$)",
+        (
+            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: (?:of|the (?:order|list|bill|quote|"
+            r"invoice))\b[^.!?]*)?(?:[,.!?]|$)"
+        ),
         (
             r"^(?:leave (?:it|that|them)(?=\W*$|,? (?:then|alone|for now|there|be|at that|please|thanks|thank|don|it['’]s|i['’]ll))|"
             r"let['’]s leave it(?=\W*$)|let['’]s not(?=\W*$)|let it go|forget it|skip it|i['’]ll do (?:it|"
