@@ -34,12 +34,14 @@ EXCHANGES = (
     ),
     ("All right. We'll text you on Friday.", "Great, texts are best for me. My sister Lena picks it up, she's got a key."),
 )
+THINGS = (("bike", "Saturday"), ("tandem", "Sunday"), ("scooter", "Monday"), ("trailer", "Tuesday"))  # no round repeats another
 READS = 200
 
 
 def synthetic_call(turns: int = 40) -> Call:
     at = datetime(2026, 3, 3, 15, tzinfo=UTC)
-    spoken = [line for _ in range(turns // 10) for exchange in EXCHANGES for line in exchange]
+    rounds = [THINGS[number % len(THINGS)] for number in range(turns // 10)]
+    spoken = [line.replace("bike", thing).replace("Saturday", day) for thing, day in rounds for exchange in EXCHANGES for line in exchange]
     listed = [
         {"speaker": ("agent", "caller")[number % 2], "text": text, "at": (at + timedelta(seconds=6 * number)).isoformat()}
         for number, text in enumerate(spoken)

@@ -1,4 +1,4 @@
-"""Taking back and putting right: "make it Saturday", "eight people, not six", "no wait, the other one"."""
+"""Taking back and putting right: "make it Sunday", "nine chairs, not ten", "no wait, the other one"."""
 
 import re
 

@@ -197,7 +197,7 @@ class Floor(Ledger):
         return self._muted == place and not cues.TURNS.match(clause.text)
 
     def _aimed(self, call_off: CallOff, clause: Clause) -> CallOff:
-        """ "The wreath I asked for, leave that off": the thing meant stands in front."""
+        """ "The tubes I ordered, leave those off": the thing meant stands in front."""
         if call_off.scope != "last" or not self._before:
             return call_off
         before = self._before[-1]

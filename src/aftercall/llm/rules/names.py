@@ -222,7 +222,7 @@ def _introduced(turn: Turn, *, opening: bool) -> Iterator[_Candidate]:
 
 
 def _with_next(text: str) -> Iterator[str]:
-    """Each sentence, joined with the next when that is only a fuller name: "It's Walter. Walter Brown." """
+    """Each sentence, joined with the next when that is only a fuller name: "It's Rhys. Rhys Howell." """
     sentences = list(split_sentences(text))
     for index, sentence in enumerate(sentences):
         follower = sentences[index + 1] if index + 1 < len(sentences) else ""

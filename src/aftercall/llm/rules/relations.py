@@ -52,6 +52,7 @@ _TOLD = tuple(
             r"works (?:in|on|at|for|with))\b"
         ),
         r"\b(?i:calling for my|on behalf of my)\b",
+        rf"\b(?i:it['’]s|this is|they['’]re|one|gift|cake|flowers|appointment|table) (?i:for|with) (?i:my|our) (?:\w+ )?(?i:{RELATION})\b",
         r"\b(?i:one of us|one of (?:the|our) (?:guests|kids|party)|somebody in our (?:party|group)) (?i:has|is)\b",
     )
 )

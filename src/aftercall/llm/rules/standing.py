@@ -36,6 +36,14 @@ _PRESENT = (
 )
 
 _TABLE: tuple[tuple[Category, Visibility, str], ...] = (
+    (
+        "preference",
+        "shared",
+        (
+            r"^(?:please )?(?:don['’]?t|do not|never) (?!worry|bother|know|think|remember|have|forget|mind|need|want|understand|see|"
+            r"get me|tell me|you|be |let|remind|it|we|i)\w+ \w+|\b(?:as long as|must be|has to be|have to be|needs to be|no \w+ please)\b"
+        ),
+    ),
     ("routine", "private", rf"^(?:i|we)(?: (?:always|only|mostly|still|often|also))? (?!{_TALKING}\b)[a-z]+\b.*{_WHEN}"),
     (
         "routine",
@@ -124,7 +132,8 @@ _ASKED_WHAT_IT_IS = re.compile(
     r"\bwhat (?:is|are|does|['’]s) (?:it|the|that)\b|\btell me (?:about|more)\b",
     re.I,
 )
-_LEAST = 4
+_TELLS_OF_IT = re.compile(r"^it(?: (?:has|runs|uses|throws|takes)|['’]s (?:wired|connected|rated|hooked|running|made|running))\b", re.I)
+_LEAST = 3
 
 
 def find_standing(clause: Clause, question: str) -> Iterator[tuple[Category, Visibility]]:
@@ -133,6 +142,6 @@ def find_standing(clause: Clause, question: str) -> Iterator[tuple[Category, Vis
     if len(text.split()) < _LEAST or clause.is_question or _ABOUT_THE_CALL.search(text) or is_fault(text) or find_trigger(text):
         return
     for category, visibility, pattern in _STATES:
-        if pattern.search(text) and (not text.lower().startswith("it") or _ASKED_WHAT_IT_IS.search(question)):
+        if pattern.search(text) and (not text.lower().startswith("it") or _TELLS_OF_IT.match(text) or _ASKED_WHAT_IT_IS.search(question)):
             yield category, visibility
             return

@@ -72,6 +72,8 @@ _ANYWHERE = tuple(
             r"the|my|our|some|two|three|four|"
             r"another|it|someone|somebody)\b.*)"
         ),
+        r"\b(?:i|we)(?:['’]d| would) (?:want|be wanting) (?P<act>(?:a|an|the|some|something|two|three|it)\b.*)",
+        r"^(?P<act>(?:a )?party of \w+\b.*)",
         r"\b(?:i|we) (?:could|can) (?:really )?(?:use|do with) (?P<act>(?:a|an|some|the|another)\b.*)",
         (
             r"\b(?:let me|lemme|gimme|give me|i['’]ll) (?:get|have|order)? ?(?P<act>(?:a|an|two|three|four|one) (?!sec|second|"

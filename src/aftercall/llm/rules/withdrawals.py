@@ -1,4 +1,4 @@
-"""Calling things off: "scratch that", "forget the airline", "no taxi", and what exactly each of them calls off."""
+"""Calling things off: "scratch that", "forget the tubes", "no cab", and what exactly each of them calls off."""
 
 import re
 from dataclasses import dataclass
@@ -77,6 +77,12 @@ _CALL_OFF = tuple(
         r"\b(?:i|we)(?:['’]ve| have)? changed (?:my|our) minds?(?: (?:about|on) (?P<what>[^.!?]+))?",
     )
 )
+# Every pattern above needs one of these; most clauses have none.
+_HINT = re.compile(
+    r"scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
+    r"want|myself|remove|can wait|sorted|doing|handling|getting|already|changed|^\W*(?:so |then |and )*no ",
+    re.I,
+)
 _ALL = re.compile(
     r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|"
     r"any of it)\b",
@@ -109,8 +115,10 @@ class CallOff:
 @remember
 def find_call_off(text: str) -> CallOff | None:
     body = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
+    if not _HINT.search(text):
+        return None
     for pattern in _CALL_OFF:
-        match = pattern.search(text) or pattern.search(body)
+        match = pattern.search(text) or (pattern.search(body) if lead and pattern.pattern.startswith("^") else None)
         if not match:
             continue
         what = (match.groupdict().get("what") or match.groupdict().get("other") or "").strip()
