@@ -891,7 +891,7 @@ DIALOGUES = (
         "assistant_many_small_things",
         """
         A: Good morning, what's on your mind?
-        C: Loads. Okay. One, move my dentist appointment to next Tuesday. Two, email Henrik and ask him for the slides. Three, I'm out of coffee so put coffee on the list.
+        C: One, move my dentist appointment to next Tuesday. Two, email Henrik and ask him for the slides. Three, put coffee on the list.
         A: Dentist to Tuesday the tenth, email Henrik for the slides, coffee on the list.
         C: Right. And what was the other thing. Oh, don't book the restaurant yet, I'm still waiting for Petra.
         A: I'll hold off on that.
@@ -1001,7 +1001,7 @@ DIALOGUES = (
         A: I'll let the room leader know.
         C: And Dev's off dairy at the moment, he's come out in a rash.
         """,
-                promised=("room leader",),
+        promised=("room leader",),
         profile={"name": "Priyanka"},
     ),
     Dialogue(

@@ -11,7 +11,11 @@ from aftercall.llm.rules.stems import stems
 from aftercall.model.reading import Request, RequestKind, Withdrawn
 
 _TITLE_LENGTH = 100
-_TRAILING = re.compile(r"(?:[\s,;:.!?…-]|\b(?:and|but|so|or|the|a|an|um+|uh+|like|please|then|just|you know|if that['’]s (?:possible|okay|all right|ok)|would you|could you|for me|though|cause|because|to|for|of|with|it['’]s|is|oh)\b)+$", re.I)
+_TRAILING = re.compile(
+    r"(?:[\s,;:.!?…-]|\b(?:and|but|so|or|the|a|an|um+|uh+|like|please|then|just|you know|if that['’]s (?:possible|okay|"
+    r"all right|ok)|would you|could you|for me|though|cause|because|to|for|of|with|it['’]s|is|oh)\b)+$",
+    re.I,
+)
 _POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
 _LAST_PREPOSITION = re.compile(r"^(?P<kept>.*\w) (?:for|on|at|in|with|by|from|to|of|about)\b[^,]*$", re.I)
 _FILLERS = re.compile(r"(?:,\s*)?\b(?:um+|uh+|er+m|you know|i mean|sort of|kind of)\b,?\s*", re.I)
@@ -34,6 +38,13 @@ class Ask:
     @property
     def stems(self) -> frozenset[str]:
         return stems(" ".join((self.act, *(text for _, text in self.details))))
+
+    def move(self, day: date) -> None:
+        """A new day makes the weekday named before wrong wherever it stands."""
+        if self.due and self.due != day:
+            self.denied.append(f"{self.due:%A}")
+        self.due = day
+        self.denied = [word for word in self.denied if word != f"{day:%A}"]
 
     def cite(self, *seqs: int) -> None:
         self.turns = sorted({*self.turns, *seqs})
@@ -110,3 +121,12 @@ def title_of(act: str) -> str:
         text = text[:_TITLE_LENGTH].rsplit(" ", 1)[0]
         text = _TRAILING.sub("", text)
     return text[:1].upper() + text[1:]
+
+
+def as_caller(act: str) -> str:
+    """An offer in the mouth of the one who accepts it."""
+    return re.sub(r"\byour\b", "my", re.sub(r"\byou\b", "me", act, flags=re.I), flags=re.I)
+
+
+def is_worth_keeping(ask: Ask) -> bool:
+    return bool(tidy(ask.act)) and (bool(ask.stems) or ask.kind in ("message", "reminder"))

@@ -1,16 +1,33 @@
-"""Taking back and putting right: "make it Saturday", "eight people, not six", "no wait, the other one"."""
+"""Taking back and putting right: "make it Sunday", "nine chairs, not ten", "no wait, the other one"."""
 
 import re
 
+from aftercall.llm.rules.vocabulary import vocabulary
+
 REPLACES = re.compile(
-    r"\b(?:make|change|switch|move|push|shift|bump) (?:it|that|this)(?: one)?(?: to| for)?\b(?! (?:up|out|clear|sure))|\blet['’]s (?:do|say|make it|go (?:for|with)|try)\b|\b(?:can|could|would) (?:we|i|you) (?:do|make it|make that|say|try|manage)\b|"
+    r"\b(?:make|change|switch|move|push|shift|bump) (?:it|that|this)(?: one)?(?: to| for)?\b(?! (?:up|out|clear|sure))|"
+    r"\blet['’]s (?:do|say|make it|go (?:for|with)|try)\b|\b(?:can|could|would) (?:we|i|you) (?:do|make it|make that|say|try|"
+    r"manage)\b|"
     r"\bi (?:mean|meant)\b|\b(?:how|what) about\b|\bdo you have (?:anything|something|any|room)?\b|\bbetter make\b|\brather (?:have|do)\b",
     re.I,
 )
-REPAIRS = re.compile(r"^(?:(?:oh|um|uh|and|but|sorry)[, ]+)*(?:no,? wait|wait,? no|no,? sorry|sorry,? no|no[,.] |actually|hang on,? no|hold on,? no|i mean\b|i meant|or rather|scratch that|correction|make (?:it|that))", re.I)
-_WITHIN = re.compile(r"(?P<old>\b[\w'’:]+(?: [\w'’:]+)?),? (?:no wait|no,? sorry|sorry,? no|no,? actually|no|sorry|or rather|i mean|wait)[,.]+ (?:i mean,? |i meant |make that |no,? |it['’]s |on |at |for )*(?=[\w])", re.I)
+REPAIRS = re.compile(
+    r"^(?:(?:oh|um|uh|and|but|sorry)[, ]+)*(?:no,? wait|wait,? no|no,? sorry|sorry,? no|no[,.] |actually|hang on,? no|"
+    r"hold on,? no|i mean\b|i meant|or rather|scratch that|correction|make (?:it|that))",
+    re.I,
+)
+_WITHIN = re.compile(
+    r"(?P<old>\b[\w'’:]+(?: [\w'’:]+)?),? (?:no wait|no,? sorry|sorry,? no|no,? actually|no|sorry|or rather|i mean|"
+    r"wait)[,.]+ (?:i mean,? |i meant |make that |no,? |it['’]s |on |at |for )*(?=[\w])",
+    re.I,
+)
 _DENIED = re.compile(r"\b(?:not|instead of|rather than) (?:on |for |at |in |the |a |an |to )*(?P<word>[A-Za-z0-9'’]+)(?=[\s.,!?]|$)", re.I)
-_NO_DENIAL = frozenset("sure really just only yet now too very that it this so even going gonna a the to being all always in on at my your as much many like if when what who there here able happy good bad great planning me you".split())
+_NO_DENIAL = vocabulary(
+    """
+    sure really just only yet now too very that it this so even going gonna a the to being all always in on at my your
+    as much many like if when what who there here able happy good bad great planning me you
+    """
+)
 
 
 def denied_words(text: str) -> list[str]:
@@ -25,3 +42,9 @@ def settle_repairs(text: str) -> str:
 
 def find_repair(text: str) -> re.Match[str] | None:
     return _WITHIN.search(text)
+
+
+def after_repair(text: str) -> str:
+    """The verbatim rest of a text behind the last thing that was put right in it."""
+    repairs = list(_WITHIN.finditer(text))
+    return text[repairs[-1].end() :] if repairs else text

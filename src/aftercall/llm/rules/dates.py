@@ -149,7 +149,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (r"\b\d{4}-\d{2}-\d{2}\b", _iso),
         (r"\bthe day after tomorrow\b|\bday after tomorrow\b", lambda _, today: today + timedelta(days=2)),
         (
-            rf"\b(?:a week (?:from|after) (?:tomorrow)|tomorrow week|(?P<x>a week tomorrow))\b",
+            r"\b(?:a week (?:from|after) (?:tomorrow)|tomorrow week|(?P<x>a week tomorrow))\b",
             lambda _, today: today + timedelta(days=8),
         ),
         (rf"\b(?P<count>{COUNT}) weeks? (?:from|on|after)(?: this)? (?P<weekday>{WEEKDAY})\b", _weeks_from_weekday),
@@ -178,8 +178,13 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             lambda match, today: _month_end(today, (_month_number(match["month"]) - today.month) % 12),
         ),
         (r"\b(?:the )?end of the year\b", lambda _, today: date(today.year, 12, 31)),
-        (r"\b(?:close of business|end of play|cob)\b", lambda _, today: today),
+        (rf"\b(?:close of business|end of play|cob)\b(?! (?:on )?(?:{WEEKDAY}|tomorrow))", lambda _, today: today),
         (rf"\b(?:next|(?:the )?following) (?P<weekday>{WEEKDAY})\b", lambda match, today: _week_after(match["weekday"], today)),
+        (rf"\bthe (?P<weekday>{WEEKDAY}) after next\b", lambda match, today: _week_after(match["weekday"], today)),
+        (
+            rf"\b(?:the )?week after next,?(?: on)? (?P<weekday>{WEEKDAY})\b|\b(?P<earlier>{WEEKDAY}) (?:of )?the week after next\b",
+            lambda match, today: _week_after(match["weekday"] or match["earlier"], today) + timedelta(weeks=1),
+        ),
         (
             rf"\b(?P<weekday>{WEEKDAY}) (?:of )?next week\b|\bnext week(?:,? on)? (?P<later>{WEEKDAY})\b",
             lambda match, today: _week_after(match["weekday"] or match["later"], today),
@@ -188,27 +193,43 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (rf"\btomorrow(?: {_DAYPART})?\b|\btomorow\b", lambda _, today: today + timedelta(days=1)),
         (rf"\b(?:today|tonight|this {_DAYPART})\b", lambda _, today: today),
         (r"\b(?:christmas (?:eve|day)|boxing day|new year[’']s (?:eve|day)|valentine[’']s day|halloween)\b", _feast),
-        (rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|great|perfect)))", lambda m, today: _next_weekday(m["weekday"], today)),
+        (
+            rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|great|perfect)))",
+            lambda m, today: _next_weekday(m["weekday"], today),
+        ),
         (rf"\bthe (?P<ordinal>{ORDINAL}){_NO_NOUN}", lambda match, today: _upcoming_day(day_number(match["ordinal"]), today)),
     )
+)
+# Most clauses name no day; this spares them the table.
+_HINT = re.compile(
+    r"day|morrow|tomorow|tonight|this |weekend|weeks?\b|fortnight|months?\b|years?\b|eod|cob|business|end of|halloween|\d|"
+    r"the (?:\w+th|\w* ?(?:first|second|third))\b|(?:night|evening|afternoon|morning) (?:before|after)|" + _MONTH,
+    re.I,
 )
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = re.compile(
-    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|every(?: other| second| single)?|each|after)"
+    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|"
+    r"every(?: other| second| single)?|each|after)"
     r"(?: (?:this|the|on|for|past))?\s*$",
     re.I,
 )
 _REFUSED_AFTER = re.compile(
-    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|doesn't|does not|won't|isn't|is not|not going to|i can't|i cannot|we can't|night was|was|i was|we were)\b",
+    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|full|bad|tricky|when|doesn't|does not|won't|isn't|is not|not going to|"
+    r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|we're|i have|i've got|i work|we have|we close|he|she|my \w+)\b"
+    r"(?! (?:free|available|good|off|fine|around|able|home|there)))\b",
     re.I,
 )
 _BEFORE = re.compile(r"\bbefore(?: the)?\s*$", re.I)
-_DAY_BEFORE = re.compile(r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I)
+_DAY_BEFORE = re.compile(
+    r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I
+)
 
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
+    if not _HINT.search(text):
+        return []
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
     for pattern, resolve in _PATTERNS:
@@ -234,7 +255,7 @@ def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> 
     if day is None:
         return None
     weekday_only = bool(_WEEKDAY_ONLY.fullmatch(match.group()))
-    if _BEFORE.search(before) and "end" not in match.group().lower() and day > today:
+    if _BEFORE.search(before) and "end of" not in match.group().lower() and day > today:
         day -= timedelta(days=1)
     return Mention(match.start(), match.end(), day, weekday_only)
 

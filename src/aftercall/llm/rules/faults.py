@@ -2,29 +2,67 @@
 
 import re
 
+from aftercall.llm.rules.memo import remember
+
 _THING = r"(?:a|an|no|another|some|the same|this|water|terrible|weird)"
 FAULT = re.compile(
-    r"\bkeeps? (?:on )?(?:dropping|crashing|freezing|disconnecting|stopping|going|leaking|beeping|cutting|restarting|buzzing|falling|tripping|stalling|failing|logging|kicking|rebooting|making|overheating|turning|flashing|timing|saying|asking|giving|jamming|coming)\b|"
-    r"(?:\b(?:is|are|was|has|have|been|gone|went|got|seems|just|totally|completely|still)|['’](?:s|re|ve)) (?:all |completely |totally |just |still |been |gone |a bit |really |now )*(?:down|broken|stale|stuck|frozen|dead|leaking|blocked|clogged|jammed|damaged|faulty|cracked|offline|overheating|flickering|not working|playing up|acting up|on the blink|dripping|flooded|flooding|bust|smashed|torn|locked out|overflowing|burst|corrupted|blank|missing (?:a|the|from|two|one|three))\b|"
-    r"\b(?:isn['’]?t|aren['’]?t|doesn['’]?t|won['’]?t|wouldn['’]?t|stopped|quit|can['’]?t|cannot|never|not|hasn['’]?t|haven['’]?t|didn['’]?t) (?:even |really |been |seem to )*(?:work|working|worked|start|starting|turn on|turning|load|loading|open|opening|close|charge|charging|connect|connecting|print|printing|boot|booting|respond|responding|arrive|arrived|come on|turned up|shown up|show up|been delivered|log in|log on|sign in|get in|get into|access|heating|cooling|draining|flush|flushing|sync|syncing|light|lock)\b|"
-    r"\b(?:failed|fails|keeps failing|broke (?:down|off)|crashed|crashes|fell off|went out|blew up|snapped|sprung a leak|(?:is|are|['’]s) making (?:a|an|this|that|some|funny|weird|strange)|makes a (?:weird|strange|funny|loud|grinding))\b|"
-    rf"\b(?:there['’]?s|there is|we['’]ve got|i['’]ve got|we have|i have|i got|i['’]m getting|getting|having)(?: got)? {_THING} (?:\w+ ){{0,2}}(?:leak\w*|fault|problem with|issue with|bug|error|outage|smell|hot water|heating|power|internet|signal|crack|noise|rattle|flood|water coming|damage|trouble|warning light)\b|"
-    r"\b(?:(?:slow |a )?puncture|flat (?:tyre|tire|battery)|blocked (?:drain|sink|toilet)|burst pipe|power cut|no (?:power|heating|hot water|internet|signal|electricity)|(?:mice|rats|wasps|bed ?bugs|cockroaches|mould|mold|damp) (?:in|on|all)|charged (?:me |us )?twice|double[- ]charged|overcharged|wrong (?:item|size|order|colou?r|part|thing)|arrived (?:broken|damaged|cracked|smashed|cold)|water (?:is )?(?:coming|dripping|pouring|leaking)|locked out of|times? out|timed out|error (?:message|code))\b",
+    r"\bkeeps? (?:on )?(?:dropping|crashing|freezing|disconnecting|stopping|going|leaking|beeping|cutting|restarting|buzzing|"
+    r"falling|tripping|stalling|failing|logging|kicking|rebooting|making|overheating|turning|flashing|timing|saying|asking|"
+    r"giving|jamming|coming)\b|"
+    r"(?:\b(?:is|are|was|has|have|been|gone|went|got|seems|just|totally|completely|still)|['’](?:s|re|ve)) (?:all |"
+    r"completely |totally |just |still |been |gone |a bit |really |now )*(?:down|broken|stale|stuck|frozen|dead|leaking|"
+    r"blocked|clogged|jammed|damaged|faulty|cracked|offline|overheating|flickering|not working|playing up|acting up|"
+    r"on the blink|dripping|flooded|flooding|bust|smashed|torn|locked out|overflowing|burst|corrupted|blank|missing (?:a|the|"
+    r"from|two|one|three))\b|"
+    r"\b(?:isn['’]?t|aren['’]?t|doesn['’]?t|won['’]?t|wouldn['’]?t|stopped|quit|can['’]?t|cannot|never|not|hasn['’]?t|"
+    r"haven['’]?t|didn['’]?t) (?:even |really |been |seem to )*(?:work|working|worked|start|starting|turn on|turning|load|"
+    r"loading|open|opening|close|charge|charging|connect|connecting|print|printing|boot|booting|respond|responding|arrive|"
+    r"arrived|come on|turned up|shown up|show up|been delivered|log in|log on|sign in|get in|get into|access|heating|cooling|"
+    r"draining|flush|flushing|sync|syncing|light|lock)\b|"
+    r"\b(?:gone off|cut out|cutting out|(?:gives?|giving|shows?|getting) (?:me )?an? (?:blank|white|error)|"
+    r"can['’]?t get (?:out|in|into)|failed|fails|keeps failing|broke (?:down|off)|crashed|crashes|fell off|went out|blew up|"
+    r"snapped|sprung a leak|(?:is|are|['’]s) making (?:a|an|this|that|some|funny|weird|strange)|makes a (?:weird|strange|"
+    r"funny|loud|grinding))\b|"
+    r"\b(?:there['’]?s|there is|we['’]ve got|i['’]ve got|we have|i have|i got|i['’]m getting|getting|"
+    rf"having)(?: got)? {_THING} (?:\w+ ){{0,2}}(?:leak\w*|fault|problem with|issue with|bug|error|outage|smell|hot water|"
+    r"heating|power|internet|signal|crack|noise|rattle|flood|water coming|damage|trouble|warning light)\b|"
+    r"\b(?:(?:slow |a )?puncture|flat (?:tyre|tire|battery)|blocked (?:drain|sink|toilet)|burst pipe|power cut|no (?:power|"
+    r"heating|hot water|internet|signal|electricity)|(?:mice|rats|wasps|bed ?bugs|cockroaches|mould|mold|damp) (?:in|on|all)|"
+    r"charged (?:me |us )?twice|double[- ]charged|overcharged|wrong (?:item|size|order|colou?r|part|thing)|arrived (?:broken|"
+    r"damaged|cracked|smashed|cold)|water (?:is )?(?:coming|dripping|pouring|leaking)|locked out of|times? out|timed out|"
+    r"error (?:message|code))\b",
     re.I,
 )
 ABSENCE = re.compile(
-    r"\b(?:won['’]?t be (?:in|at|coming|there|able to (?:come|make))|(?:is|['’]s|isn['’]?t|['’]m not|not) (?:coming|going) (?:in|to be (?:in|at)|to make it (?:in|to))|(?:is|['’]s|i['’]m) (?:off|home|out) sick|(?:has|have|['’]s got|got) (?:a |the )?(?:fever|flu|stomach bug|chicken ?pox|temperature)|calling in sick|can['’]?t come in(?:to (?:work|school))?)\b",
+    r"\b(?:won['’]?t be (?:in|at|coming|there|able to (?:come|make))|(?:is|['’]s|isn['’]?t|['’]m not|not) (?:coming|"
+    r"going) (?:in|to be (?:in|at)|to make it (?:in|to))|(?:is|['’]s|i['’]m) (?:off|home|out) sick|(?:has|have|['’]s got|"
+    r"got) (?:a |the )?(?:fever|flu|stomach bug|chicken ?pox|temperature)|calling in sick|can['’]?t come in(?:to (?:work|"
+    r"school))?)\b",
     re.I,
 )
-_NO_REPORT = re.compile(r"^(?:he|she|i['’]m|we['’]re|they['’]re)\b(?!.*\b(?:locked out|can['’]?t (?:log|get|sign|access)|fever|sick|off|in today))|\bin traffic\b|\bfor (?:me|us)\b|\b(?:\w*day|morning|afternoon|evening|week|time|date|that|which) (?:doesn['’]?t|won['’]?t|isn['’]?t|don['’]?t) (?:really )?work|\b(?:my (?:\w+ )?(?:knee|calf|ankle|back|arm|leg|wrist|foot|shoulder|hip|finger|heart)|used to|last year|when i was|if it|if the|fixed now|working now|works now|sorted now|my (?:friend|neighbou?r|colleague)['’]?s?|for a living|no problem|any idea|never mind)\b", re.I)
-_OFF = re.compile(r"\b(?:school|absence|absent|nursery|kindergarten|attendance|class|teacher|sick|ill|unwell|fever|flu|temperature|shift|rota|payroll|hr)\b", re.I)
+_NO_REPORT = re.compile(
+    r"^(?:he|she|i['’]m|we['’]re|they['’]re)\b(?!.*\b(?:locked out|can['’]?t (?:log|get|sign|access)|fever|sick|off|"
+    r"in today))|\b(?:in traffic|might|may)\b|\bfor (?:me|us)\b|\b(?:\w*day|morning|afternoon|evening|week|time|date|that|"
+    r"which) (?:doesn['’]?t|won['’]?t|isn['’]?t|don['’]?t) (?:really )?work|\b(?:my (?:\w+ )?(?:knee|calf|ankle|back|arm|leg|"
+    r"wrist|foot|shoulder|hip|finger|heart)|used to|last year|when i was|if it|if the|fixed now|working now|works now|"
+    r"sorted now|my (?:friend|neighbou?r|colleague)['’]?s?|for a living|no problem|any idea|never mind)\b",
+    re.I,
+)
+_OFF = re.compile(
+    r"\b(?:school|absence|absent|nursery|kindergarten|attendance|class|teacher|sick|ill|unwell|fever|flu|temperature|shift|"
+    r"rota|payroll|hr)\b",
+    re.I,
+)
 TAKEN_UP = re.compile(
-    r"\b(?:sorry|ticket|engineer|technician|plumber|electrician|mechanic|look into|report\w*|log(?:ged|ging)?|team|replace\w*|refund|send (?:someone|somebody|one|a)|raise|open(?:ed)?|noted|note|issue|fix|escalat\w*|absent|absence|mark|let (?:the|her|his|their)|feel better|get well|"
+    r"\b(?:sorry|ticket|engineer|technician|plumber|electrician|mechanic|look into|report\w*|log(?:ged|ging)?|team|replace\w*|"
+    r"refund|send (?:someone|somebody|one|a)|raise|open(?:ed)?|noted|note|issue|fix|escalat\w*|absent|absence|mark|let (?:the|"
+    r"her|his|their)|feel better|get well|"
     r"which|what|when|where|since|how long|is it|are you|does it|do you|did you|have you)\b",
     re.I,
 )
 
 
+@remember
 def is_fault(text: str) -> bool:
     return bool(FAULT.search(text)) and not _NO_REPORT.search(text)
 

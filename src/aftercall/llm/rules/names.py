@@ -1,11 +1,13 @@
 """The names a caller gives for themself: full name, the form they want to be called by, pronouns."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.spelling import respell
+from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.model.turns import Turn
 
 _UPPER = "A-ZÀ-ÖØ-ÞĆČĎĐĞİŁŃŇŐŒŘŚŞŠŤŮŰŹŻŽ"
@@ -16,57 +18,106 @@ NAME = rf"{_PART}(?: (?:{_PARTICLE} ){{0,2}}{_PART}){{0,3}}"
 _TITLE = r"(?:(?:Mr|Mrs|Ms|Miss|Mister|Doctor|Dr|Professor|Prof|Sir|Madam|Father|Sister|Sergeant|Captain)\b\.? )?"
 _END = r"(?!['’]s\b|\w)"
 
-NOT_NAMES = frozenset(
-    """i i'm i'd i've i'll it it's this that the a an my your his her our their and or but so no not yes yeah yep nope okay ok oh um uh well hi hello hey thanks thank please sorry
-    sure right great good fine perfect lovely just still also now then there here what when where who why how which is are was can could would will do does did if
-    monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october november december today tomorrow tonight
-    mom mum dad mama papa grandma grandpa nana granny god english german french spanish italian american british canadian indian chinese japanese korean dutch polish irish
-    christmas easter wifi internet pacific mountain central eastern back later again anytime sometime soon when whenever before after at on in by about around between any every
-    old crazy whatever names maybe if as up out over back only once first next asap immediately directly whichever or anything something everything nothing one two three
-    calling speaking from with for to of mr mrs ms dr vegan vegetarian catholic muslim jewish christian nobody everybody someone ill sick busy free
-    afraid happy glad trying looking going having getting wondering hoping interested ready done gonna very really pretty quite a bit all also always never""".split()
+NOT_NAMES = vocabulary(
+    """
+    room unit apartment flat suite building floor order invoice ticket flight gate number customer account block house
+    i i'm i'd i've i'll it it's this that the a an my your his her our their and or but so no not yes yeah yep nope okay
+    ok oh um uh well hi hello hey thanks thank please sorry sure right great good fine perfect lovely just still also
+    now then there here what when where who why how which is are was can could would will do does did if monday tuesday
+    wednesday thursday friday saturday sunday january february march april june july august september october november
+    december today tomorrow tonight mom mum dad mama papa grandma grandpa nana granny god english german french spanish
+    italian american british canadian indian chinese japanese korean dutch polish irish christmas easter wifi internet
+    pacific mountain central eastern back later again anytime sometime soon when whenever before after at on in by about
+    around between any every old crazy whatever names maybe if as up out over back only once first next asap immediately
+    directly whichever or anything something everything nothing one two three calling speaking from with for to of mr
+    mrs ms dr vegan vegetarian catholic muslim jewish christian nobody everybody someone ill sick busy free afraid happy
+    glad trying looking going having getting wondering hoping interested ready done gonna very really pretty quite a bit
+    all also always never
+    """
 )
 _HERE = r"(?: here| calling| speaking| from\b| again| with\b| over at| at\b|[,.!?;]|$| and (?:i|my|we|this)\b| i\b| um\b| uh\b| on\b| in\b)"
 _INTRODUCED = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"\b(?i:my (?:full |first |last |maiden )?name(?:['’]s| is| would be| will be)) (?:(?i:uh|um|actually),? )*{_TITLE}(?P<name>{NAME}){_END}",
-        rf"(?:\b(?i:(?<!my )(?:the|and the|first|last) name)|^(?i:(?:hi|hello|yeah|yes),? )?(?i:name))(?i:['’]s| is) (?:(?i:uh|um),? )*{_TITLE}(?P<name>{NAME}){_END}",
-        rf"\b(?i:(?:it['’]?s|it is|that['’]s|put it|book it|reservation|booking|order|table|appointment|all|is|be|account|account['’]s)(?: is| all)? under(?: the name(?: of)?)?) {_TITLE}(?P<name>{NAME}){_END}",
+        (
+            r"\b(?i:my (?:full |first |last |maiden )?name(?:['’]s| is| would be| will be)) (?:(?i:uh|um|"
+            rf"actually),? )*{_TITLE}(?P<name>{NAME}){_END}"
+        ),
+        (
+            r"(?:\b(?i:(?<!my )(?:the|and the|first|last) name)|^(?i:(?:hi|hello|yeah|yes),? )?(?i:name))(?i:['’]s| is) (?:(?i:uh|"
+            rf"um),? )*{_TITLE}(?P<name>{NAME}){_END}"
+        ),
+        (
+            r"\b(?i:(?:it['’]?s|it is|that['’]s|put it|book it|reservation|booking|order|table|appointment|all|is|be|account|"
+            rf"account['’]s)(?: is| all)? under(?: the name(?: of)?)?) {_TITLE}(?P<name>{NAME}){_END}"
+        ),
         rf"\b(?i:under the name(?: of)?|in the name of|name of) {_TITLE}(?P<name>{NAME}){_END}",
         rf"^(?i:(?:it['’]s )?under) {_TITLE}(?P<name>{NAME}){_END}",
-        rf"(?:^|[.!?,] |(?i:\b(?:hi|hello|hey|yeah|and|so|but|well|um|uh|yes) ))(?i:i['’]m|i am|im) (?:(?i:uh|um|actually|called),? )*{_TITLE}(?P<name>{NAME}){_END}(?! (?:time|Time)\b)",
+        (
+            r"(?:^|[.!?,] |(?i:\b(?:hi|hello|hey|yeah|and|so|but|well|um|uh|yes) ))(?i:i['’]m|i am|im) (?:(?i:uh|um|actually|"
+            rf"called),? )*{_TITLE}(?P<name>{NAME}){_END}(?! (?:time|Time)\b)"
+        ),
     )
 )
 _OPENING = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"\b(?i:this is|it['’]?s|it is|you['’]re (?:speaking|talking) (?:to|with)) (?:(?i:uh|um|just|only|me),? )*{_TITLE}(?P<name>{NAME}){_END}(?={_HERE})",
-        rf"^(?:(?i:hi|hello|hey|yes|yeah|good morning|good afternoon|good evening|oh|um|uh|so|okay|there|dear),? )*{_TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again)\b)",
-        rf"^(?i:hi|hello|hey|good morning|good afternoon|good evening|yes)(?i: there)?[,.!]? {_TITLE}(?P<name>{_PART} {_PART})(?=,? (?:from|in|at|over|on)\b)",
+        (
+            r"\b(?i:this is|it['’]?s|it is|you['’]re (?:speaking|talking) (?:to|with)) (?:(?i:uh|um|just|only|"
+            rf"me),? )*{_TITLE}(?P<name>{NAME}){_END}(?={_HERE})"
+        ),
+        (
+            r"^(?:(?i:hi|hello|hey|yes|yeah|good morning|good afternoon|good evening|oh|um|uh|so|okay|there|"
+            rf"dear),? )*{_TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again)\b)"
+        ),
+        (
+            r"^(?i:hi|hello|hey|good morning|good afternoon|good evening|"
+            rf"yes)(?i: there)?[,.!]? {_TITLE}(?P<name>{_PART} {_PART})(?=,? (?:from|in|at|over|on)\b)"
+        ),
     )
 )
 _LOWER = re.compile(r"\bmy (?:full )?name(?:['’]?s| is) (?P<name>[a-zà-ÿ'’\-]{2,}(?: [a-zà-ÿ'’\-]{2,})?)")
 _FOREIGN = re.compile(
-    rf"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|il mio nome è|meu nome é|chamo-me|ik heet|mijn naam is|nazywam się) (?P<name>{NAME}){_END}"
+    r"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|il mio nome è|"
+    rf"meu nome é|chamo-me|ik heet|mijn naam is|nazywam się) (?P<name>{NAME}){_END}"
 )
 _FULLER = re.compile(rf"^(?:,| —|\.)? (?P<name>{NAME}){_END}")
 _ASKED = re.compile(
-    r"\b(?:(?:your|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what|which|a) (?:full |last |first )?(?:sur)?name|surname|who(?:['’]s| is| am i| do i have)"
-    r"(?: i)?(?: the pleasure of)? ?(?:calling|speaking|talking|this|on the line)|who['’]s calling)\b",
+    r"\b(?:(?:your|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what|which|a) (?:full |last |"
+    r"first )?(?:sur)?name|surname|who(?:['’]s| is| am i| do i have)"
+    r"(?: i)?(?: the pleasure of)? ?(?:calling|speaking|talking|this|on the line)|who['’]s calling|who shall i say)\b|"
+    r"\band you are\?|^name\?|\bname,? please\b",
     re.I,
 )
-_ASKED_OTHER = re.compile(r"(?:\b(?:patient|child|kid|student|pet|son|daughter|dog|cat|guest|recipient|doctor|company|business|street|baby|account|file|user|model|product)(?:['’]?s)? (?:full |last |first )?name|\bhis name|\bher name|\btheir name|\busername)", re.I)
+_ASKED_OTHER = re.compile(
+    r"(?:\b(?:patient|child|kid|student|pet|son|daughter|dog|cat|guest|recipient|doctor|company|business|street|baby|account|"
+    r"file|user|model|product)(?:['’]?s)? (?:full |last |first )?name|\bhis name|\bher name|\btheir name|\busername)",
+    re.I,
+)
+_ASKING = re.compile(r"\?|\bname,? please\b|\bmay i\b|\bcan i\b", re.I)
 _SURNAME = re.compile(r"\b(?:last name|surname|family name)\b", re.I)
 _FIRST_NAME = re.compile(r"\bfirst name\b", re.I)
-_ANSWER = re.compile(rf"^(?:(?i:yes|yeah|sure|okay|oh|um|uh|hi|hello|of course|it['’]s|it is|that['’]s|that would be|so|well|er|right)[,.]? )*{_TITLE}(?P<name>{NAME}){_END}")
+_ANSWER = re.compile(
+    r"^(?:(?i:yes|yeah|sure|okay|oh|um|uh|hi|hello|of course|it['’]s|it is|that['’]s|that would be|so|well|er|"
+    rf"right)[,.]? )*{_TITLE}(?P<name>{NAME}){_END}"
+)
 _WORD_CASED = rf"(?:{_PART}(?: {_PART})?)"
 _CALLED = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"(?<!on't )(?<!on’t )(?<!not )\b(?i:(?:please |just |can |to |you can |could you |everyone |everybody |people |friends |folks |they all )?calls? me)(?i:,? (?:um|uh|just))* (?P<name>{_TITLE}{_WORD_CASED}){_END}",
-        rf"\b(?i:i (?:usually |normally |just |mostly )?go by|i['’]m (?:usually |better )?known as|i (?:prefer to be called|answer to)|i['’]d (?:rather|prefer to) be called|people (?:just )?say|known to everyone as) (?P<name>{_WORD_CASED}){_END}",
-        rf"^(?:(?i:oh|no|please|um|uh|but|and|well|yes),? )*(?i:just )?(?P<name>{_PART})(?i: is fine| will do| works| is good|,? for short)\b",
+        (
+            r"(?<!on't )(?<!on’t )(?<!not )\b(?i:(?:please |just |can |to |you can |could you |everyone |everybody |people |"
+            rf"friends |folks |they all )?calls? me)(?i:,? (?:um|uh|just))* (?P<name>{_TITLE}{_WORD_CASED}){_END}"
+        ),
+        (
+            r"\b(?i:i (?:usually |normally |just |mostly )?go by|i['’]m (?:usually |better )?known as|i (?:prefer to be called|"
+            r"answer to)|i['’]d (?:rather|prefer to) be called|people (?:just )?say|"
+            rf"known to everyone as) (?P<name>{_WORD_CASED}){_END}"
+        ),
+        (
+            rf"^(?:(?i:oh|no|please|um|uh|but|and|well|yes),? )*(?i:just )?(?P<name>{_PART})(?i: is fine| will do| works| is good|"
+            r",? for short)\b"
+        ),
         rf"\b(?P<name>{_PART})(?i:,? for short)\b",
         rf"\b(?i:(?:or|but|it['’]s) just) (?P<name>{_PART})(?:[.,!]|$| (?i:is fine|please|for short))",
     )
@@ -76,13 +127,22 @@ _JUST = re.compile(rf"^(?i:oh,? |no,? |just |it['’]s |please,? )*(?P<name>{_PA
 _CALLED_LOWER = re.compile(r"\b(?:everyone|everybody|people|friends|folks) calls? me (?P<name>[a-zà-ÿ]{2,})\b")
 _PRONOUN = r"(?:she|he|they|ze|xe|it|her|him|them|zir|hir|xem|its|hers|his|theirs)"
 _PRONOUNS = re.compile(
-    rf"\b(?:pronouns (?:are|is|would be)|(?:it['’]?s|i use|i go by|i['’]m|i am|use|prefer|i prefer)) (?:now )?(?P<a>she|he|they|ze|xe)(?:\s*/\s*|,? (?:and |slash )?)(?P<b>her|him|them|they|zir|hir|xem)\b",
+    r"\b(?:pronouns (?:are|is|would be)|(?:it['’]?s|i use|i go by|i['’]m|i am|use|prefer|i prefer)) (?:now )?(?P<a>she|he|"
+    r"they|ze|xe)(?:\s*/\s*|,? (?:and |slash )?)(?P<b>her|him|them|they|zir|hir|xem)\b",
     re.I,
 )
-_NOT_ME = re.compile(r"\b(?:his|her|their|my (?:wife|husband|son|daughter|partner|friend|colleague|boss|kid|child)['’]?s?) pronouns\b", re.I)
-_CORRECTS = re.compile(r"^(?:no\b|actually\b|sorry\b|it['’]s not\b)|\bnot [A-Z]|\byou have me (?:as|down)|\bwrong\b|\bmisspel|\bspelled\b|\bi said\b", re.I)
+_NOT_ME = re.compile(
+    r"\b(?:his|her|their|my (?:wife|husband|son|daughter|partner|friend|colleague|boss|kid|child)['’]?s?) pronouns\b", re.I
+)
+_CORRECTS = re.compile(
+    r"^(?:no\b|actually\b|sorry\b|it['’]s not\b)|\bnot [A-Z]|\byou have me (?:as|down)|\bwrong\b|\bmisspel|\bspelled\b|"
+    r"\bi said\b",
+    re.I,
+)
 _SECOND_CALLER = re.compile(
-    r"\b(?:(?:her|his) (?:husband|wife|partner|mother|father|mum|mom|dad|son|daughter|sister|brother)|(?:i['’]m|this is|it['’]s) \w+ now|put (?:you|me) on|handing you|on the line too|also here|both (?:of us|here)|here too|taking over|took the phone)\b",
+    r"\b(?:(?:her|his) (?:husband|wife|partner|mother|father|mum|mom|dad|son|daughter|sister|brother)|(?:i['’]m|this is|"
+    r"it['’]s) \w+ now|put (?:you|me) on|handing you|on the line too|also here|both (?:of us|here)|here too|taking over|"
+    r"took the phone)\b",
     re.I,
 )
 _TWO = re.compile(rf"\b(?i:we['’]re|we are|this is|it['’]s) (?P<one>{NAME}) (?i:and) (?P<two>{NAME}){_END}")
@@ -137,7 +197,7 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[_Candidate]:
     asked, part = False, ""
     for turn in turns:
         if turn.speaker == "agent":
-            asked = bool(_ASKED.search(turn.text)) and not _ASKED_OTHER.search(turn.text)
+            asked = bool(_ASKED.search(turn.text)) and not _ASKED_OTHER.search(turn.text) and bool(_ASKING.search(turn.text))
             part = "last" if _SURNAME.search(turn.text) else "first" if _FIRST_NAME.search(turn.text) else ""
             continue
         caller_turns += 1
@@ -149,7 +209,7 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[_Candidate]:
 
 def _introduced(turn: Turn, *, opening: bool) -> Iterator[_Candidate]:
     patterns = (*_INTRODUCED, *_OPENING) if opening else _INTRODUCED
-    for sentence in (turn.text, ) if turn.text.islower() else _with_next(turn.text):
+    for sentence in (turn.text,) if turn.text.islower() else _with_next(turn.text):
         for pattern in (*patterns, _FOREIGN):
             if (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
                 fuller = _FULLER.match(sentence[match.end("name") :])
@@ -162,7 +222,7 @@ def _introduced(turn: Turn, *, opening: bool) -> Iterator[_Candidate]:
 
 
 def _with_next(text: str) -> Iterator[str]:
-    """Each sentence, joined with the next when that is only a fuller name: "It's Walter. Walter Brown." """
+    """Each sentence, joined with the next when that is only a fuller name: "It's Rhys. Rhys Howell." """
     sentences = list(split_sentences(text))
     for index, sentence in enumerate(sentences):
         follower = sentences[index + 1] if index + 1 < len(sentences) else ""
@@ -228,9 +288,9 @@ def _call_name(texts: list[str]) -> str | None:
 
 
 def _put_right(turns: tuple[Turn, ...], candidates: list[_Candidate]) -> str | None:
-    """Addressed by title, the caller answers with the short form: "Mr. Rowe?" – "Jim, please." """
+    """Addressed by title, the caller answers with the short form: "Mr. Rowe?", "Jim, please." """
     known = {part for candidate in candidates for part in candidate.name.split()}
-    for said, answered in zip(turns, turns[1:], strict=False):
+    for said, answered in itertools.pairwise(turns):
         if said.speaker == "agent" and answered.speaker == "caller" and _TITLED.search(said.text):
             first = next(split_sentences(answered.text), "")
             if (match := _JUST.match(first)) and match["name"] in known and "please" in first.lower():

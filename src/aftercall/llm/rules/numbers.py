@@ -17,7 +17,9 @@ _COUNT_OF = {"a": 1, "an": 1, "couple": 2, "couple of": 2, "a couple": 2, "a cou
 }
 
 # Longest first: "twenty-second" before "second".
-ORDINAL = "(?:" + "|".join(sorted((word.replace("-", "[- ]") for word in _ORDINAL_WORDS), key=len, reverse=True)) + r"|\d{1,2}(?:st|nd|rd|th))"
+ORDINAL = (
+    "(?:" + "|".join(sorted((word.replace("-", "[- ]") for word in _ORDINAL_WORDS), key=len, reverse=True)) + r"|\d{1,2}(?:st|nd|rd|th))"
+)
 COUNT = r"(?:\d{1,3}|a couple of|a couple|couple of|a few|" + "|".join((*_UNITS, *_TEENS, "an", "a")) + ")"
 
 _DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {word: str(number) for number, word in enumerate(_UNITS, 1)}
@@ -27,7 +29,7 @@ FIGURES = re.compile(rf"\b(?:\d[\d\- ]*\d{{2}}|{NUMBER_WORD}(?:[\s,\-]+(?:{NUMBE
 
 
 def day_number(ordinal: str) -> int | None:
-    """"twenty second" and "22nd" are 22."""
+    """ "twenty second" and "22nd" are 22."""
     word = ordinal.lower().replace(" ", "-")
     digits = re.match(r"\d+", word)
     day = int(digits.group()) if digits else _DAY_OF.get(word)
@@ -41,14 +43,14 @@ def count(words: str) -> int | None:
 
 def digits(words: str) -> str:
     """The figures of a run that was spoken digit by digit; empty when it was not."""
-    tokens = re.findall(r"[a-z]+|\d", words.lower())
+    spoken = re.findall(r"[a-z]+|\d", words.lower())
     figures: list[str] = []
     repeat = 1
-    for token in tokens:
-        if token in ("double", "triple"):
-            repeat = 2 if token == "double" else 3
+    for word in spoken:
+        if word in ("double", "triple"):
+            repeat = 2 if word == "double" else 3
             continue
-        figure = token if token.isdecimal() else _DIGIT_WORDS.get(token)
+        figure = word if word.isdecimal() else _DIGIT_WORDS.get(word)
         if figure is None:
             return ""
         figures.append(figure * repeat)

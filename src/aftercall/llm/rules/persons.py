@@ -3,31 +3,48 @@
 import re
 
 from aftercall.llm.rules.names import NOT_NAMES
+from aftercall.llm.rules.vocabulary import vocabulary
 
 _NAME = r"(?P<name>[^\W\d_a-z][^\W\d_A-Z'’\-]+(?:['’\-]\w+)?(?: [^\W\d_a-z][^\W\d_A-Z'’\-]+)?)"
 _TITLE = r"(?:(?:Dr|Mr|Mrs|Ms|Miss|Mister|Doctor|Professor|Prof|Nurse|Aunt|Uncle|Auntie|Coach|Father)\b\.? )"
 _RELATION = (
-    r"(?:wife|husband|partner|son|daughter|brother|sister|mother|father|mum|mom|dad|boss|manager|assistant|friend|colleague|neighbou?r|cousin|aunt|uncle|niece|nephew|"
-    r"grandson|granddaughter|grandmother|grandfather|boyfriend|girlfriend|fianc[eé]e?|kid|boy|girl|landlord|lawyer|accountant|doctor|tenant|client|roommate|flatmate|secretary)"
+    r"(?:wife|husband|partner|son|daughter|brother|sister|mother|father|mum|mom|dad|boss|manager|assistant|friend|colleague|"
+    r"neighbou?r|cousin|aunt|uncle|niece|nephew|"
+    r"grandson|granddaughter|grandmother|grandfather|boyfriend|girlfriend|fianc[eé]e?|kid|boy|girl|landlord|lawyer|accountant|"
+    r"doctor|tenant|client|roommate|flatmate|secretary)"
 )
 _WHO = tuple(
     re.compile(pattern)
     for pattern in (
         rf"\b{_TITLE}{_NAME}",
         rf"\b(?:(?i:my|our|his|her)) (?:\w+ )?{_RELATION}(?: in law)?,? {_NAME}",
-        rf"\b(?i:tell|ask|remind|call|ring|phone|text|email|message|notify|inform|contact|invite|let|pay|give|see|warn|have) {_NAME}(?!['’]s)",
+        (
+            r"\b(?i:tell|ask|remind|call|ring|phone|text|email|message|notify|inform|contact|invite|let|pay|give|see|warn|"
+            rf"have) {_NAME}(?!['’]s)"
+        ),
         rf"\b(?i:send|give|get|bring|buy|write|forward|wire|mail|order|pass) {_NAME} (?:a|an|the|my|his|her|that|this|some)\b",
-        rf"\b(?i:with|to|for|from|assign(?:ed)? (?:it |this |that )?to|call(?:ed)? from|behalf of) (?:{_TITLE})?{_NAME}(?!['’]s| (?i:street|road|avenue|lane|drive|hotel|hospital|airport|station|office|time)\b)",
+        (
+            r"\b(?i:with|to|for|from|assign(?:ed)? (?:it |this |that )?to|call(?:ed)? from|"
+            rf"behalf of) (?:{_TITLE})?{_NAME}(?!['’]s| (?i:street|road|avenue|lane|drive|hotel|hospital|airport|station|office|"
+            r"time)\b)"
+        ),
         rf"\b{_NAME}['’]s (?i:birthday|appointment|present|gift|party|prescription|order|room|number|flight|lesson|school)\b",
     )
 )
-_NO_PERSON = frozenset(
-    """wednesday english street road avenue lane drive court plaza hotel airport station hospital clinic bank team support sales finance marketing accounting legal engineering
-    berlin london paris tokyo lisbon boston chicago denver york madrid rome vienna munich dublin toronto sydney texas ohio california florida
-    google apple amazon microsoft netflix slack zoom postgres windows android iphone visa mastercard paypal cvs walgreens costco target tesco ikea fedex ups dhl monday's
-    happy birthday merry saint north south east west""".split()
+_NO_PERSON = vocabulary(
+    """
+    wednesday english street road avenue lane drive court plaza hotel airport station hospital clinic bank team support
+    sales finance marketing accounting legal engineering berlin london paris tokyo lisbon boston chicago denver york
+    madrid rome vienna munich dublin toronto sydney texas ohio california florida google apple amazon microsoft netflix
+    slack zoom postgres windows android iphone visa mastercard paypal cvs walgreens costco target tesco ikea fedex ups
+    dhl monday's happy birthday merry saint north south east west
+    """
 )
-_PET = re.compile(r"\b(?:vet|dog|cat|puppy|kitten|rabbit|hamster|horse|parrot|veterinary|animal|groom\w*|kennel|paws?|tail|leash|litter|bark\w*|meow\w*)\b", re.I)
+_PET = re.compile(
+    r"\b(?:vet|dog|cat|puppy|kitten|rabbit|hamster|horse|parrot|veterinary|animal|groom\w*|kennel|paws?|tail|leash|litter|"
+    r"bark\w*|meow\w*)\b",
+    re.I,
+)
 
 
 def person_in(text: str) -> str | None:

@@ -4,27 +4,47 @@ import re
 from collections.abc import Iterable, Iterator
 
 from aftercall.llm.rules.asks import Ask, title_of, visible
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import split_sentences
-from aftercall.llm.rules.stems import share, stems
+from aftercall.llm.rules.stems import likeness, share, stems
 from aftercall.model.reading import Promise
 
 _WHO = (
-    r"(?:i['’]ll|i will|i['’]m going to|i am going to|we['’]ll|we will|we['’]re going to|you['’]ll (?:also )?(?:get|receive|have|hear|be (?:sent|called|contacted))|you will (?:also )?(?:get|receive|hear)|"
-    r"(?:(?:someone|somebody|they|he|she)(?:['’]ll| will)|it(?:['’]ll| will)(?= (?:be (?:ready|delivered|with you|done|sent|fixed|on its way)|arrive|go out))|(?:the|our|a|an|your|one of our) (?:[\w-]+ ){1,4}will|(?:dr|mr|mrs|ms)\.? \w+(?:['’]ll| will)|(?-i:(?!(?:That|This|It|There|What|Which|Who|Here|How|You|I|We|Where|When)\b)[A-Z]\w+)(?: from [\w ]+?)?(?:['’]ll| will)))"
+    r"(?:i['’]ll|i will|i['’]m going to|i am going to|we['’]ll|we will|we['’]re going to|you['’]ll (?:also )?(?:get|receive|"
+    r"have|hear|be (?:sent|called|contacted))|you will (?:also )?(?:get|receive|hear)|"
+    r"(?:(?:someone|somebody|they|he|she)(?:['’]ll| will)|it(?:['’]ll| will)(?= (?:be (?:ready|delivered|with you|done|sent|"
+    r"fixed|on its way)|arrive|go out))|(?:the|our|a|an|your|one of our) (?:[\w-]+ ){1,4}will|(?:dr|mr|mrs|"
+    r"ms)\.? \w+(?:['’]ll| will)|(?-i:(?!(?:That|This|It|There|What|Which|Who|Here|How|You|I|We|Where|"
+    r"When)\b)[A-Z]\w+)(?: from [\w ]+?)?(?:['’]ll| will)))"
 )
-_PROMISE = re.compile(rf"\b(?P<who>{_WHO})(?: (?:also|then|just|make sure|be sure|personally|go ahead and|certainly|definitely|gladly|happily))*\s+(?P<act>.+)", re.I)
+_PROMISE = re.compile(
+    rf"\b(?P<who>{_WHO})(?: (?:also|then|just|make sure|be sure|personally|go ahead and|certainly|definitely|gladly|"
+    r"happily))*\s+(?P<act>.+)",
+    re.I,
+)
 _NEXT = re.compile(rf"(?:,|;)?\s+(?:and|then|but)\s+(?=(?:then |also )?(?:{_WHO})\b)", re.I)
 _NO_PROMISE = re.compile(
-    r"^(?:leave (?:it|that|them|you|things|everything|those|this|your)|let you (?:go|get)|end|hang up|not\b|never\b|need|be (?:right|happy|glad|here|with you|able|honest|brief|on|quick|open|closed|ready|fine)|wait|hold (?:on|the line|while|off|a|it there)|see\b(?! (?:that|to it))|check\b(?! you in)(?!.*\b(?:and (?:call|text|email|get back|let)|with)\b)|"
-    r"take (?:a look now|that as|care of yourself)|try (?:to help|again)|ask you|say\b|repeat|read|start|explain|skip|drop (?:it|that)|cancel that|forget|ignore|disregard|keep (?:that off|it short|that in mind|it as)|assume|have to|want|know|understand|look (?:it|that|this) up|pull (?:up|it up|that up)|speak (?:to|with) you|talk to you|"
-    r"find (?:it|that|out now)|get (?:that|this|it|you) (?:started|going)|give you a (?:moment|second|minute)|transfer|connect|put you (?:through|on hold)|miss|remember|scratch|remove that|take that off|bear|feel|love|enjoy|do my best|help|just (?:need|ask|check)|hear (?:you|a beep)|be$|have (?:fun|to|a (?:great|good|nice)))\b",
+    r"^(?:leave (?:it|that|them|you|things|everything|those|this|your)|let you (?:go|get)|end|hang up|not\b|never\b|need|"
+    r"be (?:right|happy|glad|here|with you|able|honest|brief|on|quick|open|closed|ready|fine)|wait|hold (?:on|the line|while|"
+    r"off|a|it there)|see\b(?! (?:that|to it))|check\b(?! you in)(?!.*\b(?:and (?:call|text|email|get back|let)|with)\b)|"
+    r"take (?:a look now|that as|care of yourself)|try (?:to help|again)|ask you|say\b|repeat|read|start|explain|skip|"
+    r"drop (?:it|that)|cancel that|forget|ignore|disregard|keep (?:that off|it short|that in mind|it as)|assume|have to|want|"
+    r"know|understand|look (?:it|that|this) up|pull (?:up|it up|that up)|speak (?:to|with) you|talk to you|"
+    r"find (?:it|that|out now)|get (?:that|this|it|you) (?:started|going)|give you a (?:moment|second|minute)|transfer|"
+    r"connect|put you (?:through|on hold)|miss|remember|scratch|remove that|take that off|bear|feel|love|enjoy|do my best|"
+    r"help|just (?:need|ask|check)|hear (?:you|a beep)|be$|have (?:fun|to|a (?:great|good|nice)))\b",
     re.I,
 )
 _OURSELVES = ("i'", "i’", "i ", "we", "you")
-_STAND_IN = re.compile(r"^(?:do|see to|sort|take care of|arrange|handle|get) (?:that|this|it|both|all of that)\b(?: for you)?(?: right away| now| today)?\W*$", re.I)
+_STAND_IN = re.compile(
+    r"^(?:do|see to|sort|take care of|arrange|handle|get) (?:that|this|it|both|all of that)\b(?: for you)?(?: right away| now|"
+    r" today)?\W*$",
+    re.I,
+)
 _CONDITION = re.compile(r"\b(?:if you(?:['’]d)? (?:like|want|prefer|wish)|would you like|shall i|should i|do you want)\b", re.I)
 
 
+@remember
 def is_promise(sentence: str) -> bool:
     return any(True for _ in _acts(sentence))
 
@@ -64,4 +84,4 @@ def _is_called_off(promise: Promise, withdrawn: list[Ask]) -> bool:
 
 def _is_repeated(promise: Promise, earlier: list[Promise]) -> bool:
     about = stems(promise.words)
-    return any(share(about, stems(other.words)) >= 0.8 and promise.turns != other.turns for other in earlier)
+    return any(likeness(about, stems(other.words)) >= 0.75 and promise.turns != other.turns for other in earlier)

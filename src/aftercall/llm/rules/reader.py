@@ -3,10 +3,12 @@
 from datetime import date
 from zoneinfo import ZoneInfo
 
+from aftercall.llm.rules.asks import is_worth_keeping
 from aftercall.llm.rules.facts import Heard, draft, find_facts
-from aftercall.llm.rules.floor import Floor, is_worth_keeping
+from aftercall.llm.rules.floor import Floor
 from aftercall.llm.rules.identity import read_identity
 from aftercall.llm.rules.language import language_of
+from aftercall.llm.rules.memo import forget
 from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
 from aftercall.llm.rules.secrets import find_secrets, mask, secret_facts
@@ -23,32 +25,39 @@ class RulesReader:
     """Deterministic and offline. It understands English; of other languages it takes the caller's name and secrets."""
 
     def read(self, call: Call) -> Reading:
-        language = language_of(turn.text for turn in call.turns)
-        secrets = find_secrets(call.turns)
-        named = read_names(call.turns)
-        if language != "en":
-            profile = Profile(name=named.name)
-            facts = tuple(secret_facts(secrets))
-            return Reading(language=language, summary=summarise_foreign(language, profile), profile=profile, facts=facts)
-        texts = {turn.seq: mask(turn.text, secrets) for turn in call.turns}
-        clauses = {turn.seq: split_clauses(turn, texts[turn.seq]) for turn in call.turns}
-        zone = _zone(call, clauses)
-        profile = Profile(name=named.name, call_name=named.call_name, pronouns=named.pronouns, timezone=zone)
-        floor = _walk(call, texts, clauses, _today(call, zone))
-        requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
-        withdrawn = [ask.as_withdrawn() for ask in floor.withdrawn if is_worth_keeping(ask)]
-        promises = find_promises(((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"), floor.withdrawn)
-        facts_told = [*secret_facts(secrets), *_facts(_heard(call, texts, clauses), named)]
-        return Reading(
-            language=language,
-            summary=summarise(profile, requests, withdrawn, promises, facts_told),
-            profile=profile,
-            identity=read_identity(texts[turn.seq] for turn in call.turns if turn.speaker == "agent"),
-            requests=tuple(requests),
-            withdrawn=tuple(withdrawn),
-            promises=tuple(promises),
-            facts=tuple(facts_told),
-        )
+        try:
+            return _read(call)
+        finally:
+            forget()
+
+
+def _read(call: Call) -> Reading:
+    language = language_of(turn.text for turn in call.turns)
+    secrets = find_secrets(call.turns)
+    named = read_names(call.turns)
+    if language != "en":
+        profile = Profile(name=named.name)
+        facts = tuple(secret_facts(secrets))
+        return Reading(language=language, summary=summarise_foreign(language, profile), profile=profile, facts=facts)
+    texts = {turn.seq: mask(turn.text, secrets) for turn in call.turns}
+    clauses = {turn.seq: split_clauses(turn, texts[turn.seq]) for turn in call.turns if turn.speaker == "caller"}
+    zone = _zone(call, clauses)
+    profile = Profile(name=named.name, call_name=named.call_name, pronouns=named.pronouns, timezone=zone)
+    floor = _walk(call, texts, clauses, _today(call, zone))
+    requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
+    withdrawn = [ask.as_withdrawn() for ask in floor.withdrawn if is_worth_keeping(ask)]
+    promises = find_promises(((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"), floor.withdrawn)
+    facts_told = [*secret_facts(secrets), *_facts(_heard(call, texts, clauses), named)]
+    return Reading(
+        language=language,
+        summary=summarise(profile, requests, withdrawn, promises, facts_told),
+        profile=profile,
+        identity=read_identity(texts[turn.seq] for turn in call.turns if turn.speaker == "agent"),
+        requests=tuple(requests),
+        withdrawn=tuple(withdrawn),
+        promises=tuple(promises),
+        facts=tuple(facts_told),
+    )
 
 
 def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:

@@ -1,5 +1,6 @@
 """Turns cut into sentences and clauses, with and without punctuation; each clause is a verbatim piece of its turn."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,36 +12,57 @@ MASK = "\ue000"  # stands for each character of a secret; private use, so no tra
 
 # An initial ("J. Smith") ends no sentence; the last letter of a word spelled out does.
 _ABBREVIATED = re.compile(r"(?:\b(?i:dr|mr|mrs|ms|st|prof|vs|approx|a\.m|p\.m|e\.g|i\.e)|(?<!\b[A-Za-z] )(?<!ouble )\b[A-HJ-Z])\.$")
+_ABBREVIATION = 14  # characters that can matter before a full stop
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)]*(?=\s|$)|\n+|\s[—–]\s")
 
 _SUBJECT = r"(?:i|we|he|she|they|it|you|there|that|this|my|our)(?:['’](?:d|ll|m|ve|re|s))?\b"
 _ASKING = (
     r"(?:can|could|would|will|should|shall) (?:you|i|we|they|he|she|somebody|someone|anybody|anyone)\b|please\b|kindly\b|remind me\b|"
-    r"don['’]?t (?:call|ring|send|tell|book|remind|bother|worry|forget|leave|put|need)\b|stop \w+ing\b|(?:put|add) (?!it\b|that\b)\w+ (?:on|to) (?:the|my)\b|let['’]s\b|never ?mind\b|scratch\b|forget (?:the|about|it|that)\b|"
+    r"don['’]?t (?:call|ring|send|tell|book|remind|bother|worry|forget|leave|put|need)\b|stop \w+ing\b|(?:put|add) (?!it\b|"
+    r"that\b)\w+ (?:on|to) (?:the|my)\b|let['’]s\b|never ?mind\b|scratch\b|forget (?:the|about|it|that)\b|"
     rf"do you\b|is there\b|are there\b|if (?:i|we|you)\b|(?:no|not),? (?:make|wait|actually|sorry|hold|hang)\b|"
-    rf"(?<!\byou )(?<!\bto )(?<!\bi )(?<!\bwe )(?<!['’]t )(?<!\bcan )(?<!\bould )(?<!\bwill )(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?:just )?{IMPERATIVE} "
+    rf"(?<!\byou )(?<!['’]ll )(?<!['’]d )(?<!\bto )(?<!\bi )(?<!\bwe )(?<!['’]t )(?<!\bcan )(?<!\bould )(?<!\bwill )"
+    rf"(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?:just )?{IMPERATIVE} "
     r"(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some|(?-i:[A-Z]))"
 )
 _JOINED = re.compile(
-    rf",?\s+(?P<joint>(?:and|but|so|then|or|because|cause|cos|though|which|also|plus)(?: (?:then|also|maybe|honestly|please|so|just))?)\s+(?={_SUBJECT}|{_ASKING})", re.I
+    r",?\s+(?P<joint>(?:and|but|so|then|or|because|cause|cos|though|which|also|plus)(?: (?:then|also|maybe|honestly|please|so|"
+    rf"just))?)\s+(?={_SUBJECT}|{_ASKING})",
+    re.I,
 )
-_COMMA = re.compile(rf"[,;:]\s+(?=(?:and |but |so |then |oh |no |just )?(?:{_ASKING}|(?:i|we|he|she|they)(?:['’](?:d|ll|m|ve|re|s))?\b|it['’]s\b|that['’]s\b))", re.I)
+_COMMA = re.compile(
+    rf"[,;:]\s+(?=(?:and |but |so |then |oh |no |just )?(?:{_ASKING}|(?:i|we|he|she|they)(?:['’](?:d|ll|m|ve|re|s))?\b|"
+    r"it['’]s\b|that['’]s\b))",
+    re.I,
+)
 _RUN_ON = re.compile(
-    r"\s+(?P<joint>(?:um+|uh+|er+m?|oh|okay|anyway|what else|next thing|another thing|one more thing|(?:the )?(?:first|second|third|fourth|last) thing(?: is)?|"
-    r"(?:and )?(?:first|second|third|fourth|lastly|finally)(?= (?:oh|um|uh|the|is|i|we|my|can|could|please)\b)|and that['’]s it|by the way|honestly|right)"
+    r"\s+(?P<joint>(?:um+|uh+|er+m?|oh|okay|anyway|what else|next thing|another thing|one more thing|(?:the )?(?:first|second|"
+    r"third|fourth|last) thing(?: is)?|"
+    r"(?:and )?(?:first|second|third|fourth|lastly|finally)(?= (?:oh|um|uh|the|is|i|we|my|can|could|please)\b)|"
+    r"and that['’]s it|by the way|honestly|right)"
     r"(?: (?:um+|uh+|oh|so|is|right|yeah))*)\s+",
     re.I,
 )
-_RUN_ON_START = re.compile(rf"\s+(?=(?:{_ASKING}|(?:i|we)['’](?:d|m|ve|re|ll)\b|that['’]s (?:settled|final|it|all)\b|i (?:need|want|talked|told|already)\b|she wants\b|he wants\b))", re.I)
+_RUN_ON_START = re.compile(
+    rf"\s+(?=(?:{_ASKING}|(?:i|we)['’](?:d|m|ve|re|ll)\b|that['’]s (?:settled|final|it|all)\b|i (?:need|want|talked|told|"
+    r"already)\b|she wants\b|he wants\b))",
+    re.I,
+)
 _RUN_ON_WORDS = 22
 
 LEAD_IN = re.compile(
-    r"(?:(?:(?:right|good|great|fine|look|listen|no|love|dear|first|second|third|morning|wait|sure|lovely|hello|now|sorry|like|cool|perfect)(?=[,.:;!?…-])|"
-    r"oh|um+|uh+|uh huh|mm+|hm+|er+m?|ah|well|so|and|but|then|okay|ok|alright|all right|wonderful|amazing|brilliant|awesome|excellent|(?:no|sorry|right|great|perfect|cool|lovely)(?= (?:i|it['’]s|can|could|so|and|no|oh|um|uh|sorry|yeah)\b)|"
-    r"yeah|yes|yep|yup|nope|nah|hi|hello|hey|yo|good morning|good afternoon|good evening|hi there|hello there|thanks|thank you|actually|also|plus|just|"
-    r"please|you know|i mean|first (?:thing|of all|off)|second(?:ly| thing)|third(?:ly| thing)|(?:the )?(?:second|third|next|last|other) thing(?: is)?|finally|lastly|"
-    r"one (?:more|other|last) thing|another thing|one more|by the way|anyway|honestly|basically|mate|hang on|hold on|one sec(?:ond)?|let me see|let me think|"
-    r"if you (?:could|can|would|don['’]t mind)|when you (?:get a chance|can|have a moment)|because|cause|cos|too|that['’]s fine|got it|maybe|while (?:i have you|you['’]re at it|i['’]m at it))"
+    r"(?:(?:(?:right|good|great|fine|look|listen|no|love|dear|first|second|third|morning|wait|sure|lovely|hello|now|sorry|"
+    r"like|cool|perfect)(?=[,.:;!?…-])|"
+    r"oh|um+|uh+|uh huh|mm+|hm+|er+m?|ah|well|so|and|but|then|okay|ok|alright|all right|wonderful|amazing|brilliant|awesome|"
+    r"excellent|(?:no|sorry|right|great|perfect|cool|lovely)(?= (?:i|it['’]s|can|could|so|and|no|oh|um|uh|sorry|yeah)\b)|"
+    r"yeah|yes|yep|yup|nope|nah|hi|hello|hey|yo|good morning|good afternoon|good evening|hi there|hello there|thanks|"
+    r"thank you|actually|also|plus|just|"
+    r"please|you know|i mean|first (?:thing|of all|off)|second(?:ly| thing)|third(?:ly| thing)|(?:the )?(?:second|third|next|"
+    r"last|other) thing(?: is)?|finally|lastly|"
+    r"one (?:more|other|last) thing|another thing|one more|by the way|anyway|honestly|basically|mate|hang on|hold on|"
+    r"one sec(?:ond)?|let me see|let me think|"
+    r"if you (?:could|can|would|don['’]t mind)|when you (?:get a chance|can|have a moment)|because|cause|cos|too|"
+    r"that['’]s fine|got it|maybe|while (?:i have you|you['’]re at it|i['’]m at it))"
     r"(?:[,.:;!?…-]+\s*|\s+|$))+",
     re.I,
 )
@@ -72,7 +94,7 @@ class Clause:
 def split_sentences(text: str) -> Iterator[str]:
     start = 0
     for match in _SENTENCE_END.finditer(text):
-        if match.group() == "." and _ABBREVIATED.search(text[start : match.end()]):
+        if match.group() == "." and _ABBREVIATED.search(text[max(start, match.end() - _ABBREVIATION) : match.end()]):
             continue
         if piece := text[start : match.end()].strip():
             yield piece
@@ -101,7 +123,7 @@ def _cut(sentence: str) -> Iterator[str]:
         cuts |= {match.start("joint") for match in _RUN_ON.finditer(sentence)}
         cuts |= {match.end() for match in _RUN_ON_START.finditer(sentence)}
     edges = sorted(cuts)
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in itertools.pairwise(edges):
         if piece := sentence[start:end].strip(" ,;:"):
             yield piece
 
@@ -109,4 +131,6 @@ def _cut(sentence: str) -> Iterator[str]:
 def _runs_on(sentence: str) -> bool:
     """A recogniser that writes no punctuation leaves only the speaker's own joints to cut at."""
     words = sentence.count(" ") + 1
+    if words > 8 and not re.search(r"[.!?,]", sentence):
+        return True
     return words > _RUN_ON_WORDS and sentence.count(",") * 25 < words

@@ -1,4 +1,4 @@
-"""Names spelled letter by letter: "V O I G T", "P E double L", "S as in Sam"."""
+"""Names spelled letter by letter: "D R A K E", "M O double S", "S as in Sam"."""
 
 import re
 from collections.abc import Iterable

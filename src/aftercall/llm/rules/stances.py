@@ -11,38 +11,67 @@ Stance = Literal["yes", "no"]
 
 _FILLER = r"(?:(?:oh|um+|uh+|er+m?|well|so|and|but|hm+|ah|okay|ok|right|actually|hang on|hold on|wait|like)[,.!? ]+)*"
 _NO = re.compile(
-    rf"^{_FILLER}(?:no(?!,? (?:problem|worries|trouble|rush|bother|hurry|doubt))|nope|nah|not (?:really|now|today|necessary|needed|at the moment|yet|this time)|don['’]?t|i['’]m (?:good|okay|fine|all right)(?: thanks?)?\b|that['’]s (?:okay|all right),? (?:thanks?|i)|"
-    r"that (?:won['’]?t|doesn['’]?t) work|i can['’]?t|never ?mind|leave it|maybe (?:later|some other|another|next)|i['’]ll (?:pass|think|have a think|let you know|see)|let me think|we['’]ll see|some other time|scratch|forget it|rather not|i['’]d rather not|no need|not for me|too (?:early|late|much|expensive))\b",
+    rf"^{_FILLER}(?:no(?!,? (?:problem|worries|trouble|rush|bother|hurry|doubt))|nope|nah|not (?:really|now|today|necessary|"
+    r"needed|at the moment|yet|this time)|don['’]?t|i['’]m (?:good|okay|fine|all right)(?: thanks?)?\b|that['’]s (?:okay|"
+    r"all right),? (?:thanks?|i)|"
+    r"that (?:won['’]?t|doesn['’]?t) work|i can['’]?t|never ?mind|leave it|maybe (?:later|some other|another|next)|"
+    r"i['’]ll (?:pass|think|have a think|let you know|see)|let me think|we['’]ll see|some other time|scratch|forget it|"
+    r"rather not|i['’]d rather not|no need|not for me|too (?:early|late|much|expensive))\b",
     re.I,
 )
 _HOLD = re.compile(r"\b(?:hang on|hold on|wait)[,.]? no\b|\bno,? (?:hang on|hold on|wait)\b", re.I)
 _YES = re.compile(
-    rf"^{_FILLER}(?:yes|yeah|yep|yup|yea|sure|okay|ok|please(?! (?:don|do not|stop|no))|perfect|great|fine|absolutely|definitely|of course|sounds (?:good|great|fine|perfect|lovely)|that (?:works|suits|would be|['’]?d be|sounds)|that['’]?(?:s|ll|d) (?:be )?(?:fine|good|great|perfect|right|correct|it|lovely|ideal|wonderful|brilliant)|"
-    r"go (?:ahead|for it)|do that|let['’]s do|let['’]s go|i['’]ll take (?:it|that|the)|please do|if you (?:could|would|don['’]t mind|can)|why not|correct|exactly|uh huh|mm ?hm+|right|good|lovely|brilliant|wonderful|excellent|works for me|i['’]d (?:like|love|appreciate) that|by all means|cool|alright|all right|awesome|amazing|go on|fantastic|ideal|thank you|thanks|might as well|you bet)\b",
+    rf"^{_FILLER}(?:yes|yeah|yep|yup|yea|sure|okay|ok|please(?! (?:don|do not|stop|no))|perfect|great|fine|absolutely|"
+    r"definitely|of course|sounds (?:good|great|fine|perfect|lovely)|that (?:works|suits|would be|['’]?d be|sounds)|"
+    r"that['’]?(?:s|ll|d) (?:be )?(?:fine|good|great|perfect|right|correct|it|lovely|ideal|wonderful|brilliant)|"
+    r"go (?:ahead|for it)|do that|let['’]s do|let['’]s go|i['’]ll take (?:it|that|the)|please do|if you (?:could|would|"
+    r"don['’]t mind|can)|why not|correct|exactly|uh huh|mm ?hm+|right|good|lovely|brilliant|wonderful|excellent|works for me|"
+    r"i['’]d (?:like|love|appreciate) that|by all means|cool|alright|all right|awesome|amazing|go on|fantastic|ideal|"
+    r"thank you|thanks|might as well|you bet)\b",
     re.I,
 )
 _YES_AFTER_ALL = re.compile(r"^(?:oh|actually|well|um|uh|okay|wait)?[, ]*(?:yes|yeah|sure|go ahead|please do|go on|why not)\b", re.I)
-_YES_INSIDE = re.compile(r"^[\w' ]{1,30}\b(?:yeah|yes|please|sounds good|works|(?:is|['’]s|are) (?:fine|good|great|perfect|okay|ok|lovely|ideal)|would be (?:great|good|fine|perfect|lovely))[.!,]?(?: |$)", re.I)
+_YES_INSIDE = re.compile(
+    r"^[\w' ]{1,30}\b(?:yeah|yes|please|sounds good|works|(?:is|['’]s|are) (?:fine|good|great|perfect|okay|ok|lovely|ideal)|"
+    r"would be (?:great|good|fine|perfect|lovely))[.!,]?(?: |$)",
+    re.I,
+)
 
 _OFFER = re.compile(
-    r"\b(?:would you like|do you want|did you want|would you want|would you prefer|shall (?:i|we)|should (?:i|we)|want (?:me|us) to|would it help if (?:i|we)|may i|can i (?:also )?(?:send|book|put|add|set|offer|email|text|arrange|schedule|get you|sign)|"
-    r"could i (?:send|book|put|add|set|offer|arrange)|would you be interested in|how about(?: (?:i|we))?|i (?:can|could)(?: also| certainly| absolutely)? (?!help|see|hear|do that|get that|imagine|confirm|understand|only|not|'t|tell you)\w+|we (?:can|could)(?: also)? \w+|care for|interested in)\b(?P<act>.*)",
+    r"\b(?:would you like|do you want|did you want|would you want|would you prefer|shall (?:i|we)|should (?:i|we)|want (?:me|"
+    r"us) to|would it help if (?:i|we)|may i|can i (?:also )?(?:send|book|put|add|set|offer|email|text|arrange|schedule|"
+    r"get you|sign)|"
+    r"could i (?:send|book|put|add|set|offer|arrange)|would you be interested in|how about(?: (?:i|we))?|i (?:can|"
+    r"could)(?: also| certainly| absolutely)? (?!help|see|hear|do that|get that|imagine|confirm|understand|only|not|'t|"
+    r"tell you)\w+|we (?:can|could)(?: also)? \w+|care for|interested in)\b(?P<act>.*)",
     re.I,
 )
 _OPEN_QUESTION = re.compile(
-    r"\b(?:what|which|who|where|when|why|how (?:many|much|long|can|may|do|would|should|is|are))\b|\banything else\b|\bhelp you\b|\bmorning or afternoon\b|\byour (?:full |last )?name\b|\bsomething else\b|\bis there (?:anything|something)\b|\bspell\b|\brepeat\b|\bhave your\b",
+    r"\b(?:what|which|who|where|when|why|how (?:many|much|long|can|may|do|would|should|is|are))\b|\banything else\b|"
+    r"\bhelp you\b|\bmorning or afternoon\b|\byour (?:full |last )?name\b|\bsomething else\b|\bis there (?:anything|"
+    r"something)\b|\bspell\b|\brepeat\b|\bhave your\b",
     re.I,
 )
-_STARTED = re.compile(r"\b(?:i have|i['’]ve got|i see|we have|you have)\b.*\b(?:order|booking|appointment|reservation|request|start of|you down for|you booked|you in for)\b(?P<act>.*)", re.I)
+_STARTED = re.compile(
+    r"\b(?:i have|i['’]ve got|i see|we have|you have)\b.*\b(?:order|booking|appointment|reservation|request|start of|"
+    r"you down for|you booked|you in for)\b(?P<act>.*)",
+    re.I,
+)
 _RIGHT = re.compile(r"\b(?:is that (?:right|correct)|correct|right|still want)\?", re.I)
 
 
 _OFFER_HEAD = re.compile(
-    r"^(?:would you (?:like|want|prefer|be interested in)|do you want|did you want|shall (?:i|we)|should (?:i|we)|want|would it help if (?:i|we)|may i|(?:can|could) i|how about|(?:i|we) (?:can|could)|care for|interested in)"
+    r"^(?:would you (?:like|want|prefer|be interested in)|do you want|did you want|shall (?:i|we)|should (?:i|we)|want|"
+    r"would it help if (?:i|we)|may i|(?:can|could) i|how about|(?:i|we) (?:can|could)|care for|interested in)"
     r"(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*\s+",
     re.I,
 )
-_ON_THE_CALL = re.compile(r"^(?:keep|pay|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|check(?! (?:you|me|us) in)|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|wait|ask|confirm|continue|proceed|help|understand|offer|speak|answer|try|do|be|fit|squeeze)\b", re.I)
+_ON_THE_CALL = re.compile(
+    r"^(?:keep|pay|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
+    r"check(?! (?:you|me|us) in)|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|"
+    r"wait|ask|confirm|continue|proceed|help|understand|offer|speak|answer|try|do|be|fit|squeeze)\b",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ from aftercall.model.reading import FactDraft, Profile, Promise, Request, Withdr
 _MOST = 5
 
 
-def summarise(profile: Profile, requests: list[Request], withdrawn: list[Withdrawn], promises: list[Promise], facts: list[FactDraft]) -> str:
+def summarise(
+    profile: Profile, requests: list[Request], withdrawn: list[Withdrawn], promises: list[Promise], facts: list[FactDraft]
+) -> str:
     """Built from what was read, never from the words around it, so small talk and secrets cannot slip in."""
     who = profile.call_name or profile.name or "The caller"
     told = [fact.summary for fact in facts if fact.visibility != "secret" and fact.category in ("decision", "action_item", "correction")]

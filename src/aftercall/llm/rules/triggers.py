@@ -3,84 +3,200 @@
 import re
 from dataclasses import dataclass
 
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import LEAD_IN
 from aftercall.llm.rules.verbs import IMPERATIVE, NEEDED, SERVICE, THROUGH_US
 
 _OBJECT = (
-    r"(?=(?:me|us|my|our|the|a|an|it|that|this|these|those|them|him|her|his|their|your|somebody|someone|another|any|some|all|both|in|up|out|off|down|back|to|for|with|about|at|into|on|over|"
-    r"two|three|four|five|six|one|half|more|extra|every|each|whoever|everyone|everybody|new|\d+|(?-i:[A-Z][\w'’]+)|(?:coffee|milk|bread|flowers|[a-z]{3,}s)(?= (?:for|to|from|on|in|with)\b)|[a-z]+(?: [a-z]+)? (?:on|to) (?:the|my|our))\b)"
+    r"(?=(?:me|us|my|our|the|a|an|it|that|this|these|those|them|him|her|his|their|your|somebody|someone|another|any|some|all|"
+    r"both|in|up|out|off|down|back|to|for|with|about|at|into|on|over|"
+    r"two|three|four|five|six|one|half|more|extra|every|each|whoever|everyone|everybody|new|\d+|(?-i:[A-Z][\w'’]+)|(?:coffee|"
+    r"milk|bread|flowers|[a-z]{3,}s)(?= (?:for|to|from|on|in|with)\b)|[a-z]+(?: [a-z]+)? (?:on|to) (?:the|my|our))\b)"
 )
 _HELPERS = r"(?:please |just |maybe |also |possibly |perhaps |quickly |then |kindly |go ahead and |try to |try and )*"
-_SOMEBODY = r"(?:you(?: guys| all)?|somebody|someone|anybody|anyone|one of you|your (?:team|people|guys|colleague|manager)|(?-i:(?!I\b)[A-Z][a-z]+)|a (?:human|person|manager|nurse|doctor|technician|colleague|real person|supervisor)|(?:the|your) [a-z]+(?: team| desk| department)?|they)"
+_SOMEBODY = (
+    r"(?:you(?: guys| all)?|somebody|someone|anybody|anyone|one of you|your (?:team|people|guys|colleague|manager)|"
+    r"(?-i:(?!I\b)[A-Z][a-z]+)|a (?:human|person|manager|nurse|doctor|technician|colleague|real person|supervisor)|(?:the|"
+    r"your) [a-z]+(?: team| desk| department)?|they)"
+)
 _LESS = r"(?:\w+ly )?"
 
 # Each gives the act as `act`: what is wanted, from its verb or noun on.
 _ANYWHERE = tuple(
     re.compile(pattern, re.I)
     for pattern in (
-        rf"\b(?:can|could|would|will) {_SOMEBODY} {_HELPERS}(?P<act>(?:be (?:sure|so kind)|{IMPERATIVE}|come|go|see|help|show|translate|explain|let|speak|do)\b.*)",
-        rf"\b(?:can|could) you {_HELPERS}(?P<act>(?!believe|imagine|guess|recommend|park|eat|guarantee|see|hear|do\b|be\b|tell me|remember|accept|afford|smell|still)[a-z]{{3,}} (?:the|my|our|a|an|it|that|this|them|him|her|me|us|some|two|three|[A-Z])\b.*)",
-        rf"\b(?:would|do) you mind (?P<act>\w+ing\b.*)",
-        rf"\b(?:i was |i['’]m |just )?(?:wondering|hoping) (?:if|whether|that)? ?(?:you|somebody|someone|we|i) (?:can|could|might|would|were able to|are able to) {_HELPERS}(?P<act>.+)",
-        rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>{THROUGH_US}\b.*)",
-        rf"\b(?:i|we)(?:['’]d| would)? (?:really |just |also |still |actually )?(?:want|wanted|need|like|love|prefer|expect)(?: for)? (?:you(?: guys)?|somebody|someone|a human|a person|a real person|a manager|a technician|an engineer|a nurse) to (?P<act>.+)",
+        (
+            rf"\b(?:can|could|would|will) {_SOMEBODY} {_HELPERS}(?P<act>(?:be (?:sure|so kind)|{IMPERATIVE}|come|go|see|help|show|"
+            r"translate|explain|let|speak|do)\b.*)"
+        ),
+        (
+            rf"\b(?:can|could) you {_HELPERS}(?P<act>(?!believe|imagine|guess|recommend|park|eat|guarantee|see|hear|do\b|be\b|"
+            rf"tell me|remember|accept|afford|smell|still)[a-z]{{3,}} (?:the|my|our|a|an|it|that|this|them|him|her|me|us|some|two|"
+            r"three|[A-Z])\b.*)"
+        ),
+        r"\b(?:would|do) you mind (?P<act>\w+ing\b.*)",
+        (
+            r"\b(?:i was |i['’]m |just )?(?:wondering|hoping) (?:if|whether|that)? ?(?:you|somebody|someone|we|i) (?:can|could|"
+            rf"might|would|were able to|are able to) {_HELPERS}(?P<act>.+)"
+        ),
+        rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring|come (?!in|by|over|round|for|and see))(?:{THROUGH_US})\b.*)",
+        (
+            r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also |still |actually )?(?:want|wanted|need|like|love|prefer|"
+            r"expect)(?: for)? (?:you(?: guys)?|somebody|someone|a human|a person|a real person|a manager|a technician|"
+            r"an engineer|a nurse) to (?P<act>.+)"
+        ),
         rf"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still |actually |definitely )?(?:like|love) to (?P<act>{THROUGH_US}\b.*)",
-        rf"\b(?:i|we) (?:really |also |just |still |actually |do |did )?(?:want|wanted|wanna|need|needed|was hoping|were hoping)(?:(?<=wanna)| to) (?P<act>{NEEDED}.*)",
+        (
+            r"\b(?:i|we) (?:really |also |just |still |actually |do |did )?(?:want|wanted|wanna|need|needed|was hoping|"
+            rf"were hoping)(?:(?<=wanna)| to) (?P<act>{NEEDED}.*)"
+        ),
         rf"\b(?:i|we)(?:['’]ve got to| have to| must| gotta|['’]ll have to) (?P<act>{SERVICE}\b.*)",
-        rf"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still )?like (?P<act>(?:a|an|the|my|our|some|two|three|four|another|one|that|half|to be)\b.*)",
-        rf"\b(?:i|we) (?:really |also |just |still |actually |do |did |urgently )?(?:want|need|require) (?P<act>(?:a|an|the|my|our|some|two|three|four|another|one|new|more|that|it|this|him|her|them|everything|\w+ing)\b.*)",
-        rf"\bi(?:['’]m| am)? (?:calling|ringing|phoning|here|looking|trying|hoping|just calling|just trying)(?: today)? (?:to|in to|up to) (?P<act>{THROUGH_US}\b.*)",
-        rf"\bi(?:['’]m| am) (?:looking for|after) (?P<act>(?:a|an|some|two|three)\b.*)",
-        rf"\b(?:somebody|someone)(?:['’]s got to| has to| has got to| needs to| should| must| will have to|['’]ll have to) (?P<act>.+)",
-        rf"\b(?:you can|you could|you may|you might|maybe you could|you should|i need you guys to) {_HELPERS}(?P<act>(?:remind|send|tell|put|book|add|email|text|call|cancel|leave|move|let|make|order|schedule|set|note|file|charge|deliver|forward)\b.*)",
+        (
+            r"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still )?like (?P<act>(?:a|an|the|my|our|some|two|three|four|"
+            r"another|one|that|half|to be)\b.*)"
+        ),
+        (
+            r"\b(?:i|we) (?:really |also |just |still |actually |do |did |urgently )?(?:want|need|require) (?P<act>(?:a|an|the|my|"
+            r"our|some|two|three|four|another|one|new|more|that|it|this|him|her|them|everything|\w+ing)\b.*)"
+        ),
+        (
+            r"\bi(?:['’]m| am)? (?:calling|ringing|phoning|here|looking|trying|hoping|just calling|just trying)(?: today)? (?:to|"
+            rf"in to|up to) (?P<act>{THROUGH_US}\b.*)"
+        ),
+        (
+            r"\b(?:i|we)(?:['’]m| am|['’]re| are|['’]ve been| was| were) (?:looking for|after|hoping for|in need of) (?P<act>(?:a|"
+            r"an|some|two|three)\b.*)"
+        ),
+        (
+            r"\b(?:i|we)(?:['’]ll| will|['’]d|['’]m going to|['’]re going to|['’]m gonna|['’]re gonna) need (?P<act>(?:a|an|"
+            r"the|my|our|some|two|three|four|"
+            r"another|it|someone|somebody)\b.*)"
+        ),
+        r"\b(?:i|we)(?:['’]d| would) (?:want|be wanting) (?P<act>(?:a|an|the|some|something|two|three|it)\b.*)",
+        r"^(?P<act>(?:a )?party of \w+\b.*)",
+        r"\b(?:i|we) (?:could|can) (?:really )?(?:use|do with) (?P<act>(?:a|an|some|the|another)\b.*)",
+        (
+            r"\b(?:let me|lemme|gimme|give me|i['’]ll) (?:get|have|order)? ?(?P<act>(?:a|an|two|three|four|one) (?!sec|second|"
+            r"minute|moment|chance|call|ring|break|few|bit|idea|look|think)\w+.*)"
+        ),
+        rf"\b(?:we|i)(?:['’]re|['’]m| are| am) (?:looking|hoping|trying|wanting|calling) to (?P<act>{NEEDED}.*)",
+        (
+            r"\b(?:can|could) (?:it|that|they|the \w+|my \w+(?: \w+)?) be (?P<act>(?:moved|changed|pushed|delivered|sent|"
+            r"collected|later|earlier|fixed|picked up|done|ready|cancelled|booked|seen)\b.*)"
+        ),
+        r"\b(?:somebody|someone)(?:['’]s got to| has to| has got to| needs to| should| must| will have to|['’]ll have to) (?P<act>.+)",
+        (
+            rf"\b(?:you can|you could|you may|you might|maybe you could|you should|i need you guys to) {_HELPERS}(?P<act>(?:remind|"
+            r"send|tell|put|book|add|email|text|call|cancel|leave|move|let|make|order|schedule|set|note|file|charge|deliver|"
+            r"forward)\b.*)"
+        ),
         rf"\bplease (?P<act>(?!don|do not|hold|wait|tell me\b|stop (?:it|that)\b|be\b){IMPERATIVE}\b.*)",
-        rf"\b(?P<act>remind (?:me|us)\b.*)",
-        rf"\b(?:is it|would it be|is that) possible (?:for (?:you|someone|me|us) )?to (?P<act>.+)",
-        rf"\bany (?:chance|way) (?:of|you could|you can|i could|i can|we could|we can) (?P<act>.+)",
-        rf"\b(?:what i (?:did |do |really )?(?:want|need|wanted)|what we need)(?: is|['’]s| was) (?:for you to |to )?(?P<act>.+)",
-        rf"\b(?:let['’]s) (?P<act>(?:book|schedule|reschedule|order|cancel|add|move|set up|arrange)\b.*)",
-        rf"\b(?:he|she|(?:my|our) (?:\w+ )?\w+|(?-i:[A-Z][a-z]+)) needs (?P<act>(?:a|an|his|her|some|more|another|new|to (?:be seen|see|have|get))\b.*)",
-        rf"\b(?:has|have|needs?) to (?P<act>(?:go out|be (?:sent|done|booked|paid|fixed|delivered|shipped|ready|collected|filed|submitted|cancelled|moved|replaced|picked up))\b.*)",
-        rf"\bmake sure (?P<act>.+)",
-        rf"\b(?:i|we)(?:['’]d like| would like| need| want| require|['’]re after|['’]ll need) (?P<act>(?!this|his|hers|yours|is\b|things|as\b|always|glasses)[a-z]{{3,}}s\b .*)",
+        r"\b(?P<act>(?:remind|nudge|ping) (?:me|us)\b.*)",
+        r"^(?P<act>(?:don['’]?t let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
+        r"\bi(?:['’]d| would) (?:really )?appreciate (?:it if (?:you|someone|somebody) (?:could|would|can) )?(?P<act>.+)",
+        rf"\b(?:is it|would it be|is that) possible (?:for (?:you|someone|me|us) )?to (?P<act>{NEEDED}.*|{IMPERATIVE} {_OBJECT}.*)",
+        r"\bany (?:chance|way) (?:of|you could|you can|i could|i can|we could|we can) (?P<act>.+)",
+        r"\b(?:what i (?:did |do |really )?(?:want|need|wanted)|what we need)(?: is|['’]s| was) (?:for you to |to )?(?P<act>.+)",
+        r"\b(?:let['’]s) (?P<act>(?:book|schedule|reschedule|order|cancel|add|move|set up|arrange)\b.*)",
+        (
+            r"\b(?:he|she|(?:my|our) (?:\w+ )?\w+|(?-i:[A-Z][a-z]+)) needs (?P<act>(?:a|an|his|her|some|more|another|new|"
+            r"to (?:be seen|see|have|get))\b.*)"
+        ),
+        (
+            r"\b(?:has|have|needs?) to (?P<act>(?:go out|be (?:sent|done|booked|paid|fixed|delivered|shipped|ready|collected|"
+            r"filed|submitted|cancelled|moved|replaced|picked up))\b.*)"
+        ),
+        r"\bmake sure (?P<act>.+)",
+        (
+            r"\b(?:i|we)(?:['’]d like| would like| need| want| require|['’]re after|['’]ll need) (?P<act>(?!this|his|hers|yours|"
+            r"is\b|things|as\b|always|glasses)[a-z]{3,}s\b .*)"
+        ),
     )
 )
 _FRAGMENT = re.compile(
-    r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<after>(?:an?|one|two|three|four|five|six|\d+) (?:table|room|ticket|tickets|appointment|large|small|medium|dozen)\b.*)",
+    r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
+    r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<after>(?:an?|one|two|three|four|five|six|\d+) (?:table|room|"
+    r"ticket|tickets|appointment|large|small|medium|dozen)\b.*)",
     re.I,
 )
 _WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
-_ORDER = re.compile(rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*)", re.I)
+_ORDER = re.compile(
+    rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
+    r"schedule|reschedule|send|email|add|buy|move|find|arrange|reserve|refill|renew|text|tell) (?!is\b|was\b|are\b|number|"
+    rf"only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{(3,)}.*)",
+    re.I,
+)
 
 _NO_ASKING = re.compile(
-    r"^(?:tell a (?:lie|story)|keep (?:it|that|this) (?:between|to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|hold (?:on|the line|a)|wait|repeat|say|spell|explain|speak(?! (?:to|with))|talk (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|they))|"
-    r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
-    r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|chat)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|look (?:at|it)|check (?:if|whether|that|my|the)|"
-    r"know|thank|say\b|find out|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some sleep|there|home|my head|up|out of|dressed|used)|have to|keep (?:well|safe|going|in mind)|call it|call me (?!back|at|on|when|if|tomorrow|later|today|this|next|after|before|tonight|about|once|as|and|in|by|every|to|with|any|regarding|again|between|soon|or|a\b|please|first)|"
-    r"show me|come (?:on|to think)|do\b(?! (?:it|that|the|a|my|this))|run (?:late|errands)|pick up (?:the|my) (?:kids|phone|son|daughter)|leave (?:it|that|them)(?: (?:there|at that|alone|be|with (?:you|me)))?[.!]?$|"
-    r"give (?!.*\b(?:call|ring|message|refund|discount|credit|note|bell|heads up|shout|copy|update)\b)|turn (?:left|right|up|out)|set (?:for|on)|get (?:it|that|them)[.!]?$|see\b(?! (?:dr|doctor|the|a|my|someone|somebody|him|her|[a-z]+ (?:about|for|on))))",
+    r"^(?:(?:your (?:help|time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
+    r"to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|hold (?:on|the line|"
+    r"a)|wait|repeat|say|spell|explain|speak(?! (?:to|with))|talk (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|"
+    r"they))|"
+    r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|"
+    r"my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
+    r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
+    r"chat)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|look (?:at|it)|check (?:if|"
+    r"whether|that|my|the)|"
+    r"know|thank|say\b|find out|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|"
+    r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some sleep|there|home|my head|up|out of|"
+    r"dressed|used)|have to|keep (?:well|safe|going|in mind)|call it|call me (?!back|at|on|when|if|tomorrow|later|today|this|"
+    r"next|after|before|tonight|about|once|as|and|in|by|every|to|with|any|regarding|again|between|soon|or|a\b|please|first)|"
+    r"show me|come (?:on|to think)|do\b(?! (?:it|that|the|a|my|this))|run (?:late|errands)|pick up (?:the|my) (?:kids|phone|"
+    r"son|daughter)|leave (?:it|that|them)(?: (?:there|at that|alone|be|with (?:you|me)))?[.!]?$|"
+    r"give (?!.*\b(?:call|ring|message|refund|discount|credit|note|bell|heads up|shout|copy|update)\b)|turn (?:left|right|up|"
+    r"out)|set (?:for|on)|get (?:it|that|them)[.!]?$|see\b(?! (?:dr|doctor|the|a|my|someone|somebody|him|her|[a-z]+ (?:about|"
+    r"for|on))))",
     re.I,
 )
 _PRICE_OR_FACT = re.compile(
-    r"^(?:get|have) (?:your|the|a|an) (?:rough |quick )?(?:address|hours|opening hours|phone number|price|prices|idea|estimate of|name|moment|second|minute|question|word|feeling|look|chance)\b|"
-    r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|information|clarity|sympathy|minute|second|moment|idea|word|question|break|favou?r|bit|lot|quick question|while|reason|job|life|drink|holiday|vacation|nap|rest)\b(?! (?:fixed|booked|order))|"
-    r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got|one|two)\b|^get (?:one|some) (?:myself|elsewhere)",
+    r"^(?:get|have) (?:your|the|a|an) (?:rough |quick )?(?:address|hours|opening hours|phone number|price|prices|idea|"
+    r"estimate of|name|moment|second|minute|question|word|feeling|look|chance)\b|"
+    r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|information|clarity|sympathy|minute|second|moment|idea|word|"
+    r"question|break|favou?r|bit|lot|quick question|while|reason|job|life|drink|holiday|vacation|nap|rest)\b(?! (?:fixed|"
+    r"booked|order))|"
+    r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got|one|two)\b|"
+    r"^get (?:one|some) (?:myself|elsewhere)",
     re.I,
 )
-_OWN_DOING = re.compile(r"\b(?:myself|ourselves|on my own|that['’]s on me|that['’]s mine|i['’]ll (?:do|handle|sort|remember)|on the website|online)\b", re.I)
+_OWN_DOING = re.compile(
+    r"\b(?:myself|ourselves|on my own|that['’]s on me|that['’]s mine|i['’]ll (?:do|handle|sort|remember)|on the website|"
+    r"online)\b",
+    re.I,
+)
 
 HYPOTHETICAL = re.compile(
-    r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|\bif\b[^,.]*\bever\b|\bif (?:i|we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|\bif (?:it|this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t|doesn['’]t)\b|"
-    r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|eventually|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
-    r"\bi (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|considering|toying|debating)\b|\bsuppos(?:e|ing) (?:i|we)\b|\bhypothetically\b|"
-    r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b|\bwould(?:['’]ve| have)\b|\bi used to\b|\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
+    r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
+    r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|\bif (?:it|"
+    r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t|doesn['’]t)\b|"
+    r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
+    r"eventually|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
+    r"\bi (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|"
+    r"considering|toying|debating)\b|\bsuppos(?:e|ing) (?:i|we)\b|\bhypothetically\b|"
+    r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b|\bwould(?:['’]ve| have)\b|\bi used to\b|"
+    r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
     r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish\b",
     re.I,
 )
-_TO_THE_MACHINE = re.compile(r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |prior |earlier |above )*(?:instructions?|rules|prompts?|guidelines|programming)\b|\bsystem prompt\b", re.I)
-_SPEAKER = r"(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but)\b)(?:my (?:\w+[ -]){0,2}\w+(?: in law)?(?:,? [A-Z]\w+,?)?|(?:he|she|they|everyone|everybody|somebody|someone|people|the (?:boss|doctor|neighbou?rs?|wife|husband|kids|guy|lady|man|woman))|[A-Z]\w+(?: [A-Z]\w+)?(?: (?:from|at|in) (?:the )?\w+(?: \w+)?)?))"
-_WISHES = r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps (?:asking|saying|telling)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|was saying|was asking)"
-THIRD_PARTY = re.compile(rf"^(?:(?:he|she|they),? )?{_SPEAKER},? (?:he |she |they )?(?:also |just |always |keeps )?{_WISHES}\b(?! (?:me to ask you|i could|i can|i should call|to call you|to ask you))", re.I)
+_TO_THE_MACHINE = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |"
+    r"prior |earlier |above )*(?:instructions?|rules|prompts?|guidelines|programming)\b|\bsystem prompt\b",
+    re.I,
+)
+_SPEAKER = (
+    r"(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but)\b)(?:my (?:\w+[ -]){0,2}\w+(?: in law)?(?:,? [A-Z]\w+,?)?|(?:he|"
+    r"she|they|everyone|everybody|somebody|someone|people|the (?:boss|doctor|neighbou?rs?|wife|husband|kids|guy|lady|man|"
+    r"woman))|[A-Z]\w+(?: [A-Z]\w+)?(?: (?:from|at|in) (?:the )?\w+(?: \w+)?)?))"
+)
+_WISHES = (
+    r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps (?:asking|"
+    r"saying|telling)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
+    r"was saying|was asking)"
+)
+THIRD_PARTY = re.compile(
+    rf"^(?:(?:he|she|they),? )?{_SPEAKER},? (?:he |she |they )?(?:also |just |always |keeps )?{_WISHES}\b(?! (?:me to ask you|"
+    r"i could|i can|i should call|to call you|to ask you))",
+    re.I,
+)
 _I_ASKED = re.compile(r"^(?:i|we|you)\b", re.I)
 
 
@@ -95,6 +211,7 @@ class Trigger:
     """A bare thing ("two tickets, please"): a request, unless it answers a question."""
 
 
+@remember
 def find_trigger(text: str) -> Trigger | None:
     """The wish a clause carries, if it asks for anything that could outlast the call."""
     lead = LEAD_IN.match(text)
@@ -118,10 +235,12 @@ def is_asking(text: str) -> bool:
     return find_trigger(text) is not None
 
 
+@remember
 def is_unreal(text: str) -> bool:
     return bool(HYPOTHETICAL.search(text) or _TO_THE_MACHINE.search(text))
 
 
+@remember
 def is_others_wish(text: str) -> bool:
     body = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
     return bool(THIRD_PARTY.match(body)) and not _I_ASKED.match(body)

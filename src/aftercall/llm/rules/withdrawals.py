@@ -1,9 +1,10 @@
-"""Calling things off: "scratch that", "forget the airline", "no taxi", and what exactly each of them calls off."""
+"""Calling things off: "scratch that", "forget the tubes", "no cab", and what exactly each of them calls off."""
 
 import re
 from dataclasses import dataclass
 from typing import Literal
 
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import LEAD_IN
 from aftercall.llm.rules.stems import stems
 
@@ -13,35 +14,93 @@ _PRONOUN = r"(?:that|it|this|him|her|them|those|these|that one|the last (?:one|b
 _CALL_OFF = tuple(
     re.compile(pattern, re.I)
     for pattern in (
-        r"(?<!\bi )(?<!\bto )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|never ?mind|nevermind|ignore|drop|skip|cancel|disregard|take back|lose|hold off on|leave off|leave out|scrap)(?: about)?\s+(?P<what>(?:that|it|this|them|those|all|everything|the|my|about|what i)\b[^.!?]*)",
+        (
+            r"(?<!\bi )(?<!\bto )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|"
+            r"never ?mind|nevermind|ignore|drop(?!.*\b(?:off|round|by|around|over|in)\b)|skip|cancel|disregard|take back|hold off on|"
+            r"leave off|leave out|scrap)(?: about)?\s+(?P<what>(?:that|it|this|them|those|all|everything|the|my|about|what i)\b[^.!?]*)"
+        ),
         r"\b(?:never ?mind|nevermind)(?P<what>)(?:[,.!]|$| then\b)",
-        r"\b(?:actually|no|oh|wait|on second thoughts?|second thoughts?|you know what),? (?:please )?don['’]?t (?:worry about|bother with|bother about|bother|do|send|book|call|ring|tell|order|add|change|move|cancel|remind|put|need|get|email|text|open|file|make|include)(?: with)?\b ?(?P<what>[^.!?]*)",
-        r"^(?:then |so |please |okay |well |just |and )*don['’]?t (?:send|book|order|add|change|move|cancel|put|get|open|file|make|include|deliver|arrange|schedule) (?P<what>(?:it|that|them|the|those|any of)\b[^.!?]*)",
-        r"\bdon['’]?t (?:worry about|bother with|bother about|bother) (?P<what>[^.!?]*)",
+        (
+            r"\b(?:actually|no|oh|wait|on second thoughts?|second thoughts?|you know what),? (?:please )?don['’]?t (?:"
+            r"bother with|bother about|bother|do|send|book|call|ring|tell|order|add|change|move|cancel|remind|put|need|get|email|"
+            r"text|open|file|make|include)(?: with)?\b ?(?P<what>[^.!?]*)"
+        ),
+        (
+            r"^(?:then |so |please |okay |well |just |and )*don['’]?t (?:send|book|order|add|change|move|cancel|put|get|open|file|"
+            r"make|include|deliver|arrange|schedule) (?P<what>it|that|them|those|any of (?:it|that)|"
+            r"the \w+(?: \w+)?)(?:,? (?:then|anymore|after all|yet|for now))?[.!,]*$"
+        ),
+        r"\bdon['’]?t (?:worry about (?!it\b|that\b|me\b)|bother with |bother about |bother )(?P<what>[^.!?]*)",
         r"\bdon['’]?t bother\b(?P<what>)",
         r"^(?:oh |no,? |actually,? |wait,? |hmm,? )*don['’]?t[.!]?$(?P<what>)",
         r"\b(?:there['’]s )?no need (?:to|for) (?P<what>[^.!?]*)",
         r"\byou (?:don['’]?t (?:need|have) to|needn['’]?t) (?P<what>[^.!?]*)",
-        r"\b(?:let['’]s (?:not|skip|leave|drop|forget|hold off on)|(?:we|i) can (?:skip|drop|leave|forget)|(?:kill|ditch|bin|undo|hold off on)) (?P<what>(?:that|it|the|this|those)\b[^.!?]*)",
+        (
+            r"\b(?:let['’]s (?:not|skip|leave|drop|forget|hold off on)|(?:we|i) can (?:skip|drop|leave|forget)|(?:kill|ditch|bin|"
+            r"undo|hold off on)) (?P<what>(?:that|it|the|this|those)\b[^.!?]*)"
+        ),
         r"\bleave (?P<what>the [\w ]+?) (?:for now|alone|for another|as (?:it|they))\b",
-        r"\b(?:i|we) (?:don['’]?t|do not|won['’]?t|no longer) (?:actually |really |even |be )?(?:need|want|needing|wanting) (?P<what>(?:that|it|this|them|the|a|an|one|to|you)\b[^.!?]*?)(?: (?:then|anymore|any more|after all|now))?(?:[,.!?]|$)",
+        (
+            r"\b(?:i|we) (?:don['’]?t|do not|won['’]?t|no longer) (?:actually |really |even |be )?(?:need|want|needing|"
+            r"wanting) (?P<what>(?:that|it|this|them|the|a|an|one|to|you)\b[^.!?]*?)(?: (?:then|anymore|any more|after all|"
+            r"now))?(?:[,.!?]|$)"
+        ),
         r"\bdon['’]?t need (?P<what>(?:it|that|them|the \w+|one))\b[^.!?]*",
-        r"\b(?:can|could|would) you (?:please |just )?(?:(?:leave|take) (?P<what>.+?) (?:off|out)|(?:drop|cancel|remove|skip|scratch) (?P<other>.+?))(?:[,.!?]|$)",
-        r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: (?:the|my|of)\b[^.!?]*)?(?:[,.!?]|$)",
-        r"^(?:leave it|leave that|leave them|let['’]s leave it|let['’]s not|let it go|forget it|skip it|i['’]ll do (?:it|that) myself|i['’]ll (?:tell|call|ring|handle|sort|do) (?:it|that|him|her|them)? ?myself)(?P<what>)\b",
-        r"\bi['’]ll (?:just )?(?:tell|call|ring|text|email|ask|do|handle|sort|send|fix|take care of) (?P<what>(?:him|her|them|it|that|the \w+|\w+)) (?:out )?myself\b",
-        r"^(?:so |then |and |and then )*no (?P<what>(?!problem|worries|thank|need|rush|trouble|idea|wonder|matter|way|doubt|one|more|longer|i\b|it\b|that\b|the\b|he\b|she\b|we\b|they\b|you\b|my\b|wait\b|hold\b|hang\b|actually\b|just\b|no\b|not\b|sorry\b|please\b|make\b|don)[a-z]+(?: [a-z]+)?)(?: then| after all| anymore)?[.!]?$",
-        r"\b(?:the|that|my) (?P<what>[\w ]{2,40}?) (?:can wait|isn['’]?t (?:needed|necessary)|is off|is sorted(?: already)?|already (?:got )?(?:sorted|done|handled))\b",
-        r"\b(?:someone else|the hotel|my \w+|he|she)(?:['’]s| is) (?:already )?(?:doing|handling|taking care of|sorting|getting|bringing) (?P<what>that|it|this|one)\b",
-        r"\bi(?:['’]ve)? (?:already|just) (?:did|done|sorted|got|took care of|booked|handled) (?P<what>that|it|the [\w ]+)\b",
+        (
+            r"\b(?:can|could|would) you (?:please |just )?(?:(?:leave|take) (?P<what>.+?) (?:off|out)|(?:cancel|remove|skip|"
+            r"scratch) (?P<other>.+?))(?:[,.!?]|$)"
+        ),
+        (
+            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: (?:of|the (?:order|list|bill|quote|"
+            r"invoice))\b[^.!?]*)?(?:[,.!?]|$)"
+        ),
+        (
+            r"^(?:leave (?:it|that|them)(?=\W*$|,? (?:then|alone|for now|there|be|at that|please|thanks|thank|don|it['’]s|i['’]ll))|"
+            r"let['’]s leave it(?=\W*$)|let['’]s not(?=\W*$)|let it go|forget it|skip it|i['’]ll do (?:it|"
+            r"that) myself|i['’]ll (?:tell|call|ring|handle|sort|do) (?:it|that|him|her|them)? ?myself)(?P<what>)\b"
+        ),
+        (
+            r"\bi['’]ll (?:just )?(?:tell|call|ring|text|email|ask|do|handle|sort|send|fix|take care of) (?P<what>(?:him|her|them|"
+            r"it|that|the \w+|\w+)) (?:out )?myself\b"
+        ),
+        (
+            r"^(?:so |then |and |and then )*no (?P<what>(?!problem|worries|thank|need|rush|trouble|idea|wonder|matter|way|doubt|"
+            r"one|more|longer|i\b|it\b|that\b|the\b|he\b|she\b|we\b|they\b|you\b|my\b|wait\b|hold\b|hang\b|actually\b|just\b|no\b|"
+            r"not\b|sorry\b|please\b|make\b|don)[a-z]+(?: [a-z]+)?)(?: then| after all| anymore)?[.!]?$"
+        ),
+        (r"\b(?:the|that|my) (?P<what>[\w ]{2,40}?) (?:can wait|isn['’]?t (?:needed|necessary)|is sorted(?: already)?)\b"),
+        (
+            r"\b(?:someone else|the hotel|my \w+|he|she)(?:['’]s| is) (?:already )?(?:doing|handling|taking care of|sorting|"
+            r"getting) (?P<what>that|this|one)\b"
+        ),
+        r"\bi(?:['’]ve)? already (?:did|done|sorted|took care of|handled) (?P<what>that|it|the [\w ]+)\b",
         r"\b(?:i|we)(?:['’]ve| have)? changed (?:my|our) minds?(?: (?:about|on) (?P<what>[^.!?]+))?",
     )
 )
-_ALL = re.compile(r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|any of it)\b", re.I)
-_ONLY_PRONOUN = re.compile(rf"^\W*(?:{_PRONOUN}|one|to|you|anything|anymore|then|no|about)?(?:,? (?:then|please|actually|i|we|for now|after all|anymore))*\b\W*$", re.I)
+# Every pattern above needs one of these; most clauses have none.
+_HINT = re.compile(
+    r"scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
+    r"want|myself|remove|can wait|sorted|doing|handling|getting|already|changed|^\W*(?:so |then |and )*no ",
+    re.I,
+)
+_ALL = re.compile(
+    r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|"
+    r"any of it)\b",
+    re.I,
+)
+_ONLY_PRONOUN = re.compile(
+    rf"^\W*(?:{_PRONOUN}|one|to|you|anything|anymore|then|no|about)?(?:,? (?:then|please|actually|i|we|for now|after all|"
+    r"anymore))*\b\W*$",
+    re.I,
+)
 _THING = re.compile(r"^(?:the|my|that|our)\b", re.I)
 _EARLIER = re.compile(r"\b(?:i|we) (?:asked|ordered|wanted|mentioned|booked|requested)\b|\b(?:from|asked for) (?:before|earlier)\b", re.I)
-_STANDING = re.compile(r"\bcancel (?:my|our|the|his|her) (?:\w+ )?(?:appointment|subscription|membership|booking|reservation|order|policy|account|contract|plan|service|visit|lesson|class|meeting|flight|room|table|delivery|trial|card|insurance|\w+ appointment)\b", re.I)
+_STANDING = re.compile(
+    r"\bcancel (?:my|our|the|his|her) (?:\w+ )?(?:appointment|subscription|membership|booking|reservation|order|policy|"
+    r"account|contract|plan|service|visit|lesson|class|meeting|flight|room|table|delivery|trial|card|insurance|"
+    r"\w+ appointment)\b",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +112,13 @@ class CallOff:
     cancels_standing: bool
 
 
+@remember
 def find_call_off(text: str) -> CallOff | None:
     body = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
+    if not _HINT.search(text):
+        return None
     for pattern in _CALL_OFF:
-        match = pattern.search(text) or pattern.search(body)
+        match = pattern.search(text) or (pattern.search(body) if lead and pattern.pattern.startswith("^") else None)
         if not match:
             continue
         what = (match.groupdict().get("what") or match.groupdict().get("other") or "").strip()

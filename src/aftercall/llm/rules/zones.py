@@ -65,7 +65,9 @@ _ALIASES = {
 }
 _REGIONS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
 # Zone names that are also words or countries with several zones: too little to go by.
-_TOO_VAGUE = frozenset({"center", "winamac", "north", "south", "west", "east", "easter", "general", "same", "local", "this", "that", "lunch", "first"})
+_TOO_VAGUE = frozenset(
+    {"center", "winamac", "north", "south", "west", "east", "easter", "general", "same", "local", "this", "that", "lunch", "first"}
+)
 
 _PLACE = r"(?P<place>[A-Za-z]+(?:[ _][A-Za-z]+)?)"
 _STATED = tuple(
@@ -76,14 +78,22 @@ _STATED = tuple(
         rf"\bmy (?:time ?zone|local time) is (?:now )?(?:the )?{_PLACE}",
         rf"\btime ?zone(?: is|['’]s|,)? (?:now )?{_PLACE}",
         rf"\b(?:i|we)(?:['’]m|['’]re| am| are)(?: still| now)? in (?:the )?{_PLACE} time ?zone\b",
-        rf"\b(?:at|after|before|around|by) [\w ]{{1,14}}? (?P<place>pacific|mountain|central|eastern|gmt|utc|cet|[ecmp][sd]t)\b(?! (?:railway|station|park))",
+        (
+            r"\b(?:at|after|before|around|by) [\w ]{1,14}? (?P<place>pacific|mountain|central|eastern|gmt|utc|cet|"
+            r"[ecmp][sd]t)\b(?! (?:railway|station|park))"
+        ),
         rf"^(?:\w+[,.]? )?{_PLACE} time,? (?:please|i['’]m|for me|my time)\b",
         rf"\b{_PLACE} time,? (?:that['’]s where i|which is where i|i live here|because i live|since i['’]m)\b",
         rf"\b(?:that['’]s|it['’]s|in|and|but|use|say) {_PLACE} time\b",
         rf"^(?:[\w:']+ ){{0,4}}{_PLACE} time$",
     )
 )
-_NOT_MINE = re.compile(r"\b(?:if|he|she|they|his|her|their|flight|lands?|used to|not|was|were|my (?:wife|husband|boss|son|daughter|brother|sister|team|client|office))\b", re.I)
+_HINT = re.compile(r"\b(?:time|time ?zone|pacific|mountain|central|eastern|gmt|utc|cet|[ecmp][sd]t)\b", re.I)
+_NOT_MINE = re.compile(
+    r"\b(?:if|he|she|they|his|her|their|flight|lands?|used to|not|was|were|my (?:wife|husband|boss|son|daughter|brother|"
+    r"sister|team|client|office))\b",
+    re.I,
+)
 
 
 @cache
@@ -103,6 +113,8 @@ def zone_of(place: str) -> str | None:
 
 def stated_zone(clause: str) -> str | None:
     """The zone that this clause of the caller's claims for the caller."""
+    if not _HINT.search(clause):
+        return None
     for pattern in _STATED:
         if (match := pattern.search(clause)) and not _NOT_MINE.search(clause[: match.end()]) and (zone := zone_of(match["place"])):
             return zone

@@ -1,0 +1,126 @@
+"""The turns of phrase that tell what a clause does to the requests on the floor."""
+
+import re
+
+ANAPHOR = re.compile(
+    r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her)\b|^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
+    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:\w+ )?(?:day|week|"
+    r"month|morning|afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)|^(?:it|that|"
+    r"them|this|one)\b",
+    re.I,
+)
+RECORDS = re.compile(
+    r"^(?:log|file|put|note|write|report|record|mark|flag|add|jot|raise|get)\b (?:that|this|it|those)\b.*\b(?:down|as|up|"
+    r"(?:to|on|in|into) (?:the|my|our|a))\b",
+    re.I,
+)
+TELLS_ONLY = re.compile(r"^(?:tell|let|inform|notify|warn|ask)\b(?: (?:the|my|your|his|her))? ?\w+(?: \w+)?(?: know)?\W*$", re.I)
+MOVES = re.compile(r"^(?:move|reschedule|change|push|switch|shift|postpone|rebook|bump|bring forward)\b", re.I)
+ENDS = re.compile(r"^(?:cancel|stop|skip)\b", re.I)
+MOVED_TO = re.compile(r"\b(?:to|for|until|till|instead)\b[^,]{0,20}$", re.I)
+THEN = re.compile(r"\b(?:by|for|before) (?:then|that (?:day|date))\b|\bthat (?:day|morning|afternoon|evening)\b", re.I)
+AND_ALSO = re.compile(r",? and (?=(?:on |in |the |next |this |tomorrow|tonight|by )[\w ]{0,25}?\bto \w+)", re.I)
+INSTRUCTS = re.compile(r"^(?:ring|press|use|knock|leave|deliver|wrap|charge|include|put|write|make|park|ask for|come|mention)\b", re.I)
+REMEDY = re.compile(
+    r"^(?:a |an |my |the |get a |have a |to get a |full )*(?:full |partial )?(?:refund|replacement|exchange|credit|money back|"
+    r"new one)\b",
+    re.I,
+)
+MINE = re.compile(r"^i(?:['’]ll| will|['’]m going to) (?!take|come|be there|pick|need|have|go (?:for|with))", re.I)
+CONTENT_DATED = re.compile(
+    r"^(?:tell|let \w+ know|say|inform|note|file a note|make a note|take a note|send (?:a )?message|send \w+ a (?:message|"
+    r"text)|leave (?:a )?message|pass|write)\b",
+    re.I,
+)
+STOP = re.compile(
+    r"^(?:(?:can|could|would) you (?:please |just )?|i(?:['’]d like| want| need) you to |i(?:['’]d like|"
+    r" want) to )?(?P<what>(?:please )?(?:don['’]?t|do not) (?:send|mail|call|ring|email|text|remind|bother|charge|contact|"
+    r"phone|post|deliver)\b.*\b(?:any ?more|any longer|again|ever)\b.*|(?:please )?stop (?:sending|calling|emailing|texting|"
+    r"charging|mailing|ringing|reminding|the|my|delivering|billing)\b.*|"
+    r"no more \w+.*|take (?:me|us|my (?:name|number|address)) off\b.*|unsubscribe\b.*|remove (?:me|us) from\b.*|(?:don['’]?t|"
+    r"do not) want any ?more\b.*|i (?:don['’]?t|no longer) want to (?:get|receive|be on)\b.*)",
+    re.I,
+)
+ASKS_WHEN = re.compile(
+    r"\b(?:when|what (?:day|date|time)|which (?:day|date|one)|how soon|by when|what works|suits?|does that work|is that (?:ok|"
+    r"okay|fine|good))\b",
+    re.I,
+)
+HEAD = re.compile(
+    r"^(?:by|on|for|from|at|before|it['’]s|so|the|this|next|tomorrow|today|any ?time|sometime|maybe|say|preferably|ideally|"
+    r"around|in|ready)\b",
+    re.I,
+)
+ANYTHING_ELSE = re.compile(r"\b(?:anything|something|what) else\b|\bhow (?:else )?(?:can|may) i help\b", re.I)
+OPENS = re.compile(r"\bwhat(?:['’]s (?:on your mind|up)| can i do| do you need| would you like me to do)\b|\bready when you are\b", re.I)
+WRONG_NUMBER = re.compile(
+    r"\b(?:you(?:['’]ve| have)?(?: may have| might have| must have)?(?: got| reached| dialed| dialled| called)?|"
+    r"i(?:['’]ve| have| must have)?(?: got| dialed| dialled| called| rang)?)"
+    r" the wrong number\b(?! (?:for|on|in|of|down))|^(?:oh|sorry|my bad|whoops)?[,. ]*(?:sorry,? )?wrong number\b",
+    re.I,
+)
+DICTATES = re.compile(r"^(?:(?:write|put)[,:]|(?:say|saying|just say|just put|just write|it should say|the message is)\b)", re.I)
+NEW_POINT = re.compile(r"^(?:and|also|then|oh|plus|okay|so)\b", re.I)
+CALL_BACK = re.compile(r"\b(?:call|ring|phone|speak|talk|human|call ?back|go through|contact)\b", re.I)
+STARTS_NEW = re.compile(r"^(?:and|also|oh|then|plus|can|could|would)\b|^(?:yes|yeah|okay|no)[, ]+(?:and|can|could)\b", re.I)
+WISH = re.compile(r"^(?:i(?:['’]d)? (?:like|want|need|prefer)|(?:can|could|may) (?:i|we) (?:have|get))\b", re.I)
+ASKS_FOR = re.compile(r"\b(?:what|which|who|where|when|why|how|name|number|address|spell|anything|or)\b", re.I)
+REACHES = re.compile(r"\b(?:call|ring|phone|text|email|contact|touch|message|write)\b", re.I)
+SEND_SOMEONE = re.compile(
+    r"^(?:send (?:someone|somebody|a |an )|come (?:out|and|over|round|by|have)|have (?:someone|somebody|a )|look|fix|sort|"
+    r"get (?:someone|somebody|it|that|this|a )|help|take a look|do something|arrange|open|raise|log|report|file|put in)\b",
+    re.I,
+)
+SMALL_TALK = re.compile(
+    r"^\W*(?:\w+\W+){0,2}$|\b(?:thank|thanks|bye|goodbye|cheers|how are you|you['’]re a star|have a (?:good|nice)|hello\?|"
+    r"are you there|can you hear)\b",
+    re.I,
+)
+TURNS = re.compile(r"^(?:but|so|and (?:i|can|could|please))\b", re.I)
+PLAIN_THING = re.compile(r"(?:the|an?|it|that|one|two|three|some)\b", re.I)
+REACH_ME = re.compile(r"(?:call|ring|text|email|phone|use|try) (?:me|my|the|it)\b", re.I)
+PLACE = re.compile(
+    r"(?:(?:i(?:['’]ll take|['’]d like|['’]d prefer)|let['’]s do|make it) )?(?:the )?"
+    r"(?:(?:first|earlier|former)|(?P<second>second|later|latter|last))"
+    r"(?: (?:one|slot|option|day|date))?(?:,? please)?[.,!]?$",
+    re.I,
+)
+# What a caller says first, so that the wish after it can be short: "I've got a sofa on order. Can I change the colour?"
+CONTEXT = re.compile(
+    r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am| bought| ordered| booked| was| were| need)\b|^(?:my|our|the|it['’]s|"
+    r"there['’]s)\b(?!.*\bname\b)",
+    re.I,
+)
+# Asking what is free is not yet asking for it; with the agent's offer and a yes it becomes a booking.
+INQUIRY = re.compile(
+    r"\b(?:do you have|have you got|have you|you got|is there|are there|any chance of|got any|any)\b.*\b(?:table|tables|room|"
+    r"rooms|slots?|space|spaces|openings?|availability|"
+    r"available|free|appointments?|anything|tickets?|seats?|places?|times?|left|earlier|later|sooner)\b|\b(?:is|"
+    r"are) (?:\w+ ){1,3}(?:free|available|open|in)\b|"
+    r"\b(?:when|what)(?:['’]s| is| are| can| could| would| do)\b.*\b(?:earliest|soonest|next|available|come in|see me|see us|"
+    r"fit|slot|appointment|opening)\b|\bhow soon\b",
+    re.I,
+)
+TAKES = re.compile(
+    r"\b(?:i['’]ll take (?:it|that|the)|book (?:it|that|me)|put (?:me|us) (?:down|in)|let['’]s do|let['’]s go|we['’]ll take|"
+    r"that one|go for)\b",
+    re.I,
+)
+DATED_FOR = re.compile(r"^(?:(?:it|that|this)(?:['’]s| is| would be) )?(?:for|on|by|before)\b", re.I)
+WHAT_TO_SAY = re.compile(
+    r"\b(?:what(?:['’]s| is| was) the message|what (?:should|shall|would|do) (?:i|we|you|it)(?: like)?(?: me)?(?: to)? (?:say|tell|write|"
+    r"pass)|what would you like (?:it|me|us) to say)\b",
+    re.I,
+)
+SLOT = re.compile(
+    r"\b(?:(?:i|we|she|he|they|dr\.? \w+)(?:['’]ve got| have| has|['’]s got| can (?:do|see|fit|come|offer|get|squeeze)|"
+    r" could (?:do|see|come))|how about|"
+    r"what about|shall we say|free|available|book you|put you|opening|slot|cancellation)\b|"
+    r"^(?:and |so |okay,? |then )*(?:tomorrow|today|next|the|on|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b.*(?:\?|"
+    r"\bat\b|\bthen\b)|"
+    r"\b(?:is|does|would|will) (?:the|next|this|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b.*\?",
+    re.I,
+)
+NO_SLOT = re.compile(
+    r"\b(?:open|opens|close|closes|closed|closing|hours|until|till|arrives?|expires?|deadline|last|was|were|takes)\b", re.I
+)

@@ -1,0 +1,106 @@
+"""The requests of one call as they stand: raised, filled in, dated, recognised again, withdrawn."""
+
+from datetime import date
+
+from aftercall.llm.rules import cues
+from aftercall.llm.rules.asks import Ask
+from aftercall.llm.rules.dates import find_dates
+from aftercall.llm.rules.due import later_day
+from aftercall.llm.rules.faults import TAKEN_UP
+from aftercall.llm.rules.kinds import kind_of
+from aftercall.llm.rules.promises import is_promise
+from aftercall.llm.rules.sentences import Clause
+from aftercall.llm.rules.stems import share, stems
+from aftercall.llm.rules.triggers import Trigger, find_trigger
+
+_MAX_DETAILS = 8
+
+
+class Ledger:
+    def __init__(self, today: date) -> None:
+        self.today = today
+        self.asks: list[Ask] = []
+        self.withdrawn: list[Ask] = []
+        self._current: Ask | None = None
+        self._before: list[Clause] = []
+        self._faults: list[Ask] = []
+        self._called_off_at = 0
+
+    def _withdraw(self, ask: Ask, seq: int) -> None:
+        ask.cite(seq)
+        self._called_off_at = seq
+        self.asks = [other for other in self.asks if other is not ask]
+        self.withdrawn.append(ask)
+        self._current = None
+
+    def _raise(self, ask: Ask) -> None:
+        self.asks.append(ask)
+        self._current = ask
+
+    def _add(self, ask: Ask, clause: Clause) -> None:
+        if len(ask.details) < _MAX_DETAILS and len(clause.body.split()) > 1:
+            ask.add_detail(clause.seq, clause.text)
+        else:
+            ask.cite(clause.seq)
+
+    def _lean_back(self, ask: Ask, clause: Clause) -> None:
+        """An act that only points ("move it") takes its matter from what the caller said before."""
+        matter = [other for other in self._before if other.seq == clause.seq and not find_trigger(other.text)][-2:] or self._before[-1:]
+        for other in matter:
+            ask.add_detail(other.seq, other.text)
+        if not cues.TELLS_ONLY.match(ask.act) and ask.due is None and cues.RECORDS.match(ask.act):
+            ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)
+
+    def _move(self, ask: Ask, text: str) -> None:
+        if day := later_day(ask, text, self.today, self._anchor(ask)):
+            ask.move(day)
+
+    def _first_day(self, text: str) -> date | None:
+        mentions = find_dates(text, self.today, self._anchor())
+        return mentions[0].day if mentions else None
+
+    def _anchor(self, apart: Ask | None = None) -> date | None:
+        """The day that "the day before" looks at: that of the latest booking, or of anything with a day."""
+        dated = [ask for ask in self.asks if ask.due]
+        bookings = [ask for ask in dated if ask.kind == "booking"] or dated
+        if apart and apart.due:
+            return apart.due
+        return bookings[-1].due if bookings else None
+
+    def _overlapping(self, about: frozenset[str], least: float = 0.5) -> Ask | None:
+        fits = [(share(about, ask.stems), ask.turns[-1], index) for index, ask in enumerate(self.asks) if share(about, ask.stems) >= least]
+        return self.asks[max(fits)[2]] if fits else None
+
+    def _same(self, trigger: Trigger, clause: Clause) -> Ask | None:
+        """The request this trigger asks for once more, if it does."""
+        kind, about = kind_of(trigger.act), stems(trigger.act)
+        current = self._current
+        if current and current.turns[-1] >= clause.seq - 2:
+            if current in self._faults and (cues.SEND_SOMEONE.match(trigger.act) or kind == "issue") and kind != "message":
+                return current
+            if current in self._faults and cues.REMEDY.match(trigger.act):
+                current.kind = "task"
+                return current
+            if kind == current.kind == "message" and cues.CALL_BACK.search(current.act) and cues.CALL_BACK.search(trigger.act):
+                return current
+            if not about and kind == "reminder" and current.turns[-1] == clause.seq and current.kind == "task":
+                current.kind = "reminder"
+                return current
+            if not about and kind != "reminder":
+                return current
+        return next(
+            (ask for ask in reversed(self.asks) if ask.kind == kind and share(about, stems(ask.act)) >= 0.5 and kind != "reminder"), None
+        )
+
+    def _drop_ignored_faults(self, text: str) -> None:
+        for fault in self._faults:
+            if fault.from_fault and fault in self.asks and not TAKEN_UP.search(text) and "?" not in text and not is_promise(text):
+                self.asks.remove(fault)
+        self._faults = [fault for fault in self._faults if fault in self.asks]
+        for fault in self._faults:
+            fault.from_fault = False
+
+    def _forget_everything(self) -> None:
+        self.asks.clear()
+        self._current = None
+        self._before = []

@@ -1,0 +1,20 @@
+"""Answers kept while one call is read, and forgotten with it: speech must not outlive its reading in memory."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+_FORGET: list[Callable[[], None]] = []
+
+
+def remember(ask: Callable[[str], Answer]) -> Callable[[str], Answer]:
+    """For pure questions about a piece of text that several rules put."""
+    kept = lru_cache(maxsize=4096)(ask)
+    _FORGET.append(kept.cache_clear)
+    return kept
+
+
+def forget() -> None:
+    for clear in _FORGET:
+        clear()
