@@ -49,6 +49,15 @@ class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
 
 
+class ReceptionistSettings(Section):
+    greeting: str = Field(
+        default="Hello! I'm the assistant. What can I do for you?",
+        min_length=1,
+        max_length=200,
+        description="what a caller hears whom nothing better is known for",
+    )
+
+
 class ExtractionSettings(Section):
     min_turns: int = Field(default=3, ge=0, description="shorter calls are not searched for facts")
     max_per_minute: int = Field(default=10, ge=1, description="calls searched for facts in a minute; the rest wait")
@@ -149,6 +158,7 @@ class Settings(Section):
     briefing: BriefingSettings = BriefingSettings()
     memory: MemorySettings = MemorySettings()
     extraction: ExtractionSettings = ExtractionSettings()
+    receptionist: ReceptionistSettings = ReceptionistSettings()
     anthropic: AnthropicSettings = AnthropicSettings()
     openai: OpenAISettings = OpenAISettings()
     xai: XaiSettings = XaiSettings()

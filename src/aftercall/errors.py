@@ -9,6 +9,7 @@ AftercallError
 │   ├── JournalConflict    a number was used twice for different words
 │   ├── CallNotLive        the call is not open (any more)
 │   └── JournalClosed      the journal was shut down
+├── EngineLost             whoever speaks for the agent is gone
 ├── ArchiveError           the sealed files
 │   ├── StorageFull        no room; goes on when there is
 │   └── ChainBroken        the chain file cannot be read
@@ -90,6 +91,14 @@ class JournalClosed(JournalError):
     """The journal has been shut down; nothing can be written to it any more."""
 
     code = "journal.closed"
+
+
+class EngineLost(AftercallError):
+    """The engine refused, broke, or gave no answer in time; the caller hears an apology and the call is kept."""
+
+    code = "engine.lost"
+    retryable = True
+    http_status = 503
 
 
 class ArchiveError(AftercallError):

@@ -14,6 +14,13 @@ POINTS = (
     "archive.after_chain",
     "resume.before_keep",
     "resume.after_keep",
+    "workspace.before_compare",
+    "workspace.before_rename",
+    "workspace.after_rename",
+    "postcall.after_enqueue",
+    "postcall.before_step",
+    "postcall.after_step",
+    "postcall.after_finish",
 )
 
 _armed: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Fakes for your own tests and ours: time that you move by hand, calls made up on the spot."""
+"""Fakes for your own tests and ours: time that you move by hand, a caller with a script, an engine that obeys."""
 
 import asyncio
 import heapq
@@ -7,8 +7,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+from aftercall.bridge.turn_call import Parts, TurnCall
 from aftercall.clock import to_millisecond
+from aftercall.engine.session import Reply, TurnSession
+from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
+from aftercall.model.reading import Reading
 
 START = datetime(2026, 2, 13, 15, 41, 12, 120_000, tzinfo=UTC)
 
@@ -21,6 +25,7 @@ class VirtualClock:
         self._elapsed = 0.0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._order = count()
+        self._fell_asleep = asyncio.Event()
 
     def now(self) -> datetime:
         return to_millisecond(self._start + timedelta(seconds=self._elapsed))
@@ -30,8 +35,15 @@ class VirtualClock:
 
     async def sleep(self, seconds: float) -> None:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._fell_asleep.set()
         heapq.heappush(self._sleepers, (self._elapsed + max(0.0, seconds), next(self._order), woken))
         await woken
+
+    async def until_asleep(self) -> None:
+        """Wait, in real time, until somebody sleeps on this clock: work in threads takes its own time to get there."""
+        while not any(not woken.done() for _, _, woken in self._sleepers):
+            self._fell_asleep.clear()
+            await self._fell_asleep.wait()
 
     def move(self, seconds: float) -> None:
         """Move the hands without waking anybody: for code that only looks at the clock."""
@@ -53,6 +65,72 @@ async def _settle() -> None:
     """Give every task that can run its turn; enough rounds for tasks that hand work to each other."""
     for _ in range(20):
         await asyncio.sleep(0)
+
+
+class FakeEngine:
+    """A TurnEngine that says what you gave it; an exception in the list is raised, None never answers."""
+
+    def __init__(self, *answers: str | Reply | Exception | None, greeting: str | Exception = "Hello!") -> None:
+        self.briefings: list[Briefing] = []
+        self.heard: list[str] = []
+        self.is_closed = False
+        self._greeting = greeting
+        self._answers = list(answers)
+
+    async def connect(self, briefing: Briefing) -> TurnSession:
+        self.briefings.append(briefing)
+        return self
+
+    async def greet(self) -> Reply:
+        return await self._give(self._greeting)
+
+    async def answer(self, said: str) -> Reply:
+        self.heard.append(said)
+        return await self._give(self._answers.pop(0) if self._answers else "Anything else?")
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+    async def _give(self, answer: str | Reply | Exception | None) -> Reply:
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is None:
+            await asyncio.Event().wait()
+        return answer if isinstance(answer, Reply) else Reply(str(answer))
+
+
+class FakeReader:
+    """A Reader that finds what you gave it, in every call, and remembers which calls it was given."""
+
+    def __init__(self, reading: Reading | None = None, *faults: Exception) -> None:
+        self.calls: list[Call] = []
+        self._reading = reading or Reading(language="en", summary="The caller called.")
+        self._faults = list(faults)
+
+    def read(self, call: Call) -> Reading:
+        self.calls.append(call)
+        if self._faults:
+            raise self._faults.pop(0)
+        return self._reading
+
+
+class FakePhone:
+    """A caller with a script: rings, says a line after each thing they hear, and hangs up when out of lines."""
+
+    def __init__(self, parts: Parts, caller: str | None = "+15550100") -> None:
+        self._parts = parts
+        self._caller = caller
+
+    async def ring(self, *lines: str, hangs_up: bool = True) -> tuple[TurnCall, list[str]]:
+        """The call, and what the caller heard."""
+        call = TurnCall(self._parts, make_live_call(caller=self._caller, started_at=self._parts.clock.now()))
+        heard = [(await call.begin()).text]
+        for line in lines:
+            if call.ended is None:
+                heard.append((await call.hear(line)).text)
+        if hangs_up:
+            await call.end("caller_hung_up")
+        return call, heard
 
 
 _numbers = count(1)

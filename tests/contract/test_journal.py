@@ -5,11 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from aftercall.app import App, build, running
-from aftercall.errors import CallNotLive, JournalConflict, JournalGap
+from aftercall.app import App, build
+from aftercall.errors import CallNotLive, JournalConflict, JournalGap, StorageFull
 from aftercall.journal.record import Record
 from aftercall.journal.verify import verify
 from aftercall.model.turns import Event, Turn
+from aftercall.running import running
 from aftercall.testing import START, make_live_call
 
 
@@ -130,6 +131,39 @@ async def test_a_cancelled_append_keeps_the_numbering_whole(app: App) -> None:
     call, _ = app.archive.read(sealed.name)
     assert [t.text for t in call.turns][-1] == "next"
     assert [t.seq for t in call.turns] == list(range(1, len(call.turns) + 1))
+    await app.journal.close()
+
+
+async def test_sealing_goes_on_when_whoever_asked_for_it_is_cancelled(app: App) -> None:
+    record = await open_call(app)
+    await record.append(turn(1))
+    hanging_up = asyncio.create_task(app.journal.seal(record, end_reason="caller_hung_up"))
+    await asyncio.sleep(0)
+    hanging_up.cancel()
+    await app.journal.close()
+    assert app.store.get(record.call.id).state == "sealed"
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_full_disk_shows_harms_nothing_and_goes_on_when_there_is_room(app: App) -> None:
+    record = await open_call(app)
+    await record.append(turn(1))
+    pen = app.journal._pen
+    pages = pen._driver.execute("PRAGMA page_count").fetchone()[0]
+    pen._driver.execute(f"PRAGMA max_page_count = {pages}")
+
+    async def fill_up() -> None:
+        while True:
+            await record.append(turn(record.next_turn, "x" * 2_000))
+
+    with pytest.raises(StorageFull, match="no room left"):
+        await fill_up()
+    written = record.next_turn - 1
+    await record.append(turn(written + 1, "there is room again"))  # a fresh connection knows no limit
+    sealed = await app.journal.seal(record, end_reason="caller_hung_up")
+    call, _ = app.archive.read(sealed.name)
+    assert len(call.turns) == written + 1
+    assert call.turns[-1].text == "there is room again"
     await app.journal.close()
 
 

@@ -10,7 +10,8 @@ from sqlalchemy import inspect, text
 
 from aftercall.config import DatabaseSettings, Settings
 from aftercall.db.connect import Database
-from aftercall.db.revision import KNOWN, NEWEST, current_revision, prepare
+from aftercall.db.prepare import prepare
+from aftercall.db.revision import KNOWN, NEWEST, current_revision
 from aftercall.db.tables import metadata
 from aftercall.db.upgrade import make_config, upgrade
 from aftercall.errors import ConfigError, DatabaseNewer, DatabaseOutdated, DatabaseUnreachable
@@ -75,7 +76,7 @@ def test_a_database_newer_than_us_is_refused(empty: Database) -> None:
 def test_an_outdated_postgres_waits_for_db_upgrade(empty_postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(empty_postgres)
     upgrade(database)
-    monkeypatch.setattr("aftercall.db.revision.NEWEST", "0002-to-come")
+    monkeypatch.setattr("aftercall.db.prepare.NEWEST", "0002-to-come")
     with pytest.raises(DatabaseOutdated, match="aftercall db upgrade"):
         prepare(database)
     database.close()

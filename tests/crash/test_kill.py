@@ -19,6 +19,7 @@ from crash import workload
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 200 if SOAK else 28
 CALLS, TURNS = 3, 4
+KEEPING = [point for point in faults.POINTS if point.startswith(("journal", "archive", "resume"))]
 
 spawner = multiprocessing.get_context("forkserver")
 
@@ -29,7 +30,7 @@ def most_often(point: str) -> int:
 
 
 def kill_once(app: App, acknowledged: Path, luck: random.Random, run: int) -> None:
-    point = [*faults.POINTS, ""][run % (len(faults.POINTS) + 1)]
+    point = [*KEEPING, ""][run % (len(KEEPING) + 1)]
     fault = f"{point}:{luck.randint(1, most_often(point))}" if point else ""
     arguments = (str(app.settings.home), app.settings.database_url, fault, str(acknowledged), CALLS, TURNS)
     process = spawner.Process(target=workload.run, args=arguments)

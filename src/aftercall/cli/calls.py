@@ -5,11 +5,13 @@ from typing import Any
 import typer
 from rich.markup import escape
 
-from aftercall.cli.stage import make_table, print_json, stage_of
-from aftercall.errors import RefusedInput
+from aftercall.cli.progress import print_steps
+from aftercall.cli.stage import make_table, parse_number, print_json, stage_of
 from aftercall.journal.view import call_json, row_json
 from aftercall.model.instants import parse_instant
-from aftercall.model.people import normalise_caller
+from aftercall.postcall.rerun import rerun
+from aftercall.postcall.steps import Desk
+from aftercall.postcall.view import steps_json
 
 group = typer.Typer(no_args_is_help=True, help="The calls there were, and those going on.")
 
@@ -24,7 +26,7 @@ def list_calls(
     """Calls, newest first."""
     stage = stage_of(context)
     with stage.app() as app:
-        rows = app.store.page(limit=limit, caller=_parse_caller(caller))
+        rows = app.store.page(limit=limit, caller=parse_number("--caller", caller))
     if json:
         print_json([row_json(row) for row in rows])
         return
@@ -49,7 +51,8 @@ def show_call(
     """One call, turn by turn."""
     stage = stage_of(context)
     with stage.app() as app:
-        call = call_json(app.store, app.archive, app.store.get(call_id))
+        steps = app.steps.of_call(call_id)
+        call = call_json(app.store, app.archive, app.store.get(call_id)) | {"steps": steps_json(steps)}
     if json:
         print_json(call)
         return
@@ -60,16 +63,30 @@ def show_call(
         stage.console.print(f"archive: {call['archive']}")
     for turn in call["turns"]:
         stage.console.print(_turn_line(turn, call["started_at"]))
+    print_steps(stage.console, steps)
+
+
+@group.command("rerun")
+def rerun_steps(
+    context: typer.Context,
+    call_id: str = typer.Argument(metavar="ID"),
+    step: str = typer.Argument("", metavar="[STEP]", help="One step; without it, every step that failed."),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """Do steps of a call again; exit 1 if one fails again."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        desk = Desk(app.settings, app.reader, app.clock)
+        steps = rerun(desk, app.store, app.steps, app.archive, call_id, step)
+    if json:
+        print_json(steps_json(steps))
+    else:
+        print_steps(stage.console, steps)
+    if any(item.state == "failed" for item in steps):
+        raise typer.Exit(1)
 
 
 def _turn_line(turn: dict[str, Any], started_at: str) -> str:
     offset = max(0.0, (parse_instant(turn["at"]) - parse_instant(started_at)).total_seconds())
     late = " [dim](late)[/]" if turn.get("late") else ""
     return f"[dim]{int(offset) // 60:3}:{offset % 60:04.1f}[/]  [bold]{turn['speaker']:6}[/]  {escape(turn['text'])}{late}"
-
-
-def _parse_caller(caller: str) -> str | None:
-    try:
-        return normalise_caller(caller)
-    except ValueError as error:
-        raise RefusedInput("--caller", str(error)) from None

@@ -1,31 +1,54 @@
 """`aftercall ingest`."""
 
+import asyncio
 import sys
 from pathlib import Path
 
 import typer
 
+from aftercall.app import App
+from aftercall.cli.progress import print_steps, wait_for_steps
 from aftercall.cli.stage import print_json, stage_of
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.intake import take_in_json
+from aftercall.model.steps import Step
+from aftercall.postcall.view import steps_json
 
 
 def ingest(
     context: typer.Context,
     file: str = typer.Argument(metavar="FILE", help="A finished call as JSON; `-` reads standard input."),
+    wait: bool = typer.Option(False, "--wait", help="Also wait for the steps after the call; they run here if nobody else runs them."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Seal a call that finished elsewhere. The same source and sid twice is the same call."""
+    stage = stage_of(context)
     raw = read_file(file)
-    with stage_of(context).app() as app:
+    steps: list[Step] = []
+    with stage.app() as app:
         try:
             row, is_new = take_in_json(app.journal, raw)
         except RefusedInput as error:
             raise RefusedInput(f"{file}: {error.field}", error.reason) from None
+        if wait:
+            steps = _work(app, row.live.id)
     if json:
-        print_json({"id": row.live.id, "new": is_new, "archive": row.archive_name})
+        print_json({"id": row.live.id, "new": is_new, "archive": row.archive_name} | ({"steps": steps_json(steps)} if wait else {}))
     else:
         typer.echo(f"{row.live.id}  " + (f"sealed as {row.archive_name}" if is_new else "known already; nothing changed"))
+        print_steps(stage.console, steps)
+    if any(step.state == "failed" for step in steps):
+        raise typer.Exit(1)
+
+
+def _work(app: App, call_id: str) -> list[Step]:
+    from aftercall.running import running  # noqa: PLC0415 - the durable engine takes its time to load
+
+    async def work() -> list[Step]:
+        async with running(app):
+            return await wait_for_steps(app, call_id)
+
+    return asyncio.run(work())
 
 
 def read_file(file: str) -> bytes:

@@ -5,7 +5,7 @@ import sys
 import typer
 
 from aftercall import __version__
-from aftercall.cli import calls, config, database, demo, doctor, ingest, serve, verify
+from aftercall.cli import calls, config, database, demo, doctor, ingest, read, serve, talk, verify
 from aftercall.cli.stage import Stage
 from aftercall.errors import AftercallError
 
@@ -22,7 +22,9 @@ program = typer.Typer(
 )
 program.command("serve")(serve.serve)
 program.command("demo")(demo.demo)
+program.command("talk")(talk.talk)
 program.command("ingest")(ingest.ingest)
+program.command("read")(read.read)
 program.add_typer(calls.group, name="calls")
 program.command("verify")(verify.verify)
 program.command("config")(config.config)

@@ -14,7 +14,9 @@ from rich.table import Table
 
 from aftercall.app import App, build
 from aftercall.config import Loaded, load
+from aftercall.errors import RefusedInput
 from aftercall.log import configure_logs
+from aftercall.model.people import normalise_caller
 
 
 class Stage:
@@ -48,6 +50,13 @@ def make_table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, no_wrap=True, overflow="ignore")
     return table
+
+
+def parse_number(option: str, caller: str) -> str | None:
+    try:
+        return normalise_caller(caller)
+    except ValueError as error:
+        raise RefusedInput(option, str(error)) from None
 
 
 def print_json(data: Any) -> None:

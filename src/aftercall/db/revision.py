@@ -2,8 +2,7 @@
 
 from sqlalchemy import Connection, inspect, text
 
-from aftercall.db.connect import Database
-from aftercall.errors import DatabaseNewer, DatabaseOutdated
+from aftercall.errors import DatabaseNewer
 
 KNOWN = ("0001",)
 NEWEST = KNOWN[-1]
@@ -22,21 +21,3 @@ def refuse_newer(current: str | None) -> None:
             f"the database is at revision {current}, newer than this version knows ({NEWEST}): "
             "install the Aftercall that made it, or name another database"
         )
-
-
-def prepare(database: Database) -> None:
-    """Make the database ready for use at start.
-
-    A new one is built, an embedded one is upgraded in passing. A shared Postgres is upgraded only by
-    `aftercall db upgrade`: other machines may still run the old version.
-    """
-    with database.read() as connection:
-        current = current_revision(connection)
-    refuse_newer(current)
-    if current == NEWEST:
-        return
-    if current is not None and database.dialect == "postgresql":
-        raise DatabaseOutdated(f"the database is at revision {current}, this version needs {NEWEST}: run `aftercall db upgrade`")
-    from aftercall.db.upgrade import upgrade  # noqa: PLC0415 - Alembic costs every command 0.15 s, and few upgrade
-
-    upgrade(database)

@@ -65,10 +65,12 @@ calls = Table(
     Column("archive_name", Text),
     Column("archive_sha256", Text),
     Column("sealed_at", InstantColumn),
+    Column("postcall", Text, comment="due when sealed, then started; the steps tell the rest"),
     Index("ix_calls_source_sid", "source", "sid", unique=True),
     Index("ix_calls_started", "started_at", "id"),
     Index("ix_calls_caller", "caller", "started_at"),
     Index("ix_calls_conversation", "conversation"),
+    Index("ix_calls_due", "postcall", sqlite_where=text("postcall = 'due'"), postgresql_where=text("postcall = 'due'")),
     Index("ix_calls_unsealed", "state", sqlite_where=text("state <> 'sealed'"), postgresql_where=text("state <> 'sealed'")),
 )
 
@@ -93,6 +95,18 @@ resume_states = Table(
     Column("call_id", Text, nullable=False),
     Column("conversation", Text, nullable=False),
     Column("ended_at", InstantColumn, nullable=False),
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    Column("call_id", Text, ForeignKey("calls.id"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("state", Text, nullable=False, comment="waiting, running, done, failed, skipped"),
+    Column("reason", Text, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("result", Text),
+    Column("changed_at", InstantColumn, nullable=False),
 )
 
 processes = Table(

@@ -89,6 +89,7 @@ class Journal:
         self._records: dict[tuple[str, str], Record] = {}
         self._opening: dict[tuple[str, str], asyncio.Task[Record]] = {}
         self._sealing: set[str] = set()
+        self._seals: set[asyncio.Task[Sealed]] = set()
 
     @property
     def live(self) -> list[Record]:
@@ -105,11 +106,14 @@ class Journal:
         return await asyncio.shield(self._opening[key])
 
     async def seal(self, record: Record, *, end_reason: str, ended_at: datetime | None = None) -> Sealed:
-        """End a call and put it into the archive. After an error it may be sealed again; recovery tries, too."""
-        await record.close()
-        sealed = await asyncio.to_thread(self._seal_record, record.call, record.entries, end_reason, ended_at or self.clock.now())
-        self._records.pop((record.call.source, record.call.sid), None)
-        return sealed
+        """End a call and put it into the archive. After an error it may be sealed again; recovery tries, too.
+
+        Whoever asked may be cancelled (the line is gone, the server stops): sealing goes on.
+        """
+        sealing = asyncio.create_task(self._seal(record, end_reason, ended_at or self.clock.now()))
+        self._seals.add(sealing)
+        sealing.add_done_callback(self._seals.discard)
+        return await asyncio.shield(sealing)
 
     def take_in(self, call: Call) -> tuple[CallRow, bool]:
         """Seal a call that finished elsewhere; returns it, and whether it is new."""
@@ -145,6 +149,7 @@ class Journal:
             return self._archive_and_finish(call)
 
     async def close(self) -> None:
+        await asyncio.gather(*self._seals, return_exceptions=True)
         if self._writer is not None:
             await asyncio.to_thread(self._writer.close)
 
@@ -154,6 +159,12 @@ class Journal:
         self._writer = self._writer or GroupWriter(self._pen.write, self._pen.close)
         record = self._records[call.source, call.sid] = Record(call, self._writer)
         return record
+
+    async def _seal(self, record: Record, end_reason: str, ended_at: datetime) -> Sealed:
+        await record.close()
+        sealed = await asyncio.to_thread(self._seal_record, record.call, record.entries, end_reason, ended_at)
+        self._records.pop((record.call.source, record.call.sid), None)
+        return sealed
 
     def _seal_record(self, call: LiveCall, entries: list[Entry], end_reason: str, ended_at: datetime) -> Sealed:
         with self._busy_with(call.id):

@@ -11,6 +11,7 @@ from sqlalchemy.pool import PoolProxiedConnection
 
 from aftercall.db.connect import Database, translated_errors
 from aftercall.db.tables import calls, journal, processes, resume_states
+from aftercall.db.upsert import upsert
 from aftercall.errors import NotFound
 from aftercall.ids import hash_caller
 from aftercall.model.calls import Call, LiveCall
@@ -137,9 +138,9 @@ class CallStore:
         return claimed.rowcount == 1
 
     def finish(self, call: Call, *, archive_name: str, sha256: str, sealed_at: datetime) -> None:
-        """The call is in the archive: mark it, keep its resume state, let go of its journal rows; all or nothing."""
+        """The call is in the archive: mark it, and what comes after it as due; keep its resume state, let go of its rows."""
         with self._database.write() as connection:
-            sealed = {"state": "sealed", "turn_count": len(call.turns), "archive_name": archive_name}
+            sealed = {"state": "sealed", "postcall": "due", "turn_count": len(call.turns), "archive_name": archive_name}
             connection.execute(
                 update(calls).where(calls.c.id == call.id).values(**sealed, archive_sha256=sha256, sealed_at=sealed_at),
             )
@@ -227,9 +228,7 @@ class CallStore:
 
     def beat(self, process: str, now: datetime) -> None:
         with self._database.write() as connection:
-            beaten = connection.execute(update(processes).where(processes.c.id == process).values(beat_at=now))
-            if beaten.rowcount == 0:
-                connection.execute(insert(processes).values(id=process, started_at=now, beat_at=now))
+            upsert(connection, processes, {"id": process}, {"started_at": now, "beat_at": now}, changes={"beat_at": now})
 
     def last_beat(self, process: str) -> datetime | None:
         with self._database.read() as connection:
@@ -249,13 +248,9 @@ def _keep_resume_state(connection: Connection, call: Call) -> None:
     if call.caller is None:
         return
     key = {"agent_id": call.agent_id, "caller_hash": hash_caller(call.caller)}
-    where = and_(*(resume_states.c[name] == value for name, value in key.items()))
-    known = connection.execute(select(resume_states.c.ended_at).where(where)).scalar()
-    if known is not None and known > call.ended_at:
-        return
-    connection.execute(delete(resume_states).where(where))
     state = {"call_id": call.id, "conversation": call.conversation, "ended_at": call.ended_at}
-    connection.execute(insert(resume_states).values(key | state))
+    is_newer = resume_states.c.ended_at <= literal(call.ended_at, resume_states.c.ended_at.type)
+    upsert(connection, resume_states, key, state, only_where=is_newer)
 
 
 def columns_of(call: LiveCall) -> dict[str, Any]:

@@ -25,9 +25,9 @@ WITHHELD = frozenset(
         "+8566",
     }
 )
-_E164 = re.compile(r"\+[1-9]\d{1,14}")
+_E164 = re.compile(r"\+[1-9]\d{1,14}", re.ASCII)
 _ADDRESS = re.compile(r"(sips?|client|web):([^\s@<>]{1,128})(?:@([A-Za-z0-9._\-\[\]:]{1,128}))?")
-_DIALLED = re.compile(r"\+[\d\s().\-/]{2,40}")
+_DIALLED = re.compile(r"\+[\d\s().\-/]{2,40}", re.ASCII)
 
 
 def normalise_caller(caller: str | None) -> str | None:

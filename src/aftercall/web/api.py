@@ -13,6 +13,7 @@ from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, row_json
 from aftercall.model.instants import format_instant, parse_instant
 from aftercall.model.people import normalise_caller
+from aftercall.postcall.view import steps_json
 
 MAX_BODY = 32 * 1024 * 1024
 
@@ -33,7 +34,8 @@ def make_router(app: App) -> APIRouter:
 
     @router.get("/calls/{call_id}", summary="One call, whole")
     def get_call(call_id: str) -> dict[str, Any]:
-        return call_json(app.store, app.archive, app.store.get(call_id))
+        steps = steps_json(app.steps.of_call(call_id))
+        return call_json(app.store, app.archive, app.store.get(call_id)) | {"steps": steps}
 
     return router
 

@@ -2,10 +2,10 @@
 
 import hmac
 import ipaddress
-from typing import NoReturn
 
 from fastapi import HTTPException, Request
 from pydantic import SecretStr
+from starlette.requests import HTTPConnection
 
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "testserver"})
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
@@ -18,19 +18,24 @@ class Guard:
         self._token = token.get_secret_value().encode() if token else None
 
     def __call__(self, request: Request) -> None:
-        if self._token is not None:
-            scheme, _, given = request.headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token):
-                raise HTTPException(401, "a bearer token is needed: Authorization: Bearer …", {"WWW-Authenticate": "Bearer"})
-        elif not is_local(request):
-            _refuse()
+        if self.allows(request):
+            return
+        if self._token is None:
+            raise HTTPException(403, "without AFTERCALL_API_TOKEN only this machine is served")
+        raise HTTPException(401, "a bearer token is needed: Authorization: Bearer …", {"WWW-Authenticate": "Bearer"})
+
+    def allows(self, connection: HTTPConnection) -> bool:
+        if self._token is None:
+            return is_local(connection)
+        scheme, _, given = connection.headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
 
 
-def is_local(request: Request) -> bool:
+def is_local(connection: HTTPConnection) -> bool:
     """From this machine, by its own name, through no proxy: a web page elsewhere cannot make the browser ask for us."""
-    host = (request.url.hostname or "").lower()
-    client = request.client.host if request.client else ""
-    return host in _LOCAL_NAMES and _is_loopback(client) and not any(name in request.headers for name in _FORWARDED)
+    host = (connection.url.hostname or "").lower()
+    client = connection.client.host if connection.client else ""
+    return host in _LOCAL_NAMES and _is_loopback(client) and not any(name in connection.headers for name in _FORWARDED)
 
 
 def _is_loopback(address: str) -> bool:
@@ -38,7 +43,3 @@ def _is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
-
-
-def _refuse() -> NoReturn:
-    raise HTTPException(403, "without AFTERCALL_API_TOKEN only this machine is served")

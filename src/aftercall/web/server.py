@@ -9,11 +9,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from aftercall import __version__
-from aftercall.app import App, running
+from aftercall.app import App
 from aftercall.db.revision import NEWEST, current_revision
 from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.log import get_logger
-from aftercall.web import api
+from aftercall.running import running
+from aftercall.web import api, browser
 from aftercall.web.auth import Guard
 
 log = get_logger("web")
@@ -26,7 +27,9 @@ def make_server(app: App) -> FastAPI:
             yield
 
     server = FastAPI(title="Aftercall", version=__version__, lifespan=lifespan, summary="The call ends; the work doesn't.")
-    server.include_router(api.make_router(app), dependencies=[Depends(Guard(app.settings.api_token))])
+    guard = Guard(app.settings.api_token)
+    server.include_router(api.make_router(app), dependencies=[Depends(guard)])
+    server.include_router(browser.make_router(app, guard))
     server.add_exception_handler(AftercallError, _answer_error)
     server.add_exception_handler(HTTPException, _answer_http_error)
     _add_probes(server, app)

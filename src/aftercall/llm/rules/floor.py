@@ -114,7 +114,7 @@ class Floor(Ledger):
         slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
         slot = None if cues.NO_SLOT.search(self._said) or (slot and not slot.sentence.endswith("?")) else slot
         matter = self._inquiry or next((clause for clause in reversed(self._before) if len(clause.body.split()) > 3), None)
-        if matter is None or not (slot or self._inquiry):
+        if matter is None or not self._agent_seq or not (slot or self._inquiry):
             return
         seq = clauses[0].seq
         ask = Ask("booking", matter.body, clauses[0].text, sorted({matter.seq, self._agent_seq, seq}))

@@ -1,4 +1,4 @@
-"""Calls, the journal of live ones, resume states, and the processes that keep them."""
+"""Calls, the journal of live ones, resume states, post-call steps, and the processes that keep them."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -35,12 +35,15 @@ def upgrade() -> None:
         sa.Column("archive_name", sa.Text),
         sa.Column("archive_sha256", sa.Text),
         sa.Column("sealed_at", InstantColumn),
+        sa.Column("postcall", sa.Text, comment="due when sealed, then started; the steps tell the rest"),
         sa.PrimaryKeyConstraint("id", name="pk_calls"),
     )
     op.create_index("ix_calls_source_sid", "calls", ["source", "sid"], unique=True)
     op.create_index("ix_calls_started", "calls", ["started_at", "id"])
     op.create_index("ix_calls_caller", "calls", ["caller", "started_at"])
     op.create_index("ix_calls_conversation", "calls", ["conversation"])
+    due = sa.text("postcall = 'due'")
+    op.create_index("ix_calls_due", "calls", ["postcall"], sqlite_where=due, postgresql_where=due)
     unsealed = sa.text("state <> 'sealed'")
     op.create_index("ix_calls_unsealed", "calls", ["state"], sqlite_where=unsealed, postgresql_where=unsealed)
     op.create_table(
@@ -63,6 +66,18 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("agent_id", "caller_hash", name="pk_resume_states"),
     )
     op.create_table(
+        "steps",
+        sa.Column("call_id", sa.Text, nullable=False),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("state", sa.Text, nullable=False, comment="waiting, running, done, failed, skipped"),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("result", sa.Text),
+        sa.Column("changed_at", InstantColumn, nullable=False),
+        sa.PrimaryKeyConstraint("call_id", "name", name="pk_steps"),
+        sa.ForeignKeyConstraint(["call_id"], ["calls.id"], name="fk_steps_call_id_calls"),
+    )
+    op.create_table(
         "processes",
         sa.Column("id", sa.Text, nullable=False),
         sa.Column("started_at", InstantColumn, nullable=False),
@@ -72,5 +87,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("processes", "resume_states", "journal", "calls"):
+    for table in ("processes", "steps", "resume_states", "journal", "calls"):
         op.drop_table(table)

@@ -1,0 +1,5 @@
+"""`python -m aftercall`."""
+
+from aftercall.cli.main import run
+
+run()

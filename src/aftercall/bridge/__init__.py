@@ -1,0 +1,1 @@
+"""One call, ring to hang-up."""

@@ -1,0 +1,162 @@
+"""One call over a line of finished turns: a terminal, a browser, a carrier that listens and speaks for us.
+
+The caller always hears something, whatever fails behind the agent; and what the caller said is durable before the
+engine is asked for an answer to it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from aftercall.clock import Clock
+from aftercall.engine.session import Reply, TurnEngine, TurnSession
+from aftercall.errors import AftercallError, EngineLost
+from aftercall.journal.record import Journal, Record
+from aftercall.journal.resume import ResumeDesk
+from aftercall.journal.store import ResumeState
+from aftercall.log import get_logger
+from aftercall.model.briefing import Briefing
+from aftercall.model.calls import LiveCall
+from aftercall.model.turns import Event, Speaker, Turn
+
+ANSWER_WITHIN_S = 5.0
+TRIES = 2
+SORRY = Reply("I'm sorry, something is wrong on my side. I have written down what you said. Could you say that again?")
+SORRY_GOODBYE = Reply("I'm sorry, I can't help any further right now. What you told me is written down. Goodbye.", ends_call=True)
+NOT_WRITTEN = Reply("I'm sorry, I can't take anything down right now. Please call again later. Goodbye.", ends_call=True)
+
+log = get_logger("bridge")
+T = TypeVar("T")
+
+Brief = Callable[[LiveCall, ResumeState | None], Awaitable[Briefing]]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What every turn call stands on."""
+
+    journal: Journal
+    resume: ResumeDesk
+    engine: TurnEngine
+    brief: Brief
+    clock: Clock
+
+
+class TurnCall:
+    def __init__(self, parts: Parts, call: LiveCall) -> None:
+        self._parts = parts
+        self._call = call
+        self._record: Record | None = None
+        self._session: TurnSession | None = None
+        self._failures = 0
+        self.ended: str | None = None
+
+    @property
+    def call(self) -> LiveCall:
+        return self._record.call if self._record else self._call
+
+    async def begin(self) -> Reply:
+        """The call is connected: what the caller hears first."""
+        parts = self._parts
+        try:
+            self._record = await parts.journal.open(self._call)
+            state = await asyncio.to_thread(parts.resume.peek, self._call)
+        except AftercallError as error:
+            log.error("could not open the call", call=self._call.id, error=error.code)  # noqa: TRY400 - the code says it
+            self.ended = "not_written"
+            return NOT_WRITTEN
+        try:
+            briefing = await parts.brief(self._call, state)
+            self._session = await within(parts.clock, ANSWER_WITHIN_S, parts.engine.connect(briefing))
+            reply = await within(parts.clock, ANSWER_WITHIN_S, self._session.greet())
+        except AftercallError as error:
+            reply = await self._lose_engine(error)
+        if state is not None:  # only now is the call really connected
+            joined = await asyncio.to_thread(parts.resume.consume, state, self._call)
+            self._record.call = joined or self._call
+        return await self._say(reply)
+
+    async def hear(self, text: str, confidence: float | None = None) -> Reply:
+        """The caller said something: what they hear in return."""
+        if not await self._write("caller", text, confidence):
+            return await self._say(NOT_WRITTEN)
+        try:
+            reply = await self._ask(text)
+        except AftercallError as error:
+            reply = await self._lose_engine(error)
+        return await self._say(reply)
+
+    async def end(self, reason: str) -> None:
+        """Hang up, whoever did it; the call goes into the archive."""
+        if self._record is None or self.ended is not None:
+            return
+        self.ended = reason
+        try:
+            if self._session is not None:
+                await self._session.close()
+        finally:
+            await self._parts.journal.seal(self._record, end_reason=reason)
+
+    async def _ask(self, text: str) -> Reply:
+        if self._session is None:
+            raise EngineLost("no engine was connected")
+        reply = await within(self._parts.clock, ANSWER_WITHIN_S, self._session.answer(text))
+        self._failures = 0
+        return reply
+
+    async def _say(self, reply: Reply) -> Reply:
+        await self._write("agent", reply.text)
+        if reply.ends_call:
+            await self.end("agent_hung_up" if self._failures == 0 else "engine_lost")
+        return reply
+
+    async def _lose_engine(self, error: AftercallError) -> Reply:
+        self._failures += 1
+        log.warning("the engine failed", call=self.call.id, error=error.code, times=self._failures)
+        await self._note("engine.lost", {"error": error.code})
+        return SORRY if self._failures < TRIES and self._session is not None else SORRY_GOODBYE
+
+    async def _write(self, speaker: Speaker, text: str, confidence: float | None = None) -> bool:
+        record = self._open_record()
+        turn = Turn(seq=record.next_turn, speaker=speaker, text=text, at=self._parts.clock.now(), confidence=confidence)
+        return await self._append(turn)
+
+    async def _note(self, kind: str, data: dict[str, str]) -> None:
+        await self._append(Event(seq=self._open_record().next_event, kind=kind, at=self._parts.clock.now(), data=data))
+
+    async def _append(self, item: Turn | Event) -> bool:
+        try:
+            await self._open_record().append(item)
+        except AftercallError as error:
+            log.error("could not write down", call=self.call.id, error=error.code)  # noqa: TRY400 - no trace: it may hold speech
+            return False
+        return True
+
+    def _open_record(self) -> Record:
+        if self._record is None or self.ended is not None:
+            raise EngineLost("the call is not going on")
+        return self._record
+
+
+async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
+    """The work's result, or EngineLost when it takes too long or breaks. On our clock, so that tests need not wait."""
+    task = asyncio.ensure_future(work)
+    alarm = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({task, alarm}, return_when=asyncio.FIRST_COMPLETED)
+        return _result_of(task, seconds)
+    finally:
+        task.cancel()
+        alarm.cancel()
+
+
+def _result_of(task: asyncio.Future[T], seconds: float) -> T:
+    if not task.done():
+        raise EngineLost(f"no answer within {seconds:g} s")
+    try:
+        return task.result()
+    except AftercallError:
+        raise
+    except Exception as error:  # the edge of an engine: whatever breaks there, the caller hears something
+        raise EngineLost(f"the engine broke ({type(error).__name__})") from error

@@ -1,0 +1,1 @@
+"""What the next call is told."""

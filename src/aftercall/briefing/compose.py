@@ -1,0 +1,51 @@
+"""Putting together what a call is told: the greeting, who is calling, the last calls, and a dropped one to pick up."""
+
+from dataclasses import dataclass
+
+from aftercall.clock import Clock
+from aftercall.config import Settings
+from aftercall.errors import AftercallError
+from aftercall.journal.archive import Archive
+from aftercall.journal.store import CallStore, ResumeState
+from aftercall.log import get_logger
+from aftercall.model.briefing import Briefing, PickUp, RecentCall
+from aftercall.model.calls import LiveCall
+from aftercall.postcall.store import StepStore
+from aftercall.workspace import files, greeting, user_md
+from aftercall.workspace.paths import Workspace
+
+log = get_logger("briefing")
+
+
+@dataclass(frozen=True)
+class Composer:
+    settings: Settings
+    calls: CallStore
+    steps: StepStore
+    archive: Archive
+    clock: Clock
+
+    def compose(self, call: LiveCall, state: ResumeState | None = None, *, takes_greeting: bool = True) -> Briefing:
+        """Everything this call may know. Trouble in one place costs that place, never the call."""
+        person = Workspace.of(self.settings, call.agent_id).person(call.caller)
+        profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+        pick_up = self._pick_up(state) if state else None
+        configured = self.settings.receptionist.greeting
+        if pick_up or not takes_greeting:
+            opening = greeting.choose(None, profile, configured)
+        else:
+            opening = greeting.greet(person, configured, self.clock)
+        return Briefing(opening, profile.call_name or profile.name, self._recent(call), pick_up)
+
+    def _recent(self, call: LiveCall) -> tuple[RecentCall, ...]:
+        if call.caller is None or self.settings.memory.scope == "none":
+            return ()
+        return tuple(self.steps.recent_summaries(call.agent_id, call.caller, self.settings.briefing.calls))
+
+    def _pick_up(self, state: ResumeState) -> PickUp | None:
+        try:
+            dropped, late = self.archive.read(str(self.calls.get(state.call_id).archive_name))
+        except AftercallError as error:
+            log.warning("cannot read the dropped call", call=state.call_id, error=error.code)
+            return None
+        return PickUp(state.call_id, state.ended_at, (*dropped.turns, *late))

@@ -1,0 +1,1 @@
+"""Who listens and speaks for the agent."""

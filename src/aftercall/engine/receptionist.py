@@ -1,0 +1,146 @@
+"""The built-in receptionist: needs no key and no account, and is good at one job.
+
+Greets, by name where it is known; takes messages and requests and confirms each in a sentence; tells what the last call
+was about; says goodbye. It never claims that something has been done: it takes down, the work comes after the call.
+"""
+
+import re
+from datetime import datetime
+
+from aftercall.clock import Clock
+from aftercall.engine.session import Reply, TurnSession
+from aftercall.llm.phrases import join, speak_date, to_second_person, turn_round
+from aftercall.llm.reader import Reader
+from aftercall.model.briefing import Briefing
+from aftercall.model.calls import Call
+from aftercall.model.reading import Reading, Request
+from aftercall.model.turns import Speaker, Turn
+
+_CLOSING = re.compile(
+    r"\b(?:good ?bye|bye|nothing else|that(?:'s| is| will be|'ll be) (?:all|it|everything)"
+    r"|have a (?:good|nice|great) (?:day|one|evening|weekend))\b",
+    re.IGNORECASE,
+)
+_NO = re.compile(r"\W*(?:no|nope|nah|no thanks|no thank you|i'm good|i'm fine|all good|not today)\b[\w\s,.!']{0,40}", re.IGNORECASE)
+_RECALL = re.compile(
+    r"\b(?:last (?:time|call)|previous call|do you remember|remember (?:me|what|our)"
+    r"|what did (?:we|i)|where (?:were|did) we|we talked about)\b",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"\?\s*$|^\s*(?:what|when|where|who|why|how|is|are|do|does|did|can|could|will|would)\b", re.IGNORECASE)
+_ASKED = re.compile(r"^.{1,80}? asked for: ")
+_MORE = ("Is there anything else?", "Anything else?", "What else can I take down?")
+
+
+class Receptionist:
+    def __init__(self, reader: Reader, clock: Clock) -> None:
+        self._reader = reader
+        self._clock = clock
+
+    async def connect(self, briefing: Briefing) -> TurnSession:
+        return ReceptionistSession(briefing, self._reader, self._clock)
+
+
+class ReceptionistSession:
+    def __init__(self, briefing: Briefing, reader: Reader, clock: Clock) -> None:
+        self._briefing = briefing
+        self._reader = reader
+        self._clock = clock
+        self._turns: list[Turn] = []
+        self._known = Reading(language="en", summary="")
+        for turn in briefing.pick_up.turns if briefing.pick_up else ():
+            self._add(turn.speaker, turn.text)
+        if self._turns:
+            self._known = self._read()
+        self._asked_more = 0
+
+    async def greet(self) -> Reply:
+        name = self._briefing.caller_name
+        if self._briefing.pick_up:
+            return self._say(f"Welcome back{f', {name}' if name else ''}. Please go on.")
+        return self._say(self._briefing.greeting)
+
+    async def answer(self, said: str) -> Reply:
+        self._add("caller", said)
+        before, now = self._known, self._read()
+        self._known = now
+        news = _news(before, now)
+        if news:
+            return self._goodbye(news) if _CLOSING.search(said) else self._say(f"{news} {self._more()}")
+        if _RECALL.search(said):
+            return self._say(f"{self._recall()} {self._more()}")
+        if _CLOSING.search(said) or (self._asked_more and _NO.fullmatch(said)):
+            return self._goodbye()
+        return self._say(f"{self._acknowledge(said, before, now)} {self._more()}")
+
+    async def close(self) -> None:
+        return
+
+    def _acknowledge(self, said: str, before: Reading, now: Reading) -> str:
+        name = now.profile.call_name or now.profile.name
+        if name and name != (before.profile.call_name or before.profile.name):
+            return f"Thank you, {name}."
+        if _QUESTION.search(said):
+            return "I can't answer that myself, but I have taken your question down."
+        return "I have taken that down."
+
+    def _recall(self) -> str:
+        if not self._briefing.recent:
+            return "I have nothing from an earlier call of yours."
+        last = self._briefing.recent[-1]
+        return f"On {speak_date(last.at.date())} you called. {tell_summary(last.summary)}"
+
+    def _goodbye(self, news: str = "") -> Reply:
+        name = self._known.profile.call_name or self._known.profile.name or self._briefing.caller_name
+        thanks = f"Thank you for calling{f', {name}' if name else ''}. Goodbye!"
+        return self._say(f"{news} {thanks}".strip(), ends_call=True)
+
+    def _more(self) -> str:
+        if not self._known.requests and not self._known.withdrawn and not self._asked_more:
+            return "What can I do for you?"
+        self._asked_more += 1
+        return _MORE[(self._asked_more - 1) % len(_MORE)]
+
+    def _say(self, text: str, *, ends_call: bool = False) -> Reply:
+        self._add("agent", text)
+        return Reply(text, ends_call)
+
+    def _add(self, speaker: Speaker, text: str) -> None:
+        self._turns.append(Turn(seq=len(self._turns) + 1, speaker=speaker, text=text, at=self._now()))
+
+    def _read(self) -> Reading:
+        """What the call holds so far, by the same reader that reads it when it is over."""
+        first, last = self._turns[0].at, self._turns[-1].at
+        return self._reader.read(Call(source="live", sid="live", started_at=first, ended_at=max(first, last), turns=tuple(self._turns)))
+
+    def _now(self) -> datetime:
+        last = self._turns[-1].at if self._turns else self._clock.now()
+        return max(self._clock.now(), last)
+
+
+def _news(before: Reading, now: Reading) -> str:
+    """What this turn asked for, changed or called off, as one sentence; empty if nothing."""
+    known = {request.title: request for request in before.requests}
+    fresh = [request for request in now.requests if request.title not in known]
+    moved = [request for request in now.requests if request.title in known and request.due != known[request.title].due]
+    gone = [item for item in now.withdrawn if item.title not in {other.title for other in before.withdrawn}]
+    sentences = []
+    if fresh:
+        sentences.append(f"I have taken down: {join([_confirm(request) for request in fresh])}.")
+    if moved:
+        sentences.append(f"I have changed that: {join([_confirm(request) for request in moved])}.")
+    if gone:
+        sentences.append(f"All right, I have crossed out: {join([turn_round(item.title) for item in gone])}.")
+    return " ".join(sentences)
+
+
+def _confirm(request: Request) -> str:
+    spoken = turn_round(request.title)
+    if request.due is None or str(request.due.day) in spoken or f"{request.due:%A}".lower() in spoken.lower():
+        return spoken
+    return f"{spoken}, {'on' if request.kind in ('booking', 'reminder') else 'by'} {speak_date(request.due)}"
+
+
+def tell_summary(summary: str) -> str:
+    """A stored summary as the agent would say it to the caller themself."""
+    return to_second_person(_ASKED.sub("You asked for: ", " ".join(summary.split())))

@@ -1,0 +1,36 @@
+"""What an engine owes the bridge.
+
+A turn engine is given finished text and answers with text: the receptionist, and every line on which a carrier or a
+browser does the listening and speaking. Engines of streamed audio get an interface of their own.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from aftercall.model.briefing import Briefing
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the agent says next, and whether it hangs up afterwards."""
+
+    text: str
+    ends_call: bool = False
+
+
+class TurnSession(Protocol):
+    """The agent's side of one call."""
+
+    async def greet(self) -> Reply: ...
+
+    async def answer(self, said: str) -> Reply:
+        """Raises EngineLost when there will be no answer."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class TurnEngine(Protocol):
+    async def connect(self, briefing: Briefing) -> TurnSession:
+        """Raises EngineLost when nobody can speak for the agent."""
+        ...

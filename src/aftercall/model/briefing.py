@@ -1,0 +1,31 @@
+"""What a call is told before it begins."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from aftercall.model.turns import Turn
+
+
+@dataclass(frozen=True)
+class PickUp:
+    """The dropped call that this one continues."""
+
+    call_id: str
+    ended_at: datetime
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True)
+class RecentCall:
+    at: datetime
+    summary: str
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """Data for the agent, never instructions: much of it was said by callers."""
+
+    greeting: str
+    caller_name: str | None = None
+    recent: tuple[RecentCall, ...] = ()
+    pick_up: PickUp | None = None

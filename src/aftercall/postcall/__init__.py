@@ -1,0 +1,1 @@
+"""What happens after hang-up: durable, visible, each effect once."""

@@ -1,0 +1,59 @@
+"""The app at work: what a crash left is recovered, what is due is done, and at the end every live call is sealed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+
+from aftercall.app import App
+from aftercall.errors import AftercallError
+from aftercall.journal.presence import BEAT_S
+from aftercall.journal.recover import EVERY_S, recover
+from aftercall.log import get_logger
+from aftercall.postcall.steps import Desk
+from aftercall.postcall.workflow import Office, close_office, open_office, start_due, take_over
+
+DUE_S = 0.5
+
+log = get_logger("running")
+
+
+@asynccontextmanager
+async def running(app: App) -> AsyncIterator[App]:
+    office = Office(Desk(app.settings, app.reader, app.clock), app.store, app.steps, app.archive, app.presence)
+    await asyncio.to_thread(recover, app.journal)
+    await open_office(office, app.settings)
+    upkeep = [asyncio.create_task(job) for job in _upkeep(app, office)]
+    try:
+        yield app
+    finally:
+        for task in upkeep:
+            task.cancel()
+        await asyncio.gather(*upkeep, return_exceptions=True)
+        for record in app.journal.live:
+            with suppress(AftercallError):  # recovery will seal it at the next start
+                await app.journal.seal(record, end_reason="server_stopped")
+        await app.journal.close()
+        await close_office()
+
+
+def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
+    async def sweep() -> None:
+        await asyncio.to_thread(recover, app.journal)
+        await asyncio.to_thread(app.resume.sweep, app.clock.now())
+        await take_over(office)
+
+    return [
+        _keep_doing(app, BEAT_S, lambda: asyncio.to_thread(app.presence.beat)),
+        _keep_doing(app, EVERY_S, sweep),
+        _keep_doing(app, DUE_S, lambda: start_due(office)),
+    ]
+
+
+async def _keep_doing(app: App, pause_s: float, job: Callable[[], Awaitable[object]]) -> None:
+    """Upkeep is tried again at its next turn; trouble is told, never fatal."""
+    while True:
+        await app.clock.sleep(pause_s)
+        try:
+            await job()
+        except AftercallError as error:
+            log.warning("upkeep failed", error=error.code)

@@ -1,0 +1,70 @@
+"""The two things a newcomer sees: the demo, and a server that keeps what was said out of its logs."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+from websockets.sync.client import connect
+
+AFTERCALL = [sys.executable, "-m", "aftercall"]
+CANARY = "xylophone"
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")} | {"AFTERCALL_HOME": str(home)}
+
+
+def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
+    env = environment(tmp_path) | {"TMPDIR": str(tmp_path)}
+    shown = subprocess.run([*AFTERCALL, "demo"], env=env, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert shown.returncode == 0, shown.stderr
+    for told in (
+        "I have taken down: open a bug about the broken thumbnails",
+        "crossed out: book a table for four",
+        "sealed, interrupted",
+        "Welcome back, Bill Harker. Please go on.",
+        "Hey Bill Harker, last time you asked me to send Dana the signed contract",
+        "all proven: 4 sealed calls",
+    ):
+        assert told in shown.stdout
+    homes = re.findall(r"its home is (\S+)", shown.stdout)
+    assert (Path(homes[0]) / "workspace" / "CALLS.md").read_text().count("### ") == 4
+
+
+def test_what_was_said_is_kept_and_never_logged(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    arguments = [*AFTERCALL, "serve", "--port", "0", "--log-json"]
+    server = subprocess.Popen(arguments, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        address = next(word for word in server.stdout.readline().split() if word.startswith("http://"))
+        with connect(f"{address.replace('http', 'ws')}/browser/call?caller=%2B15550142", proxy=None) as socket:
+            call_id = json.loads(socket.recv())["call"]
+            socket.send(json.dumps({"type": "say", "text": f"Hi, this is Bill. Please call the {CANARY} shop. My PIN is 4711."}))
+            assert CANARY in json.loads(socket.recv())["text"]
+            socket.send("not a frame")
+            assert json.loads(socket.recv())["type"] == "refused"
+        call = finished(address, call_id)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        out, err = server.communicate(timeout=30)
+    assert any(CANARY in turn["text"] for turn in call["turns"])
+    assert CANARY in (home / "workspace" / "CALLS.md").read_text()
+    assert "4711" not in (home / "workspace" / "CALLS.md").read_text()
+    for secret in (CANARY, "4711", "15550142", "Bill"):
+        assert secret not in out + err
+
+
+def finished(address: str, call_id: str) -> dict[str, list[dict[str, str]]]:
+    while True:
+        with urllib.request.urlopen(f"{address}/api/calls/{call_id}") as answer:
+            call: dict[str, list[dict[str, str]]] = json.load(answer)
+        if call["steps"] and all(step["state"] not in ("waiting", "running") for step in call["steps"]):
+            return call
+        time.sleep(0.1)

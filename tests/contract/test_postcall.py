@@ -1,0 +1,120 @@
+"""After hang-up, on both databases: each step ends, shows how, and leaves its thing once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from aftercall.app import App, build
+from aftercall.clock import SystemClock
+from aftercall.config import Settings
+from aftercall.errors import WorkspaceBusy, WorkspaceReadOnly
+from aftercall.llm.reader import Reader
+from aftercall.model.calls import Call
+from aftercall.model.reading import Identity, Profile, Reading, Request
+from aftercall.model.steps import Step
+from aftercall.postcall.rerun import rerun
+from aftercall.postcall.steps import Desk, take
+from aftercall.postcall.view import are_finished
+from aftercall.running import running
+from aftercall.testing import FakeReader, make_call
+
+ASKED = Reading(
+    language="en",
+    summary="Bill asked for a bug to be opened.",
+    profile=Profile(name="Bill Harker", call_name="Bill"),
+    identity=Identity(name="Wren"),
+    requests=(Request(kind="issue", title="Open a bug", turns=(2,), words="open a bug"),),
+)
+
+
+@pytest.fixture
+async def live(settings: Settings) -> AsyncIterator[App]:
+    app = build(settings, SystemClock())
+    yield app
+    app.close()
+
+
+def with_reader(app: App, reader: Reader) -> App:
+    return replace(app, reader=reader)
+
+
+async def finish(app: App, *calls: Call) -> list[dict[str, Step]]:
+    async def wait(call_id: str) -> dict[str, Step]:
+        steps = app.steps.of_call(call_id)
+        while not are_finished(steps):
+            await app.clock.sleep(0.02)
+            steps = await asyncio.to_thread(app.steps.of_call, call_id)
+        return {step.name: step for step in steps}
+
+    async with running(app):
+        for call in calls:
+            await asyncio.to_thread(app.journal.take_in, call)
+        return [await wait(call.id) for call in calls]
+
+
+def workspace(app: App) -> dict[str, str]:
+    root = app.settings.home / "workspace"
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.suffix in (".md", ".txt")}
+
+
+async def test_a_call_leaves_summary_profile_identity_and_greeting(live: App) -> None:
+    (steps,) = await finish(with_reader(live, FakeReader(ASKED)), make_call(caller="+15551234567"))
+    assert {name: step.state for name, step in steps.items()} == dict.fromkeys(("summary", "profile", "identity", "greeting"), "done")
+    pages = workspace(live)
+    assert "Bill asked for a bug to be opened." in pages["CALLS.md"]
+    assert "- **Name:** Bill Harker" in pages["people/+15551234567/USER.md"]
+    assert "- **Name:** Wren" in pages["IDENTITY.md"]
+    assert pages["people/+15551234567/NEXT_GREETING.txt"].startswith("Hey Bill, last time you asked me to open a bug")
+
+
+async def test_one_steps_failure_never_stops_the_others_and_shows(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(desk: Desk, call: Call) -> None:
+        raise WorkspaceReadOnly("USER.md: may not be changed")
+
+    monkeypatch.setitem(take.__globals__["STEPS"], "profile", read_only)
+    (steps,) = await finish(with_reader(live, FakeReader(ASKED)), make_call())
+    assert (steps["profile"].state, steps["profile"].reason) == ("failed", "USER.md: may not be changed")
+    assert {steps[name].state for name in ("summary", "identity", "greeting")} == {"done"}
+
+
+async def test_a_failed_step_can_be_run_again_by_hand(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = with_reader(live, FakeReader(ASKED))
+    call = make_call()
+
+    def broken(desk: Desk, call: Call) -> None:
+        raise ValueError("the canary sings")
+
+    with monkeypatch.context() as fault:
+        fault.setitem(take.__globals__["STEPS"], "summary", broken)
+        (steps,) = await finish(app, call)
+    assert (steps["summary"].state, steps["summary"].reason) == ("failed", "ValueError")
+    again = {step.name: step for step in rerun(Desk(app.settings, app.reader, app.clock), app.store, app.steps, app.archive, call.id)}
+    assert (again["summary"].state, again["summary"].reason, again["summary"].attempts) == ("done", "", 2)
+    assert workspace(app)["CALLS.md"].count("### ") == 1
+
+
+async def test_what_may_pass_is_tried_again_by_itself(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = FakeReader(ASKED, WorkspaceBusy("held"), WorkspaceBusy("held"))
+    (steps,) = await finish(with_reader(live, reader), make_call())
+    assert {step.state for step in steps.values()} == {"done"}
+    assert sum(step.attempts for step in steps.values()) == len(steps) + 2
+
+
+async def test_calls_sealed_while_nobody_worked_are_worked_on_at_the_next_start(live: App) -> None:
+    calls = [make_call() for _ in range(3)]
+    for call in calls:
+        live.journal.take_in(call)
+    assert live.steps.due() == sorted(call.id for call in calls)
+    results = await finish(with_reader(live, FakeReader(ASKED)), *calls)
+    assert all(are_finished(list(steps.values())) for steps in results)
+    assert workspace(live)["CALLS.md"].count("### ") == 3
+
+
+async def test_the_last_calls_of_this_caller_and_no_other_are_told_oldest_first(live: App) -> None:
+    app = with_reader(live, FakeReader(ASKED))
+    await finish(app, *[make_call(caller="+15550100") for _ in range(2)], make_call(caller="+15550199"))
+    assert len(app.steps.recent_summaries("main", "+15550100", 3)) == 2
+    assert len(app.steps.recent_summaries("main", "+15550100", 1)) == 1
+    assert app.steps.recent_summaries("other", "+15550100", 3) == []

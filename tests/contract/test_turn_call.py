@@ -1,0 +1,141 @@
+"""One call over a line of finished turns, on both databases: the caller always hears something, and all of it is kept."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aftercall.app import App
+from aftercall.bridge.turn_call import ANSWER_WITHIN_S, NOT_WRITTEN, SORRY, SORRY_GOODBYE, Parts, TurnCall
+from aftercall.engine.session import Reply
+from aftercall.errors import DatabaseUnreachable, EngineLost, StorageFull
+from aftercall.journal.record import Record
+from aftercall.journal.store import CallStore, ResumeState
+from aftercall.model.briefing import Briefing
+from aftercall.model.calls import LiveCall
+from aftercall.testing import FakeEngine, FakePhone, VirtualClock, make_live_call
+
+
+async def brief(call: LiveCall, state: ResumeState | None) -> Briefing:
+    return Briefing(greeting="Hello!")
+
+
+def parts_of(app: App, engine: FakeEngine) -> Parts:
+    return Parts(app.journal, app.resume, engine, brief, app.clock)
+
+
+def sealed(app: App, call: TurnCall) -> list[tuple[str, str]]:
+    row = app.store.get(call.call.id)
+    archived, _ = app.archive.read(str(row.archive_name))
+    return [(turn.speaker, turn.text) for turn in archived.turns]
+
+
+async def test_the_archive_holds_exactly_what_was_said_in_order(app: App) -> None:
+    engine = FakeEngine("Which one?", "Noted.")
+    call, heard = await FakePhone(parts_of(app, engine)).ring("Open a bug please", "The thumbnails")
+    assert heard == ["Hello!", "Which one?", "Noted."]
+    assert sealed(app, call) == [
+        ("agent", "Hello!"),
+        ("caller", "Open a bug please"),
+        ("agent", "Which one?"),
+        ("caller", "The thumbnails"),
+        ("agent", "Noted."),
+    ]
+    assert app.store.get(call.call.id).end_reason == "caller_hung_up"
+    assert engine.is_closed
+    await app.journal.close()
+
+
+async def test_the_agent_may_hang_up(app: App) -> None:
+    call, heard = await FakePhone(parts_of(app, FakeEngine(Reply("Goodbye!", ends_call=True)))).ring("That's all", "never said")
+    assert heard == ["Hello!", "Goodbye!"]
+    assert app.store.get(call.call.id).end_reason == "agent_hung_up"
+    await app.journal.close()
+
+
+async def test_what_the_caller_said_is_durable_before_the_engine_is_asked(app: App) -> None:
+    seen: list[int] = []
+
+    class Watchful(FakeEngine):
+        async def answer(self, said: str) -> Reply:
+            seen.append(len(app.store.entries(call.call.id)))
+            return Reply("yes")
+
+    call = TurnCall(parts_of(app, Watchful()), make_live_call())
+    await call.begin()
+    await call.hear("hello")
+    assert seen == [2]
+    await call.end("caller_hung_up")
+    await app.journal.close()
+
+
+@pytest.mark.parametrize("fault", [EngineLost("gone"), ValueError("broken")])
+async def test_an_engine_that_breaks_once_is_asked_again_and_twice_ends_the_call(app: App, fault: Exception) -> None:
+    call, heard = await FakePhone(parts_of(app, FakeEngine(fault, fault))).ring("hello", "hello?", "never said")
+    assert heard == ["Hello!", SORRY.text, SORRY_GOODBYE.text]
+    row = app.store.get(call.call.id)
+    assert (row.state, row.end_reason) == ("sealed", "engine_lost")
+    archived, _ = app.archive.read(str(row.archive_name))
+    assert [event.kind for event in archived.events] == ["engine.lost", "engine.lost"]
+    await app.journal.close()
+
+
+async def test_an_engine_that_recovers_goes_on(app: App) -> None:
+    _, heard = await FakePhone(parts_of(app, FakeEngine(EngineLost("gone"), "Back again.", EngineLost("gone")))).ring("a", "b", "c")
+    assert heard == ["Hello!", SORRY.text, "Back again.", SORRY.text]
+    await app.journal.close()
+
+
+async def test_an_engine_that_never_answers_is_given_five_seconds(app: App, clock: VirtualClock) -> None:
+    call = TurnCall(parts_of(app, FakeEngine(None)), make_live_call())
+    await call.begin()
+    hearing = asyncio.create_task(call.hear("hello"))
+    await clock.until_asleep()
+    await clock.advance(ANSWER_WITHIN_S - 0.1)
+    assert not hearing.done()
+    await clock.advance(0.1)
+    assert await hearing == SORRY
+    await call.end("caller_hung_up")
+    await app.journal.close()
+
+
+async def test_an_engine_that_refuses_at_once_still_lets_the_caller_hear_something(app: App) -> None:
+    call, heard = await FakePhone(parts_of(app, FakeEngine(greeting=EngineLost("wrong key")))).ring()
+    assert heard == [SORRY.text]
+    assert app.store.get(call.call.id).state == "sealed"
+    await app.journal.close()
+
+
+async def test_a_full_disk_in_the_middle_of_a_call_is_told_to_the_caller(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = TurnCall(parts_of(app, FakeEngine()), make_live_call())
+    await call.begin()
+
+    async def full(self: Record, item: Any) -> None:
+        raise StorageFull("no room")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Record, "append", full)
+        assert await call.hear("hello") == NOT_WRITTEN
+    assert sealed(app, call) == [("agent", "Hello!")]
+    await app.journal.close()
+
+
+async def test_a_database_that_is_away_at_ring_time_is_told_to_the_caller(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(self: CallStore, call: LiveCall, owner: str) -> bool:
+        raise DatabaseUnreachable("no connection")
+
+    monkeypatch.setattr(CallStore, "open", away)
+    _, heard = await FakePhone(parts_of(app, FakeEngine())).ring("hello")
+    assert heard == [NOT_WRITTEN.text]
+
+
+async def test_ringing_back_inside_the_window_continues_the_conversation(app: App, clock: VirtualClock) -> None:
+    phone = FakePhone(parts_of(app, FakeEngine()))
+    first, _ = await phone.ring("hello")
+    clock.move(30)
+    second, _ = await phone.ring("as I said")
+    clock.move(301)
+    third, _ = await phone.ring("something else")
+    assert (second.call.resumes, second.call.conversation) == (first.call.id, first.call.id)
+    assert (third.call.resumes, third.call.conversation) == (None, third.call.id)
+    await app.journal.close()

@@ -1,0 +1,47 @@
+"""kill -9 in the middle of the work after a call: every step comes to its end, and each thing stands once."""
+
+import multiprocessing
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from aftercall import faults
+from aftercall.app import App
+from aftercall.journal.verify import verify
+from aftercall.postcall.view import are_finished
+from crash import afterwork
+
+SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
+RUNS = 100 if SOAK else 6
+WORKING = [point for point in faults.POINTS if point.startswith("postcall")]
+
+spawner = multiprocessing.get_context("forkserver")
+
+
+def work(app: App, fault: str, sids: list[str]) -> int | None:
+    process = spawner.Process(target=afterwork.run, args=(str(app.settings.home), app.settings.database_url, fault, sids))
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+@pytest.mark.timeout(3600 if SOAK else 120)
+def test_every_step_ends_and_each_thing_stands_once(app: App, tmp_path: Path) -> None:
+    spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
+    luck = random.Random(20260213)
+    sids: list[str] = []
+    for run in range(RUNS):
+        sids.append(f"thing{run}")
+        point = WORKING[run % len(WORKING)]
+        most = 1 if point == "postcall.after_enqueue" else 4
+        assert work(app, f"{point}:{luck.randint(1, most)}", sids) == -9
+    assert work(app, "", sids) == 0
+    rows = app.store.page(limit=RUNS + 1)
+    assert len(rows) == RUNS
+    assert all(are_finished(app.steps.of_call(row.live.id)) for row in rows)
+    assert {step.state for row in rows for step in app.steps.of_call(row.live.id)} <= {"done", "skipped"}
+    calls_md = (app.settings.home / "workspace" / "CALLS.md").read_text()
+    assert [calls_md.count(f"<!-- call: {row.live.id} -->") for row in rows] == [1] * min(RUNS, 50) + [0] * (RUNS - min(RUNS, 50))
+    assert verify(app.archive.place, app.store).faults == ()
