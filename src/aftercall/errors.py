@@ -12,6 +12,9 @@ AftercallError
 ├── ArchiveError           the sealed files
 │   ├── StorageFull        no room; goes on when there is
 │   └── ChainBroken        the chain file cannot be read
+├── WireError              a carrier's media socket
+│   ├── StreamNotOpen      nothing can be sent now
+│   └── AudioTooLong       more than one frame carries
 └── DatabaseError          the database
     ├── DatabaseNewer      made by a newer Aftercall               exit 2
     ├── DatabaseOutdated   needs `aftercall db upgrade`            exit 2
@@ -104,6 +107,24 @@ class ChainBroken(ArchiveError):
     """The chain file of the archive is damaged; `aftercall verify` names the place."""
 
     code = "archive.chain"
+
+
+class WireError(AftercallError):
+    """A command could not be put on a carrier's media socket."""
+
+    code = "wire"
+
+
+class StreamNotOpen(WireError):
+    """The stream has not started, was refused or is over; there is nobody to send to."""
+
+    code = "wire.not_open"
+
+
+class AudioTooLong(WireError):
+    """More audio in one command than a carrier takes in one frame; cut it into pieces."""
+
+    code = "wire.too_long"
 
 
 class DatabaseError(AftercallError):
