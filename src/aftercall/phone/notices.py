@@ -1,6 +1,6 @@
 """What a carrier's webhooks tell, the same on every carrier: a call rings, was heard, has moved on, was recorded.
 
-Webhooks come late, twice and out of order: a notice with a `key` that was seen before is the same notice.
+Webhooks come late, twice and out of order: a notice whose `key` was seen before is the same notice (an empty key says nothing).
 """
 
 from collections.abc import Mapping

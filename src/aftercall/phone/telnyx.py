@@ -4,16 +4,15 @@ What we send is μ-law because the stream was asked for that way (`telnyx_contro
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+from aftercall.model.instants import parse_instant
 from aftercall.phone.client_state import unpack_state
 from aftercall.phone.g711 import ALAW_TO_MULAW
 from aftercall.phone.stream import Events, MediaStream, Message, Opening, only_text
 from aftercall.phone.wire import SHORTEST_AUDIO, SILENCE, Odd, Oddity
 
 RATE_LIMIT_REACHED = 100_005
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TelnyxWire(MediaStream):
@@ -41,7 +40,7 @@ class TelnyxWire(MediaStream):
 
     def _order_of_key(self, message: Message) -> int:
         """Frames overtake each other, so keys sort by the time they were pressed."""
-        self._last_order = _microseconds(message.get("occurred_at")) or self._last_order + 1
+        self._last_order = _milliseconds(message.get("occurred_at")) or self._last_order + 1
         return self._last_order
 
     def _pad(self, payload: bytes) -> bytes:
@@ -62,8 +61,8 @@ def _custom_parameters(value: object) -> dict[str, str]:
     return only_text(value)
 
 
-def _microseconds(value: object) -> int | None:
+def _milliseconds(value: object) -> int | None:
     try:
-        return int((datetime.fromisoformat(str(value)) - _EPOCH).total_seconds() * 1_000_000)
-    except (ValueError, TypeError, OverflowError):
+        return int(parse_instant(value).timestamp() * 1_000)
+    except ValueError:
         return None

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
+from aftercall.model.instants import parse_instant
 from aftercall.phone.notices import (
     CallState,
     Gathered,
@@ -165,6 +165,6 @@ def _other_ids(payload: dict[str, Any]) -> tuple[str, ...]:
 
 def _seconds(value: object) -> float | None:
     try:
-        return datetime.fromisoformat(str(value)).timestamp()
-    except (ValueError, OverflowError):
+        return parse_instant(value).timestamp()
+    except ValueError:
         return None

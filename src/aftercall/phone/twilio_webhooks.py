@@ -69,10 +69,10 @@ def read_ring(form: Fields) -> Ring:
     )
 
 
-def read_gathered(form: Fields) -> Gathered:
+def read_gathered(form: Fields, retry_token: str = "") -> Gathered:
     """The answer to a Gather, or one of its partial results. Empty is an answer too: the caller said nothing.
 
-    A Gather may hear the same word twice, so the key of an answer is the caller's own retry token, given to the route.
+    A caller may say the same word twice; only Twilio's retry token (a header) tells a repeated answer from a new one.
     """
     fields = _first_of_each(form)
     sid = _sid(fields)
@@ -80,7 +80,7 @@ def read_gathered(form: Fields) -> Gathered:
         text = fields.get("StableSpeechResult", "") + fields.get("UnstableSpeechResult", "")
         return Gathered(f"{sid}:partial:{fields.get('SequenceNumber', '')}", sid, text, is_final=False)
     text = fields.get("SpeechResult", "")
-    return Gathered("", sid, text, read_confidence(fields.get("Confidence")), fields.get("Digits", ""))
+    return Gathered(retry_token, sid, text, read_confidence(fields.get("Confidence")), fields.get("Digits", ""))
 
 
 def read_progress(form: Fields) -> Progress:

@@ -57,7 +57,7 @@ def say_and_hang_up(text: str, *, language: str | None = None, voice: str | None
 
 
 def reject(reason: Literal["rejected", "busy"] = "rejected") -> str:
-    """Do not answer; the caller is not charged."""
+    """Do not answer at all; a call that is not answered costs nothing."""
     response = Element("Response")
     SubElement(response, "Reject", reason=reason)
     return _write(response)
