@@ -234,7 +234,15 @@ def test_a_carrier_that_returns_no_marks_does_not_fill_the_memory(carrier: Carri
 @each_carrier
 @pytest.mark.parametrize(
     "announced",
-    [{"encoding": "audio/l16"}, {"encoding": "G722"}, {"rate_hz": 16000}, {"rate_hz": None}, {"channels": 2}, {"channels": "two"}],
+    [
+        {"encoding": "audio/l16"},
+        {"encoding": "G722"},
+        {"encoding": "OPUS"},
+        {"rate_hz": 16000},
+        {"rate_hz": None},
+        {"channels": 2},
+        {"channels": "two"},
+    ],
 )
 def test_audio_that_is_not_ours_is_refused_in_so_many_words(carrier: Carrier, announced: dict[str, object]) -> None:
     wire = carrier.wire()
