@@ -19,6 +19,9 @@ AftercallError
 │   ├── WorkspaceFull      no room; goes on when there is
 │   ├── WorkspaceBusy      another program will not let go of the file
 │   └── FileTooLarge       more than a page that a person keeps
+├── WireError              a carrier's media socket
+│   ├── StreamNotOpen      nothing can be sent now
+│   └── AudioTooLong       more than one frame carries
 └── DatabaseError          the database
     ├── DatabaseNewer      made by a newer Aftercall               exit 2
     ├── DatabaseOutdated   needs `aftercall db upgrade`            exit 2
@@ -159,6 +162,24 @@ class FileTooLarge(WorkspaceError):
     """A file of the workspace is larger than any page that a person keeps; it is neither read nor changed."""
 
     code = "workspace.too_large"
+
+
+class WireError(AftercallError):
+    """A command could not be put on a carrier's media socket."""
+
+    code = "wire"
+
+
+class StreamNotOpen(WireError):
+    """The stream has not started, was refused or is over; there is nobody to send to."""
+
+    code = "wire.not_open"
+
+
+class AudioTooLong(WireError):
+    """More audio in one command than a carrier takes in one frame; cut it into pieces."""
+
+    code = "wire.too_long"
 
 
 class DatabaseError(AftercallError):

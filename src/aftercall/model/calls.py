@@ -40,8 +40,12 @@ def _check_id(value: str) -> str:
     return value
 
 
+def is_sid(value: object) -> bool:
+    return isinstance(value, str) and _SID.fullmatch(value) is not None and ".." not in value
+
+
 def _check_sid(value: str) -> str:
-    if not _SID.fullmatch(value) or ".." in value:
+    if not is_sid(value):
         raise ValueError("may hold only letters, digits and _.:@=+~- (200 at most, no '..')")
     return value
 

@@ -17,7 +17,7 @@ def parse_instant(value: Any) -> datetime:
     if isinstance(value, bool):
         raise ValueError("is not a time")
     if isinstance(value, int | float):
-        instant = _from_epoch(float(value))
+        instant = _from_epoch(value)
     elif isinstance(value, str):
         instant = _from_iso(value)
     elif isinstance(value, datetime):

@@ -1,0 +1,140 @@
+"""What a carrier's webhooks tell, the same on every carrier: a call rings, was heard, has moved on, was recorded.
+
+Webhooks come late, twice and out of order: a notice whose `key` was seen before is the same notice (an empty key says nothing).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from aftercall.model.calls import Direction, LiveCall
+from aftercall.model.people import normalise_caller
+
+LONGEST_DETAIL = 200
+
+
+class CallState(StrEnum):
+    RINGING = "ringing"
+    ANSWERED = "answered"
+    COMPLETED = "completed"
+    BUSY = "busy"
+    FAILED = "failed"
+    NO_ANSWER = "no_answer"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self not in (CallState.RINGING, CallState.ANSWERED)
+
+
+class RecordingState(StrEnum):
+    RUNNING = "running"
+    READY = "ready"
+    ABSENT = "absent"
+    FAILED = "failed"
+
+    @property
+    def is_final(self) -> bool:
+        return self is not RecordingState.RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A call that wants to begin. `verified` only where the carrier vouches that the number is the caller's own."""
+
+    key: str
+    source: str
+    sid: str
+    caller: str | None = field(repr=False)
+    callee: str | None = field(repr=False)
+    direction: Direction
+    verified: bool
+    metadata: Mapping[str, Any] = field(repr=False)
+
+    def open_call(self, started_at: datetime, agent_id: str = "main") -> LiveCall:
+        return LiveCall(
+            source=self.source,
+            sid=self.sid,
+            agent_id=agent_id,
+            direction=self.direction,
+            caller=self.caller,
+            callee=self.callee,
+            verified=self.verified,
+            started_at=started_at,
+            metadata=dict(self.metadata),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What the carrier's own ears made of the caller; a confidence that it does not know is None."""
+
+    key: str
+    sid: str
+    text: str = field(default="", repr=False)
+    confidence: float | None = None
+    digits: str = field(default="", repr=False)
+    is_final: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a call stands. Of two, the one with the higher `order` is the later; None where the carrier does not say."""
+
+    key: str
+    sid: str
+    state: CallState
+    duration_s: int | None = None
+    order: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """How a recording stands. `calls` are ids of its call, any of which may be the known one (`metadata["ids"]`)."""
+
+    key: str
+    calls: tuple[str, ...]
+    state: RecordingState
+    recording_sid: str | None = None
+    url: str | None = field(default=None, repr=False)
+    fetch_within_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFailed:
+    """The carrier could not open or keep the media socket: the caller hears nothing unless somebody speaks."""
+
+    key: str
+    sid: str
+
+
+Notice = Ring | Gathered | Progress | Recorded | StreamFailed
+
+
+def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None:
+    """A number or address in our form. One that has none counts as withheld; how it was sent is kept beside the call."""
+    if not isinstance(party, str):
+        return None
+    try:
+        return normalise_caller(party)
+    except ValueError:
+        metadata[f"{side}_as_sent"] = clean_detail(party)
+        return None
+
+
+def clean_detail(text: str) -> str:
+    """Free text of a carrier, made fit for every store."""
+    return text[:LONGEST_DETAIL].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def read_confidence(value: object) -> float | None:
+    """Between 0 and 1. Nought is what carriers send when they do not know."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        confidence = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return confidence if 0 < confidence <= 1 else None

@@ -1,0 +1,45 @@
+"""Which media socket belongs to which call: a pass given out with the answer must come back with the stream's start.
+
+One carrier signs the socket's upgrade, another does not; the pass makes them alike. It names its call, holds for minutes,
+and opens one stream in each process. No list is kept of those given out, so any process with the key can check them.
+"""
+
+import hmac
+from hashlib import sha256
+from secrets import token_urlsafe
+
+from pydantic import SecretStr
+
+from aftercall.clock import Clock
+
+PARAMETER = "pass"
+LIFE_S = 120
+
+
+class StreamPasses:
+    def __init__(self, key: SecretStr, clock: Clock) -> None:
+        self._key = key.get_secret_value().encode()
+        self._clock = clock
+        self._used: dict[str, int] = {}
+
+    def issue(self, call_sid: str) -> str:
+        word = f"{self._now() + LIFE_S}.{token_urlsafe(9)}"
+        return f"{word}.{self._seal(call_sid, word)}"
+
+    def admit(self, call_sid: str, given: str | None) -> bool:
+        """Whether this pass opens a stream of this call. Once: the second one with it is somebody else."""
+        word, _, seal = (given or "").rpartition(".")
+        if not self._key or not hmac.compare_digest(self._seal(call_sid, word).encode(), seal.encode("utf-8", "replace")):
+            return False
+        until = int(word.partition(".")[0])
+        now = self._now()
+        if until < now or word in self._used:
+            return False
+        self._used = {used: end for used, end in self._used.items() if end >= now} | {word: until}
+        return True
+
+    def _seal(self, call_sid: str, word: str) -> str:
+        return hmac.digest(self._key, f"stream pass|{call_sid}|{word}".encode("utf-8", "replace"), sha256).hex()
+
+    def _now(self) -> int:
+        return int(self._clock.now().timestamp())

@@ -1,0 +1,170 @@
+"""Telnyx's webhooks: one address for all events, each in an envelope with an id that repeats when the event does."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aftercall.errors import RefusedInput
+from aftercall.model.calls import is_sid
+from aftercall.model.instants import parse_instant
+from aftercall.phone.notices import (
+    CallState,
+    Gathered,
+    Notice,
+    Progress,
+    Recorded,
+    RecordingState,
+    Ring,
+    StreamFailed,
+    clean_detail,
+    read_confidence,
+    read_party,
+)
+
+SOURCE = "telnyx"
+RECORDING_URL_LIFE_S = 600
+MAX_BODY = 262_144
+_ATTESTED = "A"
+_DETAILS = ("caller_id_name", "connection_id", "shaken_stir_attestation", "start_time")
+_CAUSES = {
+    "user_busy": CallState.BUSY,
+    "call_rejected": CallState.FAILED,
+    "not_found": CallState.FAILED,
+    "no_answer": CallState.NO_ANSWER,
+    "timeout": CallState.NO_ANSWER,
+    "originator_cancel": CallState.CANCELLED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Envelope:
+    id: str
+    occurred_at: float | None
+    payload: dict[str, Any]
+
+
+def read_event(body: bytes) -> Notice | None:
+    """What an event tells; None for one of the many that nobody here needs."""
+    data = _read_data(body)
+    reader = _READERS.get(data["event_type"]) if isinstance(data.get("event_type"), str) else None
+    if reader is None:
+        return None
+    if not is_sid(data.get("id")):
+        raise RefusedInput("data.id", "is missing or not an id")
+    payload = data.get("payload")
+    if not isinstance(payload, dict):
+        raise RefusedInput("data.payload", "is not an object")
+    return reader(_Envelope(data["id"], _seconds(data.get("occurred_at")), payload))
+
+
+def _read_data(body: bytes) -> dict[str, Any]:
+    if len(body) > MAX_BODY:
+        raise RefusedInput("body", "is too long for an event")
+    try:
+        envelope = json.loads(body)
+    except (ValueError, RecursionError):
+        raise RefusedInput("body", "is not valid JSON") from None
+    data = envelope.get("data") if isinstance(envelope, dict) else None
+    if not isinstance(data, dict):
+        raise RefusedInput("data", "is not an object")
+    return data
+
+
+def _ring(event: _Envelope) -> Ring:
+    payload = event.payload
+    metadata: dict[str, Any] = {name: clean_detail(payload[name]) for name in _DETAILS if isinstance(payload.get(name), str)}
+    metadata["ids"] = list(_other_ids(payload))
+    caller = read_party(payload.get("from"), "caller", metadata)
+    callee = read_party(payload.get("to"), "callee", metadata)
+    is_inbound = payload.get("direction", "incoming") == "incoming"
+    is_attested = payload.get("shaken_stir_attestation") == _ATTESTED and payload.get("shaken_stir_validated") is True
+    return Ring(
+        key=event.id,
+        source=SOURCE,
+        sid=_sid(payload),
+        caller=caller,
+        callee=callee,
+        direction="inbound" if is_inbound else "outbound",
+        verified=is_inbound and caller is not None and is_attested,
+        metadata=metadata,
+    )
+
+
+def _answered(event: _Envelope) -> Progress:
+    return Progress(event.id, _sid(event.payload), CallState.ANSWERED, order=event.occurred_at)
+
+
+def _hung_up(event: _Envelope) -> Progress:
+    cause = event.payload.get("hangup_cause")
+    state = _CAUSES.get(cause, CallState.COMPLETED) if isinstance(cause, str) else CallState.COMPLETED
+    return Progress(event.id, _sid(event.payload), state, order=event.occurred_at)
+
+
+def _transcribed(event: _Envelope) -> Gathered | None:
+    data = event.payload.get("transcription_data")
+    if not isinstance(data, dict) or not isinstance(data.get("transcript"), str):
+        raise RefusedInput("data.payload.transcription_data", "holds no transcript")
+    if data.get("transcription_track", "inbound") != "inbound":
+        return None  # the agent's own voice is no caller's speech
+    confidence = read_confidence(data.get("confidence"))
+    return Gathered(event.id, _sid(event.payload), data["transcript"], confidence, is_final=data.get("is_final") is not False)
+
+
+def _keys(event: _Envelope) -> Gathered:
+    digits = event.payload.get("digits")
+    return Gathered(event.id, _sid(event.payload), digits=digits if isinstance(digits, str) else "")
+
+
+def _recorded(event: _Envelope) -> Recorded:
+    """The address is good for ten minutes, and the event does not name the call but its leg and session."""
+    payload = event.payload
+    urls = payload.get("recording_urls")
+    found = [urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)] if isinstance(urls, dict) else []
+    recording = payload.get("recording_id")
+    return Recorded(
+        key=event.id,
+        calls=_other_ids(payload),
+        state=RecordingState.READY if found else RecordingState.ABSENT,
+        recording_sid=recording if isinstance(recording, str) else None,
+        url=found[0] if found else None,
+        fetch_within_s=RECORDING_URL_LIFE_S,
+    )
+
+
+def _not_recorded(event: _Envelope) -> Recorded:
+    return Recorded(event.id, _other_ids(event.payload), RecordingState.FAILED)
+
+
+def _stream_failed(event: _Envelope) -> StreamFailed:
+    return StreamFailed(event.id, _sid(event.payload))
+
+
+_READERS: dict[str, Callable[[_Envelope], Notice | None]] = {
+    "call.initiated": _ring,
+    "call.answered": _answered,
+    "call.hangup": _hung_up,
+    "call.transcription": _transcribed,
+    "call.gather.ended": _keys,
+    "call.recording.saved": _recorded,
+    "call.recording.error": _not_recorded,
+    "streaming.failed": _stream_failed,
+}
+
+
+def _sid(payload: dict[str, Any]) -> str:
+    sid = payload.get("call_control_id")
+    if not isinstance(sid, str) or not is_sid(sid):
+        raise RefusedInput("data.payload.call_control_id", "is missing or not an id")
+    return sid
+
+
+def _other_ids(payload: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(payload[name] for name in ("call_leg_id", "call_session_id") if is_sid(payload.get(name)))
+
+
+def _seconds(value: object) -> float | None:
+    try:
+        return parse_instant(value).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,124 @@
+"""Twilio's webhooks: forms whose fields grow over the years; what is not known here is left alone."""
+
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from aftercall.errors import RefusedInput
+from aftercall.model.calls import is_sid
+from aftercall.phone.forms import Fields
+from aftercall.phone.notices import (
+    CallState,
+    Gathered,
+    Progress,
+    Recorded,
+    RecordingState,
+    Ring,
+    clean_detail,
+    read_confidence,
+    read_party,
+)
+from aftercall.phone.stream import whole
+
+SOURCE = "twilio"
+ATTESTED = "TN-Validation-Passed-A"  # B and C vouch for the way a call came in, not for its number
+_DETAILS = {
+    "AccountSid": "account_sid",
+    "CallerName": "caller_name",
+    "ForwardedFrom": "forwarded_from",
+    "FromCity": "from_city",
+    "FromCountry": "from_country",
+    "ParentCallSid": "parent_call_sid",
+    "StirVerstat": "stir_verstat",
+}
+_STATES = {
+    "queued": CallState.RINGING,
+    "initiated": CallState.RINGING,
+    "ringing": CallState.RINGING,
+    "in-progress": CallState.ANSWERED,
+    "answered": CallState.ANSWERED,
+    "completed": CallState.COMPLETED,
+    "busy": CallState.BUSY,
+    "failed": CallState.FAILED,
+    "no-answer": CallState.NO_ANSWER,
+    "canceled": CallState.CANCELLED,
+}
+_RECORDING_STATES = {
+    "in-progress": RecordingState.RUNNING,
+    "completed": RecordingState.READY,
+    "absent": RecordingState.ABSENT,
+    "failed": RecordingState.FAILED,
+}
+
+
+def read_ring(form: Fields) -> Ring:
+    fields = _first_of_each(form)
+    metadata: dict[str, Any] = {ours: clean_detail(fields[theirs]) for theirs, ours in _DETAILS.items() if fields.get(theirs)}
+    caller = read_party(fields.get("From") or fields.get("Caller"), "caller", metadata)
+    callee = read_party(fields.get("To") or fields.get("Called"), "callee", metadata)
+    is_inbound = fields.get("Direction", "inbound") == "inbound"
+    sid = _sid(fields)
+    return Ring(
+        key=f"{sid}:ring",
+        source=SOURCE,
+        sid=sid,
+        caller=caller,
+        callee=callee,
+        direction="inbound" if is_inbound else "outbound",
+        verified=is_inbound and caller is not None and fields.get("StirVerstat") == ATTESTED,
+        metadata=metadata,
+    )
+
+
+def read_gathered(form: Fields, retry_token: str = "") -> Gathered:
+    """The answer to a Gather, or one of its partial results. Empty is an answer too: the caller said nothing.
+
+    A caller may say the same word twice; only Twilio's retry token (a header) tells a repeated answer from a new one.
+    """
+    fields = _first_of_each(form)
+    sid = _sid(fields)
+    if "UnstableSpeechResult" in fields or "StableSpeechResult" in fields:
+        text = fields.get("StableSpeechResult", "") + fields.get("UnstableSpeechResult", "")
+        return Gathered(f"{sid}:partial:{fields.get('SequenceNumber', '')}", sid, text, is_final=False)
+    text = fields.get("SpeechResult", "")
+    return Gathered(retry_token, sid, text, read_confidence(fields.get("Confidence")), fields.get("Digits", ""))
+
+
+def read_progress(form: Fields) -> Progress:
+    """Keyed by call and state: one call passes through several states, and each may be told twice."""
+    fields = _first_of_each(form)
+    sid = _sid(fields)
+    state = _STATES.get(fields.get("CallStatus", ""))
+    if state is None:
+        raise RefusedInput("CallStatus", "is not a known state of a call")
+    return Progress(f"{sid}:{state}", sid, state, whole(fields.get("CallDuration")), _order(fields))
+
+
+def read_recorded(form: Fields) -> Recorded:
+    fields = _first_of_each(form)
+    sid, recording = _sid(fields), _sid(fields, "RecordingSid")
+    state = _RECORDING_STATES.get(fields.get("RecordingStatus", ""))
+    if state is None:
+        raise RefusedInput("RecordingStatus", "is not a known state of a recording")
+    url = fields.get("RecordingUrl") if state is RecordingState.READY else None
+    return Recorded(f"{recording}:{state}", (sid,), state, recording, url or None)
+
+
+def _first_of_each(form: Fields) -> dict[str, str]:
+    return dict(reversed(form))
+
+
+def _sid(fields: dict[str, str], name: str = "CallSid") -> str:
+    sid = fields.get(name, "")
+    if not is_sid(sid):
+        raise RefusedInput(name, "is missing or not an id")
+    return sid
+
+
+def _order(fields: dict[str, str]) -> float | None:
+    number = whole(fields.get("SequenceNumber"))
+    if number is not None:
+        return number
+    try:
+        return parsedate_to_datetime(fields.get("Timestamp", "")).timestamp()
+    except (ValueError, OverflowError):
+        return None
