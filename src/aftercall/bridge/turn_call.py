@@ -75,17 +75,24 @@ class TurnCall:
         if state is not None:  # only now is the call really connected
             joined = await asyncio.to_thread(parts.resume.consume, state, self._call)
             self._record.call = joined or self._call
-        return await self._say(reply)
+        return await self.say(reply)
 
     async def hear(self, text: str, confidence: float | None = None) -> Reply:
         """The caller said something: what they hear in return."""
         if not await self._write("caller", text, confidence):
-            return await self._say(NOT_WRITTEN)
+            return await self.say(NOT_WRITTEN)
         try:
             reply = await self._ask(text)
         except AftercallError as error:
             reply = await self._lose_engine(error)
-        return await self._say(reply)
+        return await self.say(reply)
+
+    async def say(self, reply: Reply) -> Reply:
+        """Tell the caller something, and hang up if that was the last of it."""
+        await self._write("agent", reply.text)
+        if reply.ends_call:
+            await self.end("agent_hung_up" if self._failures == 0 else "engine_lost")
+        return reply
 
     async def end(self, reason: str) -> None:
         """Hang up, whoever did it; the call goes into the archive."""
@@ -103,12 +110,6 @@ class TurnCall:
             raise EngineLost("no engine was connected")
         reply = await within(self._parts.clock, ANSWER_WITHIN_S, self._session.answer(text))
         self._failures = 0
-        return reply
-
-    async def _say(self, reply: Reply) -> Reply:
-        await self._write("agent", reply.text)
-        if reply.ends_call:
-            await self.end("agent_hung_up" if self._failures == 0 else "engine_lost")
         return reply
 
     async def _lose_engine(self, error: AftercallError) -> Reply:

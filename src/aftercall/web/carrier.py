@@ -1,0 +1,99 @@
+"""The carriers' webhooks. Only what a carrier signed is believed; everything else is refused, and logged without content.
+
+Twilio listens and speaks for the receptionist here (`<Gather input="speech">` and `<Say>`): a number needs no other account.
+"""
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, HTTPException, Request, Response
+
+from aftercall.app import App
+from aftercall.bridge.switchboard import Answer, Switchboard
+from aftercall.log import get_logger
+from aftercall.model.calls import LiveCall
+from aftercall.phone import twilio_webhooks, twiml
+from aftercall.phone.forms import MAX_BODY, Fields, read_form
+from aftercall.phone.notices import CallState
+from aftercall.phone.signature import Flaw, SignedRequest
+from aftercall.phone.twilio_signature import TwilioSignature
+
+VOICE = "/twilio/voice"
+NOT_SET_UP = "Twilio is not set up here: set TWILIO_AUTH_TOKEN and AFTERCALL_PUBLIC_URL"
+
+_END_REASONS = {
+    CallState.COMPLETED: "caller_hung_up",
+    CallState.BUSY: "busy",
+    CallState.FAILED: "failed",
+    CallState.NO_ANSWER: "no_answer",
+    CallState.CANCELLED: "cancelled",
+}
+
+log = get_logger("carrier")
+
+
+def make_router(app: App) -> APIRouter:
+    router = APIRouter(prefix="/twilio", tags=["carriers"])
+    signature = TwilioSignature(app.settings.twilio.auth_token, app.settings.public_url)
+    board = Switchboard(app.turn_parts, app.clock)
+
+    @router.post("/voice", summary="Twilio: a call rings, or its caller said something", response_class=Response)
+    async def post_voice(request: Request, turn: int | None = None) -> Response:
+        form = await _read_signed(request, signature)
+        make_call = _call_maker(app, form)
+        ring = twilio_webhooks.read_ring(form)
+        if turn is None:
+            return _speak(app, await board.ring(ring.sid, make_call))
+        heard = twilio_webhooks.read_gathered(form)
+        return _speak(app, await board.hear(ring.sid, turn, heard.text, heard.confidence, make_call))
+
+    @router.post("/status", summary="Twilio: where a call stands", status_code=204)
+    async def post_status(request: Request) -> None:
+        progress = twilio_webhooks.read_progress(await _read_signed(request, signature))
+        if progress.state.is_final:
+            await board.end(progress.sid, _END_REASONS[progress.state])
+
+    return router
+
+
+def _call_maker(app: App, form: Fields) -> Callable[[str], LiveCall]:
+    """How the call of this webhook is opened; a leg that picks up gets a sid of its own, and the carrier's in its metadata."""
+    ring = twilio_webhooks.read_ring(form)
+
+    def make_call(sid: str) -> LiveCall:
+        call = ring.open_call(app.clock.now(), app.settings.agent_id)
+        return call if sid == ring.sid else call.model_copy(update={"sid": sid, "metadata": {**call.metadata, "call_sid": ring.sid}})
+
+    return make_call
+
+
+def _speak(app: App, answer: Answer) -> Response:
+    if answer.reply.ends_call:
+        text = twiml.say_and_hang_up(answer.reply.text)
+    else:
+        action = f"{(app.settings.public_url or '').rstrip('/')}{VOICE}?{urlencode({'turn': answer.turn})}"
+        text = twiml.gather_speech(answer.reply.text, action, silent=action)
+    return Response(text, media_type=twiml.CONTENT_TYPE)
+
+
+async def _read_signed(request: Request, signature: TwilioSignature) -> Fields:
+    """The form, once its signature is proven over the raw bytes."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BODY:
+            raise HTTPException(413, "the form is too long")
+    flaw = signature.find_flaw(SignedRequest(_target(request), dict(request.headers), bytes(body)))
+    if flaw is Flaw.NO_KEY:
+        raise HTTPException(503, NOT_SET_UP)
+    if flaw is not None:
+        log.warning("a webhook was refused", flaw=flaw.name.lower(), path=request.url.path)
+        raise HTTPException(403, "the signature is not Twilio's")
+    return read_form(bytes(body))
+
+
+def _target(request: Request) -> str:
+    """The path and query as they came over the line: decoded ones may differ from what was signed."""
+    path: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    query: bytes = request.scope.get("query_string", b"")
+    return (path + b"?" + query if query else path).decode("latin-1")
