@@ -177,6 +177,13 @@ def test_audio_that_comes_twice_is_heard_once(carrier: Carrier) -> None:
 
 
 @each_carrier
+def test_a_carrier_that_says_everything_twice_is_heard_once(carrier: Carrier) -> None:
+    wire = started(carrier)
+    order = [number for chunk in range(1, 201) for _ in range(2) for number in heard(wire.receive(carrier.media(chunk)))]
+    assert order == list(range(1, 201))
+
+
+@each_carrier
 def test_one_wild_number_does_not_mute_the_caller(carrier: Carrier) -> None:
     wire = started(carrier)
     for wild in range(6):

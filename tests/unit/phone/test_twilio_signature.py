@@ -193,7 +193,10 @@ def test_whatever_the_judge_signs_is_accepted(fields: list[tuple[str, str]], tar
 
 @given(data=st.data())
 def test_any_change_of_address_body_or_signature_is_refused(data: st.DataObject) -> None:
-    """Values only: Twilio joins names and values without a mark between, so `a=bc` and `ab=c` sign alike."""
+    """Values only: Twilio joins names and values without a mark between, so `a=bc` and `ab=c` sign alike.
+
+    Of an address the judge drops an empty query or fragment and is milder than we are.
+    """
     signature = judge_signs(f"{PUBLIC}/twilio/voice", FORM.items())
     part = data.draw(st.sampled_from(["target", "value", "added", "removed", "signature", "token"]))
     target, fields, token = "/twilio/voice", dict(FORM), TOKEN
@@ -213,7 +216,7 @@ def test_any_change_of_address_body_or_signature_is_refused(data: st.DataObject)
         assume(other != signature[place])
         signature = signature[:place] + other + signature[place + 1 :]
     else:
-        token = data.draw(st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text != TOKEN))
+        token = data.draw(st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.rstrip("\0") != TOKEN))
     request = posted(target, fields.items(), signature)
     assert flaw(request, token=token) is Flaw.WRONG
-    assert not RequestValidator(token).validate(PUBLIC + target, fields, signature)
+    assert part == "target" or not RequestValidator(token).validate(PUBLIC + target, fields, signature)
