@@ -28,7 +28,7 @@ def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
         "I have taken down: open a bug about the broken thumbnails",
         "crossed out: book a table for four",
         "sealed, interrupted",
-        "Welcome back, Bill Harker. Please go on.",
+        "I have changed that: send Dana the signed contract, by Friday",
         "Hey Bill Harker, last time you asked me to send Dana the signed contract",
         "all proven: 4 sealed calls",
     ):

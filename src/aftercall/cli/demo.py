@@ -1,68 +1,76 @@
 """`aftercall demo`: the main job end to end, with no account and no key, on loopback only."""
 
 import asyncio
-import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import typer
 from rich.console import Console
 from rich.markup import escape
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
 
 from aftercall.cli.stage import stage_of
 from aftercall.errors import AftercallError
+from aftercall.lab.twilio import EmulatedTwilio, LabCall
+from aftercall.postcall.view import OPEN_STATES
 
 CALLER = "+15550100"
+TOKEN = "the-demo's-own-token"  # noqa: S105 - both ends of the emulated line are ours
 FIRST_CALL = (
     "Hi, this is Bill Harker.",
     "Could you open a bug about the broken thumbnails on the gallery page?",
     "And remind me to follow up with Markus on Tuesday. And please book a table for four for tomorrow.",
     "Actually, scratch the table.",
 )
-CUT_OFF = ("Please send Dana the signed contract.",)
-RING_BACK = ("Sorry, we were cut off. Please send Dana the signed contract by Friday.",)
+BEFORE_THE_CRASH = ("Please send Dana the signed contract.",)
+AFTER_THE_CRASH = ("Please send Dana the signed contract by Friday.",)
 NEXT_CALL = ("What did we talk about last time?", "That's all, thanks, bye!")
 PATIENCE_S = 30.0
 
 
 def demo(context: typer.Context) -> None:
-    """Ring the built-in receptionist, lose the server in the middle of a call, ring back, and be remembered."""
+    """Ring through an emulated phone network, lose the server in the middle of a call, go on, and be remembered."""
     console = stage_of(context).console
     home = Path(tempfile.mkdtemp(prefix="aftercall-demo-"))
-    asyncio.run(_play(console, home))
+    asyncio.run(_play(_Show(console), home))
 
 
-async def _play(console: Console, home: Path) -> None:
-    show = _Show(console)
-    show.step("A server starts, with nothing configured")
-    with _server(home) as server:
-        show.note(f"{server.address}, its home is {home}")
-        show.step(f"{CALLER} rings and asks for things")
-        call_id = await _ring(show, server, FIRST_CALL)
-        show.step("They hang up. The call is sealed, and what comes after it is done")
-        for step in (await _finished(server, call_id))["steps"]:
-            show.note(f"{step['state']:8} {step['name']:9} {step['result'] or step['reason']}")
-        show.step("They ring again, and in the middle of the call the server is killed (kill -9)")
-        lost = await _ring(show, server, CUT_OFF, kill=server)
-    show.step("The server starts again: the interrupted call is sealed with every word that was said")
-    with _server(home) as server:
-        call = await _finished(server, lost)
-        show.note(f"{call['state']}, {call['end_reason']}: " + " / ".join(turn["text"] for turn in call["turns"]))
-        show.step("They ring back inside the reconnect window and go on where they were")
-        await _finished(server, await _ring(show, server, RING_BACK))
-    show.step("Later, when the window has passed, they ring once more and are remembered")
-    with _server(home, AFTERCALL_RECONNECT_WINDOW_S="0") as server:
-        await _finished(server, await _ring(show, server, NEXT_CALL))
+async def _play(show: "_Show", home: Path) -> None:
+    address = f"http://127.0.0.1:{_free_port()}"
+    async with EmulatedTwilio(TOKEN) as twilio:
+        phone = _Phone(show, twilio, address)
+        show.step("A server starts on this machine; an emulated Twilio has its number")
+        with _server(home, address) as server:
+            show.note(f"{address}, its home is {home}")
+            show.step(f"{CALLER} rings and asks for things")
+            await phone.ring(*FIRST_CALL)
+            await phone.hang_up()
+            show.step("They hang up. The call is sealed, and what comes after it is done")
+            for step in (await _finished(address, 1))["steps"]:
+                show.note(f"{step['state']:8} {step['name']:9} {step['result'] or step['reason']}")
+            show.step("They ring again, and in the middle of the call the server is killed (kill -9)")
+            await phone.ring(*BEFORE_THE_CRASH)
+            server.kill()
+        show.step("The server starts again: the interrupted call is sealed with every word that was said")
+        with _server(home, address):
+            call = await _finished(address, 2)
+            show.note(f"{call['state']}, {call['end_reason']}: " + " / ".join(turn["text"] for turn in call["turns"]))
+            show.step("The caller is still on the line and just goes on; the legs are one conversation")
+            await phone.say(*AFTER_THE_CRASH)
+            await phone.hang_up()
+            await _finished(address, 3)
+        show.step("Later, when the reconnect window has passed, they ring once more and are remembered")
+        with _server(home, address, AFTERCALL_RECONNECT_WINDOW_S="0"):
+            await phone.ring(*NEXT_CALL)
+            await _finished(address, 4)
     show.step("Every file of the archive is proven")
     show.note(_run(home, "verify").strip())
     show.step("What was written")
@@ -90,28 +98,63 @@ class _Show:
         self.console.print(f"   [bold]{speaker:7}[/]{escape(text)}")
 
 
-@dataclass(frozen=True)
-class _Server:
-    address: str
-    process: "subprocess.Popen[str]"
+class _Phone:
+    """The caller's phone on the emulated network."""
+
+    def __init__(self, show: _Show, twilio: EmulatedTwilio, address: str) -> None:
+        self._show = show
+        self._twilio = twilio
+        self._address = address
+        self._call: LabCall | None = None
+
+    async def ring(self, *lines: str) -> None:
+        self._call = await self._twilio.ring(f"{self._address}/twilio/voice", caller=CALLER, status_url=f"{self._address}/twilio/status")
+        self._hear()
+        await self.say(*lines)
+
+    async def say(self, *lines: str) -> None:
+        for line in lines:
+            self._show.said("caller", line)
+            await self._twilio.say(self._on_the_line(), line)
+            self._hear()
+
+    async def hang_up(self) -> None:
+        await self._twilio.hang_up(self._on_the_line())
+
+    def _hear(self) -> None:
+        call = self._on_the_line()
+        for text in call.heard:
+            self._show.said("agent", text)
+        call.heard.clear()
+        if call.fault:
+            raise AftercallError(f"the emulated line failed: {call.fault}")
+
+    def _on_the_line(self) -> LabCall:
+        if self._call is None:
+            raise AftercallError("nobody is on the line")
+        return self._call
 
 
 @contextmanager
-def _server(home: Path, **settings: str) -> Iterator[_Server]:
-    arguments = [sys.executable, "-m", "aftercall", "serve", "--port", "0"]
-    environment = _environment(home) | settings
+def _server(home: Path, address: str, **settings: str) -> Iterator["subprocess.Popen[str]"]:
+    arguments = [sys.executable, "-m", "aftercall", "serve", "--port", address.rpartition(":")[2]]
+    environment = _environment(home) | {"AFTERCALL_PUBLIC_URL": address, "TWILIO_AUTH_TOKEN": TOKEN} | settings
     process = subprocess.Popen(arguments, env=environment, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        line = process.stdout.readline() if process.stdout else ""
-        address = next((word for word in line.split() if word.startswith("http://")), None)
-        if address is None:
+        if not process.stdout or "http://" not in process.stdout.readline():
             raise AftercallError("the demo's server did not start; `aftercall doctor` may say why")
-        yield _Server(address, process)
+        yield process
     finally:
         process.terminate()
         process.wait(PATIENCE_S)
         if process.stdout:
             process.stdout.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -120,44 +163,16 @@ def _environment(home: Path) -> dict[str, str]:
     return inherited | {"AFTERCALL_HOME": str(home)}
 
 
-async def _ring(show: _Show, server: _Server, lines: tuple[str, ...], *, kill: _Server | None = None) -> str:
-    """A call through the browser's door; returns its id. With `kill` the server dies after the last line."""
-    address = server.address.replace("http://", "ws://")
-    async with connect(f"{address}/browser/call?caller=%2B{CALLER[1:]}", proxy=None) as socket:
-        heard = await _hear(show, socket)
-        for line in lines:
-            show.said("caller", line)
-            await socket.send(json.dumps({"type": "say", "text": line}))
-            heard = await _hear(show, socket)
-        if kill:
-            kill.process.kill()
-        with suppress(ConnectionClosed):  # the agent may have hung up, or the server may be gone
-            await socket.send(json.dumps({"type": "hang_up"}))
-            await _hear(show, socket)
-    return str(heard["call"])
-
-
-async def _hear(show: _Show, socket: ClientConnection) -> dict[str, Any]:
-    message: dict[str, Any] = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE_S))
-    if message["type"] == "agent":
-        show.said("agent", message["text"])
-    return message
-
-
-async def _finished(server: _Server, call_id: str) -> dict[str, Any]:
-    """The call as the API tells it, once every step has come to its end."""
-    async with asyncio.timeout(PATIENCE_S):
+async def _finished(address: str, number: int) -> dict[str, Any]:
+    """The call that is the `number`th so far, as the API tells it, once every step has come to its end."""
+    async with asyncio.timeout(PATIENCE_S), httpx2.AsyncClient(base_url=address, trust_env=False) as http:
         while True:
-            call = await asyncio.to_thread(_get, f"{server.address}/api/calls/{call_id}")
-            if call["steps"] and all(step["state"] not in ("waiting", "running") for step in call["steps"]):
-                return call
+            calls = (await http.get("/api/calls")).json()["calls"]
+            if len(calls) >= number:
+                call: dict[str, Any] = (await http.get(f"/api/calls/{calls[-number]['id']}")).json()
+                if call["steps"] and all(step["state"] not in OPEN_STATES for step in call["steps"]):
+                    return call
             await asyncio.sleep(0.2)
-
-
-def _get(url: str) -> dict[str, Any]:
-    with urllib.request.urlopen(url) as answer:  # noqa: S310 - our own server on loopback
-        found: dict[str, Any] = json.load(answer)
-    return found
 
 
 def _run(home: Path, *words: str) -> str:

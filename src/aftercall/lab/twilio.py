@@ -1,0 +1,163 @@
+"""An emulated Twilio: rings your webhook with real signatures, plays the TwiML that comes back, and tells how the call ended.
+
+The caller's side is yours: what they hear, what they say, when they hang up.
+"""
+
+import secrets
+from base64 import b64encode
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha1
+from hmac import digest
+from types import TracebackType
+from typing import Self
+from urllib.parse import urljoin
+
+import httpx2
+
+from aftercall.clock import Clock, SystemClock
+from aftercall.lab.twiml import NOTHING_TO_FETCH, Gather, HangUp, Redirect, Reject, Say, TwimlFault, Verb, read_twiml
+
+HTTP_FAILED = 11200
+MOST_REDIRECTS = 20
+APOLOGY = "We are sorry, an application error has occurred. Goodbye."
+_TWIML_TYPES = ("text/xml", "application/xml")
+
+
+@dataclass
+class LabCall:
+    """One call as its caller lives it."""
+
+    sid: str
+    caller: str
+    callee: str
+    voice_url: str
+    status_url: str | None
+    started_s: float
+    heard: list[str] = field(default_factory=list)
+    state: str = "ringing"
+    fault: TwimlFault | None = None
+    listening: Gather | None = None
+    rest: list[Verb] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        return self.state not in ("ringing", "in-progress")
+
+
+class EmulatedTwilio:
+    def __init__(
+        self,
+        auth_token: str,
+        account_sid: str = "AC" + "0" * 32,
+        clock: Clock | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        """With a `transport` (an ASGI app's, say) no socket is opened."""
+        self._token = auth_token.encode()
+        self._account = account_sid
+        self._clock = clock or SystemClock()
+        self._http = httpx2.AsyncClient(timeout=15.0, trust_env=False, transport=transport)  # Twilio waits 15 seconds for an answer
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._http.aclose()
+
+    async def ring(self, voice_url: str, *, caller: str, callee: str = "+15550101", status_url: str | None = None) -> LabCall:
+        """Someone dials; returns when the agent has said its first words and listens, or the call is over."""
+        sid = "CA" + secrets.token_hex(16)
+        call = LabCall(sid, caller, callee, voice_url, status_url, self._clock.monotonic())
+        await self._follow(call, voice_url, {})
+        return call
+
+    async def say(self, call: LabCall, text: str, confidence: float = 0.9) -> None:
+        """The caller speaks while the agent listens."""
+        if call.listening is None:
+            raise RuntimeError("the agent is not listening")
+        await self._follow(call, call.listening.action or call.voice_url, {"SpeechResult": text, "Confidence": f"{confidence}"})
+
+    async def stay_silent(self, call: LabCall) -> None:
+        """The caller says nothing until the agent gives up waiting."""
+        if call.listening is None:
+            raise RuntimeError("the agent is not listening")
+        if call.listening.action_on_empty:
+            await self._follow(call, call.listening.action or call.voice_url, {"SpeechResult": ""})
+        else:
+            await self._play(call, call.rest)
+
+    async def hang_up(self, call: LabCall) -> None:
+        if not call.is_over:
+            await self._end(call, "completed")
+
+    def sign(self, url: str, form: dict[str, str]) -> str:
+        signed = url + "".join(name + form[name] for name in sorted(form))
+        return b64encode(digest(self._token, signed.encode(), sha1)).decode()
+
+    async def post(self, call: LabCall, url: str, fields: dict[str, str]) -> httpx2.Response:
+        """One webhook, signed; you may send one again to see that it changes nothing."""
+        form = {
+            "CallSid": call.sid,
+            "AccountSid": self._account,
+            "ApiVersion": "2010-04-01",
+            "From": call.caller,
+            "To": call.callee,
+            "Direction": "inbound",
+            "CallStatus": call.state,
+        } | fields
+        return await self._http.post(url, data=form, headers={"X-Twilio-Signature": self.sign(url, form)})
+
+    async def _follow(self, call: LabCall, url: str, fields: dict[str, str], redirects: int = 0) -> None:
+        """Ask the agent what to do, and do it."""
+        try:
+            verbs = read_twiml(await self._fetch(call, urljoin(call.voice_url, url), fields, redirects))
+        except TwimlFault as fault:
+            call.fault = fault
+            call.heard.append(APOLOGY)
+            await self._end(call, "failed" if call.state == "ringing" else "completed")
+            return
+        if call.state == "ringing" and not any(isinstance(verb, Reject) for verb in verbs[:1]):
+            call.state = "in-progress"
+        await self._play(call, verbs, redirects)
+
+    async def _fetch(self, call: LabCall, url: str, fields: dict[str, str], redirects: int) -> str:
+        if redirects > MOST_REDIRECTS:
+            raise TwimlFault(HTTP_FAILED, f"more than {MOST_REDIRECTS} redirects in a row")
+        try:
+            answer = await self.post(call, url, fields)
+        except httpx2.HTTPError as error:
+            raise TwimlFault(HTTP_FAILED, f"no answer from the webhook ({type(error).__name__})") from None
+        if answer.status_code != 200:
+            raise TwimlFault(HTTP_FAILED, f"the webhook answered {answer.status_code}")
+        if answer.headers.get("content-type", "").partition(";")[0] not in _TWIML_TYPES:
+            raise TwimlFault(NOTHING_TO_FETCH, "the webhook's answer is not text/xml")
+        return answer.text
+
+    async def _play(self, call: LabCall, verbs: list[Verb], redirects: int = 0) -> None:
+        call.listening = None
+        for number, verb in enumerate(verbs):
+            match verb:
+                case Say(text):
+                    call.heard.append(text)
+                case Gather(says=says):
+                    call.heard += [say.text for say in says]
+                    call.listening, call.rest = verb, verbs[number + 1 :]
+                    return
+                case Redirect(url):
+                    await self._follow(call, url, {}, redirects + 1)
+                    return
+                case Reject(reason):
+                    await self._end(call, "busy" if reason == "busy" else "no-answer")
+                    return
+                case HangUp():
+                    break
+        await self._end(call, "completed")  # a document that comes to its end hangs up
+
+    async def _end(self, call: LabCall, state: str) -> None:
+        call.state, call.listening = state, None
+        if call.status_url is None:
+            return
+        seconds = int(self._clock.monotonic() - call.started_s)
+        with suppress(httpx2.HTTPError):  # Twilio does not try a status callback again
+            await self.post(call, call.status_url, {"CallDuration": str(seconds), "SequenceNumber": "3"})

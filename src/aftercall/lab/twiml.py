@@ -1,0 +1,99 @@
+"""Reading TwiML as Twilio does, without a socket: what the caller hears, and what happens next.
+
+Strict where Twilio is: XML that cannot be read, or a document that is no answer, ends the call with Twilio's error code.
+"""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+UNREADABLE = 12100
+NOT_A_RESPONSE = 12101
+WRONG_VERB = 12200
+NOTHING_TO_FETCH = 12300
+
+_DOCTYPE = re.compile(r"<!DOCTYPE|<!ENTITY", re.IGNORECASE)
+
+
+class TwimlFault(Exception):
+    """An answer that Twilio does not take; the caller hears an apology and the line is dead."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Say:
+    text: str
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Listening: speech goes to `action`; silence falls through to what follows, unless it is an answer, too."""
+
+    action: str
+    says: tuple[Say, ...]
+    action_on_empty: bool
+
+
+@dataclass(frozen=True)
+class Redirect:
+    url: str
+
+
+@dataclass(frozen=True)
+class HangUp:
+    pass
+
+
+@dataclass(frozen=True)
+class Reject:
+    reason: str
+
+
+Verb = Say | Gather | Redirect | HangUp | Reject
+
+
+def read_twiml(text: str) -> list[Verb]:
+    """The verbs in order; pauses are silent and left out."""
+    if _DOCTYPE.search(text):
+        raise TwimlFault(UNREADABLE, "a document type has no place in TwiML")
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314 - without document types there are no entities to expand
+    except ElementTree.ParseError as error:
+        raise TwimlFault(UNREADABLE, f"the XML cannot be read ({error})") from None
+    if root.tag != "Response":
+        raise TwimlFault(NOT_A_RESPONSE, f"the outermost element is {root.tag}, not Response")
+    return list(_verbs(root))
+
+
+def _verbs(parent: ElementTree.Element) -> Iterator[Verb]:
+    for element in parent:
+        match element.tag:
+            case "Say":
+                yield Say(_text(element))
+            case "Pause":
+                continue
+            case "Gather":
+                yield _gather(element)
+            case "Redirect":
+                yield Redirect(_text(element))
+            case "Hangup":
+                yield HangUp()
+            case "Reject":
+                yield Reject(element.get("reason", "rejected"))
+            case other:
+                raise TwimlFault(WRONG_VERB, f"{other} is not a verb this line can play")
+
+
+def _gather(element: ElementTree.Element) -> Gather:
+    if "speech" not in element.get("input", "dtmf").split():
+        raise TwimlFault(WRONG_VERB, "Gather without speech leaves a caller who talks unheard")
+    says = tuple(verb for verb in _verbs(element) if isinstance(verb, Say))
+    return Gather(element.get("action", ""), says, element.get("actionOnEmptyResult", "false") == "true")
+
+
+def _text(element: ElementTree.Element) -> str:
+    return " ".join((element.text or "").split())

@@ -1,0 +1,45 @@
+"""TwiML as the emulated Twilio reads it; our own answers are read back, and Twilio's library is the judge of the form."""
+
+import pytest
+from twilio.twiml.voice_response import Gather as SdkGather
+from twilio.twiml.voice_response import VoiceResponse
+
+from aftercall.lab.twiml import NOT_A_RESPONSE, UNREADABLE, WRONG_VERB, Gather, HangUp, Redirect, Reject, Say, TwimlFault, read_twiml
+from aftercall.phone import twiml
+
+
+def test_what_our_server_answers_is_understood() -> None:
+    text = twiml.gather_speech("Hello & welcome <friend>", "https://x.example/voice?turn=1", silent="https://x.example/voice?turn=1")
+    assert read_twiml(text) == [
+        Gather("https://x.example/voice?turn=1", (Say("Hello & welcome <friend>"),), action_on_empty=False),
+        Redirect("https://x.example/voice?turn=1"),
+    ]
+    assert read_twiml(twiml.say_and_hang_up("Goodbye!")) == [Say("Goodbye!"), HangUp()]
+    assert read_twiml(twiml.reject("busy")) == [Reject("busy")]
+
+
+def test_what_twilios_own_library_writes_is_understood() -> None:
+    response = VoiceResponse()
+    gather = SdkGather(input="speech dtmf", action="/next", action_on_empty_result=True)
+    gather.say("How can I help?")
+    response.append(gather)
+    response.pause(length=2)
+    response.hangup()
+    assert read_twiml(str(response)) == [Gather("/next", (Say("How can I help?"),), action_on_empty=True), HangUp()]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("not xml", UNREADABLE),
+        ("<Response><Say>unclosed</Response>", UNREADABLE),
+        ('<!DOCTYPE x [<!ENTITY e "boom">]><Response><Say>&e;</Say></Response>', UNREADABLE),
+        ("<Answer/>", NOT_A_RESPONSE),
+        ("<Response><Dance/></Response>", WRONG_VERB),
+        ("<Response><Gather><Say>press one</Say></Gather></Response>", WRONG_VERB),
+    ],
+)
+def test_what_twilio_refuses_is_refused_with_its_code(text: str, code: int) -> None:
+    with pytest.raises(TwimlFault) as fault:
+        read_twiml(text)
+    assert fault.value.code == code
