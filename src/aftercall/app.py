@@ -48,7 +48,8 @@ class App:
         async def brief(call: LiveCall, state: ResumeState | None) -> Briefing:
             return await asyncio.to_thread(self.composer.compose, call, state)
 
-        return Parts(self.journal, self.resume, Receptionist(self.reader, self.clock), brief, self.clock)
+        receptionist = Receptionist(self.reader, self.clock)
+        return Parts(self.journal, self.resume, receptionist, brief, self.settings.receptionist.greeting, self.clock)
 
     def close(self) -> None:
         """Stop as a process that leaves nothing behind."""

@@ -55,5 +55,5 @@ async def _keep_doing(app: App, pause_s: float, job: Callable[[], Awaitable[obje
         await app.clock.sleep(pause_s)
         try:
             await job()
-        except AftercallError as error:
-            log.warning("upkeep failed", error=error.code)
+        except Exception as error:  # noqa: BLE001 - the edge of upkeep: a heart that stops beating for one error is dead
+            log.warning("upkeep failed", error=getattr(error, "code", type(error).__name__))

@@ -73,6 +73,7 @@ class FakeEngine:
     def __init__(self, *answers: str | Reply | Exception | None, greeting: str | Exception = "Hello!") -> None:
         self.briefings: list[Briefing] = []
         self.heard: list[str] = []
+        self.asked = asyncio.Event()
         self.is_closed = False
         self._greeting = greeting
         self._answers = list(answers)
@@ -86,6 +87,7 @@ class FakeEngine:
 
     async def answer(self, said: str) -> Reply:
         self.heard.append(said)
+        self.asked.set()
         return await self._give(self._answers.pop(0) if self._answers else "Anything else?")
 
     async def close(self) -> None:
@@ -128,7 +130,7 @@ class FakePhone:
         for line in lines:
             if call.ended is None:
                 heard.append((await call.hear(line)).text)
-        if hangs_up:
+        if hangs_up or call.ended:
             await call.end("caller_hung_up")
         return call, heard
 

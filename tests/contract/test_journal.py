@@ -167,6 +167,18 @@ async def test_a_full_disk_shows_harms_nothing_and_goes_on_when_there_is_room(ap
     await app.journal.close()
 
 
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_a_connection_that_the_server_dropped_costs_no_turn(app: App) -> None:
+    record = await open_call(app)
+    await record.append(turn(1))
+    with app.database.write() as connection:
+        connection.exec_driver_sql(f"SELECT pg_terminate_backend({app.journal._pen._driver.info.backend_pid})")
+    await record.append(turn(2))
+    await app.journal.seal(record, end_reason="caller_hung_up")
+    assert app.store.get(record.call.id).turn_count == 2
+    await app.journal.close()
+
+
 async def test_late_words_become_an_addendum_and_the_sealed_file_stays_as_it_is(app: App) -> None:
     record = await open_call(app)
     await record.append(turn(1))

@@ -1,6 +1,8 @@
 """One call over a line of finished turns, on both databases: the caller always hears something, and all of it is kept."""
 
 import asyncio
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,9 +10,9 @@ import pytest
 from aftercall.app import App
 from aftercall.bridge.turn_call import ANSWER_WITHIN_S, NOT_WRITTEN, SORRY, SORRY_GOODBYE, Parts, TurnCall
 from aftercall.engine.session import Reply
-from aftercall.errors import DatabaseUnreachable, EngineLost, StorageFull
+from aftercall.errors import DatabaseUnreachable, EngineLost, StorageFull, WorkspaceReadOnly
 from aftercall.journal.record import Record
-from aftercall.journal.store import CallStore, ResumeState
+from aftercall.journal.store import CallStore, Entry, Pen, ResumeState
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.testing import FakeEngine, FakePhone, VirtualClock, make_live_call
@@ -21,7 +23,7 @@ async def brief(call: LiveCall, state: ResumeState | None) -> Briefing:
 
 
 def parts_of(app: App, engine: FakeEngine) -> Parts:
-    return Parts(app.journal, app.resume, engine, brief, app.clock)
+    return Parts(app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock)
 
 
 def sealed(app: App, call: TurnCall) -> list[tuple[str, str]]:
@@ -86,10 +88,12 @@ async def test_an_engine_that_recovers_goes_on(app: App) -> None:
     await app.journal.close()
 
 
-async def test_an_engine_that_never_answers_is_given_five_seconds(app: App, clock: VirtualClock) -> None:
-    call = TurnCall(parts_of(app, FakeEngine(None)), make_live_call())
+async def test_an_engine_that_never_answers_is_given_its_time_and_no_more(app: App, clock: VirtualClock) -> None:
+    engine = FakeEngine(None)
+    call = TurnCall(parts_of(app, engine), make_live_call())
     await call.begin()
     hearing = asyncio.create_task(call.hear("hello"))
+    await engine.asked.wait()
     await clock.until_asleep()
     await clock.advance(ANSWER_WITHIN_S - 0.1)
     assert not hearing.done()
@@ -106,6 +110,50 @@ async def test_an_engine_that_refuses_at_once_still_lets_the_caller_hear_somethi
     await app.journal.close()
 
 
+async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_the_call(app: App, clock: VirtualClock) -> None:
+    async def broken(call: LiveCall, state: ResumeState | None) -> Briefing:
+        raise WorkspaceReadOnly("USER.md: may not be read")
+
+    async def slow(call: LiveCall, state: ResumeState | None) -> Briefing:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    for brief in (broken, slow):
+        engine = FakeEngine()
+        parts = Parts(app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock)
+        call = TurnCall(parts, make_live_call())
+        beginning = asyncio.create_task(call.begin())
+        while not beginning.done():
+            await asyncio.sleep(0.01)
+            await clock.advance(0.1)
+        assert [briefing.greeting for briefing in engine.briefings] == ["Hello, stranger!"]
+        await call.end("caller_hung_up")
+    await app.journal.close()
+
+
+async def test_a_disk_that_hangs_is_told_to_the_caller_and_the_call_is_kept_when_it_is_back(
+    app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = TurnCall(parts_of(app, FakeEngine()), make_live_call())
+    await call.begin()
+    hangs, real = threading.Event(), Pen.write
+
+    def hang(self: Pen, entries: Sequence[Entry]) -> None:
+        hangs.wait()
+        real(self, entries)
+
+    monkeypatch.setattr(app.journal._writer, "_write", lambda entries: hang(app.journal._pen, entries))
+    hearing = asyncio.create_task(call.hear("hello"))
+    while not hearing.done():
+        await asyncio.sleep(0.01)
+        await clock.advance(0.5)
+    assert await hearing == NOT_WRITTEN
+    hangs.set()
+    await call.end("caller_hung_up")
+    assert ("caller", "hello") in sealed(app, call)
+    await app.journal.close()
+
+
 async def test_a_full_disk_in_the_middle_of_a_call_is_told_to_the_caller(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     call = TurnCall(parts_of(app, FakeEngine()), make_live_call())
     await call.begin()
@@ -116,6 +164,7 @@ async def test_a_full_disk_in_the_middle_of_a_call_is_told_to_the_caller(app: Ap
     with monkeypatch.context() as disk:
         disk.setattr(Record, "append", full)
         assert await call.hear("hello") == NOT_WRITTEN
+    await call.end("caller_hung_up")
     assert sealed(app, call) == [("agent", "Hello!")]
     await app.journal.close()
 

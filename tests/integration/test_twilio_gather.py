@@ -121,6 +121,7 @@ def test_a_silent_caller_is_asked_twice_and_then_let_go(client: TestClient, live
     twilio.say()
     assert [twilio.say(), twilio.say()] == ["Are you still there?"] * 2
     assert twilio.say().startswith("I can't hear you")
+    twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
     assert said(live)[-1][0] == "agent"
 
 

@@ -20,7 +20,9 @@ from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.turns import Event, Speaker, Turn
 
-ANSWER_WITHIN_S = 5.0
+ANSWER_WITHIN_S = 4.0
+WRITE_WITHIN_S = 2.0
+BRIEF_WITHIN_S = 1.0
 TRIES = 2
 SORRY = Reply("I'm sorry, something is wrong on my side. I have written down what you said. Could you say that again?")
 SORRY_GOODBYE = Reply("I'm sorry, I can't help any further right now. What you told me is written down. Goodbye.", ends_call=True)
@@ -40,6 +42,7 @@ class Parts:
     resume: ResumeDesk
     engine: TurnEngine
     brief: Brief
+    greeting: str
     clock: Clock
 
 
@@ -50,6 +53,7 @@ class TurnCall:
         self._record: Record | None = None
         self._session: TurnSession | None = None
         self._failures = 0
+        self._ending: asyncio.Task[None] | None = None
         self.ended: str | None = None
 
     @property
@@ -60,21 +64,19 @@ class TurnCall:
         """The call is connected: what the caller hears first."""
         parts = self._parts
         try:
-            self._record = await parts.journal.open(self._call)
-            state = await asyncio.to_thread(parts.resume.peek, self._call)
+            self._record = await within(parts.clock, WRITE_WITHIN_S, parts.journal.open(self._call))
         except AftercallError as error:
             log.error("could not open the call", call=self._call.id, error=error.code)  # noqa: TRY400 - the code says it
             self.ended = "not_written"
             return NOT_WRITTEN
+        state, briefing = await self._prepare()
         try:
-            briefing = await parts.brief(self._call, state)
             self._session = await within(parts.clock, ANSWER_WITHIN_S, parts.engine.connect(briefing))
             reply = await within(parts.clock, ANSWER_WITHIN_S, self._session.greet())
         except AftercallError as error:
             reply = await self._lose_engine(error)
         if state is not None:  # only now is the call really connected
-            joined = await asyncio.to_thread(parts.resume.consume, state, self._call)
-            self._record.call = joined or self._call
+            await self._join(self._record, state)
         return await self.say(reply)
 
     async def hear(self, text: str, confidence: float | None = None) -> Reply:
@@ -88,22 +90,53 @@ class TurnCall:
         return await self.say(reply)
 
     async def say(self, reply: Reply) -> Reply:
-        """Tell the caller something, and hang up if that was the last of it."""
+        """Tell the caller something, and hang up if that was the last of it. They need not wait for the archive to hear it."""
         await self._write("agent", reply.text)
         if reply.ends_call:
-            await self.end("agent_hung_up" if self._failures == 0 else "engine_lost")
+            self._begin_ending("agent_hung_up" if self._failures == 0 else "engine_lost")
         return reply
 
     async def end(self, reason: str) -> None:
-        """Hang up, whoever did it; the call goes into the archive."""
-        if self._record is None or self.ended is not None:
-            return
-        self.ended = reason
+        """Hang up, whoever did it; returns when the call is in the archive, or left to recovery."""
+        self._begin_ending(reason)
+        if self._ending is not None:
+            await asyncio.shield(self._ending)
+
+    def _begin_ending(self, reason: str) -> None:
+        if self._record is not None and self.ended is None:
+            self.ended = reason
+            self._ending = asyncio.create_task(self._finish(self._record, reason))
+
+    async def _finish(self, record: Record, reason: str) -> None:
         try:
             if self._session is not None:
-                await self._session.close()
-        finally:
-            await self._parts.journal.seal(self._record, end_reason=reason)
+                await within(self._parts.clock, ANSWER_WITHIN_S, self._session.close())
+        except AftercallError as error:
+            log.warning("the engine did not close", call=self.call.id, error=error.code)
+        try:
+            await self._parts.journal.seal(record, end_reason=reason)
+        except AftercallError as error:
+            log.error("could not seal the call yet", call=self.call.id, error=error.code)  # noqa: TRY400 - recovery tries again
+
+    async def _prepare(self) -> tuple[ResumeState | None, Briefing]:
+        """What the call may know. It begins in time with what is there, if that is nothing."""
+        parts = self._parts
+        state: ResumeState | None = None
+        try:
+            state = await within(parts.clock, BRIEF_WITHIN_S, asyncio.to_thread(parts.resume.peek, self._call))
+            return state, await within(parts.clock, BRIEF_WITHIN_S, parts.brief(self._call, state))
+        except AftercallError as error:
+            log.warning("the call begins without a briefing", call=self.call.id, error=error.code)
+            return state, Briefing(parts.greeting)
+
+    async def _join(self, record: Record, state: ResumeState) -> None:
+        joining = asyncio.to_thread(self._parts.resume.consume, state, self._call)
+        try:
+            joined = await within(self._parts.clock, WRITE_WITHIN_S, joining)
+        except AftercallError as error:
+            log.warning("the call could not be joined to the one before", call=self.call.id, error=error.code)
+        else:
+            record.call = joined or self._call
 
     async def _ask(self, text: str) -> Reply:
         if self._session is None:
@@ -128,7 +161,7 @@ class TurnCall:
 
     async def _append(self, item: Turn | Event) -> bool:
         try:
-            await self._open_record().append(item)
+            await within(self._parts.clock, WRITE_WITHIN_S, self._open_record().append(item))
         except AftercallError as error:
             log.error("could not write down", call=self.call.id, error=error.code)  # noqa: TRY400 - no trace: it may hold speech
             return False
@@ -141,8 +174,12 @@ class TurnCall:
 
 
 async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
-    """The work's result, or EngineLost when it takes too long or breaks. On our clock, so that tests need not wait."""
+    """The work's result, or EngineLost when it takes too long or breaks. On our clock, so that tests need not wait.
+
+    Work that is too late is told to stop, and what cannot stop (an entry on its way to the disk) goes on by itself.
+    """
     task = asyncio.ensure_future(work)
+    task.add_done_callback(_retrieve)
     alarm = asyncio.ensure_future(clock.sleep(seconds))
     try:
         await asyncio.wait({task, alarm}, return_when=asyncio.FIRST_COMPLETED)
@@ -150,6 +187,12 @@ async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
     finally:
         task.cancel()
         alarm.cancel()
+
+
+def _retrieve(task: asyncio.Future[T]) -> None:
+    """Nobody may be left to ask how late work ended; that is no news."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _result_of(task: asyncio.Future[T], seconds: float) -> T:

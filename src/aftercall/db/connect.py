@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from aftercall.errors import AftercallError, ConfigError, DatabaseUnreachable, StorageFull
 
@@ -47,21 +47,30 @@ def translated_errors() -> Iterator[None]:
     try:
         yield
     except (DBAPIError, sqlite3.Error, OSError) as error:
-        ours = _translate(error)
+        ours = translate(error)
         if ours is None:
             raise
         raise ours from error
 
 
-def _translate(error: Exception) -> AftercallError | None:
+def translate(error: Exception) -> AftercallError | None:
+    """Our error for one of SQLAlchemy's or of a driver's own; None if it is a fault of ours, not of the circumstances."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     said = str(cause).strip().partition("\n")[0]
     name = type(cause).__name__
     if "disk is full" in said or name == "DiskFull" or "No space left" in said:
         return StorageFull(f"the database has no room left ({said}); free some space, nothing written is harmed")
-    if isinstance(error, OperationalError) and (error.connection_invalidated or "connect" in said or "unable to open" in said):
+    if "is locked" in said:
+        return DatabaseUnreachable("another program has locked the database; it is tried again")
+    if "unable to open" in said or _is_lost(cause):
         return DatabaseUnreachable(f"no connection to the database ({said})")
     return None
+
+
+def _is_lost(cause: BaseException | None) -> bool:
+    """Postgres' driver has one family of errors for a server that cannot be reached, goes away or shuts down."""
+    family = [kind.__name__ for kind in type(cause).__mro__ if kind.__module__.startswith("psycopg")]
+    return "OperationalError" in family or "InterfaceError" in family
 
 
 def _create_engine(url: str) -> Engine:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from aftercall.errors import AftercallError
 from aftercall.journal.fold import fold
 from aftercall.journal.record import Journal
 from aftercall.journal.store import CallRow
@@ -30,9 +29,9 @@ def recover(journal: Journal) -> Recovered:
             if journal.seal_abandoned(row) is not None:
                 sealed.append(row.live.id)
                 log.warning("recovered a call", call=row.live.id, was=row.state)
-        except AftercallError as error:
+        except Exception as error:  # noqa: BLE001 - the edge of one call: the others are recovered all the same
             failed.append(row.live.id)
-            log.warning("cannot recover a call yet", call=row.live.id, error=error.code)
+            log.warning("cannot recover a call yet", call=row.live.id, error=getattr(error, "code", type(error).__name__))
     for call_id in journal.store.late_calls():
         _attach_late(journal, journal.store.get(call_id))
     journal.presence.sweep(keep={row.owner for row in journal.store.unsealed()})

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, Row, and_, delete, func, insert, literal, or_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import PoolProxiedConnection
 
-from aftercall.db.connect import Database, translated_errors
+from aftercall.db.connect import Database, translate
 from aftercall.db.tables import calls, journal, processes, resume_states
 from aftercall.db.upsert import upsert
-from aftercall.errors import NotFound
+from aftercall.errors import DatabaseUnreachable, NotFound
 from aftercall.ids import hash_caller
 from aftercall.model.calls import Call, LiveCall
 
@@ -67,6 +67,15 @@ class Pen:
         self._driver: Any = None
 
     def write(self, entries: Sequence[Entry]) -> None:
+        is_kept = self._driver is not None
+        try:
+            self._try(entries)
+        except DatabaseUnreachable:
+            if not is_kept or self._database.dialect == "sqlite":
+                raise
+            self._try(entries)  # the server had dropped the connection while nobody wrote; a row written twice is folded
+
+    def _try(self, entries: Sequence[Entry]) -> None:
         try:
             if self._driver is None:
                 self._pooled = self._database.engine.raw_connection()
@@ -74,8 +83,10 @@ class Pen:
             self._write(entries)
         except Exception as error:
             self.close()
-            with translated_errors():
-                raise error from None
+            ours = translate(error)
+            if ours is None:
+                raise
+            raise ours from error
 
     def close(self) -> None:
         """Rolls back what is half done; a fresh connection is made for the next entry."""
