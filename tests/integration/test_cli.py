@@ -137,6 +137,44 @@ def test_serve_says_where_it_listens_and_stops_cleanly(shell: Shell) -> None:
     assert not list((shell.home / "run").glob("*.lock"))
 
 
+def test_a_worker_does_what_nobody_did_after_a_call(shell: Shell) -> None:
+    shell.run("ingest", "-", stdin=encode(make_call([("agent", "Hello!"), ("caller", "This is Bill. Please call the plumber.")])))
+    worker = subprocess.Popen([AFTERCALL, "worker"], env=shell.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert worker.stdout is not None
+        assert "works" in worker.stdout.readline()
+        (call,) = json.loads(shell.run("calls", "list", "--json")[1])
+        states: set[str] = set()
+        while not states or states & {"waiting", "running"}:
+            states = {step["state"] for step in json.loads(shell.run("calls", "show", call["id"], "--json")[1])["steps"]}
+    finally:
+        worker.send_signal(signal.SIGTERM)
+        worker.communicate(timeout=20)
+    assert worker.returncode == 0
+    assert "Call the plumber" in (shell.home / "workspace" / "CALLS.md").read_text()
+    code, out, _ = shell.run("calls", "rerun", call["id"], "summary")
+    assert code == 0
+    assert "done    summary" in out
+
+
+def test_reading_a_file_stores_nothing(shell: Shell) -> None:
+    raw = encode(make_call([("caller", "This is Bill. Please call the plumber by Friday.")]))
+    code, out, _ = shell.run("read", "-", "--json", stdin=raw)
+    assert code == 0
+    reading = json.loads(out)
+    assert (reading["profile"]["name"], len(reading["requests"])) == ("Bill", 1)
+    assert {"summary", "profile", "identity", "requests", "withdrawn", "promises", "facts"} <= set(reading)
+    assert not shell.home.exists()
+    assert "call the plumber" in shell.run("read", "-", stdin=raw)[1].lower()
+
+
+def test_talking_from_the_terminal(shell: Shell) -> None:
+    code, out, _ = shell.run("talk", "--caller", "+15550142", stdin=b"Please call the plumber.\n\n")
+    assert code == 0
+    assert "I have taken down: call the plumber." in out
+    assert "summary" in out
+
+
 def test_serve_refuses_to_be_open_without_a_token(shell: Shell) -> None:
     code, _, err = shell.run("serve", "--host", "0.0.0.0", "--port", "0")
     assert code == 2

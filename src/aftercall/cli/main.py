@@ -5,7 +5,7 @@ import sys
 import typer
 
 from aftercall import __version__
-from aftercall.cli import calls, config, database, demo, doctor, ingest, read, serve, talk, verify
+from aftercall.cli import calls, config, database, demo, doctor, ingest, read, serve, talk, verify, worker
 from aftercall.cli.stage import Stage
 from aftercall.errors import AftercallError
 
@@ -21,6 +21,7 @@ program = typer.Typer(
     help=_HELP,
 )
 program.command("serve")(serve.serve)
+program.command("worker")(worker.worker)
 program.command("demo")(demo.demo)
 program.command("talk")(talk.talk)
 program.command("ingest")(ingest.ingest)

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import time
 from typing import Protocol
 
+from aftercall.disk import sync_folder
 from aftercall.errors import ArchiveError, NotFound, StorageFull
 from aftercall.ids import new_id
 
@@ -58,7 +59,7 @@ class Folder:
                 return False
             finally:
                 temporary.unlink(missing_ok=True)
-            _sync_folder(self.path)
+            sync_folder(self.path)
         return True
 
     def read(self, name: str) -> bytes:
@@ -106,7 +107,7 @@ class Folder:
         try:
             fcntl.flock(chain, fcntl.LOCK_EX)
             if os.fstat(chain).st_size == 0:
-                _sync_folder(self.path)  # the chain's own name must survive, too
+                sync_folder(self.path)  # the chain's own name must survive, too
             yield chain
         finally:
             os.close(chain)
@@ -137,14 +138,6 @@ def _write_all(file: int, data: bytes, offset: int) -> None:
         written = os.pwrite(file, view, offset)
         view = view[written:]
         offset += written
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _last_line(file: int, end: int) -> tuple[bytes, int]:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aftercall import faults
+from aftercall.disk import sync_folder
 from aftercall.errors import FileTooLarge, WorkspaceBusy, WorkspaceError, WorkspaceFull, WorkspaceMissing, WorkspaceReadOnly
 from aftercall.workspace.locks import locked
 
@@ -83,7 +84,7 @@ def claim(path: Path) -> tuple[str, datetime] | None:
             text = _decode(path, _load(spare))
         finally:
             spare.unlink(missing_ok=True)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
     return (text, dated) if text is not None else None
 
 
@@ -118,7 +119,7 @@ def _make_folder(folder: Path) -> None:
     missing = [step for step in (folder, *folder.parents) if not step.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for step in missing:
-        _sync_folder(step.parent)
+        sync_folder(step.parent)
 
 
 def _load(path: Path) -> bytes | None:
@@ -177,7 +178,7 @@ def _swap(target: Path, before: bytes | None, after: bytes, at: datetime | None 
     finally:
         spare.unlink(missing_ok=True)
     faults.reach("workspace.after_rename")
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
     return True
 
 
@@ -200,11 +201,3 @@ def _copy_access(source: Path, copy: int) -> None:
     with suppress(PermissionError):
         os.fchown(copy, found.st_uid, found.st_gid)
     os.fchmod(copy, stat.S_IMODE(found.st_mode))
-
-
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
