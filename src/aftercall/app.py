@@ -73,6 +73,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     folder.sweep()
     archive = Archive(folder)
     presence = Presence(settings.home / "run", store, clock)
+    resume = ResumeDesk(store, settings.reconnect_window_s)
     return App(
         settings=settings,
         clock=clock,
@@ -82,7 +83,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         archive=archive,
         presence=presence,
         journal=Journal(store, Pen(database), archive, presence, clock),
-        resume=ResumeDesk(store, settings.reconnect_window_s),
+        resume=resume,
         reader=RulesReader(),
-        composer=Composer(settings, store, steps, archive, clock),
+        composer=Composer(settings, store, steps, archive, resume, clock),
     )

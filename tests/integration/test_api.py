@@ -76,6 +76,13 @@ def test_unknown_calls_and_marks_are_clear_errors(client: TestClient) -> None:
     assert client.get("/api/calls", params={"caller": "Bob"}).json()["error"]["field"] == "caller"
 
 
+def test_a_briefing_can_be_looked_at(client: TestClient) -> None:
+    told = client.get("/api/briefing", params={"caller": "+15550142"}).json()
+    assert (told["caller_name"], told["recent"], told["resumes"]) == (None, [], None)
+    assert told["greeting"] in told["text"]
+    assert client.get("/api/briefing", params={"caller": "Bob"}).status_code == 422
+
+
 def test_probes_answer(client: TestClient) -> None:
     assert client.get("/healthz").json()["status"] == "ok"
     assert client.get("/readyz").json() == {"status": "ready"}

@@ -6,6 +6,7 @@ from aftercall.clock import Clock
 from aftercall.config import Settings
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import Archive
+from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, ResumeState
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing, PickUp, RecentCall
@@ -23,19 +24,25 @@ class Composer:
     calls: CallStore
     steps: StepStore
     archive: Archive
+    resume: ResumeDesk
     clock: Clock
 
     def compose(self, call: LiveCall, state: ResumeState | None = None, *, takes_greeting: bool = True) -> Briefing:
-        """Everything this call may know. Trouble in one place costs that place, never the call."""
+        """Everything this call may know. Without `takes_greeting` it is only a look: the greeting stays for the call."""
         person = Workspace.of(self.settings, call.agent_id).person(call.caller)
         profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
         pick_up = self._pick_up(state) if state else None
         configured = self.settings.receptionist.greeting
-        if pick_up or not takes_greeting:
+        if pick_up:
             opening = greeting.choose(None, profile, configured)
         else:
-            opening = greeting.greet(person, configured, self.clock)
+            opening = greeting.greet(person, configured, self.clock, takes=takes_greeting)
         return Briefing(opening, profile.call_name or profile.name, self._recent(call), pick_up)
+
+    def preview(self, caller: str | None) -> Briefing:
+        """What this caller's call would be told if it rang now; a dropped call in the window is picked up."""
+        call = LiveCall(source="preview", sid="preview", agent_id=self.settings.agent_id, caller=caller, started_at=self.clock.now())
+        return self.compose(call, self.resume.peek(call), takes_greeting=False)
 
     def _recent(self, call: LiveCall) -> tuple[RecentCall, ...]:
         if call.caller is None or self.settings.memory.scope == "none":

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
+from aftercall.briefing.view import briefing_json
 from aftercall.errors import RefusedInput
 from aftercall.journal.intake import take_in_json
 from aftercall.journal.store import CallRow
@@ -36,6 +37,10 @@ def make_router(app: App) -> APIRouter:
     def get_call(call_id: str) -> dict[str, Any]:
         steps = steps_json(app.steps.of_call(call_id))
         return call_json(app.store, app.archive, app.store.get(call_id)) | {"steps": steps}
+
+    @router.get("/briefing", summary="What an agent would be told if this caller rang now")
+    def get_briefing(caller: str) -> dict[str, Any]:
+        return briefing_json(app.composer.preview(_parse_caller(caller)), app.settings.zone)
 
     return router
 

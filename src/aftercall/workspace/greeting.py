@@ -1,7 +1,7 @@
 """NEXT_GREETING.txt: the sentence that opens a caller's next call. Left after a call, taken once, gone after 30 days."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from aftercall.clock import Clock
@@ -45,17 +45,25 @@ def take(person: Person, now: datetime) -> str | None:
     return clean_greeting(readable(text)) if now - left_at <= LIFETIME else None
 
 
+def look(person: Person, now: datetime) -> str | None:
+    """What `take` would give, left where it is."""
+    text = files.read(person.greeting)
+    if text is None or now - datetime.fromtimestamp(person.greeting.stat().st_mtime, UTC) > LIFETIME:
+        return None
+    return clean_greeting(readable(text))
+
+
 def choose(left: str | None, profile: UserProfile, configured: str) -> str:
     """What was left for this call, else a hello by name, else what everybody hears."""
     name = strip_unspoken(profile.call_name or profile.name or "").rstrip(" .,;:!?")
     return left or (f"Hey {cut(name, LONGEST - len('Hey !'))}!" if name else configured)
 
 
-def greet(person: Person | None, configured: str, clock: Clock) -> str:
+def greet(person: Person | None, configured: str, clock: Clock, *, takes: bool = True) -> str:
     """The opening line of a call. A workspace in trouble costs the caller the personal touch, never the greeting."""
     if person is None:
         return configured
-    left = _try(lambda: take(person, clock.now()))
+    left = _try(lambda: (take if takes else look)(person, clock.now()))
     profile = None if left else _try(lambda: user_md.parse(files.read(person.user)))
     return choose(left, profile or UserProfile(), configured)
 

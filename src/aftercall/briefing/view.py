@@ -1,0 +1,18 @@
+"""A briefing as API and commands show it."""
+
+from datetime import tzinfo
+from typing import Any
+
+from aftercall.briefing.render import render
+from aftercall.model.briefing import Briefing
+from aftercall.model.instants import format_instant
+
+
+def briefing_json(briefing: Briefing, zone: tzinfo) -> dict[str, Any]:
+    return {
+        "greeting": briefing.greeting,
+        "caller_name": briefing.caller_name,
+        "recent": [{"at": format_instant(call.at), "summary": call.summary} for call in briefing.recent],
+        "resumes": briefing.pick_up.call_id if briefing.pick_up else None,
+        "text": render(briefing, zone),
+    }

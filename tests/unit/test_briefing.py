@@ -1,0 +1,73 @@
+"""What the next call is told, as text and in full."""
+
+import os
+from datetime import UTC, timedelta
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.app import App, build
+from aftercall.briefing.render import CLOSES, OPENS, render
+from aftercall.config import Settings
+from aftercall.model.briefing import Briefing, PickUp, RecentCall
+from aftercall.postcall.rerun import rerun
+from aftercall.postcall.steps import STEPS, Desk
+from aftercall.testing import START, VirtualClock, make_call
+
+words = st.text(max_size=80)
+
+
+@given(words, words, words)
+def test_remembered_words_can_neither_close_the_fence_nor_open_another(greeting: str, summary: str, said: str) -> None:
+    turns = make_call([("caller", said)]).turns
+    told = render(Briefing(greeting, "Bill", (RecentCall(START, summary),), PickUp("c", START, turns)), UTC)
+    assert told.startswith(f"{OPENS}\n")
+    assert told.endswith(f"\n{CLOSES}")
+    assert (told.count("<"), told.count(">")) == (2, 2)
+    assert len(told.split("\n")) == 8
+
+
+def work(app: App, caller: str, *lines: str) -> None:
+    call = make_call([("agent", "Hello!"), *[("caller", line) for line in lines]], caller=caller, started_at=app.clock.now())
+    app.journal.take_in(call)
+    for name in STEPS:
+        rerun(Desk(app.settings, app.reader, app.clock), app.store, app.steps, app.archive, call.id, name)
+
+
+def test_a_preview_tells_what_the_call_will_be_told_and_uses_nothing_up(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    work(app, "+15550100", "This is Bill. Please call the plumber.")
+    clock.move(3_600)
+    first, second = app.composer.preview("+15550100"), app.composer.preview("+15550100")
+    assert first == second
+    assert first.greeting.startswith("Hey Bill, last time you asked me to call the plumber")
+    assert [call.summary for call in first.recent] == ["Bill asked for: Call the plumber."]
+    assert app.composer.preview("+15550199") == Briefing(app.settings.receptionist.greeting)
+    app.close()
+
+
+def test_inside_the_window_the_dropped_call_is_told_and_later_not(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    work(app, "+15550100", "Please call the plumber.")
+    clock.move(10)
+    told = app.composer.preview("+15550100")
+    assert told.pick_up is not None
+    assert "Caller: Please call the plumber." in render(told, UTC)
+    clock.move(3_600)
+    assert app.composer.preview("+15550100").pick_up is None
+    app.close()
+
+
+def test_an_old_greeting_is_no_greeting_any_more(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    work(app, "+15550100", "This is Bill. Please call the plumber.")
+    left = tmp_path / "workspace" / "people" / "+15550100" / "NEXT_GREETING.txt"
+    long_ago = (START - timedelta(days=60)).timestamp()
+    os.utime(left, (long_ago, long_ago))
+    clock.move(3_600)
+    assert app.composer.preview("+15550100").greeting == "Hey Bill!"
+    app.close()
