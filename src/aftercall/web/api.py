@@ -15,6 +15,7 @@ from aftercall.journal.view import call_json, row_json
 from aftercall.model.instants import format_instant, parse_instant
 from aftercall.model.people import normalise_caller
 from aftercall.postcall.view import steps_json
+from aftercall.web.bodies import read_body
 
 MAX_BODY = 32 * 1024 * 1024
 
@@ -24,7 +25,7 @@ def make_router(app: App) -> APIRouter:
 
     @router.post("/calls", status_code=201, summary="Hand in a finished call", responses={200: {"description": "Known already"}})
     async def post_call(request: Request, response: Response) -> dict[str, str]:
-        row, is_new = await run_in_threadpool(take_in_json, app.journal, await _read_body(request))
+        row, is_new = await run_in_threadpool(take_in_json, app.journal, await read_body(request, MAX_BODY))
         response.status_code = 201 if is_new else 200
         return {"id": row.live.id}
 
@@ -43,16 +44,6 @@ def make_router(app: App) -> APIRouter:
         return briefing_json(app.composer.preview(_parse_caller(caller)), app.settings.zone)
 
     return router
-
-
-async def _read_body(request: Request) -> bytes:
-    """The body as it came, and no more of it than a call can be."""
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MAX_BODY:
-            raise RefusedInput("call", f"is longer than {MAX_BODY:,} bytes")
-    return bytes(body)
 
 
 def _cursor(row: CallRow) -> str:

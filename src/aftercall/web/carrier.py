@@ -17,6 +17,7 @@ from aftercall.phone.forms import MAX_BODY, Fields, read_form
 from aftercall.phone.notices import CallState
 from aftercall.phone.signature import Flaw, SignedRequest
 from aftercall.phone.twilio_signature import TwilioSignature
+from aftercall.web.bodies import read_body
 
 VOICE = "/twilio/voice"
 NOT_SET_UP = "Twilio is not set up here: set TWILIO_AUTH_TOKEN and AFTERCALL_PUBLIC_URL"
@@ -78,18 +79,14 @@ def _speak(app: App, answer: Answer) -> Response:
 
 async def _read_signed(request: Request, signature: TwilioSignature) -> Fields:
     """The form, once its signature is proven over the raw bytes."""
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MAX_BODY:
-            raise HTTPException(413, "the form is too long")
-    flaw = signature.find_flaw(SignedRequest(_target(request), dict(request.headers), bytes(body)))
+    body = await read_body(request, MAX_BODY)
+    flaw = signature.find_flaw(SignedRequest(_target(request), dict(request.headers), body))
     if flaw is Flaw.NO_KEY:
         raise HTTPException(503, NOT_SET_UP)
     if flaw is not None:
         log.warning("a webhook was refused", flaw=flaw.name.lower(), path=request.url.path)
         raise HTTPException(403, "the signature is not Twilio's")
-    return read_form(bytes(body))
+    return read_form(body)
 
 
 def _target(request: Request) -> str:

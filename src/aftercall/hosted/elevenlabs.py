@@ -1,0 +1,64 @@
+"""ElevenLabs Agents: the post-call transcription, signed with a time in the header."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+from pydantic import SecretStr
+
+from aftercall.hosted.platform import Json, Key, Report, Said, instant, items, offset, part, sid_of, text_of
+from aftercall.model.calls import Call
+from aftercall.model.turns import Speaker
+
+STALE_S = 1800
+_HEADER = re.compile(r"t=(\d{1,12}),v0=([0-9a-fA-F]{64})")
+
+
+class ElevenLabs:
+    name = "elevenlabs"
+    setting = "ELEVENLABS_WEBHOOK_SECRET"
+
+    def __init__(self, secret: SecretStr | None) -> None:
+        self._key = Key(secret)
+
+    @property
+    def has_key(self) -> bool:
+        return bool(self._key)
+
+    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+        header = _HEADER.fullmatch(headers.get("elevenlabs-signature", "").replace(" ", ""))
+        if header is None or abs(now.timestamp() - int(header[1])) > STALE_S:
+            return False
+        return self._key.matches(header[2], header[1].encode() + b"." + raw)
+
+    def read_call(self, event: Json, agent_id: str) -> Call | None:
+        """Audio comes as an event of its own and is left alone; a call that never began has no transcript to keep."""
+        if event.get("type") != "post_call_transcription":
+            return None
+        data = part(event, "data")
+        metadata, analysis = part(data, "metadata"), part(data, "analysis")
+        phone = part(metadata, "phone_call")
+        start = instant(metadata.get("start_time_unix_secs"), "metadata.start_time_unix_secs")
+        said = tuple(_said(turn, start) for turn in items(data, "transcript"))
+        return Report(
+            source=self.name,
+            sid=sid_of(data, "conversation_id"),
+            is_inbound=phone.get("direction") != "outbound",
+            customer=phone.get("external_number"),
+            line=phone.get("agent_number"),
+            started_at=start,
+            ended_at=max(offset(start, metadata.get("call_duration_secs")), *(turn.at for turn in said), start),
+            end_reason=metadata.get("termination_reason") or "completed",
+            said=said,
+            details={
+                "platform_agent_id": data.get("agent_id"),
+                "call_sid": phone.get("call_sid"),
+                "platform_summary": analysis.get("transcript_summary"),
+                "dynamic_variables": part(part(data, "conversation_initiation_client_data"), "dynamic_variables"),
+            },
+        ).to_call(agent_id)
+
+
+def _said(turn: Json, start: datetime) -> Said:
+    speaker: Speaker = "agent" if turn.get("role") == "agent" else "caller"
+    return Said(speaker, text_of(turn.get("message")), offset(start, turn.get("time_in_call_secs")))

@@ -1,0 +1,48 @@
+"""`POST /hosted/…`: platforms that ran a call themselves hand it over. Trouble of ours is answered so that they try again."""
+
+from fastapi import APIRouter, HTTPException, Request
+from starlette.concurrency import run_in_threadpool
+
+from aftercall.app import App
+from aftercall.hosted.bland import Bland
+from aftercall.hosted.elevenlabs import ElevenLabs
+from aftercall.hosted.platform import Platform, parse_event
+from aftercall.hosted.retell import Retell
+from aftercall.hosted.vapi import Vapi
+from aftercall.journal.intake import take_in
+from aftercall.log import get_logger
+from aftercall.web.bodies import read_body
+
+MAX_BODY = 64 * 1024 * 1024  # a recording may come along in the same door
+
+log = get_logger("hosted")
+
+
+def make_router(app: App) -> APIRouter:
+    router = APIRouter(prefix="/hosted", tags=["hosted platforms"])
+    settings = app.settings
+    platforms: list[Platform] = [
+        ElevenLabs(settings.elevenlabs.webhook_secret),
+        Vapi(settings.vapi.webhook_secret),
+        Retell(settings.retell.api_key),
+        Bland(settings.bland.webhook_secret),
+    ]
+    for platform in platforms:
+        _add_door(router, app, platform)
+    return router
+
+
+def _add_door(router: APIRouter, app: App, platform: Platform) -> None:
+    @router.post(f"/{platform.name}", summary=f"A finished call from {platform.name}", name=f"post_{platform.name}")
+    async def post_event(request: Request) -> dict[str, str | None]:
+        if not platform.has_key:
+            raise HTTPException(503, f"{platform.name} is not set up here: set {platform.setting}")
+        raw = await read_body(request, MAX_BODY)
+        if not platform.is_genuine(request.headers, raw, app.clock.now()):
+            log.warning("a webhook was refused", platform=platform.name)
+            raise HTTPException(403, f"the signature is not {platform.name}'s")
+        call = platform.read_call(parse_event(raw), app.settings.agent_id)
+        if call is None:
+            return {"id": None}
+        row, _ = await run_in_threadpool(take_in, app.journal, call)
+        return {"id": row.live.id}

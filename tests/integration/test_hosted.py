@@ -1,0 +1,58 @@
+"""Finished calls from a platform, through the server."""
+
+import hmac
+import json
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+
+import pytest
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
+
+from aftercall.app import App, build
+from aftercall.clock import SystemClock
+from aftercall.config import ElevenLabsSettings, Settings
+from aftercall.web.server import make_server
+
+SECRET = "wsec_test"
+
+
+@pytest.fixture
+def live(settings: Settings) -> Iterator[App]:
+    app = build(settings.model_copy(update={"elevenlabs": ElevenLabsSettings(webhook_secret=SecretStr(SECRET))}), SystemClock())
+    yield app
+    app.close()
+
+
+def post(client: TestClient, event: dict[str, object], secret: str = SECRET) -> tuple[int, dict[str, object]]:
+    raw = json.dumps(event).encode()
+    now = str(int(time.time()))
+    signature = hmac.new(secret.encode(), f"{now}.".encode() + raw, sha256).hexdigest()
+    answer = client.post("/hosted/elevenlabs", content=raw, headers={"ElevenLabs-Signature": f"t={now},v0={signature}"})
+    return answer.status_code, answer.json()
+
+
+def test_a_call_handed_over_is_kept_once_and_a_stranger_is_refused(live: App) -> None:
+    event: dict[str, object] = {
+        "type": "post_call_transcription",
+        "data": {
+            "conversation_id": "conv_1",
+            "transcript": [{"role": "user", "message": "Please call the plumber.", "time_in_call_secs": 1}],
+            "metadata": {
+                "start_time_unix_secs": int(time.time()) - 60,
+                "call_duration_secs": 30,
+                "phone_call": {"external_number": "+15550100"},
+            },
+        },
+    }
+    client = TestClient(make_server(live), base_url="https://calls.example")
+    first, second = post(client, event), post(client, event)
+    assert first == second
+    assert first[0] == 200
+    (row,) = live.store.page(limit=5)
+    assert (row.live.id, row.live.caller, row.turn_count) == (first[1]["id"], "+15550100", 1)
+    assert post(client, event, secret="wrong")[0] == 403
+    assert post(client, {"type": "post_call_audio", "data": {}}) == (200, {"id": None})
+    assert post(client, {"type": "post_call_transcription", "data": {}})[0] == 422
+    assert client.post("/hosted/vapi", content=b"{}").status_code == 503
