@@ -83,6 +83,13 @@ def test_a_briefing_can_be_looked_at(client: TestClient) -> None:
     assert client.get("/api/briefing", params={"caller": "Bob"}).status_code == 422
 
 
+def test_the_front_door_says_where_to_go(client: TestClient) -> None:
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "/api/calls" in page.text
+    assert "http" not in page.text.replace("http-equiv", "")  # every asset is ours
+
+
 def test_probes_answer(client: TestClient) -> None:
     assert client.get("/healthz").json()["status"] == "ok"
     assert client.get("/readyz").json() == {"status": "ready"}
