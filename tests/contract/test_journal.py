@@ -7,6 +7,7 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.errors import CallNotLive, JournalConflict, JournalGap, StorageFull
+from aftercall.journal.fold import entry_of
 from aftercall.journal.record import Record
 from aftercall.journal.verify import verify
 from aftercall.model.turns import Event, Turn
@@ -30,7 +31,7 @@ async def test_an_appended_turn_is_in_the_database_when_append_returns(app: App)
     record = await open_call(app)
     await record.append(turn(1, "the canary sings"))
     other = build(app.settings, app.clock)
-    assert [entry.body for entry in other.store.entries(record.call.id)] == [turn(1, "the canary sings").model_dump_json(exclude_none=True)]
+    assert other.store.entries(record.call.id) == [entry_of(record.call.id, turn(1, "the canary sings"))]
     other.close()
     await app.journal.close()
 

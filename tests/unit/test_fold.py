@@ -1,12 +1,14 @@
 """Journal rows back to turns and events."""
 
 import random
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.clock import to_millisecond
 from aftercall.journal.fold import Fault, entry_of, fold
-from aftercall.model.turns import Event, Turn
+from aftercall.model.turns import Event, Speaker, Turn
 from aftercall.testing import START
 
 
@@ -29,6 +31,19 @@ def test_every_missing_number_is_named(present: set[int]) -> None:
     folded = fold([entry_of("call", turn(seq)) for seq in present])
     missing = [seq for seq in range(1, max(present)) if seq not in present]
     assert [fault.seq for fault in folded.faults] == missing
+
+
+@given(st.datetimes(datetime(2000, 1, 2), datetime(2099, 12, 30)))  # noqa: DTZ001 - the zone is added below
+def test_every_millisecond_survives_the_journal(naive: datetime) -> None:
+    at = to_millisecond(naive.replace(tzinfo=UTC))
+    assert fold([entry_of("call", Turn(seq=1, speaker="agent", text="", at=at))]).turns[0].at == at
+
+
+@given(st.text(), st.none() | st.floats(0, 1), st.sampled_from(["agent", "caller"]))
+def test_a_turn_is_written_by_hand_as_the_model_would_write_it(text: str, confidence: float | None, speaker: Speaker) -> None:
+    said = Turn(seq=7, speaker=speaker, text=text, at=START, confidence=confidence)
+    assert Turn.model_validate_json(entry_of("call", said).body) == said
+    assert set(Turn.model_fields) == {"seq", "speaker", "text", "at", "confidence"}  # a new field has to be written, too
 
 
 def test_of_two_versions_the_first_stands_and_the_conflict_shows() -> None:

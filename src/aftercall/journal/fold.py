@@ -1,5 +1,6 @@
 """Journal rows and the turns and events they stand for."""
 
+import json.encoder
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,8 @@ from aftercall.model.calls import Call, LiveCall
 from aftercall.model.turns import Event, Turn
 
 INTERRUPTED = "interrupted"
+
+_quote = json.encoder.encode_basestring_ascii
 
 Item = TypeVar("Item", Turn, Event)
 
@@ -31,7 +34,15 @@ class Folded:
 
 
 def entry_of(call_id: str, item: Turn | Event) -> Entry:
-    return Entry(call_id, "turn" if isinstance(item, Turn) else "event", item.seq, item.model_dump_json(exclude_none=True))
+    if isinstance(item, Turn):
+        return Entry(call_id, "turn", item.seq, _encode_turn(item))
+    return Entry(call_id, "event", item.seq, item.model_dump_json(exclude_none=True))
+
+
+def _encode_turn(turn: Turn) -> str:
+    """By hand, the time in epoch seconds: every turn of every live call passes here, and the general way takes twice as long."""
+    confidence = "" if turn.confidence is None else f',"confidence":{turn.confidence!r}'
+    return f'{{"seq":{turn.seq},"speaker":"{turn.speaker}","text":{_quote(turn.text)},"at":{turn.at.timestamp()!r}{confidence}}}'
 
 
 def entries_of(call: Call) -> list[Entry]:
