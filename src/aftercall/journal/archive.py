@@ -103,12 +103,11 @@ def base_name(call: Call) -> str:
 
 
 def encode(call: Call) -> bytes:
-    data = call.model_dump(mode="json", by_alias=True)
-    data["turns"] = _dump(call.turns)
-    if not call.events:
-        del data["events"]
-    order = [*_FIRST, *(key for key in data if key not in _FIRST and key not in ("turns", "events", "metadata"))]
-    return _to_json({key: data[key] for key in [*order, *(k for k in ("turns", "events", "metadata") if k in data)]})
+    """The contract's order of fields: what the call is, then what was said, then what came with it."""
+    data = call.model_dump(mode="json", by_alias=True, exclude={"turns", "events", "metadata"})
+    ordered = {key: data[key] for key in (*_FIRST, *(key for key in data if key not in _FIRST))}
+    happened = {"turns": _dump(call.turns)} | ({"events": _dump(call.events)} if call.events else {})
+    return _to_json(ordered | happened | {"metadata": call.metadata})
 
 
 def _dump(items: Iterable[Turn | Event]) -> list[dict[str, Any]]:
@@ -116,4 +115,16 @@ def _dump(items: Iterable[Turn | Event]) -> list[dict[str, Any]]:
 
 
 def _to_json(data: dict[str, Any]) -> bytes:
-    return (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode()
+    """A field on each line, and each turn on a line of its own: for people, and for tools that read lines."""
+    fields = ",\n".join(f" {_quote(name)}: {_lay_out(value)}" for name, value in data.items())
+    return f"{{\n{fields}\n}}\n".encode()
+
+
+def _lay_out(value: Any) -> str:
+    if isinstance(value, list) and value:
+        return "[\n  " + ",\n  ".join(_quote(item) for item in value) + "\n ]"
+    return _quote(value)
+
+
+def _quote(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
