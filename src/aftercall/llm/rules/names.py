@@ -3,10 +3,11 @@
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aftercall.llm.rules.sentences import split_sentences
-from aftercall.llm.rules.spelling import respell
+from aftercall.llm.rules.spelling import respell, without_spelling
+from aftercall.llm.rules.uncased import find_uncased
 from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.model.turns import Turn
 
@@ -32,7 +33,7 @@ NOT_NAMES = vocabulary(
     directly whichever or anything something everything nothing one two three calling speaking from with for to of mr
     mrs ms dr vegan vegetarian catholic muslim jewish christian nobody everybody someone ill sick busy free afraid happy
     glad trying looking going having getting wondering hoping interested ready done gonna very really pretty quite a bit
-    all also always never
+    all also always never am may shall should has have had were been let tell ask get give send call does
     """
 )
 _HERE = r"(?: here| calling| speaking| from\b| again| with\b| over at| at\b|[,.!?;]|$| and (?:i|my|we|this)\b| i\b| um\b| uh\b| on\b| in\b)"
@@ -76,7 +77,11 @@ _OPENING = tuple(
         ),
     )
 )
-_LOWER = re.compile(r"\bmy (?:full )?name(?:['’]?s| is) (?P<name>[a-zà-ÿ'’\-]{2,}(?: [a-zà-ÿ'’\-]{2,})?)")
+# A sentence that is nothing but a full name.
+_BARE = re.compile(rf"{_TITLE}(?P<name>{_PART} (?:{_PARTICLE} ){{0,2}}{_PART}(?: {_PART})?)(?: is)?[.!,]?")
+_ASKED_WHICH = re.compile(r"\b(?:which|where|what (?!name)|address|street|town|company)\b", re.I)
+# The agent says a name back to have it confirmed: "Ana Lopes?"
+_ECHO = re.compile(rf"^(?:(?i:was that|is that|so that['’]s|sorry|and|got it|thank you|did you say|that['’]s)[,.]? )*{NAME}\?")
 _FOREIGN = re.compile(
     r"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|il mio nome è|"
     rf"meu nome é|chamo-me|ik heet|mijn naam is|nazywam się) (?P<name>{NAME}){_END}"
@@ -134,6 +139,7 @@ _PRONOUNS = re.compile(
 _NOT_ME = re.compile(
     r"\b(?:his|her|their|my (?:wife|husband|son|daughter|partner|friend|colleague|boss|kid|child)['’]?s?) pronouns\b", re.I
 )
+_OPENING_TURNS = 2  # of the caller's, in which people say who they are
 _CORRECTS = re.compile(
     r"^(?:no\b|actually\b|sorry\b|it['’]s not\b)|\bnot [A-Z]|\byou have me (?:as|down)|\bwrong\b|\bmisspel|\bspelled\b|"
     r"\bi said\b",
@@ -194,17 +200,33 @@ def clean_name(words: str) -> str | None:
 
 def _candidates(turns: tuple[Turn, ...]) -> Iterator[_Candidate]:
     caller_turns = 0
-    asked, part = False, ""
+    asked, echoed, part, said = False, False, "", ""
     for turn in turns:
         if turn.speaker == "agent":
-            asked = bool(_ASKED.search(turn.text)) and not _ASKED_OTHER.search(turn.text) and bool(_ASKING.search(turn.text))
+            echoed = asked and bool(_ECHO.match(turn.text))
+            asked = echoed or _asks_name(turn.text)
             part = "last" if _SURNAME.search(turn.text) else "first" if _FIRST_NAME.search(turn.text) else ""
+            said = turn.text
             continue
         caller_turns += 1
-        found = list(_introduced(turn, opening=caller_turns <= 2 or asked))
+        opening = caller_turns <= _OPENING_TURNS or asked
+        found = list(_introduced(turn, opening=opening))
         if not found and asked:
             found = list(_answered(turn, part))
-        yield from found
+        if not found and opening and not _ASKED_WHICH.search(said):
+            found = list(_bare(turn))
+        yield from (replace(candidate, corrects=True) for candidate in found) if echoed else found
+
+
+def _asks_name(text: str) -> bool:
+    return bool(_ASKED.search(text)) and not _ASKED_OTHER.search(text) and bool(_ASKING.search(text))
+
+
+def _bare(turn: Turn) -> Iterator[_Candidate]:
+    """A sentence that is only a full name; people say so in their first words, and are silent about whose it is."""
+    for sentence in split_sentences(turn.text):
+        if (match := _BARE.fullmatch(sentence)) and clean_name(match["name"]) == match["name"]:
+            yield _Candidate(turn.seq, match["name"], False)
 
 
 def _introduced(turn: Turn, *, opening: bool) -> Iterator[_Candidate]:
@@ -217,8 +239,12 @@ def _introduced(turn: Turn, *, opening: bool) -> Iterator[_Candidate]:
                     name = longer
                 yield _Candidate(turn.seq, name, bool(_CORRECTS.search(sentence)), bool(_SECOND_CALLER.search(turn.text)))
                 break
-        if (lower := _LOWER.search(sentence)) and (name := _from_lower(lower["name"])):
+        if opening and _is_uncased(sentence) and (name := find_uncased(sentence, asked=False)):
             yield _Candidate(turn.seq, name, False)
+
+
+def _is_uncased(text: str) -> bool:
+    return all(letter == "I" for letter in text if letter.isupper())
 
 
 def _with_next(text: str) -> Iterator[str]:
@@ -230,21 +256,16 @@ def _with_next(text: str) -> Iterator[str]:
         yield f"{sentence} {follower}" if joins else sentence
 
 
-def _from_lower(words: str) -> str | None:
-    kept: list[str] = []
-    for word in words.split():
-        if word in NOT_NAMES:
-            break
-        kept.append(word.capitalize())
-    return " ".join(kept) or None
-
-
 def _answered(turn: Turn, part: str) -> Iterator[_Candidate]:
-    sentences = list(split_sentences(turn.text))
+    if _is_uncased(turn.text):
+        if name := find_uncased(turn.text, asked=True):
+            yield _Candidate(turn.seq, name, False, part=part)
+        return
+    sentences = list(split_sentences(without_spelling(turn.text)))
     for sentence in sentences[:4]:
         if (match := _ANSWER.match(sentence)) and (name := clean_name(match["name"])) and len(name) > 1:
             rest = sentence[match.end("name") :]
-            if re.match(r"[,.!?]|$| (?:here|speaking|calling|from|with|and)\b", rest) or part:
+            if re.match(r"[,.!?]|$| (?:here|speaking|calling|from|with|and|is)\b", rest) or part:
                 yield _Candidate(turn.seq, name, False, part=part)
 
 

@@ -23,7 +23,7 @@ _ASKING = (
     rf"do you\b|is there\b|are there\b|if (?:i|we|you)\b|(?:no|not),? (?:make|wait|actually|sorry|hold|hang)\b|"
     rf"(?<!\byou )(?<!['’]ll )(?<!['’]d )(?<!\bto )(?<!\bi )(?<!\bwe )(?<!['’]t )(?<!\bcan )(?<!\bould )(?<!\bwill )"
     rf"(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?:just )?{IMPERATIVE} "
-    r"(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some|(?-i:[A-Z]))"
+    r"(?:(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some)\b|(?-i:[A-Z]))"
 )
 _JOINED = re.compile(
     r",?\s+(?P<joint>(?:and|but|so|then|or|because|cause|cos|though|which|also|plus)(?: (?:then|also|maybe|honestly|please|so|"

@@ -20,6 +20,11 @@ def spelled_words(text: str) -> list[str]:
     ]
 
 
+def without_spelling(text: str) -> str:
+    """The text with nothing left of what was only spelled."""
+    return " ".join(_LETTERS.sub("", _AS_IN.sub("", text)).split())
+
+
 def respell(name: str, texts: Iterable[str]) -> str:
     """The name with each part replaced by the way the caller spelled it."""
     parts = name.split()
