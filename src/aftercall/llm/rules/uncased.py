@@ -6,7 +6,9 @@ from aftercall.llm.rules.spelling import without_spelling
 from aftercall.llm.rules.vocabulary import vocabulary
 
 _WORD = r"[a-zà-ÿ][a-zà-ÿ'’\-]+"
-_GREETING = r"(?:(?:hi|hello|hey|yes|yeah|yep|sure|okay|ok|oh|um+|uh+|er+m?|so|well|good|morning|afternoon|evening|day|there|sorry|no)[,.!]* )*"
+_GREETING = (
+    r"(?:(?:hi|hello|hey|yes|yeah|yep|sure|okay|ok|oh|um+|uh+|er+m?|so|well|good|morning|afternoon|evening|day|there|sorry|no)[,.!]* )*"
+)
 _AFTER = r"(?=,? (?:here|speaking|calling|again|from|with|over at|on the line)\b)"
 # "this is ana lopez from the bakery": what follows shows that the words before it name somebody.
 _FRAMES = tuple(
