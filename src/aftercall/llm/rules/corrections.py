@@ -8,7 +8,7 @@ REPLACES = re.compile(
     r"\b(?:make|change|switch|move|push|shift|bump) (?:it|that|this)(?: one)?(?: to| for)?\b(?! (?:up|out|clear|sure))|"
     r"\blet['’]s (?:do|say|make it|go (?:for|with)|try)\b|\b(?:can|could|would) (?:we|i|you) (?:do|make it|make that|say|try|"
     r"manage)\b|"
-    r"\bi (?:mean|meant)\b|\b(?:how|what) about\b|\bdo you have (?:anything|something|any|room)?\b|\bbetter make\b|\brather (?:have|do)\b",
+    r"\bi (?:mean|meant)\b|\b(?:how|what) about\b|\bdo you have (?:anything|something|any|room)\b|\bbetter make\b|\brather (?:have|do)\b",
     re.I,
 )
 REPAIRS = re.compile(

@@ -113,8 +113,8 @@ WHAT_TO_SAY = re.compile(
     re.I,
 )
 SLOT = re.compile(
-    r"\b(?:(?:i|we|she|he|they|dr\.? \w+)(?:['’]ve got| have| has|['’]s got| can (?:do|see|fit|come|offer|get|squeeze)|"
-    r" could (?:do|see|come))|how about|"
+    r"\b(?:(?:i|we|she|he|they|someone|somebody|dr\.? \w+)(?:['’]ve got| have| has|['’]s got|"
+    r" (?:can|could) (?:do|see|fit|come|offer|get|squeeze|send|have|be))|how about|"
     r"what about|shall we say|free|available|book you|put you|opening|slot|cancellation)\b|"
     r"^(?:and |so |okay,? |then )*(?:tomorrow|today|next|the|on|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b.*(?:\?|"
     r"\bat\b|\bthen\b)|"
@@ -123,4 +123,37 @@ SLOT = re.compile(
 )
 NO_SLOT = re.compile(
     r"\b(?:open|opens|close|closes|closed|closing|hours|until|till|arrives?|expires?|deadline|last|was|were|takes)\b", re.I
+)
+# The agent speaks of a day to say that it is not to be had.
+NOT_FREE = re.compile(
+    r"\b(?:closed|taken|full|booked (?:up|out|solid)|sold out|unavailable|not available|not free|nothing (?:left )?(?:on|for|free)|"
+    r"(?:can['’]?t|cannot) (?:do|make|fit|offer)|no (?:slots|space|room|tables|appointments))\b",
+    re.I,
+)
+# The caller takes up a day to turn it down or to ask on.
+DEMURS = re.compile(
+    r"\b(?:not|no good|can['’]?t|cannot|doesn['’]?t|don['’]?t|won['’]?t|isn['’]?t|too (?:late|early|soon|far)|instead|rather|busy|away|"
+    r"working|earlier|later|sooner|else|other|hmm?)\b",
+    re.I,
+)
+_HOURS = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|noon|midday|midnight|\d{1,2})"
+TIME_ONLY = re.compile(
+    rf"^(?:at |the |say |half past |quarter (?:past|to) |then )*{_HOURS}(?: ?(?::\d\d|o['’]?clock|thirty|fifteen|forty[- ]five|a\.?m\.?|p\.?m\.?|"
+    r"in the \w+|one))*,?(?: (?:is |sounds |works |would be )?(?:good|fine|great|perfect|please|then|works|ok|okay|yes|yeah|it is))*[.!,]*$",
+    re.I,
+)
+HOUR = re.compile(rf"\b(?:at|between|from) (?:about |around )?(?:half past |quarter (?:past|to) )?{_HOURS}\b|\b\d{{1,2}} ?[ap]\.?m\b", re.I)
+ORDERS = re.compile(r"^(?:order|send|email|deliver|refund|post|ship|buy|copy|print|pay|transfer|file|submit|update|change|refill)\b", re.I)
+# "Do you have a cot?": not yet a wish, and one once the agent offers it.
+ASKED_AFTER = re.compile(
+    r"^(?:and |but |so |then |oh )*(?:do (?:i|we) get|do you (?:guys )?(?:have|do|offer|rent|sell|provide|stock)|have you got|is there|are there|"
+    r"(?:can|could) (?:i|we) (?:get|have)|any chance of|got)\b(?: (?:an?|any|some|the))?",
+    re.I,
+)
+MEANS_IT = re.compile(r"\b(?:it|that|one|them|those|some)\b", re.I)
+COMPARES = re.compile(
+    r"\b(?:earlier|later|sooner|cheaper|else|free|available|anything|something|left|slots?|openings?|tables?|times?)\b", re.I
+)
+VISITS = re.compile(
+    r"^(?:get|have|send|dispatch) (?:someone|somebody|an? |one of|our )|^(?:come|be|call|stop|drop|look|fit|squeeze|swing)\b", re.I
 )

@@ -9,6 +9,7 @@ from aftercall.llm.rules.dates import find_dates
 from aftercall.llm.rules.due import Proposal, find_proposals, takes_day
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.ledger import Ledger
+from aftercall.llm.rules.matters import Matter, Recheck, asks_matter, find_recheck
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import Offer, Stance, find_offer
 from aftercall.llm.rules.stems import share, stems
@@ -32,12 +33,21 @@ class Exchange(Ledger):
         self._dictated: tuple[int, int] | None = None
         self._led = ""
         self._muted: tuple[int, int] | None = None
+        self._asked_after: Clause | None = None
+        self._asks_matter: Matter | None = None
+        self._rechecked: Recheck | None = None
 
     def hear_agent(self, turn: Turn, text: str) -> None:
         if cues.WRONG_NUMBER.search(text):
             self._forget_everything()
-        self._drop_ignored_faults(text)
-        self._offer = find_offer(turn, text) or self._offer
+        offer = find_offer(turn, text)
+        self._proposals = find_proposals(turn.seq, text, self.today, self._anchor())
+        if not (offer or self._proposals):
+            self._drop_ignored_faults(text)
+        self._keep_faults()
+        self._offer = offer or self._offer
+        self._asks_matter = asks_matter(text)
+        self._rechecked = find_recheck(text)
         self._agent_dated = bool(find_dates(text, self.today))
         self._question = text if "?" in text else ""
         self._said = text
@@ -45,12 +55,26 @@ class Exchange(Ledger):
             self._current, self._question = None, ""
         if cues.OPENS.search(text):
             self._question = ""
-        self._proposals = find_proposals(turn.seq, text, self.today, self._anchor())
         self._agent_seq = turn.seq
+
+    def _answer_recheck(self, answer: Stance | None, seq: int) -> None:
+        """ "Do you still want the taxi?", "No." """
+        recheck = self._rechecked
+        if recheck is None or (answer != "no" and not recheck.negative):
+            return
+        ask = self._overlapping(recheck.about) if recheck.about else self._current
+        if ask and (not recheck.negative or stems(ask.act) <= recheck.about):
+            self._withdraw(ask, seq)
+            self._declined = True
+        elif ask:
+            ask.denied += recheck.words
 
     def _answer_offer(self, answer: Stance | None, clauses: list[Clause]) -> None:
         offer, seq = self._offer, clauses[0].seq
         if offer is None or answer is None:
+            return
+        if answer == "yes" and (thing := self._thing_offered(offer)):
+            self._raise(Ask(kind_of(thing), thing, clauses[0].text, [offer.seq - 1, offer.seq, seq], due=self._first_day(offer.act)))
             return
         known = self._meant(offer)
         if answer == "no":
@@ -66,11 +90,22 @@ class Exchange(Ledger):
             ask.due = self._first_day(offer.act)
             self._raise(ask)
 
+    def _thing_offered(self, offer: Offer) -> str | None:
+        """ "Do you have a cot?", "Shall I add one?": the offer means what the caller asked after."""
+        after = self._asked_after
+        if after is None or self._current is None or after.seq != offer.seq - 1 or not cues.MEANS_IT.search(offer.act):
+            return None
+        thing = cues.ASKED_AFTER.sub("", after.body, count=1).strip(" ,.?")
+        is_slot = cues.TIME_ONLY.match(thing) or find_dates(thing, self.today) or cues.COMPARES.search(thing)
+        return None if is_slot or not stems(thing) or stems(thing) & stems(self._current.act) else thing
+
     def _meant(self, offer: Offer) -> Ask | None:
         """The request that an offer takes up, if it is none of its own."""
         current = self._current
         if current and not current.is_stop:
             if cues.ANAPHOR.match(offer.act) or re.match(r"(?:\w+ ){0,3}(?:it|that|them|this)\b", offer.act, re.I):
+                return current
+            if current in self._faults and (cues.SEND_SOMEONE.match(offer.act) or cues.VISITS.search(offer.act)):
                 return current
             if current.kind == "message" and kind_of(as_caller(offer.act)) == "message" and cues.CALL_BACK.search(offer.act):
                 return current
@@ -99,18 +134,35 @@ class Exchange(Ledger):
         self._raise(ask)
         self._inquiry = None
 
-    def _answer_proposal(self, answer: Stance | None, seq: int) -> None:
+    def _repeats_slot(self, clauses: list[Clause]) -> bool:
+        """ "I have Thursday at nine." "Nine." """
+        days = {mention.day for proposal in self._proposals for mention in (proposal.mention, *proposal.others)}
+        said = [clause for clause in clauses[:3] if not clause.is_question]
+        return bool(days) and any(
+            cues.TIME_ONLY.match(clause.body) or any(mention.day in days for mention in find_dates(clause.text, self.today))
+            for clause in said
+        )
+
+    def _answer_proposal(self, answer: Stance | None, clauses: list[Clause]) -> None:
         """An accepted day is the day; a day that only fixes the weekday the caller named needs no yes."""
+        seq = clauses[0].seq
+        demurs = any(clause.is_question or cues.DEMURS.search(clause.text) for clause in clauses[:2])
+        if answer is None and not demurs and self._repeats_slot(clauses):
+            answer = "yes"
         for proposal in self._proposals:
             mention = proposal.mention
             ask = self._overlapping(stems(proposal.sentence), least=0.6) or self._current
-            if ask is None or not takes_day(ask) or (ask.kind == "issue" and not self._question):
+            if ask is None or not takes_day(ask) or cues.NOT_FREE.search(proposal.sentence):
+                continue
+            if ask.kind == "issue" and not (self._question or cues.SLOT.search(proposal.sentence)):
                 continue
             fixes = ask.due is not None and ask.due.weekday() == mention.day.weekday()
-            settles = ask.due is None and ask.kind == "booking"
+            settles = ask.due is None and ask.kind == "booking" and not demurs
             if answer == "yes" or (answer is None and (settles or (fixes and not mention.weekday_only))):
                 if ask.due is None or not (mention.weekday_only and fixes):
                     ask.move(mention.day)
+                if answer == "yes" and ask.kind == "task" and cues.HOUR.search(proposal.sentence) and not cues.ORDERS.search(ask.act):
+                    ask.kind = "booking"
                 ask.cite(proposal.seq, seq)
 
     def _choose(self, clause: Clause) -> None:

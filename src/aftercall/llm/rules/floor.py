@@ -10,6 +10,7 @@ from aftercall.llm.rules.due import opening_day
 from aftercall.llm.rules.exchange import Exchange
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
+from aftercall.llm.rules.matters import is_bare_thing
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import stance
@@ -30,7 +31,8 @@ class Floor(Exchange):
             self._choose(clauses[0])
             if self._current is None and self._accepts(answer, clauses):
                 self._accept_slot(clauses)
-            self._answer_proposal(answer, clauses[0].seq)
+            self._answer_recheck(answer, clauses[0].seq)
+            self._answer_proposal(answer, clauses)
             self._confirm(answer, clauses[0].seq)
         for index, clause in enumerate(clauses):
             self._hear(clause, clauses[index + 1 :])
@@ -39,6 +41,8 @@ class Floor(Exchange):
         keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
         self._offer = self._offer if keeps_open else None
         self._proposals, self._question, self._declined, self._agent_dated = [], "", False, False
+        self._asks_matter = self._rechecked = None
+        self._asked_after = next((clause for clause in clauses if clause.is_question and cues.ASKED_AFTER.search(clause.body)), None)
 
     def _hear(self, clause: Clause, after: list[Clause]) -> None:
         if self._is_dictated(clause) or self._answers_what_to_say(clause):
@@ -64,10 +68,17 @@ class Floor(Exchange):
             self._ask(trigger, clause)
         elif self._current is None and not trigger and clause.is_question and cues.INQUIRY.search(clause.body):
             self._inquiry = clause
+        elif self._current is None and not trigger and self._names_matter(clause):
+            self._raise(Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text)))
         elif not trigger and (is_fault(clause.body) or is_absence(clause.body, self._said)) and not clause.is_question:
             self._report(clause)
         else:
             self._fill_in(clause, after)
+
+    def _names_matter(self, clause: Clause) -> bool:
+        """ "What do you need?", "The main hall." """
+        matter = self._asks_matter
+        return bool(matter and not clause.is_question and is_bare_thing(clause.body.strip(" .,!"), matter))
 
     def _is_muted(self, clause: Clause) -> bool:
         """What others wish and what is only supposed colours the rest of its sentence."""

@@ -96,6 +96,9 @@ class Ledger:
         for fault in self._faults:
             if fault.from_fault and fault in self.asks and not TAKEN_UP.search(text) and "?" not in text and not is_promise(text):
                 self.asks.remove(fault)
+
+    def _keep_faults(self) -> None:
+        """Those the agent took up are requests like any other."""
         self._faults = [fault for fault in self._faults if fault in self.asks]
         for fault in self._faults:
             fault.from_fault = False

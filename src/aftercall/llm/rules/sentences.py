@@ -25,9 +25,14 @@ _ASKING = (
     rf"(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?:just )?{IMPERATIVE} "
     r"(?:(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some)\b|(?-i:[A-Z]))"
 )
+# Verbs that go on with a bare noun: "book a cab and order flowers".
+_AND_DO = (
+    r"(?:book|cancel|order|send|email|reserve|schedule|text|tell|renew|refill|deliver) (?!is\b|was\b|are\b|numbers?\b|it\b|off\b|back\b|"
+    r"confirmation|addresses|messages?\b)[a-z]{3,}"
+)
 _JOINED = re.compile(
     r",?\s+(?P<joint>(?:and|but|so|then|or|because|cause|cos|though|which|also|plus)(?: (?:then|also|maybe|honestly|please|so|"
-    rf"just))?)\s+(?={_SUBJECT}|{_ASKING})",
+    rf"just))?)\s+(?={_SUBJECT}|{_ASKING}|{_AND_DO})",
     re.I,
 )
 _COMMA = re.compile(

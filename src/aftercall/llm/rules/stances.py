@@ -32,7 +32,7 @@ _YES = re.compile(
 )
 _YES_AFTER_ALL = re.compile(r"^(?:oh|actually|well|um|uh|okay|wait)?[, ]*(?:yes|yeah|sure|go ahead|please do|go on|why not)\b", re.I)
 _YES_INSIDE = re.compile(
-    r"^[\w' ]{1,30}\b(?:yeah|yes|please|sounds good|works|(?:is|['’]s|are) (?:fine|good|great|perfect|okay|ok|lovely|ideal)|"
+    r"^[\w', ]{1,30}\b(?:yeah|yes|please|sounds good|works|(?:is|['’]s|are) (?:fine|good|great|perfect|okay|ok|lovely|ideal)|"
     r"would be (?:great|good|fine|perfect|lovely))[.!,]?(?: |$)",
     re.I,
 )
@@ -43,7 +43,7 @@ _OFFER = re.compile(
     r"get you|sign)|"
     r"could i (?:send|book|put|add|set|offer|arrange)|would you be interested in|how about(?: (?:i|we))?|i (?:can|"
     r"could)(?: also| certainly| absolutely)? (?!help|see|hear|do that|get that|imagine|confirm|understand|only|not|'t|"
-    r"tell you)\w+|we (?:can|could)(?: also)? \w+|care for|interested in)\b(?P<act>.*)",
+    r"tell you)\w+|we (?:can|could)(?: also)? \w+|(?:someone|somebody|an? \w+|the \w+|he|she|they) (?:can|could) (?:come|be|call|stop|drop|visit|look)|care for|interested in)\b(?P<act>.*)",
     re.I,
 )
 _OPEN_QUESTION = re.compile(
@@ -62,8 +62,8 @@ _RIGHT = re.compile(r"\b(?:is that (?:right|correct)|correct|right|still want)\?
 
 _OFFER_HEAD = re.compile(
     r"^(?:would you (?:like|want|prefer|be interested in)|do you want|did you want|shall (?:i|we)|should (?:i|we)|want|"
-    r"would it help if (?:i|we)|may i|(?:can|could) i|how about|(?:i|we) (?:can|could)|care for|interested in)"
-    r"(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*\s+",
+    r"would it help if (?:i|we)|may i|(?:can|could) i|how about|(?:i|we|someone|somebody|an? \w+|the \w+|he|she|they) (?:can|could)|care for|"
+    r"interested in)(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*\s+",
     re.I,
 )
 _ON_THE_CALL = re.compile(
@@ -72,6 +72,9 @@ _ON_THE_CALL = re.compile(
     r"wait|ask|confirm|continue|proceed|help|understand|offer|speak|answer|try|do|be|fit|squeeze)\b",
     re.I,
 )
+
+
+_STATED = re.compile(r"(?:i|we|someone|somebody|an? \w+|the \w+|he|she|they) (?:can|could)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ def find_offer(turn: Turn, text: str) -> Offer | None:
         if not match or _OPEN_QUESTION.search(sentence) or " or " in sentence:
             continue
         act = _OFFER_HEAD.sub("", match.group(), count=1)
-        if (sentence.endswith("?") or match.group()[:2].lower() in ("i ", "we")) and not _ON_THE_CALL.match(act):
+        if (sentence.endswith("?") or _STATED.match(match.group())) and not _ON_THE_CALL.match(act):
             found = Offer(turn.seq, act)
     if found is None and _RIGHT.search(text) and (started := _STARTED.search(text)):
         act = next(split_sentences(started["act"].strip(" ,:")), "") or started.group()

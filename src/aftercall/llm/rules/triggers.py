@@ -123,7 +123,7 @@ _WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
 _ORDER = re.compile(
     rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
     r"schedule|reschedule|send|email|add|buy|move|find|arrange|reserve|refill|renew|text|tell) (?!is\b|was\b|are\b|number|"
-    rf"only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{(3,)}.*)",
+    rf"only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{{3,}}.*)",
     re.I,
 )
 
