@@ -132,7 +132,7 @@ DIALOGUES = (
         A: Thank you for letting us know. I'll mark her absent. Hope she feels better.
         C: Thanks. Bye.
         """,
-        asked=(ask("note", "freya"),),
+        asked=(ask("task", "freya", "2026-03-03"),),
         promised=("absent",),
         facts=(("person", "freya"),),
     ),

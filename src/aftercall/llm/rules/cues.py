@@ -78,7 +78,11 @@ SMALL_TALK = re.compile(
 )
 TURNS = re.compile(r"^(?:but|so|and (?:i|can|could|please))\b", re.I)
 PLAIN_THING = re.compile(r"(?:the|an?|it|that|one|two|three|some)\b", re.I)
-REACH_ME = re.compile(r"(?:call|ring|text|email|phone|use|try) (?:me|my|the|it)\b", re.I)
+REACH_ME = re.compile(
+    r"(?:call|ring|text|email|phone|use|try|message) (?:me\b|it\b|my\b|the\b|(?:his|her|our|[\w-]+['’]s) (?:\w+ )?"
+    r"(?:mobile|phone|number|cell|line|email|landline|office|desk|work|home|house|door)\b|.*\bnot (?:mine|me|my|the)\b)",
+    re.I,
+)
 PLACE = re.compile(
     r"(?:(?:i(?:['’]ll take|['’]d like|['’]d prefer)|let['’]s do|make it) )?(?:the )?"
     r"(?:(?:first|earlier|former)|(?P<second>second|later|latter|last))"
@@ -157,3 +161,4 @@ COMPARES = re.compile(
 VISITS = re.compile(
     r"^(?:get|have|send|dispatch) (?:someone|somebody|an? |one of|our )|^(?:come|be|call|stop|drop|look|fit|squeeze|swing)\b", re.I
 )
+PRONOUN = re.compile(r"(?:he|she|they|it|i|we)\b", re.I)

@@ -203,7 +203,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
 # Most clauses name no day; this spares them the table.
 _HINT = re.compile(
     r"day|morrow|tomorow|tonight|this |weekend|weeks?\b|fortnight|months?\b|years?\b|eod|cob|business|end of|halloween|\d|"
-    r"the (?:\w+th|\w* ?(?:first|second|third))\b|(?:night|evening|afternoon|morning) (?:before|after)|" + _MONTH,
+    r"the (?:\w+th|\w* ?(?:first|second|third))\b|(?:night|evening|afternoon|morning) (?:before|after)|same (?:morn|after|even|date)|"
+    + _MONTH,
     re.I,
 )
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
@@ -224,6 +225,8 @@ _BEFORE = re.compile(r"\bbefore(?: the)?\s*$", re.I)
 _DAY_BEFORE = re.compile(
     r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I
 )
+
+_SAME_DAY = re.compile(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|evening|date)\b", re.I)
 
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
@@ -264,4 +267,4 @@ def _around(text: str, anchor: date) -> list[Mention]:
     return [
         Mention(match.start(), match.end(), anchor + timedelta(days=1 if match["which"].lower() == "after" else -1))
         for match in _DAY_BEFORE.finditer(text)
-    ]
+    ] + [Mention(match.start(), match.end(), anchor) for match in _SAME_DAY.finditer(text)]

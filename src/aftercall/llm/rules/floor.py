@@ -6,7 +6,7 @@ from aftercall.llm.rules import cues
 from aftercall.llm.rules.additions import only_adds
 from aftercall.llm.rules.asks import Ask, tidy
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
-from aftercall.llm.rules.due import opening_day
+from aftercall.llm.rules.due import is_about_request, opening_day
 from aftercall.llm.rules.exchange import Exchange
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
@@ -19,6 +19,8 @@ from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, 
 from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier
 
 _RUN_ON_WORDS = 30
+_SHORT = 7  # words of an answer that says little else than a day
+_NEAR = 4  # turns within which a day still belongs to the request talked of
 
 
 class Floor(Exchange):
@@ -68,17 +70,18 @@ class Floor(Exchange):
             self._ask(trigger, clause)
         elif self._current is None and not trigger and clause.is_question and cues.INQUIRY.search(clause.body):
             self._inquiry = clause
-        elif self._current is None and not trigger and self._names_matter(clause):
-            self._raise(Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text)))
         elif not trigger and (is_fault(clause.body) or is_absence(clause.body, self._said)) and not clause.is_question:
             self._report(clause)
+        elif self._current is None and not trigger and self._names_matter(clause, after):
+            self._raise(Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text)))
         else:
             self._fill_in(clause, after)
 
-    def _names_matter(self, clause: Clause) -> bool:
-        """ "What do you need?", "The main hall." """
+    def _names_matter(self, clause: Clause, after: list[Clause]) -> bool:
+        """ "What do you need?", "The main hall."; but in "my boss, she says…" the thing only opens a sentence."""
         matter = self._asks_matter
-        return bool(matter and not clause.is_question and is_bare_thing(clause.body.strip(" .,!"), matter))
+        goes_on = any(other.sentence == clause.sentence and cues.PRONOUN.match(other.text) for other in after[:1])
+        return bool(matter and not clause.is_question and not goes_on and is_bare_thing(clause.body.strip(" .,!"), matter))
 
     def _is_muted(self, clause: Clause) -> bool:
         """What others wish and what is only supposed colours the rest of its sentence."""
@@ -113,7 +116,7 @@ class Floor(Exchange):
             return
         if known := self._same(trigger, clause):
             self._add(known, clause)
-            if known.kind not in ("note", "message"):
+            if known.kind not in ("note", "message") or cues.CALL_BACK.search(known.act):
                 self._move(known, clause.text)
             self._current = known
             return
@@ -165,8 +168,12 @@ class Floor(Exchange):
         about = stems(clause.body)
         if known or (known := self._overlapping(about, least=0.5)):
             self._add(known, clause)
+            if known.kind != "issue" and known.due is None:
+                known.due = self._first_day(clause.text)
             return
-        ask = Ask("issue" if is_fault(clause.body) else "note", clause.body, clause.body, [clause.seq], from_fault=True)
+        fault = is_fault(clause.body)
+        ask = Ask("issue" if fault else "task", clause.body, clause.body, [clause.seq], from_fault=True)
+        ask.due = None if fault else self._first_day(clause.text)
         if re.match(r"(?:it|she|he|they|that|this)\b", clause.body, re.I):
             self._lean_back(ask, clause)
         self._faults.append(ask)
@@ -191,18 +198,26 @@ class Floor(Exchange):
         same_breath = ask.turns[-1] == clause.seq
         if cues.DATED_FOR.match(clause.body) and clause.seq - ask.turns[-1] <= 2:
             self._move(ask, clause.text)
+        body = clause.body
+        if self._may_date(ask, clause):
+            self._move(ask, clause.text)
         if not (same_breath or self._question or self._agent_dated):
             return
-        body = clause.body
-        short = len(body.split()) <= 7
-        if cues.MINE.match(body) or (
-            ask.kind in ("issue", "message") and not self._agent_dated and not cues.ASKS_WHEN.search(self._question)
-        ):
-            pass
-        elif (not clause.is_question or short) and (short or cues.HEAD.match(body) or cues.ASKS_WHEN.search(self._question)):
-            self._move(ask, clause.text)
         if not clause.is_question and not cues.SMALL_TALK.search(body) and not self._declined:
             self._add(ask, clause)
+
+    def _may_date(self, ask: Ask, clause: Clause) -> bool:
+        """Whether a day in these words is the day of the request."""
+        body = clause.body
+        asked_when = self._agent_dated or bool(cues.ASKS_WHEN.search(self._question))
+        about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
+        if (about_matter and not asked_when) or clause.seq - ask.turns[-1] > _NEAR or not is_about_request(body, self.today):
+            return False
+        short = len(body.split()) <= _SHORT
+        if ask.due is None:
+            return short or not clause.is_question
+        answers = ask.turns[-1] == clause.seq or bool(self._question) or self._agent_dated
+        return answers and (short or (not clause.is_question and bool(cues.HEAD.match(body) or cues.ASKS_WHEN.search(self._question))))
 
     def _leads_on(self, clause: Clause, after: list[Clause]) -> bool:
         """ "In two weeks, remind me": the day belongs to what comes next in the sentence."""

@@ -94,7 +94,12 @@ _ANYWHERE = tuple(
         r"\b(?P<act>(?:remind|nudge|ping) (?:me|us)\b.*)",
         r"^(?P<act>(?:don['’]?t let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
         r"\bi(?:['’]d| would) (?:really )?appreciate (?:it if (?:you|someone|somebody) (?:could|would|can) )?(?P<act>.+)",
-        rf"\b(?:is it|would it be|is that) possible (?:for (?:you|someone|me|us) )?to (?P<act>{NEEDED}.*|{IMPERATIVE} {_OBJECT}.*)",
+        # As people say it who learn the language: "i want make appointment".
+        (
+            rf"\b(?:i|we)(?:['’]d| would)? (?:just |also |please )?(?:want|need|like|wish)(?: to)? (?P<act>(?:{SERVICE}|buy|repair|fix|send|"
+            r"make (?:an? |the )?(?:\w+ )?(?:appointment|reservation|booking|order|payment|complaint|change))\b(?! (?:is|was|number)\b).*)"
+        ),
+        rf"\b(?:is|would)(?: it| that)?(?: be)? possible (?:for (?:you|someone|me|us) )?to (?P<act>{NEEDED}.*|{IMPERATIVE} {_OBJECT}.*)",
         r"\bany (?:chance|way) (?:of|you could|you can|i could|i can|we could|we can) (?P<act>.+)",
         r"\b(?:what i (?:did |do |really )?(?:want|need|wanted)|what we need)(?: is|['’]s| was) (?:for you to |to )?(?P<act>.+)",
         r"\b(?:let['’]s) (?P<act>(?:book|schedule|reschedule|order|cancel|add|move|set up|arrange)\b.*)",
@@ -135,7 +140,7 @@ _NO_ASKING = re.compile(
     r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|"
     r"my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
     r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
-    r"chat)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|look (?:at|it)|check (?:if|"
+    r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|keep up\b|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|look (?:at|it)|check (?:if|"
     r"whether|that|my|the)|"
     r"know|thank|say\b|find out|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|"
     r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some sleep|there|home|my head|up|out of|"
@@ -192,9 +197,15 @@ _WISHES = (
     r"saying|telling)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
     r"was saying|was asking)"
 )
+# "She goes book me a flight": their words, quoted; but she may also just go to school.
+_QUOTES = (
+    rf"(?:(?:goes|went)(?=,|\W*$| (?:{IMPERATIVE}|oh|no|well|hey|like|you)\b)|(?:is|was|were) (?:all )?like(?! (?:a|an|the|my|that|this)\b)|"
+    r"(?:keeps|kept) (?:going on|on at me)|(?:yells?|shouts?|shouted|yelled))"
+)
 THIRD_PARTY = re.compile(
-    rf"^(?:(?:he|she|they),? )?{_SPEAKER},? (?:he |she |they )?(?:also |just |always |keeps )?{_WISHES}\b(?! (?:me to ask you|"
-    r"i could|i can|i should call|to call you|to ask you))",
+    rf"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always |keeps )?(?:{_WISHES}|{_QUOTES})|"
+    r"['’]s (?:all )?(?:like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|me)\b))\b(?! (?:me to ask you|i could|i can|i should call|"
+    r"to call you|to ask you))",
     re.I,
 )
 _I_ASKED = re.compile(r"^(?:i|we|you)\b", re.I)
