@@ -11,6 +11,7 @@ from aftercall.llm.rules.stems import stems
 from aftercall.model.reading import Request, RequestKind, Withdrawn
 
 _TITLE_LENGTH = 100
+_HEARD_BACK = 2  # of the agent's sentences about a request
 _TRAILING = re.compile(
     r"(?:[\s,;:.!?…-]|\b(?:and|but|so|or|the|a|an|um+|uh+|like|please|then|just|you know|if that['’]s (?:possible|okay|"
     r"all right|ok)|would you|could you|for me|though|cause|because|to|for|of|with|it['’]s|is|oh)\b)+$",
@@ -34,6 +35,8 @@ class Ask:
     is_stop: bool = False
     from_fault: bool = False
     denied: list[str] = field(default_factory=list)
+    heard_back: list[tuple[int, str]] = field(default_factory=list)
+    """How the agent put it when taking it up."""
 
     @property
     def stems(self) -> frozenset[str]:
@@ -63,12 +66,14 @@ class Ask:
     def as_request(self) -> Request:
         title = self._title()
         details = [kept for _, text in self.details if (kept := tidy(self._without_denied(text)))]
-        told = ". ".join(details)
+        heard_back = [kept for _, text in self.heard_back[-_HEARD_BACK:] if (kept := tidy(self._without_denied(text)))]
+        told = ". ".join((*details, *heard_back))
+        persons = (self.words, *details, *(heard_back if self.kind == "message" else ()))
         return Request(
             kind=self.kind,
             title=title,
             details=told,
-            person=self.person or person_in(" . ".join((self.words, *details))),
+            person=self.person or person_in(" . ".join(persons)),
             due=self.due,
             turns=tuple(self.turns),
             words=self._ground() or visible(self.words),

@@ -162,3 +162,9 @@ VISITS = re.compile(
     r"^(?:get|have|send|dispatch) (?:someone|somebody|an? |one of|our )|^(?:come|be|call|stop|drop|look|fit|squeeze|swing)\b", re.I
 )
 PRONOUN = re.compile(r"(?:he|she|they|it|i|we)\b", re.I)
+# The agent says that something is settled.
+CONFIRMS = re.compile(
+    r"\b(?:booked|all set|you['’]re (?:in|down|on)|done|noted|added|scheduled|confirmed|moved|reserved|cancelled|got (?:it|that|you) down|"
+    r"i['’]ve (?:put|got|set|made|sent|marked|changed|updated|written))\b",
+    re.I,
+)

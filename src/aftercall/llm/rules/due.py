@@ -11,7 +11,6 @@ from aftercall.llm.rules.dates import Mention, find_dates
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
 
-
 # What a request is about when it goes on: the thing wanted, whoever is to act, or what the caller wants and can do.
 _OF_THE_REQUEST = re.compile(
     r"^(?:(?:i|we)(?:['’](?:d|m|re|ll)| would| could| can| was| were| am| are| will| do| only| really| just)* (?:need|want|like|prefer|love|do|"

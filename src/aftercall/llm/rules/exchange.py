@@ -5,11 +5,13 @@ from datetime import date
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask, as_caller
+from aftercall.llm.rules.corrections import REPAIRS
 from aftercall.llm.rules.dates import find_dates
 from aftercall.llm.rules.due import Proposal, find_proposals, takes_day
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.ledger import Ledger
 from aftercall.llm.rules.matters import Matter, Recheck, asks_matter, find_recheck
+from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import Offer, Stance, find_offer
 from aftercall.llm.rules.stems import share, stems
@@ -56,6 +58,23 @@ class Exchange(Ledger):
         if cues.OPENS.search(text):
             self._question = ""
         self._agent_seq = turn.seq
+        self._hear_back(turn.seq, text)
+
+    def _hear_back(self, seq: int, text: str) -> None:
+        """What the agent says it takes down, in its own words."""
+        for sentence in split_sentences(text):
+            if sentence.endswith("?") or not (is_promise(sentence) or cues.CONFIRMS.search(sentence)):
+                continue
+            fresh = self._current if self._current and self._current.turns[-1] == seq - 1 else None
+            ask = self._overlapping(stems(sentence)) or fresh
+            if ask and not ask.is_stop:
+                ask.heard_back.append((seq, sentence))
+
+    def _mishears(self, answer: Stance | None, clauses: list[Clause]) -> None:
+        """A caller who objects to what the agent said back takes it out again."""
+        if answer == "no" or any(REPAIRS.match(clause.text) for clause in clauses[:2]):
+            for ask in self.asks:
+                ask.heard_back = [(seq, text) for seq, text in ask.heard_back if seq != self._agent_seq]
 
     def _answer_recheck(self, answer: Stance | None, seq: int) -> None:
         """ "Do you still want the taxi?", "No." """

@@ -29,6 +29,7 @@ class Floor(Exchange):
             self._forget_everything()
         answer = stance(clauses)
         if clauses:
+            self._mishears(answer, clauses)
             self._answer_offer(answer, clauses)
             self._choose(clauses[0])
             if self._current is None and self._accepts(answer, clauses):

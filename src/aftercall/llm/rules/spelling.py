@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 _AS_IN = re.compile(r"\b([A-Za-z]) (?:as in|like|for) [A-Za-z]+", re.I)
 _ONE = r"(?<!['’])(?:double |capital )?(?!I['’]|[Ii] [a-z]{2,})[A-Za-z]\b"
 _LETTERS = re.compile(rf"\b(?:{_ONE}[\s,.\-]+(?={_ONE})){{2,}}{_ONE}")
+_SPELLED = re.compile(rf"(?:,\s*)?{_LETTERS.pattern}(?:\s*,)?")
 _LETTER = re.compile(r"(double )?(?:capital )?\b([A-Za-z])\b", re.I)
 _ALIKE = 0.55
 
@@ -22,7 +23,8 @@ def spelled_words(text: str) -> list[str]:
 
 def without_spelling(text: str) -> str:
     """The text with nothing left of what was only spelled."""
-    return " ".join(_LETTERS.sub("", _AS_IN.sub("", text)).split())
+    plain = _SPELLED.sub(" ", _AS_IN.sub("", text))
+    return text if plain == text else re.sub(r"\s+(?=[.,!?])", "", " ".join(plain.split()))
 
 
 def respell(name: str, texts: Iterable[str]) -> str:

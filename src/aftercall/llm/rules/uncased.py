@@ -7,7 +7,7 @@ from aftercall.llm.rules.vocabulary import vocabulary
 
 _WORD = r"[a-zà-ÿ][a-zà-ÿ'’\-]+"
 _GREETING = (
-    r"(?:(?:hi|hello|hey|yes|yeah|yep|sure|okay|ok|oh|um+|uh+|er+m?|so|well|good|morning|afternoon|evening|day|there|sorry|no)[,.!]* )*"
+    r"(?:(?:hi|hello|hey|yo|yes|yeah|yep|sure|okay|ok|oh|um+|uh+|er+m?|so|well|good|morning|afternoon|evening|day|there|sorry|no)[,.!]* )*"
 )
 _AFTER = r"(?=,? (?:here|speaking|calling|again|from|with|over at|on the line)\b)"
 # "this is ana lopez from the bakery": what follows shows that the words before it name somebody.
@@ -18,12 +18,13 @@ _FRAMES = tuple(
         rf"\b(?:the )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD})?)(?=[,.!]|$)",
         rf"\b(?:this is|it['’]?s|it is) (?:uh |um |just |me )*(?P<name>{_WORD}(?: {_WORD}){{0,2}}?){_AFTER}",
         rf"\b(?:i['’]m|i am) (?:uh |um )*(?P<name>{_WORD}(?: {_WORD})?),? (?=(?:from|with|calling from)\b)",
-        rf"\b(?:this is|it['’]s) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| (?:i|i['’]m|i['’]ve|and|we|my|about|in|at)\b)",
+        rf"\b(?:this is|it['’]s|it is) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| (?:i|i['’]m|i['’]ve|and|we|my|about|in|at)\b)",
+        rf"^{_GREETING}(?:this is|it['’]?s|it is) (?:uh |um |me |again )*(?P<name>{_WORD})(?=[,.!]? (?:so|um|uh|i|i['’]m|i['’]ve|and i|my)\b|[,.!]*$)",
         rf"^{_GREETING}(?P<name>{_WORD}(?: {_WORD}){{0,2}}?),? (?:here|speaking|calling)(?! (?:about|from|to|for)\b)\b",
     )
 )
 _ANSWER = re.compile(
-    rf"^{_GREETING}(?:(?:it['’]?s|it is|that['’]s|that would be|this is|i['’]m|my name(?:['’]?s| is)|yeah|uh|um) )*"
+    rf"^{_GREETING}(?:(?:it['’]?s|it is|that['’]s|that would be|this is|i['’]m|my name(?:['’]?s| is)?|yeah|uh|um) )*"
     rf"(?P<name>{_WORD}(?: {_WORD}){{0,2}})(?=[,.!]|$| (?:i|i['’]m|and|from|with|spelled|that['’]s|it['’]s)\b)"
 )
 _LEAD = re.compile(rf"^{_GREETING}")
@@ -32,7 +33,8 @@ _MOST = 3
 _COMMON = vocabulary(
     """
     back behind calling closer flat fresh left locked looking phoning ringing speaking straight stuck through trying
-    travelling unhappy happy a about actually afraid again ages all almost already also always an and another any anything are around as ask at
+    travelling unhappy happy broken dead empty gone dark late loud wet frozen ready over early better worse
+    a about actually afraid again ages all almost already also always an and another any anything are around as ask at
     away awful awkward bad because been bit both but by can cannot cheap close cold confusing correct could crazy day
     different difficult do does done down due easy embarrassing emergency enough even every everything expensive fair
     far fine first for free from full funny good great had half happened hard has have he her here his home hot how
