@@ -19,6 +19,7 @@ _TRAILING = re.compile(
 )
 _POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
 _LAST_PREPOSITION = re.compile(r"^(?P<kept>.*\w) (?:for|on|at|in|with|by|from|to|of|about)\b[^,]*$", re.I)
+_LISTED = re.compile(r",? (?:and|plus|with) (?:also )?|, ", re.I)
 _FILLERS = re.compile(r"(?:,\s*)?\b(?:um+|uh+|er+m|you know|i mean|sort of|kind of)\b,?\s*", re.I)
 _STUTTER = re.compile(r"\b(\w+)(?:, | )\1\b", re.I)
 
@@ -62,6 +63,16 @@ class Ask:
         """A repair within a turn takes back what was said just before it."""
         if self.details and self.details[-1][0] == seq:
             self.details.pop()
+
+    def drop_part(self, about: frozenset[str]) -> bool:
+        """ "Toner and paper", "scrap the paper": one of several things is dropped and the rest stays."""
+        pieces = _LISTED.split(self.act)
+        left = [piece for piece in pieces if not stems(piece) or not stems(piece) <= about]
+        if len(left) == len(pieces) or not any(stems(piece) - about for piece in left) or not stems(pieces[0]) - about:
+            return False
+        self.denied += [word for piece in pieces if piece not in left for word in re.findall(r"\w+", piece) if stems(word)]
+        self.act = " and ".join(left)
+        return True
 
     def as_request(self) -> Request:
         title = self._title()

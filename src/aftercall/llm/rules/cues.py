@@ -168,3 +168,5 @@ CONFIRMS = re.compile(
     r"i['’]ve (?:put|got|set|made|sent|marked|changed|updated|written))\b",
     re.I,
 )
+CONDITION = re.compile(r"(?:if|when|once|because|since|unless)\b", re.I)
+TAKES_UP = re.compile(r"\b(?:it|that|this|them|someone|somebody|the team|an? \w+)\b", re.I)

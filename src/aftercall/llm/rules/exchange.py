@@ -8,6 +8,7 @@ from aftercall.llm.rules.asks import Ask, as_caller
 from aftercall.llm.rules.corrections import REPAIRS
 from aftercall.llm.rules.dates import find_dates
 from aftercall.llm.rules.due import Proposal, find_proposals, takes_day
+from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.ledger import Ledger
 from aftercall.llm.rules.matters import Matter, Recheck, asks_matter, find_recheck
@@ -18,6 +19,7 @@ from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.turns import Turn
 
+_FRESH = 3  # turns within which the agent's words are still about the request talked of
 _SAME = 0.75  # how much of an offer must be the caller's own request for a no to call that off
 
 
@@ -38,6 +40,7 @@ class Exchange(Ledger):
         self._asked_after: Clause | None = None
         self._asks_matter: Matter | None = None
         self._rechecked: Recheck | None = None
+        self._declined_at = 0
 
     def hear_agent(self, turn: Turn, text: str) -> None:
         if cues.WRONG_NUMBER.search(text):
@@ -65,10 +68,25 @@ class Exchange(Ledger):
         for sentence in split_sentences(text):
             if sentence.endswith("?") or not (is_promise(sentence) or cues.CONFIRMS.search(sentence)):
                 continue
-            fresh = self._current if self._current and self._current.turns[-1] == seq - 1 else None
-            ask = self._overlapping(stems(sentence)) or fresh
+            current = self._current if self._current and self._current.turns[-1] >= seq - _FRESH else None
+            ask = self._overlapping(stems(sentence)) or current
+            if ask is None and is_promise(sentence):
+                ask = self._take_up(seq, sentence)
             if ask and not ask.is_stop:
                 ask.heard_back.append((seq, sentence))
+
+    def _take_up(self, seq: int, sentence: str) -> Ask | None:
+        """The agent undertakes to act on what the caller has just told, though nobody heard it as a wish."""
+        told = [clause for clause in self._before if clause.seq == seq - 1 and len(clause.body.split()) > 2 and stems(clause.body)]
+        if not told or self._declined_at == seq - 1:
+            return None
+        about = stems(sentence)
+        clause = max(told, key=lambda clause: (len(stems(clause.body) & about), len(clause.body)))
+        if not (stems(clause.body) & about or cues.TAKES_UP.search(sentence)) or cues.SMALL_TALK.search(clause.body):
+            return None
+        ask = Ask("issue" if is_fault(clause.body) else kind_of(clause.body), clause.body, clause.text, [clause.seq])
+        self._raise(ask)
+        return ask
 
     def _mishears(self, answer: Stance | None, clauses: list[Clause]) -> None:
         """A caller who objects to what the agent said back takes it out again."""
@@ -99,6 +117,7 @@ class Exchange(Ledger):
         if answer == "no":
             restated = known if known and share(stems(offer.act), known.stems) >= _SAME else None
             self._declined = restated is None
+            self._declined_at = seq
             self._current = restated or self._current
         elif known:
             known.cite(offer.seq, seq)

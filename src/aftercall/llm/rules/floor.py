@@ -16,7 +16,7 @@ from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import stance
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, is_own_doing, is_unreal
-from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier
+from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier, is_put_off
 
 _RUN_ON_WORDS = 30
 _SHORT = 7  # words of an answer that says little else than a day
@@ -59,6 +59,8 @@ class Floor(Exchange):
             return
         if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
             return
+        if self._gives_up(clause):
+            return
         trigger = find_trigger(clause.text)
         if (
             self._current
@@ -77,6 +79,16 @@ class Floor(Exchange):
             self._raise(Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text)))
         else:
             self._fill_in(clause, after)
+
+    def _gives_up(self, clause: Clause) -> bool:
+        """ "I'll ring you back" to a slot or a price that was put forward."""
+        ask = self._current
+        if ask is None or ask.due or ask.kind == "message" or ask.is_stop or not self._said or not is_put_off(clause.text):
+            return False
+        if ask.turns[-1] < clause.seq - 2 or cues.CONFIRMS.search(self._said) or is_promise(self._said):
+            return False
+        self._withdraw(ask, clause.seq)
+        return True
 
     def _names_matter(self, clause: Clause, after: list[Clause]) -> bool:
         """ "What do you need?", "The main hall."; but in "my boss, she says…" the thing only opens a sentence."""
@@ -100,6 +112,8 @@ class Floor(Exchange):
         if (before.seq, before.sentence) != (clause.seq, clause.sentence) or find_trigger(before.text):
             return call_off
         earlier = find_earlier(before.text)
+        if cues.CONDITION.match(before.body):
+            return call_off
         if earlier or self._overlapping(stems(before.text)):
             return CallOff("named", stems(before.text), tidy(before.text), earlier, call_off.cancels_standing)
         return call_off
@@ -244,6 +258,10 @@ class Floor(Exchange):
                 self._withdraw(target, clause.seq)
             return not call_off.cancels_standing
         named = [ask for ask in standing if stems(ask.act) & call_off.stems]
+        part = next((ask for ask in named if ask.drop_part(call_off.stems)), None)
+        if part:
+            part.cite(clause.seq)
+            return True
         if named:
             self._withdraw(max(named, key=lambda ask: (len(stems(ask.act) & call_off.stems), ask.turns[-1])), clause.seq)
             return True

@@ -35,9 +35,18 @@ _ANYWHERE = tuple(
             r"three|[A-Z])\b.*)"
         ),
         r"\b(?:would|do) you mind (?P<act>\w+ing\b.*)",
+        rf"\b(?:would|will|are) (?:you|somebody|someone) (?:be )?(?:able|willing|happy|free) to {_HELPERS}(?P<act>.+)",
+        # "I need Sam to call me", "we want the van to be ready"
         (
-            r"\b(?:i was |i['’]m |just )?(?:wondering|hoping) (?:if|whether|that)? ?(?:you|somebody|someone|we|i) (?:can|could|"
-            rf"might|would|were able to|are able to) {_HELPERS}(?P<act>.+)"
+            r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also )?(?:want|need|like) (?!to\b|you\b|nothing)(?P<act>(?:(?-i:[A-Z])\w+|(?:the|my|our|your|"
+            r"one of|an?) [\w ]{2,25}?|him|her|them|it|everything) to (?!know|see|hear|be (?:honest|fair|sure))\w+.*)"
+        ),
+        r"\b(?:i|we) (?:want|need|['’]d like|would like) (?P<act>(?:my|our|the) [\w ]{2,30} (?:back|fixed|replaced|cleaned|moved|changed|done|sorted)\b.*)",
+        rf"\b(?:i|we) wish to (?P<act>{NEEDED}.*)",
+        (
+            r"\b(?:(?:wondering|hoping|to (?:see|ask|find out|check)) (?:if|whether|that)?|(?:any|is there any) (?:chance|way)(?: that)?|"
+            r"would it be (?:possible|okay|ok|all right) if) ?(?:you|somebody|someone|anyone|we|i|they) "
+            rf"(?:can|could|might|would|were able to|are able to) {_HELPERS}(?P<act>.+)"
         ),
         rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring|come (?!in|by|over|round|for|and see))(?:{THROUGH_US})\b.*)",
         (
@@ -84,6 +93,7 @@ _ANYWHERE = tuple(
             r"\b(?:can|could) (?:it|that|they|the \w+|my \w+(?: \w+)?) be (?P<act>(?:moved|changed|pushed|delivered|sent|"
             r"collected|later|earlier|fixed|picked up|done|ready|cancelled|booked|seen)\b.*)"
         ),
+        r"\b(?:can|could|would) (?:it|that|they|the \w+|my \w+|he|she|your \w+) (?P<act>(?:come|arrive|go|happen|start|wait|be seen) .+)",
         r"\b(?:somebody|someone)(?:['’]s got to| has to| has got to| needs to| should| must| will have to|['’]ll have to) (?P<act>.+)",
         (
             rf"\b(?:you can|you could|you may|you might|maybe you could|you should|i need you guys to) {_HELPERS}(?P<act>(?:remind|"
@@ -92,7 +102,7 @@ _ANYWHERE = tuple(
         ),
         rf"\bplease (?P<act>(?!don|do not|hold|wait|tell me\b|stop (?:it|that)\b|be\b){IMPERATIVE}\b.*)",
         r"\b(?P<act>(?:remind|nudge|ping) (?:me|us)\b.*)",
-        r"^(?P<act>(?:don['’]?t let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
+        r"^(?P<act>(?:(?:don['’]?t|do not) let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
         r"\bi(?:['’]d| would) (?:really )?appreciate (?:it if (?:you|someone|somebody) (?:could|would|can) )?(?P<act>.+)",
         # As people say it who learn the language: "i want make appointment".
         (
@@ -102,7 +112,7 @@ _ANYWHERE = tuple(
         rf"\b(?:is|would)(?: it| that)?(?: be)? possible (?:for (?:you|someone|me|us) )?to (?P<act>{NEEDED}.*|{IMPERATIVE} {_OBJECT}.*)",
         r"\bany (?:chance|way) (?:of|you could|you can|i could|i can|we could|we can) (?P<act>.+)",
         r"\b(?:what i (?:did |do |really )?(?:want|need|wanted)|what we need)(?: is|['’]s| was) (?:for you to |to )?(?P<act>.+)",
-        r"\b(?:let['’]s) (?P<act>(?:book|schedule|reschedule|order|cancel|add|move|set up|arrange)\b.*)",
+        r"\b(?:let['’]s) (?P<act>(?:book|schedule|reschedule|order|cancel|add|move|set up|arrange|get (?:the|a|an|my|our) .* (?:in|on|into))\b.*)",
         (
             r"\b(?:he|she|(?:my|our) (?:\w+ )?\w+|(?-i:[A-Z][a-z]+)) needs (?P<act>(?:a|an|his|her|some|more|another|new|"
             r"to (?:be seen|see|have|get))\b.*)"
@@ -120,7 +130,7 @@ _ANYWHERE = tuple(
 )
 _FRAGMENT = re.compile(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
-    r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<after>(?:an?|one|two|three|four|five|six|\d+) (?:table|room|"
+    r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|reservation|booking|collection|pick-?up) (?:for|to|at|on) \w+.*)|^(?P<after>(?:an?|one|two|three|four|five|six|\d+) (?:table|room|"
     r"ticket|tickets|appointment|large|small|medium|dozen)\b.*)",
     re.I,
 )
@@ -237,7 +247,7 @@ def find_trigger(text: str) -> Trigger | None:
             words = body if _WHEN.match(body) else body[match.start() :]
             return Trigger(match["act"], words, is_order=False)
     if fragment := _FRAGMENT.match(body):
-        act = fragment["act"] or fragment["taken"] or fragment["after"]
+        act = fragment["act"] or fragment["taken"] or fragment["plain"] or fragment["after"]
         return None if _PRICE_OR_FACT.match(act) else Trigger(act, body, is_order=False, is_fragment=True)
     return None
 

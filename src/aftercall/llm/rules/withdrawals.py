@@ -16,10 +16,12 @@ _CALL_OFF = tuple(
     for pattern in (
         (
             r"(?<!\bi )(?<!\bto )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|"
-            r"never ?mind|nevermind|ignore|drop(?!.*\b(?:off|round|by|around|over|in)\b)|skip|cancel|disregard|take back|hold off on|"
+            r"never ?mind|nevermind|ignore|bin|ditch|drop(?!.*\b(?:off|round|by|around|over|in)\b)|skip|cancel|disregard|take back|hold off on|"
             r"leave off|leave out|scrap)(?: about)?\s+(?P<what>(?:that|it|this|them|those|all|everything|the|my|about|what i)\b[^.!?]*)"
         ),
         r"\b(?:never ?mind|nevermind)(?P<what>)(?:[,.!]|$| then\b)",
+        r"\bforget (?:i|we) (?:asked|said|mentioned|called|rang)\b(?P<what>)",
+        r"^(?:then |so |well |just |okay |please )*(?:leave|keep) (?:it|that|things|everything)(?: just)? (?:as (?:it|they) (?:is|are|was|stands?)|as is|the way)\b(?P<what>)",
         (
             r"\b(?:actually|no|oh|wait|on second thoughts?|second thoughts?|you know what),? (?:please )?don['’]?t (?:"
             r"bother with|bother about|bother|do|send|book|call|ring|tell|order|add|change|move|cancel|remind|put|need|get|email|"
@@ -94,6 +96,13 @@ _ONLY_PRONOUN = re.compile(
     re.I,
 )
 _THING = re.compile(r"^(?:the|my|that|our)\b", re.I)
+# Put off to a time nobody names: as long as nothing was agreed, the request is given up.
+_PUT_OFF = re.compile(
+    r"\bi(?:['’]ll|['’]d better|['’]m going to| will| need to| should|['’]ve got to| have to) (?:just |have to |first )?(?:think (?:about|it)|have a think|"
+    r"(?:call|ring|phone|get|come) (?:you )?back|get back to you|let you know|sleep on it|shop around|talk to my|check with my|speak to my|ask my|"
+    r"walk|pass|manage|look elsewhere|try (?:somewhere|someone|elsewhere))\b|\blet me (?:think|talk to|check with|ask|speak to|have a think)\b",
+    re.I,
+)
 _EARLIER = re.compile(r"\b(?:i|we) (?:asked|ordered|wanted|mentioned|booked|requested)\b|\b(?:from|asked for) (?:before|earlier)\b", re.I)
 _STANDING = re.compile(
     r"\bcancel (?:my|our|the|his|her) (?:\w+ )?(?:appointment|subscription|membership|booking|reservation|order|policy|"
@@ -136,3 +145,7 @@ def find_call_off(text: str) -> CallOff | None:
 def find_earlier(text: str) -> bool:
     """Whether the words speak of something asked for before this call or this leg of it."""
     return bool(_EARLIER.search(text))
+
+
+def is_put_off(text: str) -> bool:
+    return bool(_PUT_OFF.search(text))
