@@ -4,9 +4,9 @@ import re
 
 ANAPHOR = re.compile(
     r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her)\b|^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
-    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:\w+ )?(?:day|week|"
+    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:the|an?|my|our|some|two|three|any|another) )(?! (?:\w+ )?(?:day|week|"
     r"month|morning|afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)|^(?:it|that|"
-    r"them|this|one)\b",
+    r"them|this|one)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
     re.I,
 )
 RECORDS = re.compile(

@@ -114,7 +114,7 @@ class Floor(Exchange):
         earlier = find_earlier(before.text)
         if cues.CONDITION.match(before.body):
             return call_off
-        if earlier or self._overlapping(stems(before.text)):
+        if earlier or any(stems(before.text) & stems(ask.act) for ask in self.asks):
             return CallOff("named", stems(before.text), tidy(before.text), earlier, call_off.cancels_standing)
         return call_off
 
@@ -130,6 +130,7 @@ class Floor(Exchange):
                 self._dictated = (clause.seq, clause.sentence)
             return
         if known := self._same(trigger, clause):
+            known.from_fault = False
             self._add(known, clause)
             if known.kind not in ("note", "message") or cues.CALL_BACK.search(known.act):
                 self._move(known, clause.text)

@@ -251,7 +251,8 @@ def _with_next(text: str) -> Iterator[str]:
     sentences = list(split_sentences(text))
     for index, sentence in enumerate(sentences):
         follower = sentences[index + 1] if index + 1 < len(sentences) else ""
-        joins = re.fullmatch(rf"{NAME}[.!,]?", follower) and sentence.rstrip(".!").split()[-1] in follower.split()
+        last = sentence.rstrip(".!").rpartition(" ")[2]
+        joins = re.fullmatch(rf"{NAME}[.!,]?", follower) and last in follower.rstrip(".!,").split()
         yield f"{sentence} {follower}" if joins else sentence
 
 

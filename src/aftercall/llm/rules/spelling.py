@@ -24,7 +24,7 @@ def spelled_words(text: str) -> list[str]:
 def without_spelling(text: str) -> str:
     """The text with nothing left of what was only spelled."""
     plain = _SPELLED.sub(" ", _AS_IN.sub("", text))
-    return text if plain == text else re.sub(r"\s+(?=[.,!?])|(?<=[.!?])[\s.!?]+$", "", " ".join(plain.split()))
+    return text if plain == text else re.sub(r"\s*([.,!?])(?:\s*[.,!?])*", r"\1", " ".join(plain.split()))
 
 
 def respell(name: str, texts: Iterable[str]) -> str:

@@ -69,7 +69,7 @@ _OFFER_HEAD = re.compile(
 _ON_THE_CALL = re.compile(
     r"^(?:keep|pay|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
     r"check(?! (?:you|me|us) in)|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|"
-    r"wait|ask|confirm|continue|proceed|help|understand|offer|speak|answer|try|do|be|fit|squeeze)\b",
+    r"wait|ask(?! (?:the|an?|your|our|him|her|them|someone|somebody|dr|for))|confirm|continue|proceed|help|understand|offer|speak|answer|try|do|be|fit|squeeze)\b",
     re.I,
 )
 

@@ -81,6 +81,7 @@ _ANYWHERE = tuple(
             r"the|my|our|some|two|three|four|"
             r"another|it|someone|somebody)\b.*)"
         ),
+        r"\b(?:i|we)(?:['’]d| would) like (?P<act>(?!to\b|that\b|it\b|this\b|you\b|if\b|for\b|very\b|nothing|anything|something)[a-z]{3,}(?: |[.,!]|$).*)",
         r"\b(?:i|we)(?:['’]d| would) (?:want|be wanting) (?P<act>(?:a|an|the|some|something|two|three|it)\b.*)",
         r"^(?P<act>(?:a )?party of \w+\b.*)",
         r"\b(?:i|we) (?:could|can) (?:really )?(?:use|do with) (?P<act>(?:a|an|some|the|another)\b.*)",
@@ -189,7 +190,7 @@ HYPOTHETICAL = re.compile(
     r"considering|toying|debating)\b|\bsuppos(?:e|ing) (?:i|we)\b|\bhypothetically\b|"
     r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b|\bwould(?:['’]ve| have)\b|\bi used to\b|"
     r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
-    r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish\b",
+    r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish (?!to\b)",
     re.I,
 )
 _TO_THE_MACHINE = re.compile(
