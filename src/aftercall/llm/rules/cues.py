@@ -91,8 +91,8 @@ PLACE = re.compile(
 )
 # What a caller says first, so that the wish after it can be short: "I've got a sofa on order. Can I change the colour?"
 CONTEXT = re.compile(
-    r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am| bought| ordered| booked| was| were| need)\b|^(?:my|our|the|it['’]s|"
-    r"there['’]s)\b(?!.*\bname\b)",
+    r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am|['’]re| are| bought| ordered| booked| was| were| need| left| lost| sent| live| run)\b(?! (?-i:[A-Z]))|"
+    r"^(?:my|our|the|it['’]s|it is|there['’]s|there is|that['’]s|she['’]s|he['’]s|we|you)\b(?!.*\bname\b)(?! (?-i:[A-Z][a-z]+)\W*$)",
     re.I,
 )
 # Asking what is free is not yet asking for it; with the agent's offer and a yes it becomes a booking.
@@ -169,4 +169,16 @@ CONFIRMS = re.compile(
     re.I,
 )
 CONDITION = re.compile(r"(?:if|when|once|because|since|unless)\b", re.I)
-TAKES_UP = re.compile(r"\b(?:it|that|this|them|someone|somebody|the team|an? \w+)\b", re.I)
+TAKES_UP = re.compile(
+    r"\b(?:it|that|this|them|someone|somebody|the team)\b|\b(?:i|we)(?:['’]ll| will) (?:send|arrange|log|report|raise|open|book|put|note|tell|ask|let|order|"
+    r"get|fix|replace|look into|escalate|flag|pass|schedule|reserve|refund|add|rebook)\b",
+    re.I,
+)
+ASSENT_ASKED = re.compile(
+    r"\b(?:does that (?:work|suit)|would that (?:work|suit|be)|is that (?:ok|okay|all right|fine|good)|how(?:['’]s| is| does) that)\b[^?]*\?",
+    re.I,
+)
+POINTS = re.compile(r"\b(?:it|that|this|them|him|her)\b", re.I)
+OWN_PLAN = re.compile(
+    r"(?:i|we|he|she|they)(?:['’]ll| will|['’]d| would)\b|(?:i['’]m|it['’]s|that['’]s) (?:fine|good|okay|ok|all|just|under)\b", re.I
+)

@@ -14,7 +14,7 @@ from aftercall.llm.rules.ledger import Ledger
 from aftercall.llm.rules.matters import Matter, Recheck, asks_matter, find_recheck
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
-from aftercall.llm.rules.stances import Offer, Stance, find_offer
+from aftercall.llm.rules.stances import Offer, Stance, find_offer, is_offer
 from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.turns import Turn
@@ -41,6 +41,7 @@ class Exchange(Ledger):
         self._asks_matter: Matter | None = None
         self._rechecked: Recheck | None = None
         self._declined_at = 0
+        self._standing_offer: Offer | None = None
 
     def hear_agent(self, turn: Turn, text: str) -> None:
         if cues.WRONG_NUMBER.search(text):
@@ -50,7 +51,9 @@ class Exchange(Ledger):
         if not (offer or self._proposals):
             self._drop_ignored_faults(text)
         self._keep_faults()
+        self._hear_back(turn.seq, text)
         self._offer = offer or self._offer
+        self._standing_offer = offer or self._standing_offer
         self._asks_matter = asks_matter(text)
         self._rechecked = find_recheck(text)
         self._agent_dated = bool(find_dates(text, self.today))
@@ -61,7 +64,6 @@ class Exchange(Ledger):
         if cues.OPENS.search(text):
             self._question = ""
         self._agent_seq = turn.seq
-        self._hear_back(turn.seq, text)
 
     def _hear_back(self, seq: int, text: str) -> None:
         """What the agent says it takes down, in its own words."""
@@ -71,14 +73,32 @@ class Exchange(Ledger):
             current = self._current if self._current and self._current.turns[-1] >= seq - _FRESH else None
             ask = self._overlapping(stems(sentence)) or current
             if ask is None and is_promise(sentence):
-                ask = self._take_up(seq, sentence)
+                ask = self._keep_offer(sentence) or self._take_up(seq, sentence)
             if ask and not ask.is_stop:
                 ask.heard_back.append((seq, sentence))
 
+    def _keep_offer(self, sentence: str) -> Ask | None:
+        """An offer nobody refused, and the agent now says it will do it."""
+        offer, matter = self._standing_offer, self._matter
+        if offer is None or matter is None or share(stems(offer.act), stems(sentence)) < _SAME:
+            return None
+        ask = Ask(kind_of(as_caller(offer.act)), as_caller(offer.act), matter.text, [matter.seq, offer.seq])
+        ask.add_detail(matter.seq, matter.text)
+        self._raise(ask)
+        return ask
+
     def _take_up(self, seq: int, sentence: str) -> Ask | None:
         """The agent undertakes to act on what the caller has just told, though nobody heard it as a wish."""
-        told = [clause for clause in self._before if clause.seq == seq - 1 and len(clause.body.split()) > 2 and stems(clause.body)]
-        if not told or self._declined_at == seq - 1:
+        told = [
+            clause
+            for clause in self._before
+            if clause.seq == seq - 1
+            and len(clause.body.split()) > 2
+            and stems(clause.body)
+            and (cues.CONTEXT.search(clause.body) or stems(clause.body) & stems(sentence))
+            and not cues.OWN_PLAN.match(clause.body)
+        ]
+        if not told or seq - 1 in (self._declined_at, self._called_off_at):
             return None
         about = stems(sentence)
         clause = max(told, key=lambda clause: (len(stems(clause.body) & about), len(clause.body)))
@@ -118,6 +138,7 @@ class Exchange(Ledger):
             restated = known if known and share(stems(offer.act), known.stems) >= _SAME else None
             self._declined = restated is None
             self._declined_at = seq
+            self._standing_offer = None
             self._current = restated or self._current
         elif known:
             known.cite(offer.seq, seq)
@@ -158,8 +179,9 @@ class Exchange(Ledger):
     def _accept_slot(self, clauses: list[Clause]) -> None:
         """A slot put forward and taken is a booking though nobody said "book"; its matter is what the caller had told."""
         slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
-        slot = None if cues.NO_SLOT.search(self._said) or (slot and not slot.sentence.endswith("?")) else slot
-        matter = self._inquiry or next((clause for clause in reversed(self._before) if len(clause.body.split()) > 3), None)
+        asks = slot and (slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
+        slot = None if cues.NO_SLOT.search(self._said) or not asks else slot
+        matter = self._inquiry or self._matter or next((clause for clause in reversed(self._before) if len(clause.body.split()) > 3), None)
         if matter is None or not self._agent_seq or not (slot or self._inquiry):
             return
         seq = clauses[0].seq
@@ -170,7 +192,7 @@ class Exchange(Ledger):
         else:
             ask.due = self._first_day(matter.text)
         self._raise(ask)
-        self._inquiry = None
+        self._inquiry = self._matter = None
 
     def _repeats_slot(self, clauses: list[Clause]) -> bool:
         """ "I have Thursday at nine." "Nine." """

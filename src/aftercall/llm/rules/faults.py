@@ -21,7 +21,7 @@ FAULT = re.compile(
     r"draining|flush|flushing|sync|syncing|light|lock)\b|"
     r"\b(?:gone off|cut out|cutting out|(?:gives?|giving|shows?|getting) (?:me )?an? (?:blank|white|error)|"
     r"can['’]?t get (?:out|in|into)|failed|fails|keeps failing|broke (?:down|off)|crashed|crashes|fell off|went out|blew up|"
-    r"snapped|sprung a leak|(?:is|are|['’]s) making (?:a|an|this|that|some|funny|weird|strange)|makes a (?:weird|strange|"
+    r"snapped|sprung a leak|(?:is|are|['’]s) making (?:a|an|this|that|some|funny|weird|strange|the most|such)|makes a (?:weird|strange|"
     r"funny|loud|grinding))\b|"
     r"\b(?:there['’]?s|there is|we['’]ve got|i['’]ve got|we have|i have|i got|i['’]m getting|getting|"
     rf"having)(?: got)? {_THING} (?:\w+ ){{0,2}}(?:leak\w*|fault|problem with|issue with|bug|error|outage|smell|hot water|"

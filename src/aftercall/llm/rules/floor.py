@@ -41,11 +41,18 @@ class Floor(Exchange):
             self._hear(clause, clauses[index + 1 :])
             if not is_unreal(clause.text) and not is_others_wish(clause.text):
                 self._before = [*self._before[-3:], clause]
+                self._keep_matter(clause)
         keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
         self._offer = self._offer if keeps_open else None
         self._proposals, self._question, self._declined, self._agent_dated = [], "", False, False
         self._asks_matter = self._rechecked = None
         self._asked_after = next((clause for clause in clauses if clause.is_question and cues.ASKED_AFTER.search(clause.body)), None)
+
+    def _keep_matter(self, clause: Clause) -> None:
+        """The first thing the caller tells of is what later pronouns and slots are about."""
+        plain = len(clause.body.split()) > 3 and bool(stems(clause.body)) and not cues.SMALL_TALK.search(clause.body)
+        if self._matter is None and plain and cues.CONTEXT.search(clause.body):
+            self._matter = clause
 
     def _hear(self, clause: Clause, after: list[Clause]) -> None:
         if self._is_dictated(clause) or self._answers_what_to_say(clause):
@@ -54,7 +61,7 @@ class Floor(Exchange):
             return
         if self._is_muted(clause):
             return
-        if stop := cues.STOP.match(clause.body):
+        if (stop := cues.STOP.match(clause.body)) and not (self._current and find_call_off(clause.text)):
             self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
             return
         if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
@@ -124,7 +131,7 @@ class Floor(Exchange):
         if cues.RECORDS.match(trigger.act):
             self._record(trigger, clause)
             return
-        if current and only_adds(current, trigger, clause, self._said):
+        if current and not self._has_own_antecedent(current, trigger, clause) and only_adds(current, trigger, clause, self._said):
             self._correct(current, clause)
             if kind == "message":
                 self._dictated = (clause.seq, clause.sentence)
@@ -141,8 +148,9 @@ class Floor(Exchange):
         if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act):
             self._lean_back(ask, clause)
             ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
-        elif self._before and self._before[-1].seq == clause.seq and cues.CONTEXT.search(self._before[-1].body):
-            ask.add_detail(clause.seq, self._before[-1].text)
+        else:
+            for other in self._leading_up(clause):
+                ask.add_detail(other.seq, other.text)
         ask.due = opening_day(ask, f"{self._led} {first if others else clause.text}", self.today, self._anchor(), self._before)
         self._led = ""
         if (
@@ -159,6 +167,29 @@ class Floor(Exchange):
         self._raise(ask)
         for other in others:
             self._raise(Ask(kind, other, trigger.words, [clause.seq], due=self._first_day(other)))
+
+    def _has_own_antecedent(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
+        """ "I had a cleaning in April. Could you move that?": "that" is not the request before."""
+        before = self._before[-1] if self._before else None
+        return bool(
+            before
+            and before.seq == clause.seq > current.turns[-1]
+            and cues.ANAPHOR.match(trigger.act)
+            and cues.CONTEXT.search(before.body)
+            and not find_trigger(before.text)
+            and len(stems(before.body)) > 1
+            and not stems(before.body) & current.stems
+        )
+
+    def _leading_up(self, clause: Clause) -> list[Clause]:
+        """What the caller told in the same breath before asking: "I've got a sofa on order. It's the grey one. Can I change it?" """
+        told: list[Clause] = []
+        for other in reversed(self._before):
+            if other.seq != clause.seq or find_trigger(other.text) or find_call_off(other.text):
+                break
+            if not other.is_question and len(other.body.split()) > 2 and cues.CONTEXT.search(other.body):
+                told.append(other)
+        return told[::-1]
 
     def _record(self, trigger: Trigger, clause: Clause) -> None:
         """ "Log that as a bug": the matter is in the words before."""
@@ -277,7 +308,13 @@ class Floor(Exchange):
         """ "Don't do that" to a suggestion of the agent's own leaves the request alone."""
         last = list(split_sentences(self._said))[-1:]
         suggests = any(sentence.endswith("?") or is_promise(sentence) for sentence in last)
-        return suggests and bool(stems(last[0])) and not stems(last[0]) & ask.stems and ask.turns[-1] < self._agent_seq
+        return (
+            suggests
+            and bool(stems(last[0]))
+            and not cues.POINTS.search(last[0])
+            and not stems(last[0]) & ask.stems
+            and ask.turns[-1] < self._agent_seq
+        )
 
     def _is_dictated(self, clause: Clause) -> bool:
         if (

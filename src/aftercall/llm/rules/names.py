@@ -44,7 +44,7 @@ _INTRODUCED = tuple(
             rf"actually),? )*{TITLE}(?P<name>{NAME}){END}"
         ),
         (
-            r"(?:\b(?i:(?<!my )(?:the|and the) name)|^(?i:(?:hi|hello|yeah|yes),? )?(?i:name))(?i:['’]s| is) (?:(?i:uh|"
+            r"(?:\b(?i:(?<!my )(?:the|and the) name)|(?:^|, )(?i:(?:hi|hello|yeah|yes|and),? )?(?i:name))(?i:['’]s| is) (?:(?i:uh|"
             rf"um),? )*{TITLE}(?P<name>{NAME}){END}"
         ),
         (
@@ -76,6 +76,7 @@ _OPENING = tuple(
         ),
         rf"^(?i:(?:hi|hello|hey|good morning|good afternoon|good evening|yes)[,.!]? )*(?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{PART}(?: {PART})?)"
         r"(?=,? (?:from|in|at|over|on|here|again)\b)",
+        rf"\b(?i:this is|it['’]s) (?i:room|flat|apartment|unit|number) [\w ]+?,? (?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{NAME}){END}",
         rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?,? (?P<name>{NAME}){END}",
     )
 )

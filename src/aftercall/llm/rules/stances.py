@@ -32,8 +32,8 @@ _YES = re.compile(
 )
 _YES_AFTER_ALL = re.compile(r"^(?:oh|actually|well|um|uh|okay|wait)?[, ]*(?:yes|yeah|sure|go ahead|please do|go on|why not)\b", re.I)
 _YES_INSIDE = re.compile(
-    r"^[\w', ]{1,30}\b(?:yeah|yes|please|sounds good|works|(?:is|['’]s|are) (?:fine|good|great|perfect|okay|ok|lovely|ideal)|"
-    r"would be (?:great|good|fine|perfect|lovely))[.!,]?(?: |$)",
+    r"^[\w', ]{1,30}\b(?:yeah|yes|please|sounds good|works|(?:is|['’]s|are) (?:fine|good|great|perfect|okay|ok|lovely|ideal|better|best)|"
+    r"would be (?:great|good|fine|perfect|lovely|better|best)|(?<!no )(?<!not )(?<!so )(?<!too )(?:fine|good|great|perfect))[.!,]?(?: |$)",
     re.I,
 )
 
@@ -94,6 +94,10 @@ def stance(clauses: list[Clause]) -> Stance | None:
         elif _YES.match(clause.text) or (index == 0 and _YES_INSIDE.match(clause.text)):
             found = "yes" if found is None or _YES_AFTER_ALL.match(clause.text) else found
     return found
+
+
+def is_offer(sentence: str) -> bool:
+    return bool(_OFFER.search(sentence))
 
 
 def find_offer(turn: Turn, text: str) -> Offer | None:

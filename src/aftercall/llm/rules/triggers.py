@@ -135,6 +135,18 @@ _FRAGMENT = re.compile(
     r"ticket|tickets|appointment|large|small|medium|dozen)\b.*)",
     re.I,
 )
+# "And a late checkout, if possible": a further wish without its verb.
+_ELLIPSIS = re.compile(
+    r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|extra|more) (?!thirty|fifteen|forty|o['’]?clock|[ap]\.?m)"
+    r"[\w '’,-]{3,80})[.?!]*$",
+    re.I,
+)
+_GOES_ON = re.compile(r"\b(?:and|also|plus)\b", re.I)
+_STATES = re.compile(
+    r"\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|said|says|came|went|got|makes?|i|we|he|she|they|it|you)\b|['’](?:s|m|re|ve|ll|d|t)\b|"
+    r"^(?:a (?:lot|bit|few|while|couple|friend|question|quick|minute|second|moment)|one (?:more|of|thing|day|last)|two (?:of|things))\b",
+    re.I,
+)
 _WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
 _ORDER = re.compile(
     rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
@@ -170,7 +182,7 @@ _PRICE_OR_FACT = re.compile(
     r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|information|clarity|sympathy|minute|second|moment|idea|word|"
     r"question|break|favou?r|bit|lot|quick question|while|reason|job|life|drink|holiday|vacation|nap|rest)\b(?! (?:fixed|"
     r"booked|order))|"
-    r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got|one|two)\b|"
+    r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got)\b|"
     r"^get (?:one|some) (?:myself|elsewhere)",
     re.I,
 )
@@ -247,6 +259,8 @@ def find_trigger(text: str) -> Trigger | None:
         if match and not _is_none(match["act"]):
             words = body if _WHEN.match(body) else body[match.start() :]
             return Trigger(match["act"], words, is_order=False)
+    if lead and (more := _ELLIPSIS.match(body)) and _GOES_ON.search(lead.group()) and not _STATES.search(body):
+        return None if _PRICE_OR_FACT.match(more["act"]) else Trigger(more["act"], body, is_order=False)
     if fragment := _FRAGMENT.match(body):
         act = fragment["act"] or fragment["taken"] or fragment["plain"] or fragment["after"]
         return None if _PRICE_OR_FACT.match(act) else Trigger(act, body, is_order=False, is_fragment=True)
