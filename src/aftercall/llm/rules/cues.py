@@ -3,7 +3,7 @@
 import re
 
 ANAPHOR = re.compile(
-    r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her)\b|^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
+    r"^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
     r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:the|an?|my|our|some|two|three|any|another) )(?! (?:\w+ )?(?:day|week|"
     r"month|morning|afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)|^(?:it|that|"
     r"them|this|one)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
@@ -182,3 +182,9 @@ POINTS = re.compile(r"\b(?:it|that|this|them|him|her)\b", re.I)
 OWN_PLAN = re.compile(
     r"(?:i|we|he|she|they)(?:['’]ll| will|['’]d| would)\b|(?:i['’]m|it['’]s|that['’]s) (?:fine|good|okay|ok|all|just|under)\b", re.I
 )
+# All that follows in the turn is the message itself.
+DICTATION = re.compile(
+    r"\b(?:message|tell|text|note|say|write|email)\b[^.!?]{0,40}: |\b(?:take|write) (?:this|that|a message) down\b|\bhere['’]s the message\b",
+    re.I,
+)
+TO_THEM = re.compile(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b", re.I)

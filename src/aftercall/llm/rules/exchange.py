@@ -35,6 +35,7 @@ class Exchange(Ledger):
         self._agent_seq = 0
         self._inquiry: Clause | None = None
         self._dictated: tuple[int, int] | None = None
+        self._dictates_on = 0
         self._led = ""
         self._muted: tuple[int, int] | None = None
         self._asked_after: Clause | None = None

@@ -164,6 +164,7 @@ class Floor(Exchange):
             ask.due = self._first_day(self._before[-1].text)
         if kind in ("message", "note"):
             self._dictated = (clause.seq, clause.sentence)
+            self._dictates_on = clause.seq if cues.DICTATION.search(clause.whole) else 0
         self._raise(ask)
         for other in others:
             self._raise(Ask(kind, other, trigger.words, [clause.seq], due=self._first_day(other)))
@@ -324,6 +325,8 @@ class Floor(Exchange):
             and cues.DICTATES.match(clause.body)
         ):
             self._dictated = (clause.seq, clause.sentence)
+            return True
+        if self._current and self._dictates_on == clause.seq:
             return True
         return self._dictated == (clause.seq, clause.sentence) and not (cues.NEW_POINT.match(clause.text) and find_trigger(clause.text))
 

@@ -24,7 +24,7 @@ _TABLE: tuple[tuple[RequestKind, str], ...] = (
         "message",
         (
             r"^(?:tell|inform|notify|warn|let (?!me\b|us\b)\w+(?: \w+){0,3} know|pass (?:a|on|along|it|that|this|the)|"
-            r"take a message|(?:email|text|message) me(?=\W*$| (?:when|once|if|about|back|as soon|after))|speak (?:to|with)|"
+            r"take (?:a message|this down)|(?:email|text|message) me(?=\W*$| (?:when|once|if|about|back|as soon|after))|speak (?:to|with)|"
             r"talk (?:to|with)|ask (?!for\b)|have (?:\w+ ){1,4}(?:call|ring|phone|contact|get back)|(?:call|ring|phone) (?:me|"
             r"us)\b|give (?:me|us|him|her|them|my \w+|[A-Z]\w+) a (?:call|ring|bell))\b"
         ),

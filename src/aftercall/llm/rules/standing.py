@@ -24,7 +24,7 @@ _WHEN = (
     r"wednes|thurs|fri|satur|sun)day (?:nights?|mornings?|afternoons?|evenings?)|on alternate|the first \w+ of|at weekends|"
     r"for (?:lunch|years|twenty years))\b"
 )
-_SOMEONE = r"(?:he|she|they|(?:my|our) (?:[\w-]+ )?[\w-]+|(?-i:[A-Z][a-z]+))"
+_SOMEONE = r"(?:he|she|they|(?:my|our) (?:[\w-]+ )?[\w-]+|(?-i:(?!(?:What|That|It|There|This|The|You|We|Which|Who|How)\b)[A-Z][a-z]+))"
 _THING = (
     r"(?:the|my|our|that|this) (?!(?:name|reason|thing|problem|issue|question|point|line|call|connection|number|address|best|"
     r"only|first|last|other|rest|same|one|idea|bill|letter|order|answer|date|day|time|appointment|booking|delivery|parcel|"

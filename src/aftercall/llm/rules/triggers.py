@@ -97,7 +97,7 @@ _ANYWHERE = tuple(
         r"\b(?:can|could|would) (?:it|that|they|the \w+|my \w+|he|she|your \w+) (?P<act>(?:come|arrive|go|happen|start|wait|be seen) .+)",
         r"\b(?:somebody|someone)(?:['’]s got to| has to| has got to| needs to| should| must| will have to|['’]ll have to) (?P<act>.+)",
         (
-            rf"\b(?:you can|you could|you may|you might|maybe you could|you should|i need you guys to) {_HELPERS}(?P<act>(?:remind|"
+            rf"\b(?:you can|you could|you may|you might|maybe you could|i need you guys to) {_HELPERS}(?P<act>(?:remind|"
             r"send|tell|put|book|add|email|text|call|cancel|leave|move|let|make|order|schedule|set|note|file|charge|deliver|"
             r"forward)\b.*)"
         ),
@@ -122,7 +122,7 @@ _ANYWHERE = tuple(
             r"\b(?:has|have|needs?) to (?P<act>(?:go out|be (?:sent|done|booked|paid|fixed|delivered|shipped|ready|collected|"
             r"filed|submitted|cancelled|moved|replaced|picked up))\b.*)"
         ),
-        r"\bmake sure (?P<act>.+)",
+        r"\bmake sure (?P<act>(?!you (?:get|have|take|rest)|i\b|i['’]|we\b|we['’]).+)",
         (
             r"\b(?:i|we)(?:['’]d like| would like| need| want| require|['’]re after|['’]ll need) (?P<act>(?!this|his|hers|yours|"
             r"is\b|things|as\b|always|glasses)[a-z]{3,}s\b .*)"
@@ -163,7 +163,7 @@ _NO_ASKING = re.compile(
     r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|"
     r"my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
     r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
-    r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|keep up\b|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|look (?:at|it)|check (?:if|"
+    r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|keep up\b|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|look (?:at|it)|check (?:if|"
     r"whether|that|my|the)|"
     r"know|thank|say\b|find out|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|"
     r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some sleep|there|home|my head|up|out of|"
@@ -180,10 +180,16 @@ _PRICE_OR_FACT = re.compile(
     r"^(?:get|have) (?:your|the|a|an) (?:rough |quick )?(?:address|hours|opening hours|phone number|price|prices|idea|"
     r"estimate of|name|moment|second|minute|question|word|feeling|look|chance)\b|"
     r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|information|clarity|sympathy|minute|second|moment|idea|word|"
-    r"question|break|favou?r|bit|lot|quick question|while|reason|job|life|drink|holiday|vacation|nap|rest)\b(?! (?:fixed|"
+    r"question|break|favou?r|bit|lot|(?:\w+ )?drink|quick question|while|reason|job|life|drink|holiday|vacation|nap|rest)\b(?! (?:fixed|"
     r"booked|order))|"
     r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got)\b|"
     r"^get (?:one|some) (?:myself|elsewhere)",
+    re.I,
+)
+# What need not be done, and what others say has to be.
+_NEGATED = re.compile(
+    r"\b(?:(?:don['’]?t|do not) (?:need|have|want)(?: you)? to|needn['’]?t|no need to|not asking(?: you)? to|"
+    r"(?:saying|says|said|told me|tells me|told us)(?: that)? (?:i|we) (?:need|have|should|must)(?: to)?) (?:\w+ )?$",
     re.I,
 )
 _OWN_DOING = re.compile(
@@ -197,7 +203,7 @@ HYPOTHETICAL = re.compile(
     r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|\bif (?:it|"
     r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t|doesn['’]t)\b|"
     r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
-    r"eventually|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
+    r"eventually|^next time\b|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
     r"\bi (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|"
     r"considering|toying|debating)\b|\bsuppos(?:e|ing) (?:i|we)\b|\bhypothetically\b|"
     r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b|\bwould(?:['’]ve| have)\b|\bi used to\b|"
@@ -256,7 +262,7 @@ def find_trigger(text: str) -> Trigger | None:
         return Trigger(order["act"], body, is_order=True)
     for pattern in _ANYWHERE:
         match = pattern.search(body)
-        if match and not _is_none(match["act"]):
+        if match and not _is_none(match["act"]) and not _NEGATED.search(body[: match.start("act")]):
             words = body if _WHEN.match(body) else body[match.start() :]
             return Trigger(match["act"], words, is_order=False)
     if lead and (more := _ELLIPSIS.match(body)) and _GOES_ON.search(lead.group()) and not _STATES.search(body):
