@@ -66,7 +66,7 @@ def put_right(turns: tuple[Turn, ...], known: set[str]) -> str | None:
     """Addressed by title, the caller answers with the short form: "Mr. Rowe?", "Jim, please." """
     for said, answered in itertools.pairwise(turns):
         if said.speaker == "agent" and answered.speaker == "caller" and _TITLED.search(said.text):
-            first = next(split_sentences(answered.text), "")
+            first = next(iter(split_sentences(answered.text)), "")
             if (match := _JUST.match(first)) and match["name"] in known and "please" in first.lower():
                 return match["name"]
     return None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -231,8 +232,16 @@ _SAME_DAY = re.compile(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|ev
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
-    if not _HINT.search(text):
-        return []
+    return list(_find_dates(text, today, anchor)) if _may_name_day(text) else []
+
+
+@remember
+def _may_name_day(text: str) -> bool:
+    return bool(_HINT.search(text))
+
+
+@remember
+def _find_dates(text: str, today: date, anchor: date | None) -> tuple[Mention, ...]:
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
     for pattern, resolve in _PATTERNS:
@@ -244,7 +253,7 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
                 mentions.append(mention)
     if anchor:
         mentions += _around(text, anchor)
-    return sorted((mention for mention in mentions if mention.day >= today), key=lambda mention: mention.start)
+    return tuple(sorted((mention for mention in mentions if mention.day >= today), key=lambda mention: mention.start))
 
 
 def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> Mention | None:

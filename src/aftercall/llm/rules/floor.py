@@ -307,7 +307,7 @@ class Floor(Exchange):
 
     def _refuses_suggestion(self, ask: Ask) -> bool:
         """ "Don't do that" to a suggestion of the agent's own leaves the request alone."""
-        last = list(split_sentences(self._said))[-1:]
+        last = split_sentences(self._said)[-1:]
         suggests = any(sentence.endswith("?") or is_promise(sentence) for sentence in last)
         return (
             suggests

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.verbs import IMPERATIVE
 from aftercall.model.turns import Turn
 
@@ -85,18 +86,19 @@ class Clause:
     @property
     def body(self) -> str:
         """Without the words people start with."""
-        return self.text[match.end() :] if (match := LEAD_IN.match(self.text)) else self.text
-
-    @property
-    def lead(self) -> str:
-        return match.group() if (match := LEAD_IN.match(self.text)) else ""
+        return body_of(self.text)
 
     @property
     def is_masked(self) -> bool:
         return MASK in self.text
 
 
-def split_sentences(text: str) -> Iterator[str]:
+@remember
+def split_sentences(text: str) -> tuple[str, ...]:
+    return tuple(_sentences(text))
+
+
+def _sentences(text: str) -> Iterator[str]:
     start = 0
     for match in _SENTENCE_END.finditer(text):
         if match.group() == "." and _ABBREVIATED.search(text[max(start, match.end() - _ABBREVIATION) : match.end()]):
@@ -112,12 +114,22 @@ def split_clauses(turn: Turn, text: str | None = None) -> list[Clause]:
     """The clauses of a turn; `text` stands in for the turn's own where secrets are masked."""
     clauses: list[Clause] = []
     for index, sentence in enumerate(split_sentences(turn.text if text is None else text)):
-        pieces = list(_cut(sentence))
+        pieces = _pieces(sentence)
         clauses += [
             Clause(turn.seq, index, piece, sentence.endswith("?") and number == len(pieces) - 1, sentence)
             for number, piece in enumerate(pieces)
         ]
     return clauses
+
+
+@remember
+def body_of(text: str) -> str:
+    return text[match.end() :] if (match := LEAD_IN.match(text)) else text
+
+
+@remember
+def _pieces(sentence: str) -> tuple[str, ...]:
+    return tuple(_cut(sentence))
 
 
 def _cut(sentence: str) -> Iterator[str]:

@@ -111,6 +111,6 @@ def find_offer(turn: Turn, text: str) -> Offer | None:
         if (sentence.endswith("?") or _STATED.match(match.group())) and not _ON_THE_CALL.match(act):
             found = Offer(turn.seq, act)
     if found is None and _RIGHT.search(text) and (started := _STARTED.search(text)):
-        act = next(split_sentences(started["act"].strip(" ,:")), "") or started.group()
+        act = next(iter(split_sentences(started["act"].strip(" ,:"))), "") or started.group()
         found = Offer(turn.seq, act, stands="order" not in started.group())
     return found
