@@ -6,7 +6,7 @@ from datetime import date
 
 from aftercall.llm.rules.corrections import find_repair, settle_repairs
 from aftercall.llm.rules.persons import person_in
-from aftercall.llm.rules.sentences import LEAD_IN, MASK
+from aftercall.llm.rules.sentences import MASK, body_of
 from aftercall.llm.rules.stems import stems
 from aftercall.model.reading import Request, RequestKind, Withdrawn
 
@@ -125,8 +125,7 @@ def visible(text: str) -> str:
 
 def tidy(text: str) -> str:
     """Without masks, fillers, stutters and the words sentences begin and end with."""
-    text = visible(text)
-    text = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
+    text = body_of(visible(text))
     text = settle_repairs(_STUTTER.sub(r"\1", _FILLERS.sub(" ", text)))
     return " ".join(_TRAILING.sub("", text).split()).strip(" ,;:.")
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.sentences import LEAD_IN
+from aftercall.llm.rules.sentences import body_of
 from aftercall.llm.rules.verbs import IMPERATIVE, NEEDED, SERVICE, THROUGH_US
 
 _OBJECT = (
@@ -129,6 +129,26 @@ _ANYWHERE = tuple(
         ),
     )
 )
+# The rarer ways, each with words it cannot do without: to look for those first is far cheaper than the pattern.
+_RARE = {
+    "you mind": "mind",
+    "possible (?:for": "possible",
+    "appreciate": "appreciate",
+    "make sure": "make sure",
+    "(?:let['’]s)": "let",
+    "nudge|ping": "remind nudge ping",
+    "please (?P<act>": "please",
+    "party of": "party",
+    "what i (?:did": "what",
+    "['’]s got to| has to": "some",
+    "needs (?P<act>": "needs",
+    "wish to": "wish",
+    "wondering|hoping": "wondering hoping chance way see ask find check would",
+    "in need of": "looking after hoping need",
+    "(?:really )?(?:use|do with)": "use with",
+    "be (?P<act>(?:moved": "be",
+}
+_NEEDS = {pattern: tuple(words.split()) for pattern in _ANYWHERE for mark, words in _RARE.items() if mark in pattern.pattern}
 _FRAGMENT = re.compile(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
     r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|reservation|booking|collection|pick-?up) (?:for|to|at|on) \w+.*)|^(?P<after>(?:an?|one|two|three|four|five|six|\d+) (?:table|room|"
@@ -254,23 +274,29 @@ class Trigger:
 @remember
 def find_trigger(text: str) -> Trigger | None:
     """The wish a clause carries, if it asks for anything that could outlast the call."""
-    lead = LEAD_IN.match(text)
-    body = text[lead.end() :] if lead else text
+    body = body_of(text)
+    lead = text[: len(text) - len(body)]
     if is_unreal(body) or is_others_wish(body):
         return None
     if (order := _ORDER.match(body)) and not _is_none(order["act"]):
         return Trigger(order["act"], body, is_order=True)
+    low = body.lower()
     for pattern in _ANYWHERE:
-        match = pattern.search(body)
+        match = pattern.search(body) if _may_match(pattern, low) else None
         if match and not _is_none(match["act"]) and not _NEGATED.search(body[: match.start("act")]):
             words = body if _WHEN.match(body) else body[match.start() :]
             return Trigger(match["act"], words, is_order=False)
-    if lead and (more := _ELLIPSIS.match(body)) and _GOES_ON.search(lead.group()) and not _STATES.search(body):
+    if lead and (more := _ELLIPSIS.match(body)) and _GOES_ON.search(lead) and not _STATES.search(body):
         return None if _PRICE_OR_FACT.match(more["act"]) else Trigger(more["act"], body, is_order=False)
     if fragment := _FRAGMENT.match(body):
         act = fragment["act"] or fragment["taken"] or fragment["plain"] or fragment["after"]
         return None if _PRICE_OR_FACT.match(act) else Trigger(act, body, is_order=False, is_fragment=True)
     return None
+
+
+def _may_match(pattern: re.Pattern[str], low: str) -> bool:
+    hints = _NEEDS.get(pattern)
+    return hints is None or any(hint in low for hint in hints)
 
 
 def is_asking(text: str) -> bool:
@@ -284,7 +310,7 @@ def is_unreal(text: str) -> bool:
 
 @remember
 def is_others_wish(text: str) -> bool:
-    body = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
+    body = body_of(text)
     return bool(THIRD_PARTY.match(body)) and not _I_ASKED.match(body)
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from aftercall.llm.rules.dates import WEEKDAY
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.sentences import LEAD_IN
+from aftercall.llm.rules.sentences import body_of
 from aftercall.llm.rules.stems import stems
 
 Scope = Literal["all", "last", "named"]
@@ -139,11 +139,11 @@ class CallOff:
 
 @remember
 def find_call_off(text: str) -> CallOff | None:
-    body = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
     if not _HINT.search(text):
         return None
+    body = body_of(text)
     for pattern in _CALL_OFF:
-        match = pattern.search(text) or (pattern.search(body) if lead and pattern.pattern.startswith("^") else None)
+        match = pattern.search(text) or (pattern.search(body) if body != text and pattern.pattern.startswith("^") else None)
         if not match:
             continue
         what = (match.groupdict().get("what") or match.groupdict().get("other") or "").strip()
