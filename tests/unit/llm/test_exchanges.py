@@ -49,7 +49,11 @@ def test_small_talk_answers_ask_for_nothing(script: str) -> None:
 @pytest.mark.parametrize(
     ("script", "words", "due"),
     [
-        ("C: The dryer is dead. | A: Sorry. I can send someone out tomorrow between two and four. | C: Tomorrow. Fine.", "dryer", "2026-03-04"),
+        (
+            "C: The dryer is dead. | A: Sorry. I can send someone out tomorrow between two and four. | C: Tomorrow. Fine.",
+            "dryer",
+            "2026-03-04",
+        ),
         ("C: My gate won't open. | A: We could have a fitter there on Thursday. | C: Okay, Thursday then.", "gate", "2026-03-05"),
         ("C: Our lift is stuck. | A: I can get an engineer to you today. | C: Good. Do that.", "lift", "2026-03-03"),
         ("C: The freezer stopped working. | A: Somebody can come on Friday morning. | C: Friday works.", "freezer", "2026-03-06"),
@@ -73,7 +77,8 @@ def test_help_offered_for_a_fault_is_the_same_request_with_its_day(script: str, 
 )
 def test_a_no_to_do_you_still_want_it_calls_it_off(script: str, kept: str, gone: str) -> None:
     reading = _read(f"A: Hello. | {script} | A: All right.")
-    assert all(kept in text for text in _asked(reading)) and bool(reading.requests) == bool(kept)
+    assert all(kept in text for text in _asked(reading))
+    assert bool(reading.requests) == bool(kept)
     assert not gone or any(gone in item.title.lower() for item in reading.withdrawn)
 
 
@@ -97,7 +102,10 @@ def test_other_answers_leave_the_request_alone(script: str) -> None:
         ("C: I'd like a massage. | A: The twelfth is taken. The thirteenth is free. | C: Then the thirteenth.", "2026-03-13"),
         ("C: I need a fitting. | A: I have Thursday at nine or at two. | C: Nine.", "2026-03-05"),
         ("C: Could I book a lesson? | A: Same time, Monday at five? | C: Monday at five, yeah.", "2026-03-09"),
-        ("C: I want to book the sauna. | A: The first free evening is Friday the sixth at seven. | C: yeah that works friday", "2026-03-06"),
+        (
+            ("C: I want to book the sauna. | A: The first free evening is Friday the sixth at seven. | C: yeah that works friday"),
+            "2026-03-06",
+        ),
         ("C: I'd like to see the flat. | A: Tomorrow at noon? | C: noon good", "2026-03-04"),
     ],
 )
@@ -122,16 +130,26 @@ def test_a_slot_refused_is_no_day(script: str) -> None:
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("C: I'd like to rent a van on Friday. | A: Sure. | C: And do I get a sat nav? | A: We have one. Would you like it? | C: Yes please.", "sat nav"),
+        (
+            (
+                "C: I'd like to rent a van on Friday. | A: Sure. | C: And do I get a sat nav? | A: We have one. Would you like "
+                "it? | C: Yes please."
+            ),
+            "sat nav",
+        ),
         ("C: Could I book a room? | A: Yes. | C: Do you have a cot? | A: We do, shall I add one? | C: Please.", "cot"),
         ("C: I need a dress altered. | A: Sure. | C: Do you do pressing too? | A: We do. Shall I put that on? | C: Yeah.", "pressing"),
         ("C: Book me a cab. | A: Done. | C: Is there a bike rack? | A: On some, do you want one? | C: Yes.", "bike rack"),
-        ("C: I'd like to hire the hall. | A: Good. | C: Have you got a projector? | A: Yes, do you want it set up? | C: Go on then.", "projector"),
+        (
+            ("C: I'd like to hire the hall. | A: Good. | C: Have you got a projector? | A: Yes, do you want it set up? | C: Go on then."),
+            "projector",
+        ),
     ],
 )
 def test_a_thing_asked_after_then_offered_and_taken_is_a_request(script: str, words: str) -> None:
     asked = _asked(_read(f"A: Hello. | {script} | A: Right."))
-    assert len(asked) == 2 and any(words in text for text in asked)
+    assert len(asked) == 2
+    assert any(words in text for text in asked)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,8 @@ def test_talking_of_codes_reveals_none(said: str) -> None:
 )
 def test_however_a_secret_is_told_it_is_marked(said: str, value: str) -> None:
     facts = [fact for fact in _read(f"A: Hello?\nC: {said}\nA: I see.").facts if value in fact.words]
-    assert facts and {fact.visibility for fact in facts} == {"secret"}
+    assert facts
+    assert {fact.visibility for fact in facts} == {"secret"}
 
 
 def test_a_bare_number_is_filed_under_what_it_was_asked_as() -> None:
@@ -75,7 +76,13 @@ def test_a_bare_number_is_filed_under_what_it_was_asked_as() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["The gate is on the left.", "Is the diabetes clinic open?", "We're a party of 12.", "Don't tell me it's raining.", "Press the bell twice."],
+    [
+        "The gate is on the left.",
+        "Is the diabetes clinic open?",
+        "We're a party of 12.",
+        "Don't tell me it's raining.",
+        "Press the bell twice.",
+    ],
 )
 def test_plain_talk_holds_no_secret(said: str) -> None:
     assert not [fact for fact in _read(f"A: Hello?\nC: {said}").facts if fact.visibility == "secret"]

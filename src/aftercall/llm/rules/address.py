@@ -21,7 +21,8 @@ _CALLED = tuple(
             rf"known to everyone as) (?P<name>{_WORD_CASED}){END}"
         ),
         (
-            rf"^(?:(?i:oh|no|please|um|uh|but|and|well|yes),? )*(?i:just )?(?P<name>{PART})(?i: is fine|['’]s fine| will do| works| is good| is what i go by|['’]s good|"
+            rf"^(?:(?i:oh|no|please|um|uh|but|and|well|yes),? )*(?i:just )?(?P<name>{PART})(?i: is fine|['’]s fine| will do|"
+            r" works| is good| is what i go by|['’]s good|"
             r",? for short)\b"
         ),
         rf"\b(?P<name>{PART})(?i:,? for short| to my friends)\b",
@@ -34,7 +35,8 @@ _JUST = re.compile(rf"^(?i:oh,? |no,? |just |it['’]s |please,? )*(?P<name>{PAR
 _CALLED_LOWER = re.compile(r"\b(?:everyone|everybody|people|friends|folks) calls? me (?P<name>[a-zà-ÿ]{2,})\b")
 _PRONOUN = r"(?:she|he|they|ze|xe|it|her|him|them|zir|hir|xem|its|hers|his|theirs)"
 _PRONOUNS = re.compile(
-    r"(?:\b(?:pronouns (?:are|is|would be)|(?:it['’]?s|i use|i go by|i['’]m|i am|use|prefer|i prefer)) (?:now )?|(?:^|[,.;!?—-] ?)(?:and )?)"
+    r"(?:\b(?:pronouns (?:are|is|would be)|(?:it['’]?s|i use|i go by|i['’]m|i am|use|prefer|i prefer)) (?:now )?|(?:^|"
+    r"[,.;!?—-] ?)(?:and )?)"
     r"(?P<a>she|he|they|ze|xe)(?:\s*/\s*|,? (?:and |slash )?)(?P<b>her|him|them|they|zir|hir|xem)\b(?=\W*$|[,.;!?]| (?:but|and|haha|please|"
     r"actually|not|by the way|thanks|pronouns|for me)\b)|"
     r"\b(?P<c>she|he|they) ?/ ?(?P<d>her|him|them)\b",
@@ -42,7 +44,10 @@ _PRONOUNS = re.compile(
 )
 # One form alone, where only a correction of how one was addressed can be meant: "it's they, actually".
 _ONE_PRONOUN = re.compile(
-    r"\b(?:it['’]s|i use|i go by|my pronoun is|use) (?P<a>she|he|they)\b(?=[,.!]? (?:actually|please|not (?:he|she|sir|ma['’]?am|mr|mrs|ms)|pronouns)\b)",
+    (
+        r"\b(?:it['’]s|i use|i go by|my pronoun is|use) (?P<a>she|he|they)\b(?=[,.!]? (?:actually|please|not (?:he|she|"
+        r"sir|ma['’]?am|mr|mrs|ms)|pronouns)\b)"
+    ),
     re.I,
 )
 _OTHER_FORM = {"she": "her", "he": "him", "they": "them"}

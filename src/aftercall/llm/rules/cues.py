@@ -4,7 +4,8 @@ import re
 
 ANAPHOR = re.compile(
     r"^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
-    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:the|an?|my|our|some|two|three|any|another) )(?! (?:\w+ )?(?:day|week|"
+    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:the|an?|my|"
+    r"our|some|two|three|any|another) )(?! (?:\w+ )?(?:day|week|"
     r"month|morning|afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)|^(?:it|that|"
     r"them|this|one)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
     re.I,
@@ -91,7 +92,8 @@ PLACE = re.compile(
 )
 # What a caller says first, so that the wish after it can be short: "I've got a sofa on order. Can I change the colour?"
 CONTEXT = re.compile(
-    r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am|['’]re| are| bought| ordered| booked| was| were| need| left| lost| sent| live| run)\b(?! (?-i:[A-Z]))|"
+    r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am|['’]re| are| bought| ordered| booked| was| were| need| left| lost|"
+    r" sent| live| run)\b(?! (?-i:[A-Z]))|"
     r"^(?:my|our|the|it['’]s|it is|there['’]s|there is|that['’]s|she['’]s|he['’]s|we|you)\b(?!.*\bname\b)(?! (?-i:[A-Z][a-z]+)\W*$)",
     re.I,
 )
@@ -142,15 +144,18 @@ DEMURS = re.compile(
 )
 _HOURS = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|noon|midday|midnight|\d{1,2})"
 TIME_ONLY = re.compile(
-    rf"^(?:at |the |say |half past |quarter (?:past|to) |then )*{_HOURS}(?: ?(?::\d\d|o['’]?clock|thirty|fifteen|forty[- ]five|a\.?m\.?|p\.?m\.?|"
-    r"in the \w+|one))*,?(?: (?:is |sounds |works |would be )?(?:good|fine|great|perfect|please|then|works|ok|okay|yes|yeah|it is))*[.!,]*$",
+    rf"^(?:at |the |say |half past |quarter (?:past|to) |then )*{_HOURS}(?: ?(?::\d\d|o['’]?clock|thirty|fifteen|"
+    r"forty[- ]five|a\.?m\.?|p\.?m\.?|"
+    r"in the \w+|one))*,?(?: (?:is |sounds |works |would be )?(?:good|fine|great|perfect|please|then|works|ok|okay|"
+    r"yes|yeah|it is))*[.!,]*$",
     re.I,
 )
 HOUR = re.compile(rf"\b(?:at|between|from) (?:about |around )?(?:half past |quarter (?:past|to) )?{_HOURS}\b|\b\d{{1,2}} ?[ap]\.?m\b", re.I)
 ORDERS = re.compile(r"^(?:order|send|email|deliver|refund|post|ship|buy|copy|print|pay|transfer|file|submit|update|change|refill)\b", re.I)
 # "Do you have a cot?": not yet a wish, and one once the agent offers it.
 ASKED_AFTER = re.compile(
-    r"^(?:and |but |so |then |oh )*(?:do (?:i|we) get|do you (?:guys )?(?:have|do|offer|rent|sell|provide|stock)|have you got|is there|are there|"
+    r"^(?:and |but |so |then |oh )*(?:do (?:i|we) get|do you (?:guys )?(?:have|do|offer|rent|sell|provide|stock)|"
+    r"have you got|is there|are there|"
     r"(?:can|could) (?:i|we) (?:get|have)|any chance of|got)\b(?: (?:an?|any|some|the))?",
     re.I,
 )
@@ -170,12 +175,16 @@ CONFIRMS = re.compile(
 )
 CONDITION = re.compile(r"(?:if|when|once|because|since|unless)\b", re.I)
 TAKES_UP = re.compile(
-    r"\b(?:it|that|this|them|someone|somebody|the team)\b|\b(?:i|we)(?:['’]ll| will) (?:send|arrange|log|report|raise|open|book|put|note|tell|ask|let|order|"
+    r"\b(?:it|that|this|them|someone|somebody|the team)\b|\b(?:i|we)(?:['’]ll| will) (?:send|arrange|log|report|raise|"
+    r"open|book|put|note|tell|ask|let|order|"
     r"get|fix|replace|look into|escalate|flag|pass|schedule|reserve|refund|add|rebook)\b",
     re.I,
 )
 ASSENT_ASKED = re.compile(
-    r"\b(?:does that (?:work|suit)|would that (?:work|suit|be)|is that (?:ok|okay|all right|fine|good)|how(?:['’]s| is| does) that)\b[^?]*\?",
+    (
+        r"\b(?:does that (?:work|suit)|would that (?:work|suit|be)|is that (?:ok|okay|all right|fine|good)|how(?:['’]s|"
+        r" is| does) that)\b[^?]*\?"
+    ),
     re.I,
 )
 POINTS = re.compile(r"\b(?:it|that|this|them|him|her)\b", re.I)
@@ -184,7 +193,10 @@ OWN_PLAN = re.compile(
 )
 # All that follows in the turn is the message itself.
 DICTATION = re.compile(
-    r"\b(?:message|tell|text|note|say|write|email)\b[^.!?]{0,40}: |\b(?:take|write) (?:this|that|a message) down\b|\bhere['’]s the message\b",
+    (
+        r"\b(?:message|tell|text|note|say|write|email)\b[^.!?]{0,40}: |\b(?:take|write) (?:this|that|a message) down\b|"
+        r"\bhere['’]s the message\b"
+    ),
     re.I,
 )
 TO_THEM = re.compile(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b", re.I)

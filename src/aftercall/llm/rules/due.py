@@ -13,7 +13,8 @@ from aftercall.llm.rules.sentences import Clause, split_sentences
 
 # What a request is about when it goes on: the thing wanted, whoever is to act, or what the caller wants and can do.
 _OF_THE_REQUEST = re.compile(
-    r"^(?:(?:i|we)(?:['’](?:d|m|re|ll)| would| could| can| was| were| am| are| will| do| only| really| just)* (?:need|want|like|prefer|love|do|"
+    r"^(?:(?:i|we)(?:['’](?:d|m|re|ll)| would| could| can| was| were| am| are| will| do| only| really| just)* (?:need|"
+    r"want|like|prefer|love|do|"
     r"make|manage|come in|take|thinking|hoping|free|available|around|good|home|off|rather|able|say|have time|aiming|looking)\b|"
     r"(?:it|that|this|they|one)(?:['’](?:d|ll|s|re)| (?:would|should|must|could|can|has|have|needs?|is|are|will))\b|"
     r"(?:he|she|they|somebody|someone|you)(?:['’](?:d|ll))?(?: (?:should|could|can|must|needs? to|has to|have to|better|ought to))+ )",

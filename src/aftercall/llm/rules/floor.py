@@ -166,8 +166,8 @@ class Floor(Exchange):
             self._dictated = (clause.seq, clause.sentence)
             self._dictates_on = clause.seq if cues.DICTATION.search(clause.whole) else 0
         self._raise(ask)
-        for other in others:
-            self._raise(Ask(kind, other, trigger.words, [clause.seq], due=self._first_day(other)))
+        for further in others:
+            self._raise(Ask(kind, further, trigger.words, [clause.seq], due=self._first_day(further)))
 
     def _has_own_antecedent(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
         """ "I had a cleaning in April. Could you move that?": "that" is not the request before."""

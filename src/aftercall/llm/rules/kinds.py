@@ -53,8 +53,10 @@ _TABLE: tuple[tuple[RequestKind, str], ...] = (
     (
         "booking",
         (
-            r"^(?:move|push|shift|reschedule|postpone|bump|bring forward) (?:my|our|the) (?:\w+ ){0,2}(?:o['’]?clock|one|two|three|four|five|six|seven|eight|"
-            r"nine|ten|eleven|twelve|call|interview|review|\w+ with)\b|^(?:change|move|push|shift|switch|postpone)\b.{0,20}\bdelivery\b|\bdelivery slot\b|^bring (?:my|the|"
+            r"^(?:move|push|shift|reschedule|postpone|bump|bring forward) (?:my|our|the) (?:\w+ ){0,2}(?:o['’]?clock|one|two|"
+            r"three|four|five|six|seven|eight|"
+            r"nine|ten|eleven|twelve|call|interview|review|\w+ with)\b|^(?:change|move|push|shift|switch|"
+            r"postpone)\b.{0,20}\bdelivery\b|\bdelivery slot\b|^bring (?:my|the|"
             r"our) .*\bin\b|^bring \w+ (?:pupils|people|guests|children|students|kids)\b|^(?:rent|hire) an? (?:\w+ )?(?:car|"
             r"van|truck|bike|boat|room|hall)|\bcruise\b|\b(?:be|being) seen\b|^(?:pencil|fit|squeeze|slot|put) (?:me|us|him|"
             r"her) (?:in|down)\b|^come (?:and|out|by|over|round)\b|\b(?:in|on|into|to) (?:my|the|our) (?:calendar|diary|"

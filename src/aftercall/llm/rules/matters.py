@@ -12,20 +12,23 @@ Matter = Literal["need", "help"]
 # "What do you need?" wants a thing; "how can I help?" may be answered with anything.
 _NEED = re.compile(
     r"\bwhat(?:['’]ll| (?:do|does|did|can|could|would|will|should|shall|are|is)) (?:you|i|we|it|they|he|she|(?:the|your) \w+)\b"
-    r"[\w ]{0,12}\b(?:need|get (?:you|for you|started)|like|want|looking for|after|have|order|bring you|put down)\b(?! (?:to (?:hear|know|talk)))|"
+    r"[\w ]{0,12}\b(?:need|get (?:you|for you|started)|like|want|looking for|after|have|order|bring you|"
+    r"put down)\b(?! (?:to (?:hear|know|talk)))|"
     r"\bwhat (?:needs|should be) (?:doing|done|fixing|to be)\b|\bwhat['’]ll it be\b|\bwhat would that be\b",
     re.I,
 )
 _LIKES = re.compile(r"\bwhat \w+ do you (?:like|want|need|have)\b|\bwhat (?:do|does) (?:you|he|she) (?:like|have)\b|\bwhat name\b", re.I)
 _HELP = re.compile(
-    r"\b(?:how (?:can|may|could) (?:i|we) (?:help|assist)|what (?:can|may|could) (?:i|we) do for|what (?:is it|are you calling) (?:about|for)|"
+    r"\b(?:how (?:can|may|could) (?:i|we) (?:help|assist)|what (?:can|may|could) (?:i|we) do for|what (?:is it|"
+    r"are you calling) (?:about|for)|"
     r"what['’]s it (?:about|for)|go ahead|what['’]s up)\b",
     re.I,
 )
 # A verb that makes a clause a statement, so that it is no bare thing.
 _FINITE = re.compile(
     r"\b(?:i|we|you|he|she|they|it|there)(?:['’]\w+)?\b|\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|"
-    r"says?|said|wants?|need|needs|know|think|goes|went|got|came|told)\b|\b\w+['’](?:m|re|ve|ll|d|t)\b|\b(?:that|what|it|there|here)['’]s\b",
+    r"says?|said|wants?|need|needs|know|think|goes|went|got|came|told)\b|\b\w+['’](?:m|re|ve|ll|d|t)\b|\b(?:that|what|"
+    r"it|there|here)['’]s\b",
     re.I,
 )
 _NO_THING = re.compile(
@@ -40,7 +43,8 @@ _LONGEST = 14
 
 _STILL = re.compile(r"\bstill (?:want|need|like|be wanting|interested in|going ahead with)\b(?: me| us)?(?: to)?(?P<what>[^?]*)", re.I)
 _DROPPED = re.compile(
-    r"^(?:so|and|then|okay|right|just to check)?,? ?(?:no|without|not|you don['’]?t (?:want|need)|(?:shall|should) (?:i|we) (?:drop|skip|forget|"
+    r"^(?:so|and|then|okay|right|just to check)?,? ?(?:no|without|not|you don['’]?t (?:want|need)|(?:shall|"
+    r"should) (?:i|we) (?:drop|skip|forget|"
     r"leave out)|leave out|skip|drop) (?:the |a |an |any )?(?P<what>[\w -]{3,40})\?$",
     re.I,
 )

@@ -74,20 +74,25 @@ _OPENING = tuple(
             r"^(?i:hi|hello|hey|good morning|good afternoon|good evening|"
             rf"yes)(?i: there)?[,.!]? {TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b)"
         ),
-        rf"^(?i:(?:hi|hello|hey|good morning|good afternoon|good evening|yes)[,.!]? )*(?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{PART}(?: {PART})?)"
-        r"(?=,? (?:from|in|at|over|on|here|again)\b)",
+        (
+            r"^(?i:(?:hi|hello|hey|good morning|good afternoon|good evening|yes)[,.!]? )*(?:Mr|Mrs|Ms|Miss|"
+            rf"Dr)\b\.? (?P<name>{PART}(?: {PART})?)"
+            r"(?=,? (?:from|in|at|over|on|here|again)\b)"
+        ),
         rf"\b(?i:this is|it['’]s) (?i:room|flat|apartment|unit|number) [\w ]+?,? (?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{NAME}){END}",
         rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?,? (?P<name>{NAME}){END}",
     )
 )
 _NAMED_PART = re.compile(
-    rf"(?<!his )(?<!her )(?<!their )\b(?i:(?P<which>first|last|family|sur) ?name)(?i:['’]s| is| would be|,)? (?i:uh,? |um,? )*(?P<name>{NAME}){END}"
+    r"(?<!his )(?<!her )(?<!their )\b(?i:(?P<which>first|last|family|sur) ?name)(?i:['’]s| is| would be|,)? (?i:uh,? |"
+    rf"um,? )*(?P<name>{NAME}){END}"
 )
 # A sentence that is nothing but a full name.
 _BARE = re.compile(rf"(?:{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}(?: {PART})?))(?: is)?[.!,]?")
 _ABOUT_ONESELF = re.compile(
     r"(?:(?:hi|hello|hey|yes|yeah|yep|um+|uh+|oh|right|so|well|okay|good|morning|afternoon|evening|there|sorry)\b[ !.]*)+$|"
-    r"(?:(?:hi|hello|hey|yes|yeah|um|uh|so|well|and|but) )*(?:i['’]m|i am|it['’]s me|it is me|me again|my name|it['’]s in my name|that['’]s me)\b",
+    r"(?:(?:hi|hello|hey|yes|yeah|um|uh|so|well|and|but) )*(?:i['’]m|i am|it['’]s me|it is me|me again|my name|"
+    r"it['’]s in my name|that['’]s me)\b",
     re.I,
 )
 _OTHER_PERSON = re.compile(
@@ -96,7 +101,8 @@ _OTHER_PERSON = re.compile(
     re.I,
 )
 _ASKED_WHICH = re.compile(
-    r"\b(?:which|where|what (?!name|can|may|could|['’])\w+|address|street|town|company|who (?:is|are|should|shall|was) (?!calling|this|speaking))\b|"
+    r"\b(?:which|where|what (?!name|can|may|could|['’])\w+|address|street|town|company|who (?:is|are|should|shall|"
+    r"was) (?!calling|this|speaking))\b|"
     r"\b(?:his|her|their|child|patient|pet|recipient)\b|['’]s name\b",
     re.I,
 )

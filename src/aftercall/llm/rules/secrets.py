@@ -12,7 +12,8 @@ from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
 
 _SECRET_NUMBER = re.compile(
-    r"\b(?:pin(?: (?:number|code))?|pass ?code|key ?safe|alarm|gate|to get in|(?:press|punch in|type in|key in|dial)(?= \S*\d)|three digits|last four|"
+    r"\b(?:pin(?: (?:number|code))?|pass ?code|key ?safe|alarm|gate|to get in|(?:press|punch in|type in|key in|"
+    r"dial)(?= \S*\d)|three digits|last four|"
     r"visa|mastercard|amex|expiry|(?:security|access|door|gate|entry|alarm|safe|key|lock ?box|garage|"
     r"verification|unlock) (?:code|number|pin|combination)|combination|"
     r"cvv|cvc|(?:credit|debit|bank|visa|mastercard|amex)? ?card(?: number)?|member(?:ship)?(?: (?:number|id|no))|(?:bank |"
@@ -57,7 +58,9 @@ _CONFIDED = re.compile(
     r"that)? ?with|breathe a word|repeat (?:it|this|that)|say (?:it|that|anything) to|let (?:on|anyone|anybody))|"
     r"between (?:you and me|us|ourselves)|keep (?:it|this|that) (?:to yourself|quiet|between us|secret|confidential|private|"
     r"under your hat)|"
-    r"(?:it|that|this)(?:['’]s| is) (?:a secret|confidential|strictly private|not public)|(?:nobody|no one)(?: else| at \w+| in [\w ]{3,14}?| here)? (?:knows|is to know|must know|can know)(?: yet| about (?:it|this))?|off the record|in confidence)\b",
+    r"(?:it|that|this)(?:['’]s| is) (?:a secret|confidential|strictly private|not public)|(?:nobody|no one)(?: else|"
+    r" at \w+| in [\w ]{3,14}?| here)? (?:knows|is to know|must know|can know)(?: yet| about (?:it|this))?|"
+    r"off the record|in confidence)\b",
     re.I,
 )
 _TELLING = re.compile(r"\b(?:tell|mention|share|say|let)\b", re.I)

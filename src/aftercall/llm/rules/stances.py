@@ -43,7 +43,8 @@ _OFFER = re.compile(
     r"get you|sign)|"
     r"could i (?:send|book|put|add|set|offer|arrange)|would you be interested in|how about(?: (?:i|we))?|i (?:can|"
     r"could)(?: also| certainly| absolutely)? (?!help|see|hear|do that|get that|imagine|confirm|understand|only|not|'t|"
-    r"tell you)\w+|we (?:can|could)(?: also)? \w+|(?:someone|somebody|an? \w+|the \w+|he|she|they) (?:can|could) (?:come|be|call|stop|drop|visit|look)|care for|interested in)\b(?P<act>.*)",
+    r"tell you)\w+|we (?:can|could)(?: also)? \w+|(?:someone|somebody|an? \w+|the \w+|he|she|they) (?:can|"
+    r"could) (?:come|be|call|stop|drop|visit|look)|care for|interested in)\b(?P<act>.*)",
     re.I,
 )
 _OPEN_QUESTION = re.compile(
@@ -62,14 +63,16 @@ _RIGHT = re.compile(r"\b(?:is that (?:right|correct)|correct|right|still want)\?
 
 _OFFER_HEAD = re.compile(
     r"^(?:would you (?:like|want|prefer|be interested in)|do you want|did you want|shall (?:i|we)|should (?:i|we)|want|"
-    r"would it help if (?:i|we)|may i|(?:can|could) i|how about|(?:i|we|someone|somebody|an? \w+|the \w+|he|she|they) (?:can|could)|care for|"
+    r"would it help if (?:i|we)|may i|(?:can|could) i|how about|(?:i|we|someone|somebody|an? \w+|the \w+|he|she|"
+    r"they) (?:can|could)|care for|"
     r"interested in)(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*\s+",
     re.I,
 )
 _ON_THE_CALL = re.compile(
     r"^(?:keep|pay|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
     r"check(?! (?:you|me|us) in)|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|"
-    r"wait|ask(?! (?:the|an?|your|our|him|her|them|someone|somebody|dr|for))|confirm|continue|proceed|help|understand|offer|speak|answer|try|do|be|fit|squeeze)\b",
+    r"wait|ask(?! (?:the|an?|your|our|him|her|them|someone|somebody|dr|for))|confirm|continue|proceed|help|understand|"
+    r"offer|speak|answer|try|do|be|fit|squeeze)\b",
     re.I,
 )
 

@@ -38,10 +38,14 @@ _ANYWHERE = tuple(
         rf"\b(?:would|will|are) (?:you|somebody|someone) (?:be )?(?:able|willing|happy|free) to {_HELPERS}(?P<act>.+)",
         # "I need Sam to call me", "we want the van to be ready"
         (
-            r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also )?(?:want|need|like) (?!to\b|you\b|nothing)(?P<act>(?:(?-i:[A-Z])\w+|(?:the|my|our|your|"
+            r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also )?(?:want|need|like) (?!to\b|you\b|"
+            r"nothing)(?P<act>(?:(?-i:[A-Z])\w+|(?:the|my|our|your|"
             r"one of|an?) [\w ]{2,25}?|him|her|them|it|everything) to (?!know|see|hear|be (?:honest|fair|sure))\w+.*)"
         ),
-        r"\b(?:i|we) (?:want|need|['’]d like|would like) (?P<act>(?:my|our|the) [\w ]{2,30} (?:back|fixed|replaced|cleaned|moved|changed|done|sorted)\b.*)",
+        (
+            r"\b(?:i|we) (?:want|need|['’]d like|would like) (?P<act>(?:my|our|the) [\w ]{2,30} (?:back|fixed|replaced|"
+            r"cleaned|moved|changed|done|sorted)\b.*)"
+        ),
         rf"\b(?:i|we) wish to (?P<act>{NEEDED}.*)",
         (
             r"\b(?:(?:wondering|hoping|to (?:see|ask|find out|check)) (?:if|whether|that)?|(?:any|is there any) (?:chance|way)(?: that)?|"
@@ -81,7 +85,10 @@ _ANYWHERE = tuple(
             r"the|my|our|some|two|three|four|"
             r"another|it|someone|somebody)\b.*)"
         ),
-        r"\b(?:i|we)(?:['’]d| would) like (?P<act>(?!to\b|that\b|it\b|this\b|you\b|if\b|for\b|very\b|nothing|anything|something)[a-z]{3,}(?: |[.,!]|$).*)",
+        (
+            r"\b(?:i|we)(?:['’]d| would) like (?P<act>(?!to\b|that\b|it\b|this\b|you\b|if\b|for\b|very\b|nothing|anything|"
+            r"something)[a-z]{3,}(?: |[.,!]|$).*)"
+        ),
         r"\b(?:i|we)(?:['’]d| would) (?:want|be wanting) (?P<act>(?:a|an|the|some|something|two|three|it)\b.*)",
         r"^(?P<act>(?:a )?party of \w+\b.*)",
         r"\b(?:i|we) (?:could|can) (?:really )?(?:use|do with) (?P<act>(?:a|an|some|the|another)\b.*)",
@@ -107,13 +114,17 @@ _ANYWHERE = tuple(
         r"\bi(?:['’]d| would) (?:really )?appreciate (?:it if (?:you|someone|somebody) (?:could|would|can) )?(?P<act>.+)",
         # As people say it who learn the language: "i want make appointment".
         (
-            rf"\b(?:i|we)(?:['’]d| would)? (?:just |also |please )?(?:want|need|like|wish)(?: to)? (?P<act>(?:{SERVICE}|buy|repair|fix|send|"
+            rf"\b(?:i|we)(?:['’]d| would)? (?:just |also |please )?(?:want|need|like|wish)(?: to)? (?P<act>(?:{SERVICE}|buy|"
+            r"repair|fix|send|"
             r"make (?:an? |the )?(?:\w+ )?(?:appointment|reservation|booking|order|payment|complaint|change))\b(?! (?:is|was|number)\b).*)"
         ),
         rf"\b(?:is|would)(?: it| that)?(?: be)? possible (?:for (?:you|someone|me|us) )?to (?P<act>{NEEDED}.*|{IMPERATIVE} {_OBJECT}.*)",
         r"\bany (?:chance|way) (?:of|you could|you can|i could|i can|we could|we can) (?P<act>.+)",
         r"\b(?:what i (?:did |do |really )?(?:want|need|wanted)|what we need)(?: is|['’]s| was) (?:for you to |to )?(?P<act>.+)",
-        r"\b(?:let['’]s) (?P<act>(?:book|schedule|reschedule|order|cancel|add|move|set up|arrange|get (?:the|a|an|my|our) .* (?:in|on|into))\b.*)",
+        (
+            r"\b(?:let['’]s) (?P<act>(?:book|schedule|reschedule|order|cancel|add|move|set up|arrange|get (?:the|a|an|my|"
+            r"our) .* (?:in|on|into))\b.*)"
+        ),
         (
             r"\b(?:he|she|(?:my|our) (?:\w+ )?\w+|(?-i:[A-Z][a-z]+)) needs (?P<act>(?:a|an|his|her|some|more|another|new|"
             r"to (?:be seen|see|have|get))\b.*)"
@@ -151,7 +162,9 @@ _RARE = {
 _NEEDS = {pattern: tuple(words.split()) for pattern in _ANYWHERE for mark, words in _RARE.items() if mark in pattern.pattern}
 _FRAGMENT = re.compile(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
-    r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|reservation|booking|collection|pick-?up) (?:for|to|at|on) \w+.*)|^(?P<after>(?:an?|one|two|three|four|five|six|\d+) (?:table|room|"
+    r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|"
+    r"reservation|booking|collection|pick-?up) (?:for|to|at|on) \w+.*)|^(?P<after>(?:an?|one|two|three|four|five|six|"
+    r"\d+) (?:table|room|"
     r"ticket|tickets|appointment|large|small|medium|dozen)\b.*)",
     re.I,
 )
@@ -163,7 +176,8 @@ _ELLIPSIS = re.compile(
 )
 _GOES_ON = re.compile(r"\b(?:and|also|plus)\b", re.I)
 _STATES = re.compile(
-    r"\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|said|says|came|went|got|makes?|i|we|he|she|they|it|you)\b|['’](?:s|m|re|ve|ll|d|t)\b|"
+    r"\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|said|says|came|went|got|makes?|i|"
+    r"we|he|she|they|it|you)\b|['’](?:s|m|re|ve|ll|d|t)\b|"
     r"^(?:a (?:lot|bit|few|while|couple|friend|question|quick|minute|second|moment)|one (?:more|of|thing|day|last)|two (?:of|things))\b",
     re.I,
 )
@@ -183,7 +197,10 @@ _NO_ASKING = re.compile(
     r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|"
     r"my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
     r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
-    r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|keep up\b|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|look (?:at|it)|check (?:if|"
+    r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|"
+    r"keep up\b|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
+    r"regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|"
+    r"look (?:at|it)|check (?:if|"
     r"whether|that|my|the)|"
     r"know|thank|say\b|find out|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|"
     r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some sleep|there|home|my head|up|out of|"
@@ -248,12 +265,14 @@ _WISHES = (
 )
 # "She goes book me a flight": their words, quoted; but she may also just go to school.
 _QUOTES = (
-    rf"(?:(?:goes|went)(?=,|\W*$| (?:{IMPERATIVE}|oh|no|well|hey|like|you)\b)|(?:is|was|were) (?:all )?like(?! (?:a|an|the|my|that|this)\b)|"
+    rf"(?:(?:goes|went)(?=,|\W*$| (?:{IMPERATIVE}|oh|no|well|hey|like|you)\b)|(?:is|was|were) (?:all )?like(?! (?:a|an|"
+    r"the|my|that|this)\b)|"
     r"(?:keeps|kept) (?:going on|on at me)|(?:yells?|shouts?|shouted|yelled))"
 )
 THIRD_PARTY = re.compile(
     rf"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always |keeps )?(?:{_WISHES}|{_QUOTES})|"
-    r"['’]s (?:all )?(?:like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|me)\b))\b(?! (?:me to ask you|i could|i can|i should call|"
+    r"['’]s (?:all )?(?:like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|me)\b))\b(?! (?:me to ask you|"
+    r"i could|i can|i should call|"
     r"to call you|to ask you))",
     re.I,
 )

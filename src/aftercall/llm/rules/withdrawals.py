@@ -17,13 +17,17 @@ _CALL_OFF = tuple(
     for pattern in (
         (
             r"(?<!\bi )(?<!\bto )(?<!\bme )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|"
-            r"never ?mind|nevermind|ignore|bin|ditch|drop(?!.*\b(?:off|round|by|around|over|in)\b)|skip|cancel|disregard|take back|hold off on|"
+            r"never ?mind|nevermind|ignore|bin|ditch|drop(?!.*\b(?:off|round|by|around|over|in)\b)|skip|cancel|disregard|"
+            r"take back|hold off on|"
             r"leave off|leave out|scrap)(?: about)?\s+(?P<what>(?:that|it|this|them|those|all|everything|the|my|about|what i)\b[^.!?]*|"
             r"[a-z]+(?: [a-z]+)?(?=[.,!?]|$))"
         ),
         r"\b(?:never ?mind|nevermind)(?P<what>)(?:[,.!]|$| then\b)",
         r"\bforget (?:i|we) (?:asked|said|mentioned|called|rang)\b(?P<what>)",
-        r"^(?:then |so |well |just |okay |please )*(?:leave|keep) (?:it|that|things|everything)(?: just)? (?:(?:as|where|how) (?:it|they) (?:is|are|was|stands?)|as is|the way)\b(?P<what>)",
+        (
+            r"^(?:then |so |well |just |okay |please )*(?:leave|keep) (?:it|that|things|everything)(?: just)? (?:(?:as|where|"
+            r"how) (?:it|they) (?:is|are|was|stands?)|as is|the way)\b(?P<what>)"
+        ),
         (
             r"\b(?:actually|no|oh|wait|on second thoughts?|second thoughts?|you know what),? (?:please )?don['’]?t (?:"
             r"bother with|bother about|bother|do|send|book|call|ring|tell|order|add|change|move|cancel|remind|put|need|get|email|"
@@ -41,13 +45,17 @@ _CALL_OFF = tuple(
         r"\bno need(?P<what>)(?=[,.!]|$| (?:then|now|any ?more|after all)\b)",
         # A negated order that ends with its verb calls off what is going on: "don't log it".
         (
-            r"(?:^|[,.] |\b(?:no|wait|actually|please|so|but) )don['’]?t (?!worry|mind|know|think|forget|hang|be|you|tell|say|want|need|have)[a-z]+"
+            r"(?:^|[,.] |\b(?:no|wait|actually|please|so|but) )don['’]?t (?!worry|mind|know|think|forget|hang|be|you|tell|say|"
+            r"want|need|have)[a-z]+"
             r"(?: (?:it|that|them|this|him|her|anything))?(?: (?:then|yet|after all|any ?more|please))*(?:[,.!]|$)(?P<what>)"
         ),
         r"\b(?:let['’]s |we['’]ll |i['’]ll |just )?call (?:it|that|the whole thing) off\b(?P<what>)",
         r"\btake (?:me|us|him|her) off(?: again|(?: of)? (?:it|that|the list))?(?=[,.!]|$)(?P<what>)",
         r"^(?:well |so |okay |oh )*then no\b(?P<what>)|\b(?:that['’]s|it['’]s) no (?:use|good) to (?:me|us)\b",
-        r"\b(?:i|we)['’]ll (?:just |probably )?(?:leave (?:it|that)(?! (?:to|with|in|at|on)\b)|skip (?:it|that)|keep (?:it|them)(?=[,.!]|$| then)|do without|live with it)\b(?P<what>)",
+        (
+            r"\b(?:i|we)['’]ll (?:just |probably )?(?:leave (?:it|that)(?! (?:to|with|in|at|on)\b)|skip (?:it|that)|"
+            r"keep (?:it|them)(?=[,.!]|$| then)|do without|live with it)\b(?P<what>)"
+        ),
         r"^(?:oh,? |ah,? |wait,? )*(?:i(?:['’]ve)? |we(?:['’]ve)? )?(?:just )?found (?:it|one|them)\b(?P<what>)",
         r"\blet['’]s not(?=[,.!]|$)(?P<what>)",
         r"\byou (?:don['’]?t (?:need|have) to|needn['’]?t) (?P<what>[^.!?]*)",
@@ -96,7 +104,8 @@ _CALL_OFF = tuple(
 # Every pattern above needs one of these; most clauses have none.
 _HINT = re.compile(
     r"scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
-    r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|getting|already|changed|^\W*(?:so |then |and )*no ",
+    r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|"
+    r"getting|already|changed|^\W*(?:so |then |and )*no ",
     re.I,
 )
 _ALL = re.compile(
@@ -113,9 +122,12 @@ _DAY = re.compile(rf"(?:{WEEKDAY}|tomorrow|today|tonight)\b", re.I)
 _THING = re.compile(r"^(?:the|my|that|our)\b", re.I)
 # Put off to a time nobody names: as long as nothing was agreed, the request is given up.
 _PUT_OFF = re.compile(
-    r"\bi(?:['’]ll|['’]d better|['’]m going to| will| need to| should|['’]ve got to| have to) (?:just |have to |first )?(?:think (?:about|it)|have a think|"
-    r"(?:call|ring|phone|get|come) (?:you )?back|get back to you|let you know|sleep on it|shop around|talk to my|check with my|speak to my|ask my|"
-    r"walk|drive|wait|pass|manage|look elsewhere|try (?:somewhere|someone|elsewhere))\b|\blet me (?:think|talk to|check with|ask|speak to|have a think)\b|"
+    r"\bi(?:['’]ll|['’]d better|['’]m going to| will| need to| should|['’]ve got to| have to) (?:just |have to |"
+    r"first )?(?:think (?:about|it)|have a think|"
+    r"(?:call|ring|phone|get|come) (?:you )?back|get back to you|let you know|sleep on it|shop around|talk to my|"
+    r"check with my|speak to my|ask my|"
+    r"walk|drive|wait|pass|manage|look elsewhere|try (?:somewhere|someone|elsewhere))\b|\blet me (?:think|talk to|"
+    r"check with|ask|speak to|have a think)\b|"
     r"\btoo (?:much|expensive|dear|steep|pricey|long|far) for (?:me|us)\b|\b(?:can['’]?t|cannot) afford\b",
     re.I,
 )
