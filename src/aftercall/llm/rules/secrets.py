@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.numbers import FIGURES, digit_pattern, digits
 from aftercall.llm.rules.sentences import LEAD_IN, MASK, Clause, split_clauses
 from aftercall.llm.rules.stems import stems
@@ -197,10 +198,10 @@ def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
         if not told:
             told = _beside(clauses, index)
         if len(told) >= _TOO_SHORT and not is_asking(told) and not FIGURES.search(told):
-            yield Secret(clause.seq, told, told, "emotional" if FEELING.search(told) else "person")
+            yield Secret(clause.seq, told, told, "emotional" if FEELING.occurs(told) else "person")
 
 
-FEELING = re.compile(
+FEELING = Caseless(
     r"\b(?:burn(?:t|ed|ing)?[ -]?out|feel(?:ing)? (?:like (?:such )?a|so (?:alone|low|lost|bad|guilty)|awful|terrible|lost|"
     r"alone|guilty|useless|hopeless|down)|nerves|end of my (?:rope|tether)|(?:broke|breaks|breaking) my heart|in bits|sacked|"
     r"worry (?:all|so|about him|about her)|just worry|(?:he|she)['’]s gone|without (?:him|her)\b|can['’]?t stop (?:crying|"
@@ -213,7 +214,6 @@ FEELING = re.compile(
     r"patch)|hard (?:year|time|month)|lost my (?:brother|sister|wife|husband|partner|best friend|nan|grandmother|grandfather|"
     r"mother|father|mom|mum|dad|son|daughter|dog|cat)|"
     r"miss (?:him|her|them) |at my wits? end|falling apart|breaking point|upset|worried sick|fed up|ashamed|embarrassed)\b",
-    re.I,
 )
 
 

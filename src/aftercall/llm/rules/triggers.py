@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import body_of
 from aftercall.llm.rules.verbs import IMPERATIVE, NEEDED, SERVICE, THROUGH_US
@@ -235,7 +236,7 @@ _OWN_DOING = re.compile(
     re.I,
 )
 
-HYPOTHETICAL = re.compile(
+HYPOTHETICAL = Caseless(
     r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
     r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|\bif (?:it|"
     r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t|doesn['’]t)\b|"
@@ -246,7 +247,6 @@ HYPOTHETICAL = re.compile(
     r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b|\bwould(?:['’]ve| have)\b|\bi used to\b|"
     r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
     r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish (?!to\b)",
-    re.I,
 )
 _TO_THE_MACHINE = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |"
@@ -324,7 +324,7 @@ def is_asking(text: str) -> bool:
 
 @remember
 def is_unreal(text: str) -> bool:
-    return bool(HYPOTHETICAL.search(text) or _TO_THE_MACHINE.search(text))
+    return bool(HYPOTHETICAL.occurs(text) or _TO_THE_MACHINE.search(text))
 
 
 @remember

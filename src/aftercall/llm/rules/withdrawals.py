@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.dates import WEEKDAY
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import body_of
@@ -102,11 +103,10 @@ _CALL_OFF = tuple(
     )
 )
 # Every pattern above needs one of these; most clauses have none.
-_HINT = re.compile(
+_HINT = Caseless(
     r"scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
     r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|"
     r"getting|already|changed|^\W*(?:so |then |and )*no ",
-    re.I,
 )
 _ALL = re.compile(
     r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|"
@@ -151,7 +151,7 @@ class CallOff:
 
 @remember
 def find_call_off(text: str) -> CallOff | None:
-    if not _HINT.search(text):
+    if not _HINT.occurs(text):
         return None
     body = body_of(text)
     for pattern in _CALL_OFF:
