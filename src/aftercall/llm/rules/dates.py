@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from aftercall.llm.rules.caseless import Caseless, lowered
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
 
@@ -235,7 +236,7 @@ _HINTS = (
     ),
     *(*_MONTHS, *_SHORT_MONTHS),
 )
-_DIGIT = re.compile(r"\d")
+_HINT = Caseless(rf"{'|'.join(_HINTS)}|\d")
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = re.compile(
@@ -265,15 +266,17 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
 
 @remember
 def _may_name_day(text: str) -> bool:
-    low = text.lower()
-    return any(hint in low for hint in _HINTS) or bool(_DIGIT.search(text))
+    return _HINT.occurs(text)
 
 
 @remember
 def _find_dates(text: str, today: date, anchor: date | None) -> tuple[Mention, ...]:
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
+    names_weekday = "day" in lowered(text)
     for pattern, resolve in _PATTERNS:
+        if not names_weekday and "weekday" in pattern.groupindex:
+            continue
         for match in pattern.finditer(text):
             if any(match.start() < end and start < match.end() for start, end in taken):
                 continue

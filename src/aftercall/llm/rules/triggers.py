@@ -1,6 +1,7 @@
 """How callers ask: modal questions, wishes, orders, and the forms that look like them and are none."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aftercall.llm.rules.caseless import Caseless
@@ -160,7 +161,7 @@ _RARE = {
     "(?:really )?(?:use|do with)": "use with",
     "be (?P<act>(?:moved": "be",
 }
-_NEEDS = {pattern: tuple(words.split()) for pattern in _ANYWHERE for mark, words in _RARE.items() if mark in pattern.pattern}
+_WAYS = tuple((pattern, next((words.split() for mark, words in _RARE.items() if mark in pattern.pattern), ())) for pattern in _ANYWHERE)
 _FRAGMENT = re.compile(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
     r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|"
@@ -300,8 +301,8 @@ def find_trigger(text: str) -> Trigger | None:
     if (order := _ORDER.match(body)) and not _is_none(order["act"]):
         return Trigger(order["act"], body, is_order=True)
     low = body.lower()
-    for pattern in _ANYWHERE:
-        match = pattern.search(body) if _may_match(pattern, low) else None
+    for pattern, needs in _WAYS:
+        match = pattern.search(body) if not needs or _has_any(low, needs) else None
         if match and not _is_none(match["act"]) and not _NEGATED.search(body[: match.start("act")]):
             words = body if _WHEN.match(body) else body[match.start() :]
             return Trigger(match["act"], words, is_order=False)
@@ -313,9 +314,11 @@ def find_trigger(text: str) -> Trigger | None:
     return None
 
 
-def _may_match(pattern: re.Pattern[str], low: str) -> bool:
-    hints = _NEEDS.get(pattern)
-    return hints is None or any(hint in low for hint in hints)
+def _has_any(low: str, words: Iterable[str]) -> bool:
+    for word in words:  # noqa: SIM110 -- a generator costs more than the search itself
+        if word in low:
+            return True
+    return False
 
 
 def is_asking(text: str) -> bool:
