@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 
-from aftercall.llm.rules.corrections import find_repair, settle_repairs
+from aftercall.llm.rules.corrections import erase, find_repair, longest_without, settle_repairs
 from aftercall.llm.rules.persons import person_in
 from aftercall.llm.rules.sentences import MASK, body_of
 from aftercall.llm.rules.stems import stems
@@ -84,7 +84,7 @@ class Ask:
             kind=self.kind,
             title=title,
             details=told,
-            person=self.person or person_in(" . ".join(persons)),
+            person=self.person or person_in(erase(" . ".join(persons), self.denied)),
             due=self.due,
             turns=tuple(self.turns),
             words=self._ground() or visible(self.words),
@@ -92,7 +92,7 @@ class Ask:
 
     def _ground(self) -> str:
         """The caller's words, cut before anything they took back."""
-        words = self._without_denied(visible(self.words))
+        words = self._without_denied(visible(self.words)) or longest_without(visible(self.words), self.denied)
         return words[: repaired.start()].strip(" ,") if (repaired := find_repair(words)) else words
 
     def as_withdrawn(self) -> Withdrawn:
@@ -100,7 +100,7 @@ class Ask:
 
     def _title(self) -> str:
         """An act that only points ("move it") is told together with what it points to."""
-        act = self._without_denied(self.act) or self.act
+        act = self._without_denied(self.act) or erase(self.act, self.denied)
         pointed = next((text for _, text in self.details if stems(text)), "")
         return title_of(f"{tidy(act)}: {pointed}" if pointed and _POINTS.search(act) and len(act.split()) <= 6 else act)
 

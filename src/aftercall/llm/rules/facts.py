@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aftercall.llm.rules.asks import tidy, visible
 from aftercall.llm.rules.caseless import Caseless
-from aftercall.llm.rules.corrections import REPAIRS, after_repair
+from aftercall.llm.rules.corrections import REPAIRS, after_repair, erase, longest_without, values_denied
 from aftercall.llm.rules.relations import is_about_someone
 from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
@@ -187,11 +187,12 @@ _PUTS_RIGHT = re.compile(
     re.I,
 )
 _STILL = re.compile(r"\b(?:still|correct|right|is that|is it|i have you|we have you|on file|address is|email is|number is)\b.*\?", re.I)
+_REFUSES = re.compile(r"(?:oh,? |um,? |sorry,? )*no\b", re.I)
 _WITH_NUMBER = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty)\b", re.I)
 _DENIAL = re.compile(r"(?:,| and|,? but) not (?:the |a |an |at |in |on )?[\w .'’@-]+$", re.I)
 _WHICH = re.compile(
     r"\b(?:which|what) (?:pharmacy|store|branch|location|shop|doctor|dentist|bank|office|clinic|hospital|airport|airline|size|"
-    r"brand|colou?r|vet|stylist|provider)\b|\bwhere should (?:it|they|we) (?:go|send)\b|\bdo you have a preference\b|"
+    r"brand|colou?r|vet|stylist|provider)\b|\bwhere should (?:i|it|they|we) (?:go|send)\b|\bdo you have a preference\b|"
     r"\bany (?:preferences?|dietary|allergies)\b",
     re.I,
 )
@@ -209,11 +210,22 @@ class Heard:
 
 def find_facts(turns: list[Heard]) -> list[FactDraft]:
     found: list[FactDraft] = []
+    denied = [word for heard in turns for clause in heard.clauses for word in values_denied(clause.text)]
     for heard in turns:
         for draft in _of_turn(heard):
-            if not any(_says_again(draft, known) for known in found):
-                found.append(draft)
+            kept = _without(draft, denied)
+            if kept and not any(_says_again(kept, known) for known in found):
+                found.append(kept)
     return found
+
+
+def _without(fact: FactDraft, denied: list[str]) -> FactDraft | None:
+    """What was put right somewhere in the call is not told here as it was first said."""
+    text, words = erase(fact.text, denied), longest_without(fact.words, denied)
+    if text == fact.text and words == fact.words:
+        return fact
+    enough = len(text.split()) > 1 and len(words.split()) > 1
+    return fact.model_copy(update={"text": text, "summary": text[:100], "words": words}) if enough else None
 
 
 def draft(clause: Clause, siblings: list[Clause], category: Category, visibility: Visibility, confidence: float) -> FactDraft | None:
@@ -274,7 +286,7 @@ def _of_turn(heard: Heard) -> Iterator[FactDraft]:
 def _readings(clause: Clause, heard: Heard, answered: Clause | None) -> Iterator[tuple[Category, Visibility, float]]:
     text = clause.text
     seen: set[Category] = set()
-    if _corrects(clause, heard.question):
+    if _corrects(clause, heard):
         seen.add("correction")
         yield "correction", "private", 0.8
     if is_about_someone(text):
@@ -302,14 +314,16 @@ def _visibility(rule: _Rule, text: str) -> Visibility:
     return "shared" if rule.category == "routine" and _AT_WORK.search(text) else rule.visibility
 
 
-def _corrects(clause: Clause, question: str) -> bool:
+def _corrects(clause: Clause, heard: Heard) -> bool:
+    question = heard.question
     if not _ADDRESS.search(clause.text):
         return False
     if _PUTS_RIGHT.search(clause.text):
         return True
     agrees = re.match(r"(?:yes|yeah|yep|correct|right|that['’]s (?:right|correct|it))\b", clause.text, re.I)
     told = _WITH_NUMBER.search(clause.text) or re.search(r"\bdot\b|@", clause.text)
-    return bool(_STILL.search(question) and _ADDRESS.search(question) and told and not agrees)
+    asked_back = _STILL.search(question) or ("?" in question and _REFUSES.match(heard.clauses[0].text))
+    return bool(asked_back and _ADDRESS.search(question) and told and not agrees)
 
 
 def _answer(heard: Heard) -> Clause | None:

@@ -11,6 +11,7 @@ from aftercall.llm.rules.exchange import Exchange
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.matters import is_bare_thing
+from aftercall.llm.rules.names import asks_name
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import stance
@@ -251,7 +252,7 @@ class Floor(Exchange):
             self._move(ask, clause.text)
         if not (same_breath or self._question or self._agent_dated):
             return
-        if not clause.is_question and not cues.SMALL_TALK.search(body) and not self._declined:
+        if not clause.is_question and not cues.SMALL_TALK.search(body) and not self._declined and not asks_name(self._question):
             self._add(ask, clause)
 
     def _may_date(self, ask: Ask, clause: Clause) -> bool:

@@ -194,7 +194,7 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
     for turn in turns:
         if turn.speaker == "agent":
             echoed = asked and bool(_ECHO.match(turn.text))
-            asked = echoed or _asks_name(turn.text)
+            asked = echoed or asks_name(turn.text)
             part = "last" if _SURNAME.search(turn.text) else "first" if _FIRST_NAME.search(turn.text) else ""
             said = turn.text
             continue
@@ -208,7 +208,7 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
         yield from (replace(candidate, corrects=True) for candidate in found) if echoed else found
 
 
-def _asks_name(text: str) -> bool:
+def asks_name(text: str) -> bool:
     return bool(_ASKED.search(text)) and not _ASKED_OTHER.search(text) and bool(_ASKING.search(text))
 
 

@@ -102,7 +102,8 @@ def _heard(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]]) 
 def _facts(heard: list[Heard], named: Named) -> list[FactDraft]:
     facts = [*find_facts(heard), *find_todos(heard)]
     for seq, name in named.together:
-        clause = next(clause for turn in heard for clause in turn.clauses if clause.seq == seq)
+        spoken = [clause for turn in heard for clause in turn.clauses if clause.seq == seq]
+        clause = next((clause for clause in spoken if name in clause.text), spoken[0])
         if made := draft(clause, [clause], "person", "private", 0.8):
             facts.append(made.model_copy(update={"text": f"{name} was on the line: {made.text}"}))
     return facts

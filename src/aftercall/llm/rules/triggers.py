@@ -238,7 +238,7 @@ _OWN_DOING = re.compile(
 )
 
 HYPOTHETICAL = Caseless(
-    r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
+    r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
     r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|\bif (?:it|"
     r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t|doesn['’]t)\b|"
     r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
