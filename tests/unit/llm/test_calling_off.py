@@ -73,3 +73,18 @@ def _read(script: str) -> Reading:
 )
 def test_only_what_still_stands_is_asked_for(script: str, left: int) -> None:
     assert len(_read(script).requests) == left
+
+
+@pytest.mark.parametrize(
+    ("script", "left"),
+    [
+        ("C: Cancel the review. No, hang on, keep it. | A: Keeping it.", 0),
+        ("C: Please cancel my lesson. | A: Sure? | C: No, keep the lesson.", 0),
+        ("C: Stop the papers for August. Actually, keep them. | A: Fine.", 0),
+        ("C: Skip this week's box. | A: Okay. | C: Oh, let's keep it after all.", 0),
+        ("C: Cancel my table. | A: Done. | C: Actually no, I'll keep it.", 0),
+        ("C: Cancel my table. | A: Done. | C: Thanks. I'll keep the receipt.", 1),
+    ],
+)
+def test_keeping_what_was_to_end_calls_the_ending_off(script: str, left: int) -> None:
+    assert len(_read(script).requests) == left

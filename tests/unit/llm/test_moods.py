@@ -88,3 +88,17 @@ def test_taking_leave_asks_for_nothing(said: str) -> None:
 def test_how_to_be_reached_belongs_to_what_was_promised(said: str) -> None:
     reading = _read(f"A: Hello. | C: I'd like to order a bookcase. | A: The driver will ring you before he comes. | C: {said} | A: Okay.")
     assert [("bookcase" in request.title.lower()) for request in reading.requests] == [True]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Could you ask her to bring the draft contract?", "draft contract"),
+        ("Can you ask the chef to leave out the nuts?", "nuts"),
+        ("Would you ask Pavel to ring me?", "pavel"),
+        ("Please ask the driver to use the side gate.", "side gate"),
+        ("Will you ask the nurse to check his chart?", "chart"),
+    ],
+)
+def test_asking_the_agent_to_ask_is_the_callers_own_wish(said: str, words: str) -> None:
+    assert [words in request.title.lower() for request in _read(f"A: Hello. | C: {said} | A: I will.").requests] == [True]

@@ -23,7 +23,10 @@ _WITHIN = re.compile(
     re.I,
 )
 _DENIED = re.compile(
-    rf"\b(?:not|instead of|rather than) (?:on |for |at |in |the |a |an |to )*(?P<word>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})+|[A-Za-z0-9'’]+)(?=[\s.,!?]|$)",
+    (
+        r"\b(?:not|instead of|rather than) (?:on |for |at |in |the |a |an |"
+        rf"to )*(?P<word>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})+|[A-Za-z0-9'’]+)(?=[\s.,!?]|$)"
+    ),
     re.I,
 )
 _NO_DENIAL = vocabulary(

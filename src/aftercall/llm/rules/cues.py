@@ -200,3 +200,10 @@ DICTATION = re.compile(
     re.I,
 )
 TO_THEM = re.compile(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b", re.I)
+KEEPS = re.compile(
+    (
+        r"(?:(?:no|actually|wait|hang on|hold on|please)[,.]? )*(?:i['’]ll |let['’]s )?keep (?P<what>it|that|them|"
+        r"the \w+)\b"
+    ),
+    re.I,
+)

@@ -19,6 +19,7 @@ from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.turns import Turn
 
+_BARE_OFFER = 2  # stems below which an offer says what is done, not to what
 _FRESH = 3  # turns within which the agent's words are still about the request talked of
 _SAME = 0.75  # how much of an offer must be the caller's own request for a no to call that off
 
@@ -148,6 +149,8 @@ class Exchange(Ledger):
             act = as_caller(offer.act)
             ask = Ask("booking" if offer.stands else kind_of(act), act, clauses[0].text, [offer.seq, seq])
             ask.due = self._first_day(offer.act)
+            if self._matter and len(stems(offer.act)) < _BARE_OFFER:
+                ask.add_detail(self._matter.seq, self._matter.text)
             self._raise(ask)
 
     def _thing_offered(self, offer: Offer) -> str | None:

@@ -67,7 +67,7 @@ class Floor(Exchange):
             return
         if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
             return
-        if self._gives_up(clause):
+        if self._gives_up(clause) or self._keeps(clause):
             return
         trigger = find_trigger(clause.text)
         if (
@@ -91,9 +91,27 @@ class Floor(Exchange):
     def _gives_up(self, clause: Clause) -> bool:
         """ "I'll ring you back" to a slot or a price that was put forward."""
         ask = self._current
-        if ask is None or ask.due or ask.kind == "message" or ask.is_stop or not self._said or not is_put_off(clause.text):
+        if (
+            ask is None
+            or ask.due
+            or ask.is_stop
+            or (ask.kind == "message" and cues.REACHES.search(clause.text))
+            or not self._said
+            or not is_put_off(clause.text)
+        ):
             return False
         if ask.turns[-1] < clause.seq - 2 or cues.CONFIRMS.search(self._said) or is_promise(self._said):
+            return False
+        self._withdraw(ask, clause.seq)
+        return True
+
+    def _keeps(self, clause: Clause) -> bool:
+        """ "Cancel the review. No, keep it." """
+        ask = self._current
+        if ask is None or not cues.ENDS.match(ask.act) or ask.turns[-1] < clause.seq - 2:
+            return False
+        kept = cues.KEEPS.match(clause.body)
+        if not kept or (stems(kept["what"]) and not stems(kept["what"]) & stems(ask.act)):
             return False
         self._withdraw(ask, clause.seq)
         return True

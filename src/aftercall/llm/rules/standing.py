@@ -129,7 +129,8 @@ _ABOUT_THE_CALL = re.compile(
     re.I,
 )
 _ASKED_WHAT_IT_IS = re.compile(
-    r"\b(?:what|which) (?:make|model|kind|type|sort|version|system|size|device|car|brand|year|laptop|phone|router|boiler|vehicle|machine|bike|printer|appliance|breed)\b|"
+    r"\b(?:what|which) (?:make|model|kind|type|sort|version|system|size|device|car|brand|year|laptop|phone|router|"
+    r"boiler|vehicle|machine|bike|printer|appliance|breed)\b|"
     r"\bwhat (?:is|are|does|['’]s) (?:it|the|that)\b|\btell me (?:about|more)\b",
     re.I,
 )

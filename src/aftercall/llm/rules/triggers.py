@@ -238,7 +238,8 @@ _OWN_DOING = re.compile(
 )
 
 HYPOTHETICAL = Caseless(
-    r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
+    r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
+    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
     r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|\bif (?:it|"
     r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t|doesn['’]t)\b|"
     r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
@@ -255,7 +256,8 @@ _TO_THE_MACHINE = re.compile(
     re.I,
 )
 _SPEAKER = (
-    r"(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but)\b)(?:my (?:\w+[ -]){0,2}\w+(?: in law)?(?:,? [A-Z]\w+,?)?|(?:he|"
+    r"(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but|can|could|would|will|please|should|may|must|do|does|did|"
+    r"to|then|just|let|if|when)\b)(?:my (?:\w+[ -]){0,2}\w+(?: in law)?(?:,? [A-Z]\w+,?)?|(?:he|"
     r"she|they|everyone|everybody|somebody|someone|people|the (?:boss|doctor|neighbou?rs?|wife|husband|kids|guy|lady|man|"
     r"woman))|[A-Z]\w+(?: [A-Z]\w+)?(?: (?:from|at|in) (?:the )?\w+(?: \w+)?)?))"
 )
