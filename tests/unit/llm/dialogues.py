@@ -132,7 +132,7 @@ DIALOGUES = (
         A: Thank you for letting us know. I'll mark her absent. Hope she feels better.
         C: Thanks. Bye.
         """,
-        asked=(ask("note", "freya"),),
+        asked=(ask("task", "freya", "2026-03-03"),),
         promised=("absent",),
         facts=(("person", "freya"),),
     ),
@@ -334,7 +334,7 @@ DIALOGUES = (
         C: Please hurry. Tell him to ring the top bell, the bottom one's broken.
         A: I'll tell him.
         """,
-        asked=(ask("issue", "water ceiling"),),
+        asked=(ask("issue", "water ceiling", "2026-03-03"),),
         promised=("plumber",),
         profile={"name": "Benedikt Olsen"},
     ),

@@ -46,3 +46,43 @@ def test_a_code_the_agent_asked_for_is_secret() -> None:
 )
 def test_talking_of_codes_reveals_none(said: str) -> None:
     assert not [fact for fact in _read(f"A: Hello?\nC: {said}").facts if fact.visibility == "secret"]
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("The key box is 4 7 1 9, round the back. The key safe, I mean, is 4 7 1 9.", "4 7 1 9"),
+        ("To get in you press 5521 and then the bell.", "5521"),
+        ("The alarm's 8080, turn it off first.", "8080"),
+        ("Memorable word is trombone.", "trombone"),
+        ("I have MS, so I can't manage stairs.", "MS"),
+        ("They found a tumour last week.", "tumour"),
+        ("I'm expecting but nobody at work knows yet.", "expecting"),
+        ("I've handed in my notice, please don't tell my mother if she calls.", "handed in my notice"),
+        ("We're separating. Nobody knows, so please keep it quiet.", "separating"),
+        ("Just so you know, and this is confidential, we're selling the firm.", "selling the firm"),
+    ],
+)
+def test_however_a_secret_is_told_it_is_marked(said: str, value: str) -> None:
+    facts = [fact for fact in _read(f"A: Hello?\nC: {said}\nA: I see.").facts if value in fact.words]
+    assert facts
+    assert {fact.visibility for fact in facts} == {"secret"}
+
+
+def test_a_bare_number_is_filed_under_what_it_was_asked_as() -> None:
+    reading = _read("A: Could you read me the last four of your card?\nC: Eight eight two one.\nA: Thank you.")
+    assert ["last four" in fact.text for fact in reading.facts] == [True]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The gate is on the left.",
+        "Is the diabetes clinic open?",
+        "We're a party of 12.",
+        "Don't tell me it's raining.",
+        "Press the bell twice.",
+    ],
+)
+def test_plain_talk_holds_no_secret(said: str) -> None:
+    assert not [fact for fact in _read(f"A: Hello?\nC: {said}").facts if fact.visibility == "secret"]

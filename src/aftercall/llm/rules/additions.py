@@ -13,7 +13,8 @@ def only_adds(current: Ask, trigger: Trigger, clause: Clause, said: str) -> bool
     """`said` is what the agent said last."""
     if current.is_stop or clause.seq - current.turns[-1] > _NEAR:
         return False
-    if cues.ANAPHOR.match(trigger.act) or _says_how_to_reach(trigger, said):
+    to_them = cues.TO_THEM.match(trigger.act) and (current.kind == "message" or clause.seq == current.turns[-1] or is_promise(said))
+    if to_them or cues.ANAPHOR.match(trigger.act) or _says_how_to_reach(trigger, said):
         return True
     asked = "?" in said and not cues.ANYTHING_ELSE.search(said) and not cues.OPENS.search(said)
     return asked and (trigger.is_fragment or (_answers(trigger, clause) and not cues.STARTS_NEW.match(clause.text)))

@@ -4,13 +4,14 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 
-from aftercall.llm.rules.corrections import find_repair, settle_repairs
+from aftercall.llm.rules.corrections import erase, find_repair, longest_without, settle_repairs
 from aftercall.llm.rules.persons import person_in
-from aftercall.llm.rules.sentences import LEAD_IN, MASK
+from aftercall.llm.rules.sentences import MASK, body_of
 from aftercall.llm.rules.stems import stems
 from aftercall.model.reading import Request, RequestKind, Withdrawn
 
 _TITLE_LENGTH = 100
+_HEARD_BACK = 2  # of the agent's sentences about a request
 _TRAILING = re.compile(
     r"(?:[\s,;:.!?…-]|\b(?:and|but|so|or|the|a|an|um+|uh+|like|please|then|just|you know|if that['’]s (?:possible|okay|"
     r"all right|ok)|would you|could you|for me|though|cause|because|to|for|of|with|it['’]s|is|oh)\b)+$",
@@ -18,6 +19,7 @@ _TRAILING = re.compile(
 )
 _POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
 _LAST_PREPOSITION = re.compile(r"^(?P<kept>.*\w) (?:for|on|at|in|with|by|from|to|of|about)\b[^,]*$", re.I)
+_LISTED = re.compile(r",? (?:and|plus|with) (?:also )?|, ", re.I)
 _FILLERS = re.compile(r"(?:,\s*)?\b(?:um+|uh+|er+m|you know|i mean|sort of|kind of)\b,?\s*", re.I)
 _STUTTER = re.compile(r"\b(\w+)(?:, | )\1\b", re.I)
 
@@ -34,6 +36,8 @@ class Ask:
     is_stop: bool = False
     from_fault: bool = False
     denied: list[str] = field(default_factory=list)
+    heard_back: list[tuple[int, str]] = field(default_factory=list)
+    """How the agent put it when taking it up."""
 
     @property
     def stems(self) -> frozenset[str]:
@@ -60,15 +64,27 @@ class Ask:
         if self.details and self.details[-1][0] == seq:
             self.details.pop()
 
+    def drop_part(self, about: frozenset[str]) -> bool:
+        """ "Toner and paper", "scrap the paper": one of several things is dropped and the rest stays."""
+        pieces = _LISTED.split(self.act)
+        left = [piece for piece in pieces if not stems(piece) or not stems(piece) <= about]
+        if len(left) == len(pieces) or not any(stems(piece) - about for piece in left) or not stems(pieces[0]) - about:
+            return False
+        self.denied += [word for piece in pieces if piece not in left for word in re.findall(r"\w+", piece) if stems(word)]
+        self.act = " and ".join(left)
+        return True
+
     def as_request(self) -> Request:
         title = self._title()
         details = [kept for _, text in self.details if (kept := tidy(self._without_denied(text)))]
-        told = ". ".join(details)
+        heard_back = [kept for _, text in self.heard_back[-_HEARD_BACK:] if (kept := tidy(self._without_denied(text)))]
+        told = ". ".join((*details, *heard_back))
+        persons = (self.words, *details, *(heard_back if self.kind == "message" else ()))
         return Request(
             kind=self.kind,
             title=title,
             details=told,
-            person=self.person or person_in(" . ".join((self.words, *details))),
+            person=self.person or person_in(erase(" . ".join(persons), self.denied)),
             due=self.due,
             turns=tuple(self.turns),
             words=self._ground() or visible(self.words),
@@ -76,7 +92,7 @@ class Ask:
 
     def _ground(self) -> str:
         """The caller's words, cut before anything they took back."""
-        words = self._without_denied(visible(self.words))
+        words = self._without_denied(visible(self.words)) or longest_without(visible(self.words), self.denied)
         return words[: repaired.start()].strip(" ,") if (repaired := find_repair(words)) else words
 
     def as_withdrawn(self) -> Withdrawn:
@@ -84,7 +100,7 @@ class Ask:
 
     def _title(self) -> str:
         """An act that only points ("move it") is told together with what it points to."""
-        act = self._without_denied(self.act) or self.act
+        act = self._without_denied(self.act) or erase(self.act, self.denied)
         pointed = next((text for _, text in self.details if stems(text)), "")
         return title_of(f"{tidy(act)}: {pointed}" if pointed and _POINTS.search(act) and len(act.split()) <= 6 else act)
 
@@ -109,8 +125,7 @@ def visible(text: str) -> str:
 
 def tidy(text: str) -> str:
     """Without masks, fillers, stutters and the words sentences begin and end with."""
-    text = visible(text)
-    text = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
+    text = body_of(visible(text))
     text = settle_repairs(_STUTTER.sub(r"\1", _FILLERS.sub(" ", text)))
     return " ".join(_TRAILING.sub("", text).split()).strip(" ,;:.")
 

@@ -2,13 +2,14 @@
 
 import re
 
+from aftercall.llm.rules.numbers import NUMBER_WORD
 from aftercall.llm.rules.vocabulary import vocabulary
 
 REPLACES = re.compile(
     r"\b(?:make|change|switch|move|push|shift|bump) (?:it|that|this)(?: one)?(?: to| for)?\b(?! (?:up|out|clear|sure))|"
     r"\blet['’]s (?:do|say|make it|go (?:for|with)|try)\b|\b(?:can|could|would) (?:we|i|you) (?:do|make it|make that|say|try|"
     r"manage)\b|"
-    r"\bi (?:mean|meant)\b|\b(?:how|what) about\b|\bdo you have (?:anything|something|any|room)?\b|\bbetter make\b|\brather (?:have|do)\b",
+    r"\bi (?:mean|meant)\b|\b(?:how|what) about\b|\bdo you have (?:anything|something|any|room)\b|\bbetter make\b|\brather (?:have|do)\b",
     re.I,
 )
 REPAIRS = re.compile(
@@ -21,7 +22,13 @@ _WITHIN = re.compile(
     r"wait)[,.]+ (?:i mean,? |i meant |make that |no,? |it['’]s |on |at |for )*(?=[\w])",
     re.I,
 )
-_DENIED = re.compile(r"\b(?:not|instead of|rather than) (?:on |for |at |in |the |a |an |to )*(?P<word>[A-Za-z0-9'’]+)(?=[\s.,!?]|$)", re.I)
+_DENIED = re.compile(
+    (
+        r"\b(?:not|instead of|rather than) (?:on |for |at |in |the |a |an |"
+        rf"to )*(?P<word>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})+|[A-Za-z0-9'’]+)(?=[\s.,!?]|$)"
+    ),
+    re.I,
+)
 _NO_DENIAL = vocabulary(
     """
     sure really just only yet now too very that it this so even going gonna a the to being all always in on at my your
@@ -33,6 +40,28 @@ _NO_DENIAL = vocabulary(
 def denied_words(text: str) -> list[str]:
     """What a correction says it is not."""
     return [match["word"] for match in _DENIED.finditer(text) if match["word"].lower() not in _NO_DENIAL]
+
+
+def values_denied(text: str) -> list[str]:
+    """Of what a correction says it is not, the numbers and names: those are wrong wherever else they were said."""
+    return [
+        word
+        for word in denied_words(text)
+        if word[0].isupper() or word[0].isdigit() or re.fullmatch(rf"{NUMBER_WORD}(?:[ -]{NUMBER_WORD})*", word, re.I)
+    ]
+
+
+def erase(text: str, denied: list[str]) -> str:
+    return " ".join(_any_of(denied).sub(" ", text).split()) if denied else text
+
+
+def longest_without(text: str, denied: list[str]) -> str:
+    """The longest verbatim piece of a text that holds nothing taken back."""
+    return max(_any_of(denied).split(text), key=len).strip(" ,;:") if denied else text
+
+
+def _any_of(words: list[str]) -> re.Pattern[str]:
+    return re.compile("|".join(rf"\b{re.escape(word)}\b" for word in words), re.I)
 
 
 def settle_repairs(text: str) -> str:

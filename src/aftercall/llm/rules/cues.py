@@ -3,10 +3,11 @@
 import re
 
 ANAPHOR = re.compile(
-    r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her)\b|^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
-    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:\w+ )?(?:day|week|"
+    r"^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
+    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:the|an?|my|"
+    r"our|some|two|three|any|another) )(?! (?:\w+ )?(?:day|week|"
     r"month|morning|afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)|^(?:it|that|"
-    r"them|this|one)\b",
+    r"them|this|one)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
     re.I,
 )
 RECORDS = re.compile(
@@ -78,7 +79,11 @@ SMALL_TALK = re.compile(
 )
 TURNS = re.compile(r"^(?:but|so|and (?:i|can|could|please))\b", re.I)
 PLAIN_THING = re.compile(r"(?:the|an?|it|that|one|two|three|some)\b", re.I)
-REACH_ME = re.compile(r"(?:call|ring|text|email|phone|use|try) (?:me|my|the|it)\b", re.I)
+REACH_ME = re.compile(
+    r"(?:call|ring|text|email|phone|use|try|message) (?:me\b|it\b|my\b|the\b|(?:his|her|our|[\w-]+['’]s) (?:\w+ )?"
+    r"(?:mobile|phone|number|cell|line|email|landline|office|desk|work|home|house|door)\b|.*\bnot (?:mine|me|my|the)\b)",
+    re.I,
+)
 PLACE = re.compile(
     r"(?:(?:i(?:['’]ll take|['’]d like|['’]d prefer)|let['’]s do|make it) )?(?:the )?"
     r"(?:(?:first|earlier|former)|(?P<second>second|later|latter|last))"
@@ -87,8 +92,9 @@ PLACE = re.compile(
 )
 # What a caller says first, so that the wish after it can be short: "I've got a sofa on order. Can I change the colour?"
 CONTEXT = re.compile(
-    r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am| bought| ordered| booked| was| were| need)\b|^(?:my|our|the|it['’]s|"
-    r"there['’]s)\b(?!.*\bname\b)",
+    r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am|['’]re| are| bought| ordered| booked| was| were| need| left| lost|"
+    r" sent| live| run)\b(?! (?-i:[A-Z]))|"
+    r"^(?:my|our|the|it['’]s|it is|there['’]s|there is|that['’]s|she['’]s|he['’]s|we|you)\b(?!.*\bname\b)(?! (?-i:[A-Z][a-z]+)\W*$)",
     re.I,
 )
 # Asking what is free is not yet asking for it; with the agent's offer and a yes it becomes a booking.
@@ -113,8 +119,8 @@ WHAT_TO_SAY = re.compile(
     re.I,
 )
 SLOT = re.compile(
-    r"\b(?:(?:i|we|she|he|they|dr\.? \w+)(?:['’]ve got| have| has|['’]s got| can (?:do|see|fit|come|offer|get|squeeze)|"
-    r" could (?:do|see|come))|how about|"
+    r"\b(?:(?:i|we|she|he|they|someone|somebody|dr\.? \w+)(?:['’]ve got| have| has|['’]s got|"
+    r" (?:can|could) (?:do|see|fit|come|offer|get|squeeze|send|have|be))|how about|"
     r"what about|shall we say|free|available|book you|put you|opening|slot|cancellation)\b|"
     r"^(?:and |so |okay,? |then )*(?:tomorrow|today|next|the|on|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b.*(?:\?|"
     r"\bat\b|\bthen\b)|"
@@ -123,4 +129,81 @@ SLOT = re.compile(
 )
 NO_SLOT = re.compile(
     r"\b(?:open|opens|close|closes|closed|closing|hours|until|till|arrives?|expires?|deadline|last|was|were|takes)\b", re.I
+)
+# The agent speaks of a day to say that it is not to be had.
+NOT_FREE = re.compile(
+    r"\b(?:closed|taken|full|booked (?:up|out|solid)|sold out|unavailable|not available|not free|nothing (?:left )?(?:on|for|free)|"
+    r"(?:can['’]?t|cannot) (?:do|make|fit|offer)|no (?:slots|space|room|tables|appointments))\b",
+    re.I,
+)
+# The caller takes up a day to turn it down or to ask on.
+DEMURS = re.compile(
+    r"\b(?:not|no good|can['’]?t|cannot|doesn['’]?t|don['’]?t|won['’]?t|isn['’]?t|too (?:late|early|soon|far)|instead|rather|busy|away|"
+    r"working|earlier|later|sooner|else|other|hmm?)\b",
+    re.I,
+)
+_HOURS = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|noon|midday|midnight|\d{1,2})"
+TIME_ONLY = re.compile(
+    rf"^(?:at |the |say |half past |quarter (?:past|to) |then )*{_HOURS}(?: ?(?::\d\d|o['’]?clock|thirty|fifteen|"
+    r"forty[- ]five|a\.?m\.?|p\.?m\.?|"
+    r"in the \w+|one))*,?(?: (?:is |sounds |works |would be )?(?:good|fine|great|perfect|please|then|works|ok|okay|"
+    r"yes|yeah|it is))*[.!,]*$",
+    re.I,
+)
+HOUR = re.compile(rf"\b(?:at|between|from) (?:about |around )?(?:half past |quarter (?:past|to) )?{_HOURS}\b|\b\d{{1,2}} ?[ap]\.?m\b", re.I)
+ORDERS = re.compile(r"^(?:order|send|email|deliver|refund|post|ship|buy|copy|print|pay|transfer|file|submit|update|change|refill)\b", re.I)
+# "Do you have a cot?": not yet a wish, and one once the agent offers it.
+ASKED_AFTER = re.compile(
+    r"^(?:and |but |so |then |oh )*(?:do (?:i|we) get|do you (?:guys )?(?:have|do|offer|rent|sell|provide|stock)|"
+    r"have you got|is there|are there|"
+    r"(?:can|could) (?:i|we) (?:get|have)|any chance of|got)\b(?: (?:an?|any|some|the))?",
+    re.I,
+)
+MEANS_IT = re.compile(r"\b(?:it|that|one|them|those|some)\b", re.I)
+COMPARES = re.compile(
+    r"\b(?:earlier|later|sooner|cheaper|else|free|available|anything|something|left|slots?|openings?|tables?|times?)\b", re.I
+)
+VISITS = re.compile(
+    r"^(?:get|have|send|dispatch) (?:someone|somebody|an? |one of|our )|^(?:come|be|call|stop|drop|look|fit|squeeze|swing)\b", re.I
+)
+PRONOUN = re.compile(r"(?:he|she|they|it|i|we)\b", re.I)
+# The agent says that something is settled.
+CONFIRMS = re.compile(
+    r"\b(?:booked|all set|you['’]re (?:in|down|on)|done|noted|added|scheduled|confirmed|moved|reserved|cancelled|got (?:it|that|you) down|"
+    r"i['’]ve (?:put|got|set|made|sent|marked|changed|updated|written))\b",
+    re.I,
+)
+CONDITION = re.compile(r"(?:if|when|once|because|since|unless)\b", re.I)
+TAKES_UP = re.compile(
+    r"\b(?:it|that|this|them|someone|somebody|the team)\b|\b(?:i|we)(?:['’]ll| will) (?:send|arrange|log|report|raise|"
+    r"open|book|put|note|tell|ask|let|order|"
+    r"get|fix|replace|look into|escalate|flag|pass|schedule|reserve|refund|add|rebook)\b",
+    re.I,
+)
+ASSENT_ASKED = re.compile(
+    (
+        r"\b(?:does that (?:work|suit)|would that (?:work|suit|be)|is that (?:ok|okay|all right|fine|good)|how(?:['’]s|"
+        r" is| does) that)\b[^?]*\?"
+    ),
+    re.I,
+)
+POINTS = re.compile(r"\b(?:it|that|this|them|him|her)\b", re.I)
+OWN_PLAN = re.compile(
+    r"(?:i|we|he|she|they)(?:['’]ll| will|['’]d| would)\b|(?:i['’]m|it['’]s|that['’]s) (?:fine|good|okay|ok|all|just|under)\b", re.I
+)
+# All that follows in the turn is the message itself.
+DICTATION = re.compile(
+    (
+        r"\b(?:message|tell|text|note|say|write|email)\b[^.!?]{0,40}: |\b(?:take|write) (?:this|that|a message) down\b|"
+        r"\bhere['’]s the message\b"
+    ),
+    re.I,
+)
+TO_THEM = re.compile(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b", re.I)
+KEEPS = re.compile(
+    (
+        r"(?:(?:no|actually|wait|hang on|hold on|please)[,.]? )*(?:i['’]ll |let['’]s )?keep (?P<what>it|that|them|"
+        r"the \w+)\b"
+    ),
+    re.I,
 )

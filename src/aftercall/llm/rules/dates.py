@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from aftercall.llm.rules.caseless import Caseless, lowered
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -200,12 +202,41 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (rf"\bthe (?P<ordinal>{ORDINAL}){_NO_NOUN}", lambda match, today: _upcoming_day(day_number(match["ordinal"]), today)),
     )
 )
-# Most clauses name no day; this spares them the table.
-_HINT = re.compile(
-    r"day|morrow|tomorow|tonight|this |weekend|weeks?\b|fortnight|months?\b|years?\b|eod|cob|business|end of|halloween|\d|"
-    r"the (?:\w+th|\w* ?(?:first|second|third))\b|(?:night|evening|afternoon|morning) (?:before|after)|" + _MONTH,
-    re.I,
+# Most clauses name no day; these words, one of which every pattern needs, spare them the table.
+_HINTS = (
+    *(
+        "day",
+        "morrow",
+        "tomorow",
+        "night",
+        "this morning",
+        "this evening",
+        "this afternoon",
+        "this lunchtime",
+        "this noon",
+        "week",
+        "fortnight",
+    ),
+    *("month", "year", "eod", "cob", "business", "end of", "halloween", "christmas", "day before", "day after", "before", "after", "same "),
+    *(
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "ninth",
+        "tenth",
+        "eleventh",
+        "twelfth",
+        "teenth",
+        "tieth",
+    ),
+    *(*_MONTHS, *_SHORT_MONTHS),
 )
+_HINT = Caseless(rf"{'|'.join(_HINTS)}|\d")
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = re.compile(
@@ -225,14 +256,27 @@ _DAY_BEFORE = re.compile(
     r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I
 )
 
+_SAME_DAY = re.compile(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|evening|date)\b", re.I)
+
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
-    if not _HINT.search(text):
-        return []
+    return list(_find_dates(text, today, anchor)) if _may_name_day(text) else []
+
+
+@remember
+def _may_name_day(text: str) -> bool:
+    return _HINT.occurs(text)
+
+
+@remember
+def _find_dates(text: str, today: date, anchor: date | None) -> tuple[Mention, ...]:
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
+    names_weekday = "day" in lowered(text)
     for pattern, resolve in _PATTERNS:
+        if not names_weekday and "weekday" in pattern.groupindex:
+            continue
         for match in pattern.finditer(text):
             if any(match.start() < end and start < match.end() for start, end in taken):
                 continue
@@ -241,7 +285,7 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
                 mentions.append(mention)
     if anchor:
         mentions += _around(text, anchor)
-    return sorted((mention for mention in mentions if mention.day >= today), key=lambda mention: mention.start)
+    return tuple(sorted((mention for mention in mentions if mention.day >= today), key=lambda mention: mention.start))
 
 
 def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> Mention | None:
@@ -264,4 +308,4 @@ def _around(text: str, anchor: date) -> list[Mention]:
     return [
         Mention(match.start(), match.end(), anchor + timedelta(days=1 if match["which"].lower() == "after" else -1))
         for match in _DAY_BEFORE.finditer(text)
-    ]
+    ] + [Mention(match.start(), match.end(), anchor) for match in _SAME_DAY.finditer(text)]

@@ -1,5 +1,6 @@
 """Which day a request is due: the caller's words for it, and the days an agent puts forward."""
 
+import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -9,6 +10,21 @@ from aftercall.llm.rules.corrections import REPLACES, settle_repairs
 from aftercall.llm.rules.dates import Mention, find_dates
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
+
+# What a request is about when it goes on: the thing wanted, whoever is to act, or what the caller wants and can do.
+_OF_THE_REQUEST = re.compile(
+    r"^(?:(?:i|we)(?:['’](?:d|m|re|ll)| would| could| can| was| were| am| are| will| do| only| really| just)* (?:need|"
+    r"want|like|prefer|love|do|"
+    r"make|manage|come in|take|thinking|hoping|free|available|around|good|home|off|rather|able|say|have time|aiming|looking)\b|"
+    r"(?:it|that|this|they|one)(?:['’](?:d|ll|s|re)| (?:would|should|must|could|can|has|have|needs?|is|are|will))\b|"
+    r"(?:he|she|they|somebody|someone|you)(?:['’](?:d|ll))?(?: (?:should|could|can|must|needs? to|has to|have to|better|ought to))+ )",
+    re.I,
+)
+# Somebody does or is something of their own on that day.
+_OF_SOMEBODY = re.compile(
+    r"^(?:(?:i|we|he|she|they|my|our|his|her|their|you)(?:['’]\w+)? |(?-i:[A-Z][a-z]+)(?:['’]s| (?:is|has|will|was|and|[a-z]{2,}s)) )", re.I
+)
+_FIRST_WORDS = 4  # characters a day may stand behind the start and still open the clause: "on ", "by "
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,14 @@ def opening_day(ask: Ask, text: str, today: date, anchor: date | None, before: l
     earlier = [mention.day for clause in before[-2:] for mention in find_dates(clause.text, today)]
     then = cues.THEN.search(text)
     return earlier[0] - timedelta(days=then.group().lower().startswith("before")) if then and earlier else None
+
+
+def is_about_request(body: str, today: date) -> bool:
+    """Whether the day in words near a request is said of the request, not of somebody's own doings."""
+    mentions = find_dates(body, today)
+    if not mentions or cues.MINE.match(body):
+        return False
+    return mentions[0].start <= _FIRST_WORDS or bool(_OF_THE_REQUEST.match(body)) or not _OF_SOMEBODY.match(body)
 
 
 def later_day(ask: Ask, text: str, today: date, anchor: date | None) -> date | None:

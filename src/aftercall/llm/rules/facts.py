@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aftercall.llm.rules.asks import tidy, visible
-from aftercall.llm.rules.corrections import REPAIRS, after_repair
+from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.corrections import REPAIRS, after_repair, erase, longest_without, values_denied
 from aftercall.llm.rules.relations import is_about_someone
 from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
@@ -23,11 +24,11 @@ class _Rule:
     category: Category
     visibility: Visibility
     confidence: float
-    pattern: re.Pattern[str]
+    pattern: Caseless
 
 
 def _rule(category: Category, visibility: Visibility, confidence: float, pattern: str) -> _Rule:
-    return _Rule(category, visibility, confidence, re.compile(pattern, re.I))
+    return _Rule(category, visibility, confidence, Caseless(pattern))
 
 
 # One clause may make one fact of each category; the first rule of a category that matches makes it.
@@ -94,7 +95,7 @@ _RULES = (
         "technical",
         "shared",
         0.8,
-        r"\b(?:the|an?) error (?:says|message|is|reads)\b|\b(?:says|shows|showing|displays) (?:E|F|error|code|fault)[ -]?\w+|"
+        r"\b(?:the|an?) error (?:says|message|is|reads)\b|\b(?:says|shows|showing|displays) (?:e|f|error|code|fault)[ -]?\w+|"
         r"\b(?:the|my|our) (?:car|van|truck|bike|unit|fridge|oven|dishwasher|washing machine|dryer|tv|phone|laptop|tablet|"
         r"printer|boiler|router|heater|mower|camera)(?:['’]s| is| was) (?:a|an|the|from|on|about|one of)\b|\bit['’]s (?:a|an|"
         r"the) (?:[\w-]+ ){0,2}(?:unit|machine|boiler|printer|router|laptop|engine|diesel|hybrid|van|truck|fridge|oven|"
@@ -155,8 +156,7 @@ _RULES = (
         r"teenagers?|horses?)\b|\bthere(?:['’]s| are| is|['’]re) (?:just |only )?(?:two|three|four|five|six|seven) of us\b|"
         r"\bi(?:['’]m| am) (?:his|her|their|the) (?:carer|caregiver|mother|father|mum|mom|dad|wife|husband|daughter|son|"
         r"guardian|landlord|tenant|owner|manager|assistant|executor)\b|"
-        r"\bi(?:['’]m| am| live| moved| work| teach|['’]ve moved)(?: all the way| based| living| working| over| out| here|"
-        r" just| now| currently)* (?:in|to|for|at|as a|near|here from) (?-i:[A-Z][\w'’]+)(?! time)\b|\bi (?:live|work) (?:in|"
+        r"\bi (?:live|work) (?:in|"
         r"on|at|near|for) (?:the|a) \w+|\b(?:we|i)(?:['’]re|['’]m| are| am) expecting\b|\b(?:he|she)(?:['’]s| is) (?:only |"
         r"nearly |almost |about )?(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|\d+)\b|\bi(?:['’]m| am) (?:a|"
         r"an) (?:nurse|teacher|doctor|driver|student|pensioner|single|retired|lawyer|chef|pilot|carer|veteran|widow|widower|"
@@ -165,7 +165,14 @@ _RULES = (
         r"\bi(?:['’]m| am) (?:seventy|eighty|ninety|sixty|\d\d)(?:[- ]\w+)?(?: years old)?\b",
     ),
 )
-_EMOTIONAL = _rule("emotional", "private", 0.75, FEELING.pattern)
+_EMOTIONAL = _Rule("emotional", "private", 0.75, FEELING)
+# "I live in Porto": the capital tells a place from "in a hurry".
+_PLACED = re.compile(
+    r"\bi(?:['’]m| am| live| moved| work| teach|['’]ve moved)(?: all the way| based| living| working| over| out| here|"
+    r" just| now| currently)* "
+    r"(?:in|to|for|at|as a|near|here from) (?-i:[A-Z][\w'’]+)(?! time)\b",
+    re.I,
+)
 _ADDRESS = re.compile(
     r"\bdot (?:com|net|org|co|edu|io|de|uk)\b|\b(?:row|hill|gardens|grove|mews|street|road|avenue|lane|drive|court|close|way|"
     r"place|terrace|boulevard|square|crescent|apartment|flat|suite|unit|house number|number|address|e-?mail|post ?code|"
@@ -180,11 +187,12 @@ _PUTS_RIGHT = re.compile(
     re.I,
 )
 _STILL = re.compile(r"\b(?:still|correct|right|is that|is it|i have you|we have you|on file|address is|email is|number is)\b.*\?", re.I)
+_REFUSES = re.compile(r"(?:oh,? |um,? |sorry,? )*no\b", re.I)
 _WITH_NUMBER = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty)\b", re.I)
 _DENIAL = re.compile(r"(?:,| and|,? but) not (?:the |a |an |at |in |on )?[\w .'’@-]+$", re.I)
 _WHICH = re.compile(
     r"\b(?:which|what) (?:pharmacy|store|branch|location|shop|doctor|dentist|bank|office|clinic|hospital|airport|airline|size|"
-    r"brand|colou?r|vet|stylist|provider)\b|\bwhere should (?:it|they|we) (?:go|send)\b|\bdo you have a preference\b|"
+    r"brand|colou?r|vet|stylist|provider)\b|\bwhere should (?:i|it|they|we) (?:go|send)\b|\bdo you have a preference\b|"
     r"\bany (?:preferences?|dietary|allergies)\b",
     re.I,
 )
@@ -202,11 +210,22 @@ class Heard:
 
 def find_facts(turns: list[Heard]) -> list[FactDraft]:
     found: list[FactDraft] = []
+    denied = [word for heard in turns for clause in heard.clauses for word in values_denied(clause.text)]
     for heard in turns:
         for draft in _of_turn(heard):
-            if not any(_says_again(draft, known) for known in found):
-                found.append(draft)
+            kept = _without(draft, denied)
+            if kept and not any(_says_again(kept, known) for known in found):
+                found.append(kept)
     return found
+
+
+def _without(fact: FactDraft, denied: list[str]) -> FactDraft | None:
+    """What was put right somewhere in the call is not told here as it was first said."""
+    text, words = erase(fact.text, denied), longest_without(fact.words, denied)
+    if text == fact.text and words == fact.words:
+        return fact
+    enough = len(text.split()) > 1 and len(words.split()) > 1
+    return fact.model_copy(update={"text": text, "summary": text[:100], "words": words}) if enough else None
 
 
 def draft(clause: Clause, siblings: list[Clause], category: Category, visibility: Visibility, confidence: float) -> FactDraft | None:
@@ -267,14 +286,14 @@ def _of_turn(heard: Heard) -> Iterator[FactDraft]:
 def _readings(clause: Clause, heard: Heard, answered: Clause | None) -> Iterator[tuple[Category, Visibility, float]]:
     text = clause.text
     seen: set[Category] = set()
-    if _corrects(clause, heard.question):
+    if _corrects(clause, heard):
         seen.add("correction")
         yield "correction", "private", 0.8
     if is_about_someone(text):
         seen.add("person")
         yield "person", "private", 0.85
     for rule in (*_RULES, _EMOTIONAL):
-        if rule.category not in seen and rule.pattern.search(text):
+        if rule.category not in seen and (rule.pattern.occurs(text) or (rule.category == "person" and _PLACED.search(text))):
             seen.add(rule.category)
             yield rule.category, _visibility(rule, text), rule.confidence
     if clause is answered and not seen:
@@ -295,14 +314,16 @@ def _visibility(rule: _Rule, text: str) -> Visibility:
     return "shared" if rule.category == "routine" and _AT_WORK.search(text) else rule.visibility
 
 
-def _corrects(clause: Clause, question: str) -> bool:
+def _corrects(clause: Clause, heard: Heard) -> bool:
+    question = heard.question
     if not _ADDRESS.search(clause.text):
         return False
     if _PUTS_RIGHT.search(clause.text):
         return True
     agrees = re.match(r"(?:yes|yeah|yep|correct|right|that['’]s (?:right|correct|it))\b", clause.text, re.I)
     told = _WITH_NUMBER.search(clause.text) or re.search(r"\bdot\b|@", clause.text)
-    return bool(_STILL.search(question) and _ADDRESS.search(question) and told and not agrees)
+    asked_back = _STILL.search(question) or ("?" in question and _REFUSES.match(heard.clauses[0].text))
+    return bool(asked_back and _ADDRESS.search(question) and told and not agrees)
 
 
 def _answer(heard: Heard) -> Clause | None:
@@ -321,7 +342,7 @@ def _is_taken_back(clause: Clause, clauses: list[Clause]) -> bool:
     after = list(clauses[clauses.index(clause) + 1 :])[:1]
     return (any(REPAIRS.match(other.text) for other in after) and len(clause.text.split()) < 8) or bool(
         find_call_off(clause.text)
-        and not any(rule.pattern.search(clause.text) for rule in _RULES if rule.category == "preference")
+        and not any(rule.pattern.occurs(clause.text) for rule in _RULES if rule.category == "preference")
         and not is_about_someone(clause.text)
     )
 

@@ -2,10 +2,11 @@
 
 import re
 
+from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.memo import remember
 
 _THING = r"(?:a|an|no|another|some|the same|this|water|terrible|weird)"
-FAULT = re.compile(
+FAULT = Caseless(
     r"\bkeeps? (?:on )?(?:dropping|crashing|freezing|disconnecting|stopping|going|leaking|beeping|cutting|restarting|buzzing|"
     r"falling|tripping|stalling|failing|logging|kicking|rebooting|making|overheating|turning|flashing|timing|saying|asking|"
     r"giving|jamming|coming)\b|"
@@ -21,7 +22,7 @@ FAULT = re.compile(
     r"draining|flush|flushing|sync|syncing|light|lock)\b|"
     r"\b(?:gone off|cut out|cutting out|(?:gives?|giving|shows?|getting) (?:me )?an? (?:blank|white|error)|"
     r"can['’]?t get (?:out|in|into)|failed|fails|keeps failing|broke (?:down|off)|crashed|crashes|fell off|went out|blew up|"
-    r"snapped|sprung a leak|(?:is|are|['’]s) making (?:a|an|this|that|some|funny|weird|strange)|makes a (?:weird|strange|"
+    r"snapped|sprung a leak|(?:is|are|['’]s) making (?:a|an|this|that|some|funny|weird|strange|the most|such)|makes a (?:weird|strange|"
     r"funny|loud|grinding))\b|"
     r"\b(?:there['’]?s|there is|we['’]ve got|i['’]ve got|we have|i have|i got|i['’]m getting|getting|"
     rf"having)(?: got)? {_THING} (?:\w+ ){{0,2}}(?:leak\w*|fault|problem with|issue with|bug|error|outage|smell|hot water|"
@@ -31,27 +32,23 @@ FAULT = re.compile(
     r"charged (?:me |us )?twice|double[- ]charged|overcharged|wrong (?:item|size|order|colou?r|part|thing)|arrived (?:broken|"
     r"damaged|cracked|smashed|cold)|water (?:is )?(?:coming|dripping|pouring|leaking)|locked out of|times? out|timed out|"
     r"error (?:message|code))\b",
-    re.I,
 )
-ABSENCE = re.compile(
+ABSENCE = Caseless(
     r"\b(?:won['’]?t be (?:in|at|coming|there|able to (?:come|make))|(?:is|['’]s|isn['’]?t|['’]m not|not) (?:coming|"
     r"going) (?:in|to be (?:in|at)|to make it (?:in|to))|(?:is|['’]s|i['’]m) (?:off|home|out) sick|(?:has|have|['’]s got|"
     r"got) (?:a |the )?(?:fever|flu|stomach bug|chicken ?pox|temperature)|calling in sick|can['’]?t come in(?:to (?:work|"
     r"school))?)\b",
-    re.I,
 )
-_NO_REPORT = re.compile(
+_NO_REPORT = Caseless(
     r"^(?:he|she|i['’]m|we['’]re|they['’]re)\b(?!.*\b(?:locked out|can['’]?t (?:log|get|sign|access)|fever|sick|off|"
     r"in today))|\b(?:in traffic|might|may)\b|\bfor (?:me|us)\b|\b(?:\w*day|morning|afternoon|evening|week|time|date|that|"
     r"which) (?:doesn['’]?t|won['’]?t|isn['’]?t|don['’]?t) (?:really )?work|\b(?:my (?:\w+ )?(?:knee|calf|ankle|back|arm|leg|"
     r"wrist|foot|shoulder|hip|finger|heart)|used to|last year|when i was|if it|if the|fixed now|working now|works now|"
     r"sorted now|my (?:friend|neighbou?r|colleague)['’]?s?|for a living|no problem|any idea|never mind)\b",
-    re.I,
 )
-_OFF = re.compile(
+_OFF = Caseless(
     r"\b(?:school|absence|absent|nursery|kindergarten|attendance|class|teacher|sick|ill|unwell|fever|flu|temperature|shift|"
     r"rota|payroll|hr)\b",
-    re.I,
 )
 TAKEN_UP = re.compile(
     r"\b(?:sorry|ticket|engineer|technician|plumber|electrician|mechanic|look into|report\w*|log(?:ged|ging)?|team|replace\w*|"
@@ -64,9 +61,9 @@ TAKEN_UP = re.compile(
 
 @remember
 def is_fault(text: str) -> bool:
-    return bool(FAULT.search(text)) and not _NO_REPORT.search(text)
+    return bool(FAULT.occurs(text)) and not _NO_REPORT.occurs(text)
 
 
 def is_absence(text: str, around: str) -> bool:
     """Somebody is off, told where absences are kept."""
-    return bool(ABSENCE.search(text) and _OFF.search(f"{around} {text}"))
+    return bool(ABSENCE.occurs(text) and _OFF.occurs(f"{around} {text}"))

@@ -1,163 +1,59 @@
 """Who wants what, turn by turn: requests are raised, filled in, corrected, accepted and called off as the call goes on."""
 
 import re
-from datetime import date
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.additions import only_adds
-from aftercall.llm.rules.asks import Ask, as_caller, tidy
+from aftercall.llm.rules.asks import Ask, tidy
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
-from aftercall.llm.rules.dates import find_dates
-from aftercall.llm.rules.due import Proposal, find_proposals, opening_day, takes_day
+from aftercall.llm.rules.due import is_about_request, opening_day
+from aftercall.llm.rules.exchange import Exchange
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
-from aftercall.llm.rules.ledger import Ledger
+from aftercall.llm.rules.matters import is_bare_thing
+from aftercall.llm.rules.names import asks_name
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
-from aftercall.llm.rules.stances import Offer, Stance, find_offer, stance
-from aftercall.llm.rules.stems import share, stems
+from aftercall.llm.rules.stances import stance
+from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, is_own_doing, is_unreal
-from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier
-from aftercall.model.turns import Turn
+from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier, is_put_off
 
 _RUN_ON_WORDS = 30
-_SAME = 0.75  # how much of an offer must be the caller's own request for a no to call that off
+_SHORT = 7  # words of an answer that says little else than a day
+_NEAR = 4  # turns within which a day still belongs to the request talked of
 
 
-class Floor(Ledger):
-    def __init__(self, today: date) -> None:
-        super().__init__(today)
-        self._offer: Offer | None = None
-        self._proposals: list[Proposal] = []
-        self._question = ""
-        self._declined = False
-        self._agent_dated = False
-        self._said = ""
-        self._agent_seq = 0
-        self._inquiry: Clause | None = None
-        self._dictated: tuple[int, int] | None = None
-        self._led = ""
-        self._muted: tuple[int, int] | None = None
-
-    def hear_agent(self, turn: Turn, text: str) -> None:
-        if cues.WRONG_NUMBER.search(text):
-            self._forget_everything()
-        self._drop_ignored_faults(text)
-        self._offer = find_offer(turn, text) or self._offer
-        self._agent_dated = bool(find_dates(text, self.today))
-        self._question = text if "?" in text else ""
-        self._said = text
-        if cues.ANYTHING_ELSE.search(text):
-            self._current, self._question = None, ""
-        if cues.OPENS.search(text):
-            self._question = ""
-        self._proposals = find_proposals(turn.seq, text, self.today, self._anchor())
-        self._agent_seq = turn.seq
-
+class Floor(Exchange):
     def hear_caller(self, clauses: list[Clause]) -> None:
         if any(cues.WRONG_NUMBER.search(clause.text) for clause in clauses):
             self._forget_everything()
         answer = stance(clauses)
         if clauses:
+            self._mishears(answer, clauses)
             self._answer_offer(answer, clauses)
             self._choose(clauses[0])
             if self._current is None and self._accepts(answer, clauses):
                 self._accept_slot(clauses)
-            self._answer_proposal(answer, clauses[0].seq)
+            self._answer_recheck(answer, clauses[0].seq)
+            self._answer_proposal(answer, clauses)
             self._confirm(answer, clauses[0].seq)
         for index, clause in enumerate(clauses):
             self._hear(clause, clauses[index + 1 :])
             if not is_unreal(clause.text) and not is_others_wish(clause.text):
                 self._before = [*self._before[-3:], clause]
+                self._keep_matter(clause)
         keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
         self._offer = self._offer if keeps_open else None
         self._proposals, self._question, self._declined, self._agent_dated = [], "", False, False
+        self._asks_matter = self._rechecked = None
+        self._asked_after = next((clause for clause in clauses if clause.is_question and cues.ASKED_AFTER.search(clause.body)), None)
 
-    # What the agent put forward.
-
-    def _answer_offer(self, answer: Stance | None, clauses: list[Clause]) -> None:
-        offer, seq = self._offer, clauses[0].seq
-        if offer is None or answer is None:
-            return
-        known = self._meant(offer)
-        if answer == "no":
-            restated = known if known and share(stems(offer.act), known.stems) >= _SAME else None
-            self._declined = restated is None
-            self._current = restated or self._current
-        elif known:
-            known.cite(offer.seq, seq)
-            self._current = known
-        elif stems(offer.act) and not any(find_call_off(clause.text) for clause in clauses[:3]):
-            act = as_caller(offer.act)
-            ask = Ask("booking" if offer.stands else kind_of(act), act, clauses[0].text, [offer.seq, seq])
-            ask.due = self._first_day(offer.act)
-            self._raise(ask)
-
-    def _meant(self, offer: Offer) -> Ask | None:
-        """The request that an offer takes up, if it is none of its own."""
-        current = self._current
-        if current and not current.is_stop:
-            if cues.ANAPHOR.match(offer.act) or re.match(r"(?:\w+ ){0,3}(?:it|that|them|this)\b", offer.act, re.I):
-                return current
-            if current.kind == "message" and kind_of(as_caller(offer.act)) == "message" and cues.CALL_BACK.search(offer.act):
-                return current
-        return self._overlapping(stems(offer.act))
-
-    def _accepts(self, answer: Stance | None, clauses: list[Clause]) -> bool:
-        if answer == "no" or not (self._proposals or self._inquiry) or clauses[0].is_question:
-            return False
-        named = any(find_dates(clause.text, self.today) for clause in clauses[:2])
-        return answer == "yes" or named or any(cues.TAKES.search(clause.text) for clause in clauses[:3])
-
-    def _accept_slot(self, clauses: list[Clause]) -> None:
-        """A slot put forward and taken is a booking though nobody said "book"; its matter is what the caller had told."""
-        slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
-        slot = None if cues.NO_SLOT.search(self._said) or (slot and not slot.sentence.endswith("?")) else slot
-        matter = self._inquiry or next((clause for clause in reversed(self._before) if len(clause.body.split()) > 3), None)
-        if matter is None or not self._agent_seq or not (slot or self._inquiry):
-            return
-        seq = clauses[0].seq
-        ask = Ask("booking", matter.body, clauses[0].text, sorted({matter.seq, self._agent_seq, seq}))
-        if slot:
-            ask.add_detail(slot.seq, slot.sentence)
-            ask.due = slot.mention.day
-        else:
-            ask.due = self._first_day(matter.text)
-        self._raise(ask)
-        self._inquiry = None
-
-    def _answer_proposal(self, answer: Stance | None, seq: int) -> None:
-        """An accepted day is the day; a day that only fixes the weekday the caller named needs no yes."""
-        for proposal in self._proposals:
-            mention = proposal.mention
-            ask = self._overlapping(stems(proposal.sentence), least=0.6) or self._current
-            if ask is None or not takes_day(ask) or (ask.kind == "issue" and not self._question):
-                continue
-            fixes = ask.due is not None and ask.due.weekday() == mention.day.weekday()
-            settles = ask.due is None and ask.kind == "booking"
-            if answer == "yes" or (answer is None and (settles or (fixes and not mention.weekday_only))):
-                if ask.due is None or not (mention.weekday_only and fixes):
-                    ask.move(mention.day)
-                ask.cite(proposal.seq, seq)
-
-    def _choose(self, clause: Clause) -> None:
-        """ "The later one": of two days put forward, the caller takes one by its place."""
-        offered = [mention for proposal in self._proposals for mention in (*proposal.others, proposal.mention)]
-        place = cues.PLACE.match(clause.body)
-        if self._current and place and len(offered) == 2:
-            self._current.move(offered[1 if place["second"] else 0].day)
-            self._current.cite(clause.seq)
-            self._proposals = []
-
-    def _confirm(self, answer: Stance | None, seq: int) -> None:
-        """What the agent asked back and the caller affirmed is part of the request."""
-        ask = self._current
-        asked = [sentence for sentence in split_sentences(self._question) if sentence.endswith("?")]
-        if answer == "yes" and ask and not ask.is_stop and asked and stems(asked[-1]) and not cues.ASKS_FOR.search(asked[-1]):
-            ask.add_detail(self._agent_seq, asked[-1])
-            ask.cite(seq)
-
-    # What the caller says.
+    def _keep_matter(self, clause: Clause) -> None:
+        """The first thing the caller tells of is what later pronouns and slots are about."""
+        plain = len(clause.body.split()) > 3 and bool(stems(clause.body)) and not cues.SMALL_TALK.search(clause.body)
+        if self._matter is None and plain and cues.CONTEXT.search(clause.body):
+            self._matter = clause
 
     def _hear(self, clause: Clause, after: list[Clause]) -> None:
         if self._is_dictated(clause) or self._answers_what_to_say(clause):
@@ -166,10 +62,12 @@ class Floor(Ledger):
             return
         if self._is_muted(clause):
             return
-        if stop := cues.STOP.match(clause.body):
+        if (stop := cues.STOP.match(clause.body)) and not (self._current and find_call_off(clause.text)):
             self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
             return
         if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
+            return
+        if self._gives_up(clause) or self._keeps(clause):
             return
         trigger = find_trigger(clause.text)
         if (
@@ -185,8 +83,44 @@ class Floor(Ledger):
             self._inquiry = clause
         elif not trigger and (is_fault(clause.body) or is_absence(clause.body, self._said)) and not clause.is_question:
             self._report(clause)
+        elif self._current is None and not trigger and self._names_matter(clause, after):
+            self._raise(Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text)))
         else:
             self._fill_in(clause, after)
+
+    def _gives_up(self, clause: Clause) -> bool:
+        """ "I'll ring you back" to a slot or a price that was put forward."""
+        ask = self._current
+        if (
+            ask is None
+            or ask.due
+            or ask.is_stop
+            or (ask.kind == "message" and cues.REACHES.search(clause.text))
+            or not self._said
+            or not is_put_off(clause.text)
+        ):
+            return False
+        if ask.turns[-1] < clause.seq - 2 or cues.CONFIRMS.search(self._said) or is_promise(self._said):
+            return False
+        self._withdraw(ask, clause.seq)
+        return True
+
+    def _keeps(self, clause: Clause) -> bool:
+        """ "Cancel the review. No, keep it." """
+        ask = self._current
+        if ask is None or not cues.ENDS.match(ask.act) or ask.turns[-1] < clause.seq - 2:
+            return False
+        kept = cues.KEEPS.match(clause.body)
+        if not kept or (stems(kept["what"]) and not stems(kept["what"]) & stems(ask.act)):
+            return False
+        self._withdraw(ask, clause.seq)
+        return True
+
+    def _names_matter(self, clause: Clause, after: list[Clause]) -> bool:
+        """ "What do you need?", "The main hall."; but in "my boss, she says…" the thing only opens a sentence."""
+        matter = self._asks_matter
+        goes_on = any(other.sentence == clause.sentence and cues.PRONOUN.match(other.text) for other in after[:1])
+        return bool(matter and not clause.is_question and not goes_on and is_bare_thing(clause.body.strip(" .,!"), matter))
 
     def _is_muted(self, clause: Clause) -> bool:
         """What others wish and what is only supposed colours the rest of its sentence."""
@@ -204,7 +138,9 @@ class Floor(Ledger):
         if (before.seq, before.sentence) != (clause.seq, clause.sentence) or find_trigger(before.text):
             return call_off
         earlier = find_earlier(before.text)
-        if earlier or self._overlapping(stems(before.text)):
+        if cues.CONDITION.match(before.body):
+            return call_off
+        if earlier or any(stems(before.text) & stems(ask.act) for ask in self.asks):
             return CallOff("named", stems(before.text), tidy(before.text), earlier, call_off.cancels_standing)
         return call_off
 
@@ -214,14 +150,15 @@ class Floor(Ledger):
         if cues.RECORDS.match(trigger.act):
             self._record(trigger, clause)
             return
-        if current and only_adds(current, trigger, clause, self._said):
+        if current and not self._has_own_antecedent(current, trigger, clause) and only_adds(current, trigger, clause, self._said):
             self._correct(current, clause)
             if kind == "message":
                 self._dictated = (clause.seq, clause.sentence)
             return
         if known := self._same(trigger, clause):
+            known.from_fault = False
             self._add(known, clause)
-            if known.kind not in ("note", "message"):
+            if known.kind not in ("note", "message") or cues.CALL_BACK.search(known.act):
                 self._move(known, clause.text)
             self._current = known
             return
@@ -230,8 +167,9 @@ class Floor(Ledger):
         if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act):
             self._lean_back(ask, clause)
             ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
-        elif self._before and self._before[-1].seq == clause.seq and cues.CONTEXT.search(self._before[-1].body):
-            ask.add_detail(clause.seq, self._before[-1].text)
+        else:
+            for other in self._leading_up(clause):
+                ask.add_detail(other.seq, other.text)
         ask.due = opening_day(ask, f"{self._led} {first if others else clause.text}", self.today, self._anchor(), self._before)
         self._led = ""
         if (
@@ -245,9 +183,33 @@ class Floor(Ledger):
             ask.due = self._first_day(self._before[-1].text)
         if kind in ("message", "note"):
             self._dictated = (clause.seq, clause.sentence)
+            self._dictates_on = clause.seq if cues.DICTATION.search(clause.whole) else 0
         self._raise(ask)
-        for other in others:
-            self._raise(Ask(kind, other, trigger.words, [clause.seq], due=self._first_day(other)))
+        for further in others:
+            self._raise(Ask(kind, further, trigger.words, [clause.seq], due=self._first_day(further)))
+
+    def _has_own_antecedent(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
+        """ "I had a cleaning in April. Could you move that?": "that" is not the request before."""
+        before = self._before[-1] if self._before else None
+        return bool(
+            before
+            and before.seq == clause.seq > current.turns[-1]
+            and cues.ANAPHOR.match(trigger.act)
+            and cues.CONTEXT.search(before.body)
+            and not find_trigger(before.text)
+            and len(stems(before.body)) > 1
+            and not stems(before.body) & current.stems
+        )
+
+    def _leading_up(self, clause: Clause) -> list[Clause]:
+        """What the caller told in the same breath before asking: "I've got a sofa on order. It's the grey one. Can I change it?" """
+        told: list[Clause] = []
+        for other in reversed(self._before):
+            if other.seq != clause.seq or find_trigger(other.text) or find_call_off(other.text):
+                break
+            if not other.is_question and len(other.body.split()) > 2 and cues.CONTEXT.search(other.body):
+                told.append(other)
+        return told[::-1]
 
     def _record(self, trigger: Trigger, clause: Clause) -> None:
         """ "Log that as a bug": the matter is in the words before."""
@@ -273,8 +235,12 @@ class Floor(Ledger):
         about = stems(clause.body)
         if known or (known := self._overlapping(about, least=0.5)):
             self._add(known, clause)
+            if known.kind != "issue" and known.due is None:
+                known.due = self._first_day(clause.text)
             return
-        ask = Ask("issue" if is_fault(clause.body) else "note", clause.body, clause.body, [clause.seq], from_fault=True)
+        fault = is_fault(clause.body)
+        ask = Ask("issue" if fault else "task", clause.body, clause.body, [clause.seq], from_fault=True)
+        ask.due = None if fault else self._first_day(clause.text)
         if re.match(r"(?:it|she|he|they|that|this)\b", clause.body, re.I):
             self._lean_back(ask, clause)
         self._faults.append(ask)
@@ -299,18 +265,26 @@ class Floor(Ledger):
         same_breath = ask.turns[-1] == clause.seq
         if cues.DATED_FOR.match(clause.body) and clause.seq - ask.turns[-1] <= 2:
             self._move(ask, clause.text)
+        body = clause.body
+        if self._may_date(ask, clause):
+            self._move(ask, clause.text)
         if not (same_breath or self._question or self._agent_dated):
             return
-        body = clause.body
-        short = len(body.split()) <= 7
-        if cues.MINE.match(body) or (
-            ask.kind in ("issue", "message") and not self._agent_dated and not cues.ASKS_WHEN.search(self._question)
-        ):
-            pass
-        elif (not clause.is_question or short) and (short or cues.HEAD.match(body) or cues.ASKS_WHEN.search(self._question)):
-            self._move(ask, clause.text)
-        if not clause.is_question and not cues.SMALL_TALK.search(body) and not self._declined:
+        if not clause.is_question and not cues.SMALL_TALK.search(body) and not self._declined and not asks_name(self._question):
             self._add(ask, clause)
+
+    def _may_date(self, ask: Ask, clause: Clause) -> bool:
+        """Whether a day in these words is the day of the request."""
+        body = clause.body
+        asked_when = self._agent_dated or bool(cues.ASKS_WHEN.search(self._question))
+        about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
+        if (about_matter and not asked_when) or clause.seq - ask.turns[-1] > _NEAR or not is_about_request(body, self.today):
+            return False
+        short = len(body.split()) <= _SHORT
+        if ask.due is None:
+            return short or not clause.is_question
+        answers = ask.turns[-1] == clause.seq or bool(self._question) or self._agent_dated
+        return answers and (short or (not clause.is_question and bool(cues.HEAD.match(body) or cues.ASKS_WHEN.search(self._question))))
 
     def _leads_on(self, clause: Clause, after: list[Clause]) -> bool:
         """ "In two weeks, remind me": the day belongs to what comes next in the sentence."""
@@ -336,6 +310,10 @@ class Floor(Ledger):
                 self._withdraw(target, clause.seq)
             return not call_off.cancels_standing
         named = [ask for ask in standing if stems(ask.act) & call_off.stems]
+        part = next((ask for ask in named if ask.drop_part(call_off.stems)), None)
+        if part:
+            part.cite(clause.seq)
+            return True
         if named:
             self._withdraw(max(named, key=lambda ask: (len(stems(ask.act) & call_off.stems), ask.turns[-1])), clause.seq)
             return True
@@ -348,9 +326,15 @@ class Floor(Ledger):
 
     def _refuses_suggestion(self, ask: Ask) -> bool:
         """ "Don't do that" to a suggestion of the agent's own leaves the request alone."""
-        last = list(split_sentences(self._said))[-1:]
+        last = split_sentences(self._said)[-1:]
         suggests = any(sentence.endswith("?") or is_promise(sentence) for sentence in last)
-        return suggests and bool(stems(last[0])) and not stems(last[0]) & ask.stems and ask.turns[-1] < self._agent_seq
+        return (
+            suggests
+            and bool(stems(last[0]))
+            and not cues.POINTS.search(last[0])
+            and not stems(last[0]) & ask.stems
+            and ask.turns[-1] < self._agent_seq
+        )
 
     def _is_dictated(self, clause: Clause) -> bool:
         if (
@@ -360,6 +344,8 @@ class Floor(Ledger):
             and cues.DICTATES.match(clause.body)
         ):
             self._dictated = (clause.seq, clause.sentence)
+            return True
+        if self._current and self._dictates_on == clause.seq:
             return True
         return self._dictated == (clause.seq, clause.sentence) and not (cues.NEW_POINT.match(clause.text) and find_trigger(clause.text))
 

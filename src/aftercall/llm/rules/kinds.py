@@ -24,7 +24,7 @@ _TABLE: tuple[tuple[RequestKind, str], ...] = (
         "message",
         (
             r"^(?:tell|inform|notify|warn|let (?!me\b|us\b)\w+(?: \w+){0,3} know|pass (?:a|on|along|it|that|this|the)|"
-            r"take a message|(?:email|text|message) me(?=\W*$| (?:when|once|if|about|back|as soon|after))|speak (?:to|with)|"
+            r"take (?:a message|this down)|(?:email|text|message) me(?=\W*$| (?:when|once|if|about|back|as soon|after))|speak (?:to|with)|"
             r"talk (?:to|with)|ask (?!for\b)|have (?:\w+ ){1,4}(?:call|ring|phone|contact|get back)|(?:call|ring|phone) (?:me|"
             r"us)\b|give (?:me|us|him|her|them|my \w+|[A-Z]\w+) a (?:call|ring|bell))\b"
         ),
@@ -53,7 +53,10 @@ _TABLE: tuple[tuple[RequestKind, str], ...] = (
     (
         "booking",
         (
-            r"^(?:change|move|push|shift|switch|postpone)\b.{0,20}\bdelivery\b|\bdelivery slot\b|^bring (?:my|the|"
+            r"^(?:move|push|shift|reschedule|postpone|bump|bring forward) (?:my|our|the) (?:\w+ ){0,2}(?:o['’]?clock|one|two|"
+            r"three|four|five|six|seven|eight|"
+            r"nine|ten|eleven|twelve|call|interview|review|\w+ with)\b|^(?:change|move|push|shift|switch|"
+            r"postpone)\b.{0,20}\bdelivery\b|\bdelivery slot\b|^bring (?:my|the|"
             r"our) .*\bin\b|^bring \w+ (?:pupils|people|guests|children|students|kids)\b|^(?:rent|hire) an? (?:\w+ )?(?:car|"
             r"van|truck|bike|boat|room|hall)|\bcruise\b|\b(?:be|being) seen\b|^(?:pencil|fit|squeeze|slot|put) (?:me|us|him|"
             r"her) (?:in|down)\b|^come (?:and|out|by|over|round)\b|\b(?:in|on|into|to) (?:my|the|our) (?:calendar|diary|"

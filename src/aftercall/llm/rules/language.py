@@ -53,10 +53,11 @@ NAMES = {
 def language_of(texts: Iterable[str]) -> str:
     """The two-letter code; English unless another language is clearly ahead."""
     text = " ".join(texts)
-    letters = sum(character.isalpha() for character in text)
-    for language, script in _SCRIPTS:
-        if not text.isascii() and letters and len(script.findall(text)) > letters * 0.3:
-            return language
+    if not text.isascii():
+        letters = sum(character.isalpha() for character in text)
+        for language, script in _SCRIPTS:
+            if letters and len(script.findall(text)) > letters * 0.3:
+                return language
     words = Counter(_WORD.findall(text.lower()))
     hits = {language: sum(words[word] for word in small) for language, small in _SETS.items()}
     best = max(hits, key=lambda language: hits[language])

@@ -14,6 +14,7 @@ from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.triggers import Trigger, find_trigger
 
 _MAX_DETAILS = 8
+_TELLING = 3  # stems without which words only point to something said before
 
 
 class Ledger:
@@ -23,6 +24,8 @@ class Ledger:
         self.withdrawn: list[Ask] = []
         self._current: Ask | None = None
         self._before: list[Clause] = []
+        self._matter: Clause | None = None
+        """What the caller came with, as far as no request has said it."""
         self._faults: list[Ask] = []
         self._called_off_at = 0
 
@@ -45,7 +48,10 @@ class Ledger:
 
     def _lean_back(self, ask: Ask, clause: Clause) -> None:
         """An act that only points ("move it") takes its matter from what the caller said before."""
-        matter = [other for other in self._before if other.seq == clause.seq and not find_trigger(other.text)][-2:] or self._before[-1:]
+        told = [other for other in self._before if not find_trigger(other.text) and stems(other.body) and len(other.body.split()) > 1]
+        matter = [other for other in told if other.seq == clause.seq][-2:] or told[-1:]
+        if self._matter and self._matter not in matter and len(stems(" ".join(other.body for other in matter))) < _TELLING:
+            matter = [self._matter, *matter]
         for other in matter:
             ask.add_detail(other.seq, other.text)
         if not cues.TELLS_ONLY.match(ask.act) and ask.due is None and cues.RECORDS.match(ask.act):
@@ -96,6 +102,9 @@ class Ledger:
         for fault in self._faults:
             if fault.from_fault and fault in self.asks and not TAKEN_UP.search(text) and "?" not in text and not is_promise(text):
                 self.asks.remove(fault)
+
+    def _keep_faults(self) -> None:
+        """Those the agent took up are requests like any other."""
         self._faults = [fault for fault in self._faults if fault in self.asks]
         for fault in self._faults:
             fault.from_fault = False

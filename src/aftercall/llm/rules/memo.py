@@ -2,17 +2,18 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeVar
+from typing import ParamSpec, TypeVar, cast
 
+Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
 _FORGET: list[Callable[[], None]] = []
 
 
-def remember(ask: Callable[[str], Answer]) -> Callable[[str], Answer]:
+def remember(ask: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
     """For pure questions about a piece of text that several rules put."""
     kept = lru_cache(maxsize=4096)(ask)
     _FORGET.append(kept.cache_clear)
-    return kept
+    return cast("Callable[Asked, Answer]", kept)
 
 
 def forget() -> None:

@@ -25,7 +25,7 @@ COUNT = r"(?:\d{1,3}|a couple of|a couple|couple of|a few|" + "|".join((*_UNITS,
 _DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {word: str(number) for number, word in enumerate(_UNITS, 1)}
 NUMBER_WORD = "(?:zero|oh|" + "|".join((*_UNITS, *_TEENS, *_TENS)) + "|hundred|thousand|double|triple)"
 # At least three figures, or three number words in a row: shorter runs are hours, ages and quantities.
-FIGURES = re.compile(rf"\b(?:\d[\d\- ]*\d{{2}}|{NUMBER_WORD}(?:[\s,\-]+(?:{NUMBER_WORD}|\d+)){{2,}})\b", re.I)
+FIGURES = re.compile(rf"\b(?:\d(?:[\s,\-]*\d){{2,}}|{NUMBER_WORD}(?:[\s,\-]+(?:{NUMBER_WORD}|\d+)){{2,}})\b", re.I)
 
 
 def day_number(ordinal: str) -> int | None:

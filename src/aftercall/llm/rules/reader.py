@@ -3,6 +3,7 @@
 from datetime import date
 from zoneinfo import ZoneInfo
 
+from aftercall.llm.rules.address import find_call_name, find_pronouns, put_right
 from aftercall.llm.rules.asks import is_worth_keeping
 from aftercall.llm.rules.facts import Heard, draft, find_facts
 from aftercall.llm.rules.floor import Floor
@@ -42,7 +43,7 @@ def _read(call: Call) -> Reading:
     texts = {turn.seq: mask(turn.text, secrets) for turn in call.turns}
     clauses = {turn.seq: split_clauses(turn, texts[turn.seq]) for turn in call.turns if turn.speaker == "caller"}
     zone = _zone(call, clauses)
-    profile = Profile(name=named.name, call_name=named.call_name, pronouns=named.pronouns, timezone=zone)
+    profile = _profile(call, named, zone)
     floor = _walk(call, texts, clauses, _today(call, zone))
     requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
     withdrawn = [ask.as_withdrawn() for ask in floor.withdrawn if is_worth_keeping(ask)]
@@ -58,6 +59,12 @@ def _read(call: Call) -> Reading:
         promises=tuple(promises),
         facts=tuple(facts_told),
     )
+
+
+def _profile(call: Call, named: Named, zone: str | None) -> Profile:
+    said = [turn.text for turn in call.turns if turn.speaker == "caller"]
+    call_name = find_call_name(said) or put_right(call.turns, named.parts)
+    return Profile(name=named.name, call_name=call_name if call_name != named.name else None, pronouns=find_pronouns(said), timezone=zone)
 
 
 def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:
@@ -95,7 +102,8 @@ def _heard(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]]) 
 def _facts(heard: list[Heard], named: Named) -> list[FactDraft]:
     facts = [*find_facts(heard), *find_todos(heard)]
     for seq, name in named.together:
-        clause = next(clause for turn in heard for clause in turn.clauses if clause.seq == seq)
+        spoken = [clause for turn in heard for clause in turn.clauses if clause.seq == seq]
+        clause = next((clause for clause in spoken if name in clause.text), spoken[0])
         if made := draft(clause, [clause], "person", "private", 0.8):
             facts.append(made.model_copy(update={"text": f"{name} was on the line: {made.text}"}))
     return facts

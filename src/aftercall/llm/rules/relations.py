@@ -14,7 +14,11 @@ RELATION = (
     r"bookkeeper|cleaner|gardener|contractor|builder|doctor|therapist|trainer|supplier|team lead|carer|caregiver|nurse|tenant|"
     r"dog|cat)"
 )
-_NAME = r"[A-Z][a-zà-öø-ÿ'’\-]+"
+_NO_NAME = (
+    r"(?:What|That|It|Who|There|This|He|She|They|Here|Where|How|When|Which|Why|And|But|So|Yes|Yeah|No|The|My|Our|Your|His|Her|You|We|If|Because|Everybody|"
+    r"Everyone|Someone|Somebody|Nobody|Good|Well|Okay|Oh|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|Today|Tomorrow|Tonight|One|Let|Now)"
+)
+_NAME = rf"(?!{_NO_NAME}\b)[A-Z][a-zà-öø-ÿ'’\-]+"
 _TRUTHS = (
     r"(?:is|['’]s|was|has|have|had|lives?|works?|carries|died|passed|uses?|can['’]?t|turns?|turned|turning|needs a wheelchair|"
     r"speaks|takes|goes|stays|drives|owns|runs|handles|suffers|got|just|will be|moved|left)"

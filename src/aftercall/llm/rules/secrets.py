@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.numbers import FIGURES, digit_pattern, digits
 from aftercall.llm.rules.sentences import LEAD_IN, MASK, Clause, split_clauses
 from aftercall.llm.rules.stems import stems
@@ -12,14 +13,18 @@ from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
 
 _SECRET_NUMBER = re.compile(
-    r"\b(?:pin(?: (?:number|code))?|pass ?code|(?:security|access|door|gate|entry|alarm|safe|key|lock ?box|garage|"
+    r"\b(?:pin(?: (?:number|code))?|pass ?code|key ?safe|alarm|gate|to get in|(?:press|punch in|type in|key in|"
+    r"dial)(?= \S*\d)|three digits|last four|"
+    r"visa|mastercard|amex|expiry|(?:security|access|door|gate|entry|alarm|safe|key|lock ?box|garage|"
     r"verification|unlock) (?:code|number|pin|combination)|combination|"
     r"cvv|cvc|(?:credit|debit|bank|visa|mastercard|amex)? ?card(?: number)?|member(?:ship)?(?: (?:number|id|no))|(?:bank |"
     r"account|routing) (?:account )?number|sort code|iban|"
     r"social(?: security)?(?: number)?|ssn|insurance (?:number|id)|national insurance number|passport number|safe|code)\b",
     re.I,
 )
-_PASSWORD = re.compile(r"\b(?:password|pass ?phrase|pass ?word|log ?in)\b", re.I)
+_PASSWORD = re.compile(
+    r"\b(?:password|pass ?phrase|pass ?word|log ?in|(?:memorable|safe|code|security) (?:word|answer)|security question|maiden name)\b", re.I
+)
 _SAYS = re.compile(r"(?:\b(?:is|it['’]s|it is|that['’]s|will be|set to)\b|:)\s*(?:(?:uh+|um+),?\s*)*", re.I)
 _NO_VALUE = re.compile(
     r"\b(?:wrong|expired|reset|forgot|forgotten|forget|change|changed|new password|not working|locked|invalid|incorrect|lost|"
@@ -29,7 +34,7 @@ _NO_VALUE = re.compile(
 
 _CONDITIONS = (
     r"(?:(?:type (?:one|two|1|2) )?diabet(?:es|ic)|(?:\w+ )?cancer|leuk\w+|lymphoma|melanoma|tumou?r|hiv|aids|hepatitis|"
-    r"herpes|chlamydia|epilep(?:sy|tic)|"
+    r"herpes|chlamydia|epilep(?:sy|tic)|(?-i:MS|ALS|IBS|CFS)|miscarriage|"
     r"multiple sclerosis|parkinson['’]?s|alzheimer['’]?s|dementia|lupus|crohn['’]?s|colitis|ulcerative colitis|depress(?:ion|"
     r"ed disorder)|clinical depression|bipolar(?: disorder)?|"
     r"schizophreni\w+|ptsd|ocd|adhd|autis(?:m|tic)|anorexi\w+|bulimi\w+|anxiety disorder|panic disorder|asthma(?:tic)?|copd|"
@@ -44,19 +49,19 @@ _DIAGNOSED = re.compile(
     r"so|when|back|after|on|at|about)\b|[,.;!?]|$)",
     re.I,
 )
-_CONDITION = re.compile(
-    r"\b(?:(?:i|he|she|my \w+)(?:['’]ve| have| has|['’]s)?(?: got| had)?(?: a)?(?: (?:really |pretty )?(?:bad|severe|mild|"
-    r"early|late|chronic))?|i['’]m(?: a)?|my|have|has|suffer(?:s|ing)? from|living with|treated for|got) "
-    rf"(?P<value>{_CONDITIONS})\b(?! (?:research|charity|society|ward|nurse))",
-    re.I,
+# A named illness told of somebody the caller speaks of, not of a ward or a charity.
+_CONDITION = re.compile(rf"\b(?P<value>{_CONDITIONS})\b(?! (?:research|charity|society|ward|nurse|clinic|centre|center|awareness))", re.I)
+_OF_SOMEONE = re.compile(
+    r"\b(?:i|i['’]\w+|my|me|he|he['’]s|she|she['’]s|his|her|we|our|it['’]s|it is|they|they['’]\w+|found|who has|suffer\w*)\b", re.I
 )
 _CONFIDED = re.compile(
     r"\b(?:(?:please )?(?:don['’]?t|do not|never) (?:you )?(?:tell|mention (?:it|this|that)? ?to|share (?:it|this|"
     r"that)? ?with|breathe a word|repeat (?:it|this|that)|say (?:it|that|anything) to|let (?:on|anyone|anybody))|"
     r"between (?:you and me|us|ourselves)|keep (?:it|this|that) (?:to yourself|quiet|between us|secret|confidential|private|"
     r"under your hat)|"
-    r"(?:it|that|this)(?:['’]s| is) (?:a secret|confidential|strictly private|not public)|nobody (?:else )?(?:knows|"
-    r"is to know|must know|can know)|no one (?:else )?(?:knows|can know|must know)|off the record|in confidence)\b",
+    r"(?:it|that|this)(?:['’]s| is) (?:a secret|confidential|strictly private|not public)|(?:nobody|no one)(?: else|"
+    r" at \w+| in [\w ]{3,14}?| here)? (?:knows|is to know|must know|can know)(?: yet| about (?:it|this))?|"
+    r"off the record|in confidence)\b",
     re.I,
 )
 _TELLING = re.compile(r"\b(?:tell|mention|share|say|let)\b", re.I)
@@ -65,6 +70,7 @@ _TO_WHOM = re.compile(
     r"this))?\b",
     re.I,
 )
+_WHEN = re.compile(r"(?:and |so |but )*(?:if|when|yet|until|because)\b", re.I)
 _TOO_SHORT = 12
 _TELLING_STEM = 6
 
@@ -77,6 +83,12 @@ class Secret:
     words: str
     value: str
     category: Category
+    label: str = ""
+    """What it is a secret of, where only the question or the sentence before says so."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.label}: {self.words}" if self.label and self.label.lower() not in self.words.lower() else self.words
 
 
 def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
@@ -103,8 +115,8 @@ def secret_facts(secrets: list[Secret]) -> list[FactDraft]:
     return [
         FactDraft(
             category=secret.category,
-            text=secret.words,
-            summary=secret.words[:100],
+            text=secret.text,
+            summary=secret.text[:100],
             visibility="secret",
             confidence=0.9,
             sentiment="negative" if secret.category == "emotional" else "neutral",
@@ -132,13 +144,13 @@ def _patterns(value: str) -> list[str]:
 
 
 def _codes(turn: Turn, clauses: list[Clause], question: str) -> Iterator[Secret]:
-    asked = "?" in question and _SECRET_NUMBER.search(question)
+    asked = _SECRET_NUMBER.search(question) if "?" in question else None
     for clause in clauses:
         text = clause.text
         if (cue := _PASSWORD.search(text)) and (value := _password(text, cue.end())):
             yield Secret(turn.seq, text, value, "technical")
-        elif (figures := FIGURES.search(text)) and (asked or _SECRET_NUMBER.search(_with_sentence_before(turn.text, text))):
-            yield Secret(turn.seq, text, figures.group(), "technical")
+        elif (figures := FIGURES.search(text)) and (cue := _SECRET_NUMBER.search(_with_sentence_before(turn.text, text)) or asked):
+            yield Secret(turn.seq, text, figures.group(), "technical", cue.group().strip())
 
 
 def _with_sentence_before(text: str, clause: str) -> str:
@@ -155,19 +167,20 @@ def _password(text: str, start: int) -> str:
 
 def _diagnoses(turn: Turn, clauses: list[Clause]) -> Iterator[Secret]:
     for clause in clauses:
-        match = _DIAGNOSED.search(clause.text) or _CONDITION.search(clause.text)
-        if match and not re.search(r"\b(?:allerg\w+|if i)\b", clause.text, re.I):
+        match = _DIAGNOSED.search(clause.text) or (_CONDITION.search(clause.text) if _OF_SOMEONE.search(clause.text) else None)
+        if match and not clause.is_question and not re.search(r"\b(?:allerg\w+|if i)\b", clause.text, re.I):
             yield Secret(turn.seq, clause.text, match["value"].strip(), "person")
 
 
 def _beside(clauses: list[Clause], index: int) -> str:
-    """What stands next to a bare "between us": the rest of the sentence it opens, or the words before it."""
+    """What stands next to a bare "between us": the rest of the sentence it opens, or the words before it, whichever tells something."""
     clause = clauses[index]
+    before = clauses[index - 1] if index else None
     after = clauses[index + 1] if index + 1 < len(clauses) else None
-    opens = index == 0 or clauses[index - 1].sentence != clause.sentence
-    if opens and after and after.sentence == clause.sentence:
-        return after.text
-    return clauses[index - 1].text if index else ""
+    opens = before is None or before.sentence != clause.sentence
+    sides = (after, before) if opens and after and after.sentence == clause.sentence else (before, after)
+    tells = (side.text for side in sides if side and stems(side.body) and not _CONFIDED.search(side.text) and not is_asking(side.text))
+    return next(tells, "")
 
 
 def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
@@ -179,18 +192,21 @@ def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
         before = clause.text[: match.start()].strip(" ,;:-")
         rest = clause.text[match.end() :]
         after = (_TO_WHOM.sub("", rest, count=1) if _TELLING.search(match.group()) else rest).strip(" ,;:-")
-        told = next((words for words in (before, after) if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT), "")
+        told = next(
+            (words for words in (before, after) if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT and not _WHEN.match(words)), ""
+        )
         if not told:
             told = _beside(clauses, index)
         if len(told) >= _TOO_SHORT and not is_asking(told) and not FIGURES.search(told):
-            yield Secret(clause.seq, told, told, "emotional" if FEELING.search(told) else "person")
+            yield Secret(clause.seq, told, told, "emotional" if FEELING.occurs(told) else "person")
 
 
-FEELING = re.compile(
+FEELING = Caseless(
     r"\b(?:burn(?:t|ed|ing)?[ -]?out|feel(?:ing)? (?:like (?:such )?a|so (?:alone|low|lost|bad|guilty)|awful|terrible|lost|"
     r"alone|guilty|useless|hopeless|down)|nerves|end of my (?:rope|tether)|(?:broke|breaks|breaking) my heart|in bits|sacked|"
     r"worry (?:all|so|about him|about her)|just worry|(?:he|she)['’]s gone|without (?:him|her)\b|can['’]?t stop (?:crying|"
-    r"thinking|worrying)|don['’]?t sleep|depress\w*|anxious|anxiety|scared|afraid|terrified|lonely|grie(?:f|ving|ve)|"
+    r"thinking|worrying)|don['’]?t sleep|depress\w*|anxious|anxiety|scared|afraid(?! (?:i|we|it|that|not|so|you|he|"
+    r"she|the)\b)|terrified|lonely|grie(?:f|ving|ve)|"
     r"heartbroken|devastated|overwhelmed|crying|cried|tears|miserable|"
     r"exhausted|stressed|struggling|hard for me|still hard|so hard|really hard|hit me hard|sleeping (?:terribly|badly)|"
     r"can['’]?t sleep|not sleeping|haven['’]?t slept|"
@@ -199,7 +215,6 @@ FEELING = re.compile(
     r"patch)|hard (?:year|time|month)|lost my (?:brother|sister|wife|husband|partner|best friend|nan|grandmother|grandfather|"
     r"mother|father|mom|mum|dad|son|daughter|dog|cat)|"
     r"miss (?:him|her|them) |at my wits? end|falling apart|breaking point|upset|worried sick|fed up|ashamed|embarrassed)\b",
-    re.I,
 )
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.verbs import IMPERATIVE
 from aftercall.model.turns import Turn
 
@@ -23,11 +24,16 @@ _ASKING = (
     rf"do you\b|is there\b|are there\b|if (?:i|we|you)\b|(?:no|not),? (?:make|wait|actually|sorry|hold|hang)\b|"
     rf"(?<!\byou )(?<!['’]ll )(?<!['’]d )(?<!\bto )(?<!\bi )(?<!\bwe )(?<!['’]t )(?<!\bcan )(?<!\bould )(?<!\bwill )"
     rf"(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?:just )?{IMPERATIVE} "
-    r"(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some|(?-i:[A-Z]))"
+    r"(?:(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some)\b|(?-i:[A-Z]))"
+)
+# Verbs that go on with a bare noun: "book a cab and order flowers".
+_AND_DO = (
+    r"(?:book|cancel|order|send|email|reserve|schedule|text|tell|renew|refill|deliver) (?!is\b|was\b|are\b|numbers?\b|it\b|off\b|back\b|"
+    r"confirmation|addresses|messages?\b)[a-z]{3,}"
 )
 _JOINED = re.compile(
     r",?\s+(?P<joint>(?:and|but|so|then|or|because|cause|cos|though|which|also|plus)(?: (?:then|also|maybe|honestly|please|so|"
-    rf"just))?)\s+(?={_SUBJECT}|{_ASKING})",
+    rf"just))?)\s+(?={_SUBJECT}|{_ASKING}|{_AND_DO})",
     re.I,
 )
 _COMMA = re.compile(
@@ -80,18 +86,19 @@ class Clause:
     @property
     def body(self) -> str:
         """Without the words people start with."""
-        return self.text[match.end() :] if (match := LEAD_IN.match(self.text)) else self.text
-
-    @property
-    def lead(self) -> str:
-        return match.group() if (match := LEAD_IN.match(self.text)) else ""
+        return body_of(self.text)
 
     @property
     def is_masked(self) -> bool:
         return MASK in self.text
 
 
-def split_sentences(text: str) -> Iterator[str]:
+@remember
+def split_sentences(text: str) -> tuple[str, ...]:
+    return tuple(_sentences(text))
+
+
+def _sentences(text: str) -> Iterator[str]:
     start = 0
     for match in _SENTENCE_END.finditer(text):
         if match.group() == "." and _ABBREVIATED.search(text[max(start, match.end() - _ABBREVIATION) : match.end()]):
@@ -107,12 +114,22 @@ def split_clauses(turn: Turn, text: str | None = None) -> list[Clause]:
     """The clauses of a turn; `text` stands in for the turn's own where secrets are masked."""
     clauses: list[Clause] = []
     for index, sentence in enumerate(split_sentences(turn.text if text is None else text)):
-        pieces = list(_cut(sentence))
+        pieces = _pieces(sentence)
         clauses += [
             Clause(turn.seq, index, piece, sentence.endswith("?") and number == len(pieces) - 1, sentence)
             for number, piece in enumerate(pieces)
         ]
     return clauses
+
+
+@remember
+def body_of(text: str) -> str:
+    return text[match.end() :] if (match := LEAD_IN.match(text)) else text
+
+
+@remember
+def _pieces(sentence: str) -> tuple[str, ...]:
+    return tuple(_cut(sentence))
 
 
 def _cut(sentence: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 _AS_IN = re.compile(r"\b([A-Za-z]) (?:as in|like|for) [A-Za-z]+", re.I)
 _ONE = r"(?<!['’])(?:double |capital )?(?!I['’]|[Ii] [a-z]{2,})[A-Za-z]\b"
 _LETTERS = re.compile(rf"\b(?:{_ONE}[\s,.\-]+(?={_ONE})){{2,}}{_ONE}")
+_SPELLED = re.compile(rf"(?:,\s*)?{_LETTERS.pattern}(?:\s*,)?")
 _LETTER = re.compile(r"(double )?(?:capital )?\b([A-Za-z])\b", re.I)
 _ALIKE = 0.55
 
@@ -18,6 +19,12 @@ def spelled_words(text: str) -> list[str]:
         "".join(letter * (2 if double else 1) for double, letter in _LETTER.findall(match.group())).capitalize()
         for match in _LETTERS.finditer(plain)
     ]
+
+
+def without_spelling(text: str) -> str:
+    """The text with nothing left of what was only spelled."""
+    plain = _SPELLED.sub(" ", _AS_IN.sub("", text))
+    return text if plain == text else re.sub(r"\s*([.,!?])(?:\s*[.,!?])*", r"\1", " ".join(plain.split()))
 
 
 def respell(name: str, texts: Iterable[str]) -> str:

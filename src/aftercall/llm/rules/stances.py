@@ -32,8 +32,8 @@ _YES = re.compile(
 )
 _YES_AFTER_ALL = re.compile(r"^(?:oh|actually|well|um|uh|okay|wait)?[, ]*(?:yes|yeah|sure|go ahead|please do|go on|why not)\b", re.I)
 _YES_INSIDE = re.compile(
-    r"^[\w' ]{1,30}\b(?:yeah|yes|please|sounds good|works|(?:is|['’]s|are) (?:fine|good|great|perfect|okay|ok|lovely|ideal)|"
-    r"would be (?:great|good|fine|perfect|lovely))[.!,]?(?: |$)",
+    r"^[\w', ]{1,30}\b(?:yeah|yes|please|sounds good|works|(?:is|['’]s|are) (?:fine|good|great|perfect|okay|ok|lovely|ideal|better|best)|"
+    r"would be (?:great|good|fine|perfect|lovely|better|best)|(?<!no )(?<!not )(?<!so )(?<!too )(?:fine|good|great|perfect))[.!,]?(?: |$)",
     re.I,
 )
 
@@ -43,7 +43,8 @@ _OFFER = re.compile(
     r"get you|sign)|"
     r"could i (?:send|book|put|add|set|offer|arrange)|would you be interested in|how about(?: (?:i|we))?|i (?:can|"
     r"could)(?: also| certainly| absolutely)? (?!help|see|hear|do that|get that|imagine|confirm|understand|only|not|'t|"
-    r"tell you)\w+|we (?:can|could)(?: also)? \w+|care for|interested in)\b(?P<act>.*)",
+    r"tell you)\w+|we (?:can|could)(?: also)? \w+|(?:someone|somebody|an? \w+|the \w+|he|she|they) (?:can|"
+    r"could) (?:come|be|call|stop|drop|visit|look)|care for|interested in)\b(?P<act>.*)",
     re.I,
 )
 _OPEN_QUESTION = re.compile(
@@ -62,16 +63,21 @@ _RIGHT = re.compile(r"\b(?:is that (?:right|correct)|correct|right|still want)\?
 
 _OFFER_HEAD = re.compile(
     r"^(?:would you (?:like|want|prefer|be interested in)|do you want|did you want|shall (?:i|we)|should (?:i|we)|want|"
-    r"would it help if (?:i|we)|may i|(?:can|could) i|how about|(?:i|we) (?:can|could)|care for|interested in)"
-    r"(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*\s+",
+    r"would it help if (?:i|we)|may i|(?:can|could) i|how about|(?:i|we|someone|somebody|an? \w+|the \w+|he|she|"
+    r"they) (?:can|could)|care for|"
+    r"interested in)(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*\s+",
     re.I,
 )
 _ON_THE_CALL = re.compile(
     r"^(?:keep|pay|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
     r"check(?! (?:you|me|us) in)|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|"
-    r"wait|ask|confirm|continue|proceed|help|understand|offer|speak|answer|try|do|be|fit|squeeze)\b",
+    r"wait|ask(?! (?:the|an?|your|our|him|her|them|someone|somebody|dr|for))|confirm|continue|proceed|help|understand|"
+    r"offer|speak|answer|try|do|be|fit|squeeze)\b",
     re.I,
 )
+
+
+_STATED = re.compile(r"(?:i|we|someone|somebody|an? \w+|the \w+|he|she|they) (?:can|could)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,10 @@ def stance(clauses: list[Clause]) -> Stance | None:
     return found
 
 
+def is_offer(sentence: str) -> bool:
+    return bool(_OFFER.search(sentence))
+
+
 def find_offer(turn: Turn, text: str) -> Offer | None:
     """The last thing the agent offered to do in this turn, if it ended up a question of yes or no."""
     found: Offer | None = None
@@ -101,9 +111,9 @@ def find_offer(turn: Turn, text: str) -> Offer | None:
         if not match or _OPEN_QUESTION.search(sentence) or " or " in sentence:
             continue
         act = _OFFER_HEAD.sub("", match.group(), count=1)
-        if (sentence.endswith("?") or match.group()[:2].lower() in ("i ", "we")) and not _ON_THE_CALL.match(act):
+        if (sentence.endswith("?") or _STATED.match(match.group())) and not _ON_THE_CALL.match(act):
             found = Offer(turn.seq, act)
     if found is None and _RIGHT.search(text) and (started := _STARTED.search(text)):
-        act = next(split_sentences(started["act"].strip(" ,:")), "") or started.group()
+        act = next(iter(split_sentences(started["act"].strip(" ,:"))), "") or started.group()
         found = Offer(turn.seq, act, stands="order" not in started.group())
     return found

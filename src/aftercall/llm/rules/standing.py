@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from aftercall.llm.rules.faults import is_fault
+from aftercall.llm.rules.matters import is_bare_thing
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.triggers import find_trigger
 from aftercall.model.reading import Category, Visibility
@@ -24,7 +25,7 @@ _WHEN = (
     r"wednes|thurs|fri|satur|sun)day (?:nights?|mornings?|afternoons?|evenings?)|on alternate|the first \w+ of|at weekends|"
     r"for (?:lunch|years|twenty years))\b"
 )
-_SOMEONE = r"(?:he|she|they|(?:my|our) (?:[\w-]+ )?[\w-]+|(?-i:[A-Z][a-z]+))"
+_SOMEONE = r"(?:he|she|they|(?:my|our) (?:[\w-]+ )?[\w-]+|(?-i:(?!(?:What|That|It|There|This|The|You|We|Which|Who|How)\b)[A-Z][a-z]+))"
 _THING = (
     r"(?:the|my|our|that|this) (?!(?:name|reason|thing|problem|issue|question|point|line|call|connection|number|address|best|"
     r"only|first|last|other|rest|same|one|idea|bill|letter|order|answer|date|day|time|appointment|booking|delivery|parcel|"
@@ -128,7 +129,8 @@ _ABOUT_THE_CALL = re.compile(
     re.I,
 )
 _ASKED_WHAT_IT_IS = re.compile(
-    r"\b(?:what|which) (?:make|model|kind|type|sort|version|system|size|device|car|brand|year|laptop|phone|router|boiler)\b|"
+    r"\b(?:what|which) (?:make|model|kind|type|sort|version|system|size|device|car|brand|year|laptop|phone|router|"
+    r"boiler|vehicle|machine|bike|printer|appliance|breed)\b|"
     r"\bwhat (?:is|are|does|['’]s) (?:it|the|that)\b|\btell me (?:about|more)\b",
     re.I,
 )
@@ -145,3 +147,5 @@ def find_standing(clause: Clause, question: str) -> Iterator[tuple[Category, Vis
         if pattern.search(text) and (not text.lower().startswith("it") or _TELLS_OF_IT.match(text) or _ASKED_WHAT_IT_IS.search(question)):
             yield category, visibility
             return
+    if _ASKED_WHAT_IT_IS.search(question) and is_bare_thing(text.strip(" .,!"), "need"):
+        yield "technical", "shared"

@@ -1,10 +1,12 @@
 """How callers ask: modal questions, wishes, orders, and the forms that look like them and are none."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.sentences import LEAD_IN
+from aftercall.llm.rules.sentences import body_of
 from aftercall.llm.rules.verbs import IMPERATIVE, NEEDED, SERVICE, THROUGH_US
 
 _OBJECT = (
@@ -35,9 +37,22 @@ _ANYWHERE = tuple(
             r"three|[A-Z])\b.*)"
         ),
         r"\b(?:would|do) you mind (?P<act>\w+ing\b.*)",
+        rf"\b(?:would|will|are) (?:you|somebody|someone) (?:be )?(?:able|willing|happy|free) to {_HELPERS}(?P<act>.+)",
+        # "I need Sam to call me", "we want the van to be ready"
         (
-            r"\b(?:i was |i['’]m |just )?(?:wondering|hoping) (?:if|whether|that)? ?(?:you|somebody|someone|we|i) (?:can|could|"
-            rf"might|would|were able to|are able to) {_HELPERS}(?P<act>.+)"
+            r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also )?(?:want|need|like) (?!to\b|you\b|"
+            r"nothing)(?P<act>(?:(?-i:[A-Z])\w+|(?:the|my|our|your|"
+            r"one of|an?) [\w ]{2,25}?|him|her|them|it|everything) to (?!know|see|hear|be (?:honest|fair|sure))\w+.*)"
+        ),
+        (
+            r"\b(?:i|we) (?:want|need|['’]d like|would like) (?P<act>(?:my|our|the) [\w ]{2,30} (?:back|fixed|replaced|"
+            r"cleaned|moved|changed|done|sorted)\b.*)"
+        ),
+        rf"\b(?:i|we) wish to (?P<act>{NEEDED}.*)",
+        (
+            r"\b(?:(?:wondering|hoping|to (?:see|ask|find out|check)) (?:if|whether|that)?|(?:any|is there any) (?:chance|way)(?: that)?|"
+            r"would it be (?:possible|okay|ok|all right) if) ?(?:you|somebody|someone|anyone|we|i|they) "
+            rf"(?:can|could|might|would|were able to|are able to) {_HELPERS}(?P<act>.+)"
         ),
         rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring|come (?!in|by|over|round|for|and see))(?:{THROUGH_US})\b.*)",
         (
@@ -72,6 +87,10 @@ _ANYWHERE = tuple(
             r"the|my|our|some|two|three|four|"
             r"another|it|someone|somebody)\b.*)"
         ),
+        (
+            r"\b(?:i|we)(?:['’]d| would) like (?P<act>(?!to\b|that\b|it\b|this\b|you\b|if\b|for\b|very\b|nothing|anything|"
+            r"something)[a-z]{3,}(?: |[.,!]|$).*)"
+        ),
         r"\b(?:i|we)(?:['’]d| would) (?:want|be wanting) (?P<act>(?:a|an|the|some|something|two|three|it)\b.*)",
         r"^(?P<act>(?:a )?party of \w+\b.*)",
         r"\b(?:i|we) (?:could|can) (?:really )?(?:use|do with) (?P<act>(?:a|an|some|the|another)\b.*)",
@@ -84,20 +103,30 @@ _ANYWHERE = tuple(
             r"\b(?:can|could) (?:it|that|they|the \w+|my \w+(?: \w+)?) be (?P<act>(?:moved|changed|pushed|delivered|sent|"
             r"collected|later|earlier|fixed|picked up|done|ready|cancelled|booked|seen)\b.*)"
         ),
+        r"\b(?:can|could|would) (?:it|that|they|the \w+|my \w+|he|she|your \w+) (?P<act>(?:come|arrive|go|happen|start|wait|be seen) .+)",
         r"\b(?:somebody|someone)(?:['’]s got to| has to| has got to| needs to| should| must| will have to|['’]ll have to) (?P<act>.+)",
         (
-            rf"\b(?:you can|you could|you may|you might|maybe you could|you should|i need you guys to) {_HELPERS}(?P<act>(?:remind|"
+            rf"\b(?:you can|you could|you may|you might|maybe you could|i need you guys to) {_HELPERS}(?P<act>(?:remind|"
             r"send|tell|put|book|add|email|text|call|cancel|leave|move|let|make|order|schedule|set|note|file|charge|deliver|"
             r"forward)\b.*)"
         ),
         rf"\bplease (?P<act>(?!don|do not|hold|wait|tell me\b|stop (?:it|that)\b|be\b){IMPERATIVE}\b.*)",
         r"\b(?P<act>(?:remind|nudge|ping) (?:me|us)\b.*)",
-        r"^(?P<act>(?:don['’]?t let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
+        r"^(?P<act>(?:(?:don['’]?t|do not) let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
         r"\bi(?:['’]d| would) (?:really )?appreciate (?:it if (?:you|someone|somebody) (?:could|would|can) )?(?P<act>.+)",
-        rf"\b(?:is it|would it be|is that) possible (?:for (?:you|someone|me|us) )?to (?P<act>{NEEDED}.*|{IMPERATIVE} {_OBJECT}.*)",
+        # As people say it who learn the language: "i want make appointment".
+        (
+            rf"\b(?:i|we)(?:['’]d| would)? (?:just |also |please )?(?:want|need|like|wish)(?: to)? (?P<act>(?:{SERVICE}|buy|"
+            r"repair|fix|send|"
+            r"make (?:an? |the )?(?:\w+ )?(?:appointment|reservation|booking|order|payment|complaint|change))\b(?! (?:is|was|number)\b).*)"
+        ),
+        rf"\b(?:is|would)(?: it| that)?(?: be)? possible (?:for (?:you|someone|me|us) )?to (?P<act>{NEEDED}.*|{IMPERATIVE} {_OBJECT}.*)",
         r"\bany (?:chance|way) (?:of|you could|you can|i could|i can|we could|we can) (?P<act>.+)",
         r"\b(?:what i (?:did |do |really )?(?:want|need|wanted)|what we need)(?: is|['’]s| was) (?:for you to |to )?(?P<act>.+)",
-        r"\b(?:let['’]s) (?P<act>(?:book|schedule|reschedule|order|cancel|add|move|set up|arrange)\b.*)",
+        (
+            r"\b(?:let['’]s) (?P<act>(?:book|schedule|reschedule|order|cancel|add|move|set up|arrange|get (?:the|a|an|my|"
+            r"our) .* (?:in|on|into))\b.*)"
+        ),
         (
             r"\b(?:he|she|(?:my|our) (?:\w+ )?\w+|(?-i:[A-Z][a-z]+)) needs (?P<act>(?:a|an|his|her|some|more|another|new|"
             r"to (?:be seen|see|have|get))\b.*)"
@@ -106,24 +135,59 @@ _ANYWHERE = tuple(
             r"\b(?:has|have|needs?) to (?P<act>(?:go out|be (?:sent|done|booked|paid|fixed|delivered|shipped|ready|collected|"
             r"filed|submitted|cancelled|moved|replaced|picked up))\b.*)"
         ),
-        r"\bmake sure (?P<act>.+)",
+        r"\bmake sure (?P<act>(?!you (?:get|have|take|rest)|i\b|i['’]|we\b|we['’]).+)",
         (
             r"\b(?:i|we)(?:['’]d like| would like| need| want| require|['’]re after|['’]ll need) (?P<act>(?!this|his|hers|yours|"
             r"is\b|things|as\b|always|glasses)[a-z]{3,}s\b .*)"
         ),
     )
 )
+# The rarer ways, each with words it cannot do without: to look for those first is far cheaper than the pattern.
+_RARE = {
+    "you mind": "mind",
+    "possible (?:for": "possible",
+    "appreciate": "appreciate",
+    "make sure": "make sure",
+    "(?:let['’]s)": "let",
+    "nudge|ping": "remind nudge ping",
+    "please (?P<act>": "please",
+    "party of": "party",
+    "what i (?:did": "what",
+    "['’]s got to| has to": "some",
+    "needs (?P<act>": "needs",
+    "wish to": "wish",
+    "wondering|hoping": "wondering hoping chance way see ask find check would",
+    "in need of": "looking after hoping need",
+    "(?:really )?(?:use|do with)": "use with",
+    "be (?P<act>(?:moved": "be",
+}
+_WAYS = tuple((pattern, next((words.split() for mark, words in _RARE.items() if mark in pattern.pattern), ())) for pattern in _ANYWHERE)
 _FRAGMENT = re.compile(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
-    r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<after>(?:an?|one|two|three|four|five|six|\d+) (?:table|room|"
+    r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|"
+    r"reservation|booking|collection|pick-?up) (?:for|to|at|on) \w+.*)|^(?P<after>(?:an?|one|two|three|four|five|six|"
+    r"\d+) (?:table|room|"
     r"ticket|tickets|appointment|large|small|medium|dozen)\b.*)",
+    re.I,
+)
+# "And a late checkout, if possible": a further wish without its verb.
+_ELLIPSIS = re.compile(
+    r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|extra|more) (?!thirty|fifteen|forty|o['’]?clock|[ap]\.?m)"
+    r"[\w '’,-]{3,80})[.?!]*$",
+    re.I,
+)
+_GOES_ON = re.compile(r"\b(?:and|also|plus)\b", re.I)
+_STATES = re.compile(
+    r"\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|said|says|came|went|got|makes?|i|"
+    r"we|he|she|they|it|you)\b|['’](?:s|m|re|ve|ll|d|t)\b|"
+    r"^(?:a (?:lot|bit|few|while|couple|friend|question|quick|minute|second|moment)|one (?:more|of|thing|day|last)|two (?:of|things))\b",
     re.I,
 )
 _WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
 _ORDER = re.compile(
     rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
     r"schedule|reschedule|send|email|add|buy|move|find|arrange|reserve|refill|renew|text|tell) (?!is\b|was\b|are\b|number|"
-    rf"only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{(3,)}.*)",
+    rf"only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{{3,}}.*)",
     re.I,
 )
 
@@ -135,7 +199,10 @@ _NO_ASKING = re.compile(
     r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|"
     r"my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
     r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
-    r"chat)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|look (?:at|it)|check (?:if|"
+    r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|"
+    r"keep up\b|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
+    r"regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|"
+    r"look (?:at|it)|check (?:if|"
     r"whether|that|my|the)|"
     r"know|thank|say\b|find out|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|"
     r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some sleep|there|home|my head|up|out of|"
@@ -152,10 +219,16 @@ _PRICE_OR_FACT = re.compile(
     r"^(?:get|have) (?:your|the|a|an) (?:rough |quick )?(?:address|hours|opening hours|phone number|price|prices|idea|"
     r"estimate of|name|moment|second|minute|question|word|feeling|look|chance)\b|"
     r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|information|clarity|sympathy|minute|second|moment|idea|word|"
-    r"question|break|favou?r|bit|lot|quick question|while|reason|job|life|drink|holiday|vacation|nap|rest)\b(?! (?:fixed|"
+    r"question|break|favou?r|bit|lot|(?:\w+ )?drink|quick question|while|reason|job|life|drink|holiday|vacation|nap|rest)\b(?! (?:fixed|"
     r"booked|order))|"
-    r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got|one|two)\b|"
+    r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got)\b|"
     r"^get (?:one|some) (?:myself|elsewhere)",
+    re.I,
+)
+# What need not be done, and what others say has to be.
+_NEGATED = re.compile(
+    r"\b(?:(?:don['’]?t|do not) (?:need|have|want)(?: you)? to|needn['’]?t|no need to|not asking(?: you)? to|"
+    r"(?:saying|says|said|told me|tells me|told us)(?: that)? (?:i|we) (?:need|have|should|must)(?: to)?) (?:\w+ )?$",
     re.I,
 )
 _OWN_DOING = re.compile(
@@ -164,18 +237,18 @@ _OWN_DOING = re.compile(
     re.I,
 )
 
-HYPOTHETICAL = re.compile(
-    r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
+HYPOTHETICAL = Caseless(
+    r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
+    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
     r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|\bif (?:it|"
     r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t|doesn['’]t)\b|"
     r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
-    r"eventually|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
+    r"eventually|^next time\b|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
     r"\bi (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|"
     r"considering|toying|debating)\b|\bsuppos(?:e|ing) (?:i|we)\b|\bhypothetically\b|"
     r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b|\bwould(?:['’]ve| have)\b|\bi used to\b|"
     r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
-    r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish\b",
-    re.I,
+    r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish (?!to\b)",
 )
 _TO_THE_MACHINE = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |"
@@ -183,7 +256,8 @@ _TO_THE_MACHINE = re.compile(
     re.I,
 )
 _SPEAKER = (
-    r"(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but)\b)(?:my (?:\w+[ -]){0,2}\w+(?: in law)?(?:,? [A-Z]\w+,?)?|(?:he|"
+    r"(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but|can|could|would|will|please|should|may|must|do|does|did|"
+    r"to|then|just|let|if|when)\b)(?:my (?:\w+[ -]){0,2}\w+(?: in law)?(?:,? [A-Z]\w+,?)?|(?:he|"
     r"she|they|everyone|everybody|somebody|someone|people|the (?:boss|doctor|neighbou?rs?|wife|husband|kids|guy|lady|man|"
     r"woman))|[A-Z]\w+(?: [A-Z]\w+)?(?: (?:from|at|in) (?:the )?\w+(?: \w+)?)?))"
 )
@@ -192,9 +266,17 @@ _WISHES = (
     r"saying|telling)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
     r"was saying|was asking)"
 )
+# "She goes book me a flight": their words, quoted; but she may also just go to school.
+_QUOTES = (
+    rf"(?:(?:goes|went)(?=,|\W*$| (?:{IMPERATIVE}|oh|no|well|hey|like|you)\b)|(?:is|was|were) (?:all )?like(?! (?:a|an|"
+    r"the|my|that|this)\b)|"
+    r"(?:keeps|kept) (?:going on|on at me)|(?:yells?|shouts?|shouted|yelled))"
+)
 THIRD_PARTY = re.compile(
-    rf"^(?:(?:he|she|they),? )?{_SPEAKER},? (?:he |she |they )?(?:also |just |always |keeps )?{_WISHES}\b(?! (?:me to ask you|"
-    r"i could|i can|i should call|to call you|to ask you))",
+    rf"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always |keeps )?(?:{_WISHES}|{_QUOTES})|"
+    r"['’]s (?:all )?(?:like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|me)\b))\b(?! (?:me to ask you|"
+    r"i could|i can|i should call|"
+    r"to call you|to ask you))",
     re.I,
 )
 _I_ASKED = re.compile(r"^(?:i|we|you)\b", re.I)
@@ -214,21 +296,31 @@ class Trigger:
 @remember
 def find_trigger(text: str) -> Trigger | None:
     """The wish a clause carries, if it asks for anything that could outlast the call."""
-    lead = LEAD_IN.match(text)
-    body = text[lead.end() :] if lead else text
+    body = body_of(text)
+    lead = text[: len(text) - len(body)]
     if is_unreal(body) or is_others_wish(body):
         return None
     if (order := _ORDER.match(body)) and not _is_none(order["act"]):
         return Trigger(order["act"], body, is_order=True)
-    for pattern in _ANYWHERE:
-        match = pattern.search(body)
-        if match and not _is_none(match["act"]):
+    low = body.lower()
+    for pattern, needs in _WAYS:
+        match = pattern.search(body) if not needs or _has_any(low, needs) else None
+        if match and not _is_none(match["act"]) and not _NEGATED.search(body[: match.start("act")]):
             words = body if _WHEN.match(body) else body[match.start() :]
             return Trigger(match["act"], words, is_order=False)
+    if lead and (more := _ELLIPSIS.match(body)) and _GOES_ON.search(lead) and not _STATES.search(body):
+        return None if _PRICE_OR_FACT.match(more["act"]) else Trigger(more["act"], body, is_order=False)
     if fragment := _FRAGMENT.match(body):
-        act = fragment["act"] or fragment["taken"] or fragment["after"]
+        act = fragment["act"] or fragment["taken"] or fragment["plain"] or fragment["after"]
         return None if _PRICE_OR_FACT.match(act) else Trigger(act, body, is_order=False, is_fragment=True)
     return None
+
+
+def _has_any(low: str, words: Iterable[str]) -> bool:
+    for word in words:  # noqa: SIM110 -- a generator costs more than the search itself
+        if word in low:
+            return True
+    return False
 
 
 def is_asking(text: str) -> bool:
@@ -237,12 +329,12 @@ def is_asking(text: str) -> bool:
 
 @remember
 def is_unreal(text: str) -> bool:
-    return bool(HYPOTHETICAL.search(text) or _TO_THE_MACHINE.search(text))
+    return bool(HYPOTHETICAL.occurs(text) or _TO_THE_MACHINE.search(text))
 
 
 @remember
 def is_others_wish(text: str) -> bool:
-    body = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
+    body = body_of(text)
     return bool(THIRD_PARTY.match(body)) and not _I_ASKED.match(body)
 
 

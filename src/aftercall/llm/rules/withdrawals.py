@@ -4,8 +4,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.dates import WEEKDAY
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.sentences import LEAD_IN
+from aftercall.llm.rules.sentences import body_of
 from aftercall.llm.rules.stems import stems
 
 Scope = Literal["all", "last", "named"]
@@ -15,11 +17,18 @@ _CALL_OFF = tuple(
     re.compile(pattern, re.I)
     for pattern in (
         (
-            r"(?<!\bi )(?<!\bto )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|"
-            r"never ?mind|nevermind|ignore|drop(?!.*\b(?:off|round|by|around|over|in)\b)|skip|cancel|disregard|take back|hold off on|"
-            r"leave off|leave out|scrap)(?: about)?\s+(?P<what>(?:that|it|this|them|those|all|everything|the|my|about|what i)\b[^.!?]*)"
+            r"(?<!\bi )(?<!\bto )(?<!\bme )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|"
+            r"never ?mind|nevermind|ignore|bin|ditch|drop(?!.*\b(?:off|round|by|around|over|in)\b)|skip|cancel|disregard|"
+            r"take back|hold off on|"
+            r"leave off|leave out|scrap)(?: about)?\s+(?P<what>(?:that|it|this|them|those|all|everything|the|my|about|what i)\b[^.!?]*|"
+            r"[a-z]+(?: [a-z]+)?(?=[.,!?]|$))"
         ),
         r"\b(?:never ?mind|nevermind)(?P<what>)(?:[,.!]|$| then\b)",
+        r"\bforget (?:i|we) (?:asked|said|mentioned|called|rang)\b(?P<what>)",
+        (
+            r"^(?:then |so |well |just |okay |please )*(?:leave|keep) (?:it|that|things|everything)(?: just)? (?:(?:as|where|"
+            r"how) (?:it|they) (?:is|are|was|stands?)|as is|the way)\b(?P<what>)"
+        ),
         (
             r"\b(?:actually|no|oh|wait|on second thoughts?|second thoughts?|you know what),? (?:please )?don['’]?t (?:"
             r"bother with|bother about|bother|do|send|book|call|ring|tell|order|add|change|move|cancel|remind|put|need|get|email|"
@@ -34,6 +43,22 @@ _CALL_OFF = tuple(
         r"\bdon['’]?t bother\b(?P<what>)",
         r"^(?:oh |no,? |actually,? |wait,? |hmm,? )*don['’]?t[.!]?$(?P<what>)",
         r"\b(?:there['’]s )?no need (?:to|for) (?P<what>[^.!?]*)",
+        r"\bno need(?P<what>)(?=[,.!]|$| (?:then|now|any ?more|after all)\b)",
+        # A negated order that ends with its verb calls off what is going on: "don't log it".
+        (
+            r"(?:^|[,.] |\b(?:no|wait|actually|please|so|but) )don['’]?t (?!worry|mind|know|think|forget|hang|be|you|tell|say|"
+            r"want|need|have)[a-z]+"
+            r"(?: (?:it|that|them|this|him|her|anything))?(?: (?:then|yet|after all|any ?more|please))*(?:[,.!]|$)(?P<what>)"
+        ),
+        r"\b(?:let['’]s |we['’]ll |i['’]ll |just )?call (?:it|that|the whole thing) off\b(?P<what>)",
+        r"\btake (?:me|us|him|her) off(?: again|(?: of)? (?:it|that|the list))?(?=[,.!]|$)(?P<what>)",
+        r"^(?:well |so |okay |oh )*then no\b(?P<what>)|\b(?:that['’]s|it['’]s) no (?:use|good) to (?:me|us)\b",
+        (
+            r"\b(?:i|we)['’]ll (?:just |probably )?(?:leave (?:it|that)(?! (?:to|with|in|at|on)\b)|skip (?:it|that)|"
+            r"keep (?:it|them)(?=[,.!]|$| then)|do without|live with it)\b(?P<what>)"
+        ),
+        r"^(?:oh,? |ah,? |wait,? )*(?:i(?:['’]ve)? |we(?:['’]ve)? )?(?:just )?found (?:it|one|them)\b(?P<what>)",
+        r"\blet['’]s not(?=[,.!]|$)(?P<what>)",
         r"\byou (?:don['’]?t (?:need|have) to|needn['’]?t) (?P<what>[^.!?]*)",
         (
             r"\b(?:let['’]s (?:not|skip|leave|drop|forget|hold off on)|(?:we|i) can (?:skip|drop|leave|forget)|(?:kill|ditch|bin|"
@@ -78,10 +103,10 @@ _CALL_OFF = tuple(
     )
 )
 # Every pattern above needs one of these; most clauses have none.
-_HINT = re.compile(
+_HINT = Caseless(
     r"scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
-    r"want|myself|remove|can wait|sorted|doing|handling|getting|already|changed|^\W*(?:so |then |and )*no ",
-    re.I,
+    r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|"
+    r"getting|already|changed|^\W*(?:so |then |and )*no ",
 )
 _ALL = re.compile(
     r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|"
@@ -93,7 +118,19 @@ _ONLY_PRONOUN = re.compile(
     r"anymore))*\b\W*$",
     re.I,
 )
+_DAY = re.compile(rf"(?:{WEEKDAY}|tomorrow|today|tonight)\b", re.I)
 _THING = re.compile(r"^(?:the|my|that|our)\b", re.I)
+# Put off to a time nobody names: as long as nothing was agreed, the request is given up.
+_PUT_OFF = re.compile(
+    r"\bi(?:['’]ll|['’]d better|['’]m going to| will| need to| should|['’]ve got to| have to) (?:just |have to |"
+    r"first )?(?:think (?:about|it)|have a think|"
+    r"(?:call|ring|phone|get|come) (?:you )?back|get back to you|let you know|sleep on it|shop around|talk to my|"
+    r"check with my|speak to my|ask my|"
+    r"walk|drive|wait|pass|manage|look elsewhere|try (?:somewhere|someone|elsewhere))\b|\blet me (?:think|talk to|"
+    r"check with|ask|speak to|have a think)\b|"
+    r"\btoo (?:much|expensive|dear|steep|pricey|long|far) for (?:me|us)\b|\b(?:can['’]?t|cannot) afford\b",
+    re.I,
+)
 _EARLIER = re.compile(r"\b(?:i|we) (?:asked|ordered|wanted|mentioned|booked|requested)\b|\b(?:from|asked for) (?:before|earlier)\b", re.I)
 _STANDING = re.compile(
     r"\bcancel (?:my|our|the|his|her) (?:\w+ )?(?:appointment|subscription|membership|booking|reservation|order|policy|"
@@ -114,18 +151,18 @@ class CallOff:
 
 @remember
 def find_call_off(text: str) -> CallOff | None:
-    body = text[lead.end() :] if (lead := LEAD_IN.match(text)) else text
-    if not _HINT.search(text):
+    if not _HINT.occurs(text):
         return None
+    body = body_of(text)
     for pattern in _CALL_OFF:
-        match = pattern.search(text) or (pattern.search(body) if lead and pattern.pattern.startswith("^") else None)
+        match = pattern.search(text) or (pattern.search(body) if body != text and pattern.pattern.startswith("^") else None)
         if not match:
             continue
         what = (match.groupdict().get("what") or match.groupdict().get("other") or "").strip()
         standing = bool(_STANDING.search(text))
         if _ALL.search(match.group()):
             return CallOff("all", stems(what), what, bool(_EARLIER.search(text)), standing)
-        if what and not stems(what) and not _ONLY_PRONOUN.match(what) and not _THING.match(what):
+        if what and not stems(what) and not _ONLY_PRONOUN.match(what) and not _THING.match(what) and not _DAY.match(what):
             return None
         if not what or _ONLY_PRONOUN.match(what) or not stems(what):
             return CallOff("last", frozenset(), what, bool(_EARLIER.search(text)), standing)
@@ -136,3 +173,7 @@ def find_call_off(text: str) -> CallOff | None:
 def find_earlier(text: str) -> bool:
     """Whether the words speak of something asked for before this call or this leg of it."""
     return bool(_EARLIER.search(text))
+
+
+def is_put_off(text: str) -> bool:
+    return bool(_PUT_OFF.search(text))

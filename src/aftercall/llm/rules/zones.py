@@ -84,11 +84,16 @@ _STATED = tuple(
         ),
         rf"^(?:\w+[,.]? )?{_PLACE} time,? (?:please|i['’]m|for me|my time)\b",
         rf"\b{_PLACE} time,? (?:that['’]s where i|which is where i|i live here|because i live|since i['’]m)\b",
-        rf"\b(?:that['’]s|it['’]s|in|and|but|use|say) {_PLACE} time\b",
+        rf"\b(?:that['’]s|it['’]s|in|and|but|so|use|say) {_PLACE} time\b",
+        (
+            r"\b(?:at|after|before|around|by|from) (?:half past |quarter (?:to|past) )?[\w:]{1,6}(?: thirty|"
+            rf" fifteen)?(?: ?[ap]\.?m\.?)?,? {_PLACE} time\b"
+        ),
+        r"\b(?:in the )?(?P<place>pacific|mountain|central|eastern)(?: standard| daylight)? time(?: ?zone)?\b",
         rf"^(?:[\w:']+ ){{0,4}}{_PLACE} time$",
     )
 )
-_HINT = re.compile(r"\b(?:time|time ?zone|pacific|mountain|central|eastern|gmt|utc|cet|[ecmp][sd]t)\b", re.I)
+_HINT = re.compile(r"\b(?:time|time ?zone|timezone|pacific|mountain|central|eastern|gmt|utc|cet|[ecmp][sd]t)\b", re.I)
 _NOT_MINE = re.compile(
     r"\b(?:if|he|she|they|his|her|their|flight|lands?|used to|not|was|were|my (?:wife|husband|boss|son|daughter|brother|"
     r"sister|team|client|office))\b",

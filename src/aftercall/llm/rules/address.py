@@ -1,0 +1,96 @@
+"""How a caller wants to be addressed: the form of the name asked for, and pronouns."""
+
+import itertools
+import re
+
+from aftercall.llm.rules.names import END, NOT_NAMES, PART, TITLE, clean_name
+from aftercall.llm.rules.sentences import split_sentences
+from aftercall.model.turns import Turn
+
+_WORD_CASED = rf"(?:{PART}(?: {PART})?)"
+_CALLED = tuple(
+    re.compile(pattern)
+    for pattern in (
+        (
+            r"(?<!on't )(?<!on’t )(?<!not )\b(?i:(?:please |just |can |to |you can |could you |everyone |everybody |people |"
+            rf"friends |folks |they all )?calls? me)(?i:,? (?:um|uh|just))* (?P<name>{TITLE}{_WORD_CASED}){END}"
+        ),
+        (
+            r"\b(?i:i (?:usually |normally |just |mostly )?go by|i['’]m (?:usually |better )?known as|i (?:prefer to be called|"
+            r"answer to)|i['’]d (?:rather|prefer to) be called|people (?:just )?say|"
+            rf"known to everyone as) (?P<name>{_WORD_CASED}){END}"
+        ),
+        (
+            rf"^(?:(?i:oh|no|please|um|uh|but|and|well|yes),? )*(?i:just )?(?P<name>{PART})(?i: is fine|['’]s fine| will do|"
+            r" works| is good| is what i go by|['’]s good|"
+            r",? for short)\b"
+        ),
+        rf"\b(?P<name>{PART})(?i:,? for short| to my friends)\b",
+        rf"\b(?i:but|or|and|just) (?P<name>{PART})(?i:['’]s| is) (?i:fine|good|okay|ok|what (?:people|everyone) calls? me)\b",
+        rf"\b(?i:(?:or|but|it['’]s) just) (?P<name>{PART})(?:[.,!]|$| (?i:is fine|please|for short))",
+    )
+)
+_TITLED = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Mister|Dr)\b\.? [A-Z]")
+_JUST = re.compile(rf"^(?i:oh,? |no,? |just |it['’]s |please,? )*(?P<name>{PART})(?i:,? please)?[.!]$")
+_CALLED_LOWER = re.compile(r"\b(?:everyone|everybody|people|friends|folks) calls? me (?P<name>[a-zà-ÿ]{2,})\b")
+_PRONOUN = r"(?:she|he|they|ze|xe|it|her|him|them|zir|hir|xem|its|hers|his|theirs)"
+_PRONOUNS = re.compile(
+    r"(?:\b(?:pronouns (?:are|is|would be)|(?:it['’]?s|i use|i go by|i['’]m|i am|use|prefer|i prefer)) (?:now )?|(?:^|"
+    r"[,.;!?—-] ?)(?:and )?)"
+    r"(?P<a>she|he|they|ze|xe)(?:\s*/\s*|,? (?:and |slash )?)(?P<b>her|him|them|they|zir|hir|xem)\b(?=\W*$|[,.;!?]| (?:but|and|haha|please|"
+    r"actually|not|by the way|thanks|pronouns|for me)\b)|"
+    r"\b(?P<c>she|he|they) ?/ ?(?P<d>her|him|them)\b",
+    re.I,
+)
+# One form alone, where only a correction of how one was addressed can be meant: "it's they, actually".
+_ONE_PRONOUN = re.compile(
+    (
+        r"\b(?:it['’]s|i use|i go by|my pronoun is|use) (?P<a>she|he|they)\b(?=[,.!]? (?:actually|please|not (?:he|she|"
+        r"sir|ma['’]?am|mr|mrs|ms)|pronouns)\b)"
+    ),
+    re.I,
+)
+_OTHER_FORM = {"she": "her", "he": "him", "they": "them"}
+_NOT_ME = re.compile(
+    r"\b(?:his|her|their|my (?:wife|husband|son|daughter|partner|friend|colleague|boss|kid|child)['’]?s?) pronouns\b", re.I
+)
+
+
+def find_call_name(texts: list[str]) -> str | None:
+    for text in texts:
+        for sentence in split_sentences(text):
+            for pattern in _CALLED:
+                if (match := pattern.search(sentence)) and (name := _nick(match["name"])):
+                    return name
+            if (match := _CALLED_LOWER.search(sentence)) and match["name"] not in NOT_NAMES:
+                return match["name"].capitalize()
+    return None
+
+
+def put_right(turns: tuple[Turn, ...], known: set[str]) -> str | None:
+    """Addressed by title, the caller answers with the short form: "Mr. Rowe?", "Jim, please." """
+    for said, answered in itertools.pairwise(turns):
+        if said.speaker == "agent" and answered.speaker == "caller" and _TITLED.search(said.text):
+            first = next(iter(split_sentences(answered.text)), "")
+            if (match := _JUST.match(first)) and match["name"] in known and "please" in first.lower():
+                return match["name"]
+    return None
+
+
+def _nick(words: str) -> str | None:
+    title, _, rest = words.rpartition(". ") if ". " in words else ("", "", words)
+    name = clean_name(rest)
+    return f"{title}. {name}" if title and name else name
+
+
+def find_pronouns(texts: list[str]) -> str | None:
+    for text in texts:
+        if _NOT_ME.search(text):
+            continue
+        if match := _PRONOUNS.search(text):
+            first, second = (match["a"] or match["c"]).lower(), (match["b"] or match["d"]).lower()
+            return f"{first}/{second}" if first != second else None
+        if match := _ONE_PRONOUN.search(text):
+            first = match["a"].lower()
+            return f"{first}/{_OTHER_FORM[first]}"
+    return None

@@ -1,0 +1,99 @@
+"""How callers say who they are, in writing with and without capitals, and what only sounds like it."""
+
+import pytest
+
+from aftercall.llm.rules import RulesReader
+from unit.llm.calls import call_of
+
+
+def _name(script: str) -> str | None:
+    return RulesReader().read(call_of(script)).profile.name
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("hi this is tomas berg from the boat yard", "Tomas Berg"),
+        ("yeah hello it's wanda calling about my tyres", "Wanda"),
+        ("good morning priya nair here i've got a question", "Priya Nair"),
+        ("hello this is oskar lindt i need a plumber", "Oskar Lindt"),
+        ("hey um my name is lena and my boiler is dead", "Lena"),
+        ("hi i'm pavel from unit nine the door is jammed", "Pavel"),
+    ],
+)
+def test_a_name_needs_no_capitals(said: str, name: str) -> None:
+    assert _name(f"A: Hello, front desk.\nC: {said}") == name
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "hi this is urgent i need a plumber",
+        "hello it's raining here and my roof leaks",
+        "i'm calling from the highway",
+        "this is ridiculous and i want a refund",
+        "it's about my order from last week",
+        "yeah i'm back from holiday and the fridge is off",
+        "this is the third time i call",
+        "i'm stuck here on the bridge",
+    ],
+)
+def test_common_words_without_capitals_are_no_names(said: str) -> None:
+    assert _name(f"A: Hello, front desk.\nC: {said}") is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "name"),
+    [
+        ("And your name?", "petra holm", "Petra Holm"),
+        ("May I have your name?", "sure it's ravi menon", "Ravi Menon"),
+        ("Who am I speaking with?", "um joan", "Joan"),
+        ("What name shall I put it under?", "Ferreira is", "Ferreira"),
+        ("Could I take your name, please?", "uh yes. Ines Castel.", "Ines Castel"),
+    ],
+)
+def test_a_bare_answer_to_the_question_is_the_name(asked: str, said: str, name: str) -> None:
+    assert _name(f"A: Hello.\nC: i need a plumber\nA: {asked}\nC: {said}") == name
+
+
+@pytest.mark.parametrize(
+    ("heard", "echo", "put_right", "name"),
+    [
+        ("Dennis Clark", "Dennis Clark?", "No, Denise. Denise Clarke.", "Denise Clarke"),
+        ("bens hardy", "Bens Hardy?", "vince. v as in violet. hardie h a r d i e vince hardie", "Vince Hardie"),
+        ("Mary Anne Toll", "Marian Toll?", "Mary Ann Toll.", "Mary Ann Toll"),
+        ("hugo lang", "Hugo Lang?", "hugh lang", "Hugh Lang"),
+        ("Gina Rossi", "Dina Rossi?", "Gina. Gina Rossi.", "Gina Rossi"),
+    ],
+)
+def test_a_name_said_back_wrong_is_put_right(heard: str, echo: str, put_right: str, name: str) -> None:
+    assert _name(f"A: Your name, please?\nC: {heard}\nA: {echo}\nC: {put_right}\nA: Thank you.") == name
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("Hi, I'm calling from the rowing club. Agnes. Agnes Tull.", "Agnes Tull"),
+        ("Morning. Piotr Wolski. I've a parcel to send.", "Piotr Wolski"),
+        ("Yes hello. Mrs. Adaeze Obi. It's about the gutters.", "Adaeze Obi"),
+        ("Hello there. Jan de Wit. I rent the corner shop.", "Jan de Wit"),
+        ("Good evening. Lucy Marsh. We spoke on Monday.", "Lucy Marsh"),
+    ],
+)
+def test_a_sentence_that_is_only_a_full_name_is_the_callers(said: str, name: str) -> None:
+    assert _name(f"A: Hello, front desk.\nC: {said}") == name
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("Hello.", "Good morning! Am I speaking with the owner?"),
+        ("Which branch?", "Queen Street."),
+        ("Where is it?", "Harbour Lane."),
+        ("Hello.", "Perfect. Thanks. Happy Easter."),
+        ("Hello.", "Am I through to sales?"),
+        ("What's the patient's name?", "Bella."),
+    ],
+)
+def test_other_short_sentences_name_nobody(asked: str, said: str) -> None:
+    assert _name(f"A: {asked}\nC: {said}") is None
