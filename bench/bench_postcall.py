@@ -15,9 +15,10 @@ from dbos import DBOS, SetWorkflowID
 from aftercall.app import App, build
 from aftercall.config import DatabaseSettings, Settings
 from aftercall.ids import new_id
-from aftercall.postcall.steps import STEPS, Desk
+from aftercall.postcall.office import Office
+from aftercall.postcall.steps import STEPS
 from aftercall.postcall.view import are_finished
-from aftercall.postcall.workflow import QUEUE, Office, close_office, open_office, start_due
+from aftercall.postcall.workflow import QUEUE, close_office, open_office, start_due
 from aftercall.testing import FakeReader, make_call
 from tables import met, print_table
 
@@ -58,7 +59,7 @@ async def time_ours(app: App, office: Office, count: int) -> float:
 async def measure(home: Path, database: str, count: int) -> None:
     app = build(Settings(home=home, database=DatabaseSettings(url=database)))
     app = replace(app, reader=FakeReader())
-    office = Office(Desk(app.settings, app.reader, app.clock), app.store, app.steps, app.archive, app.presence)
+    office = app.office
     await open_office(office, app.settings)
     await time_bare(10)
     theirs, ours = await time_bare(count), await time_ours(app, office, count)

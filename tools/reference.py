@@ -11,7 +11,7 @@ import typer.main
 
 from aftercall.app import build
 from aftercall.cli.main import program
-from aftercall.config import Settings, known_settings
+from aftercall.config import Settings, is_not_yet, known_settings
 from aftercall.errors import AftercallError
 from aftercall.web.server import make_server
 
@@ -28,7 +28,8 @@ def settings_page() -> Iterator[str]:
     yield "|---|---|---|---|"
     for key, env, field in known_settings():
         default = "" if field.default in (None, "") else f"`{field.default}`"
-        yield f"| `{key}` | `{env}` | {field.description} | {default} |"
+        later = " (no part uses it yet)" if is_not_yet(key) else ""
+        yield f"| `{key}` | `{env}` | {field.description}{later} | {default} |"
 
 
 def commands_page() -> Iterator[str]:

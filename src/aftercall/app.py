@@ -24,6 +24,8 @@ from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
+from aftercall.postcall.office import Office
+from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
 
 
@@ -42,6 +44,10 @@ class App:
     resume: ResumeDesk
     reader: Reader
     composer: Composer
+
+    @cached_property
+    def office(self) -> Office:
+        return Office(Desk(self.settings, self.reader, self.clock), self.store, self.steps, self.archive, self.presence)
 
     @cached_property
     def turn_parts(self) -> Parts:

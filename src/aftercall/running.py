@@ -9,8 +9,8 @@ from aftercall.errors import AftercallError
 from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
 from aftercall.log import get_logger
-from aftercall.postcall.steps import Desk
-from aftercall.postcall.workflow import Office, close_office, open_office, start_due, take_over
+from aftercall.postcall.office import Office
+from aftercall.postcall.workflow import close_office, open_office, start_due, take_over
 
 DUE_S = 0.5
 
@@ -19,7 +19,7 @@ log = get_logger("running")
 
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[App]:
-    office = Office(Desk(app.settings, app.reader, app.clock), app.store, app.steps, app.archive, app.presence)
+    office = app.office
     await asyncio.to_thread(recover, app.journal)
     await open_office(office, app.settings)
     upkeep = [asyncio.create_task(job) for job in _upkeep(app, office)]

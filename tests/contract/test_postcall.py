@@ -90,7 +90,7 @@ async def test_a_failed_step_can_be_run_again_by_hand(live: App, monkeypatch: py
         fault.setitem(take.__globals__["STEPS"], "summary", broken)
         (steps,) = await finish(app, call)
     assert (steps["summary"].state, steps["summary"].reason) == ("failed", "ValueError")
-    again = {step.name: step for step in rerun(Desk(app.settings, app.reader, app.clock), app.store, app.steps, app.archive, call.id)}
+    again = {step.name: step for step in rerun(app.office, call.id)}
     assert (again["summary"].state, again["summary"].reason, again["summary"].attempts) == ("done", "", 2)
     assert workspace(app)["CALLS.md"].count("### ") == 1
 

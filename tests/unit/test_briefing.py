@@ -12,7 +12,7 @@ from aftercall.briefing.render import CLOSES, OPENS, render
 from aftercall.config import Settings
 from aftercall.model.briefing import Briefing, PickUp, RecentCall
 from aftercall.postcall.rerun import rerun
-from aftercall.postcall.steps import STEPS, Desk
+from aftercall.postcall.steps import STEPS
 from aftercall.testing import START, VirtualClock, make_call
 
 words = st.text(max_size=80)
@@ -32,7 +32,7 @@ def work(app: App, caller: str, *lines: str) -> None:
     call = make_call([("agent", "Hello!"), *[("caller", line) for line in lines]], caller=caller, started_at=app.clock.now())
     app.journal.take_in(call)
     for name in STEPS:
-        rerun(Desk(app.settings, app.reader, app.clock), app.store, app.steps, app.archive, call.id, name)
+        rerun(app.office, call.id, name)
 
 
 def test_a_preview_tells_what_the_call_will_be_told_and_uses_nothing_up(tmp_path: Path) -> None:

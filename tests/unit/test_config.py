@@ -81,6 +81,14 @@ def test_an_unknown_zone_falls_back_to_utc_with_one_warning() -> None:
     assert [warning for warning in loaded.warnings if "Mars/Olympus" in warning] == list(loaded.warnings)
 
 
+def test_a_setting_that_nothing_listens_to_yet_is_warned_about() -> None:
+    environ = {"DEEPGRAM_API_KEY": "x", "AFTERCALL_ENGINE": "deepgram", "AFTERCALL_MODEL": "rules"}
+    assert load(environ=environ).warnings == (
+        "deepgram.api_key: is set, but no part of this version uses it yet",
+        "engine: only 'receptionist' is there in this version, and is used",
+    )
+
+
 def test_a_misspelt_variable_is_warned_about() -> None:
     assert load(environ={"AFTERCALL_HOEM": "x"}).warnings == ("AFTERCALL_HOEM: no such setting; did you mean 'AFTERCALL_HOME'?",)
 

@@ -10,7 +10,6 @@ from aftercall.cli.stage import make_table, parse_number, print_json, stage_of
 from aftercall.journal.view import call_json, row_json
 from aftercall.model.instants import parse_instant
 from aftercall.postcall.rerun import rerun
-from aftercall.postcall.steps import Desk
 from aftercall.postcall.view import steps_json
 
 group = typer.Typer(no_args_is_help=True, help="The calls there were, and those going on.")
@@ -70,14 +69,13 @@ def show_call(
 def rerun_steps(
     context: typer.Context,
     call_id: str = typer.Argument(metavar="ID"),
-    step: str = typer.Argument("", metavar="[STEP]", help="One step; without it, every step that failed."),
+    step: str = typer.Argument("", metavar="STEP", help="One step; without it, every step that failed."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Do steps of a call again; exit 1 if one fails again."""
     stage = stage_of(context)
     with stage.app() as app:
-        desk = Desk(app.settings, app.reader, app.clock)
-        steps = rerun(desk, app.store, app.steps, app.archive, call_id, step)
+        steps = rerun(app.office, call_id, step)
     if json:
         print_json(steps_json(steps))
     else:

@@ -11,7 +11,7 @@ from aftercall.errors import AftercallError
 
 _HELP = """The call ends; the work doesn't.
 
-Aftercall keeps every word of your voice agent's calls, seals each call, and does what was asked for."""
+Aftercall keeps every word of your voice agent's calls, seals each call, and does what comes after it."""
 
 program = typer.Typer(
     no_args_is_help=True,

@@ -20,11 +20,12 @@ def serve(
     port: int = typer.Option(8080, min=0, max=65535, help="Port to listen on; 0 takes a free one."),
     log_json: bool = typer.Option(False, "--log-json", help="Logs as JSON lines."),
 ) -> None:
-    """Answer calls, take finished ones, serve the API and the pages."""
+    """Answer calls, take finished ones, do what comes after them, and serve the API."""
     from aftercall.web.server import make_server  # noqa: PLC0415 - other commands need no web server to load
 
     stage = stage_of(context)
     configure_logs(level="info", as_json=log_json)
+    stage.log_warnings()
     if stage.loaded.settings.api_token is None and not _is_loopback(host):
         raise ConfigError(f"serve: {host} is open to others; set AFTERCALL_API_TOKEN, or listen on 127.0.0.1")
     listening = _listen(host, port)

@@ -15,7 +15,7 @@ from rich.table import Table
 from aftercall.app import App, build
 from aftercall.config import Loaded, load
 from aftercall.errors import RefusedInput
-from aftercall.log import configure_logs
+from aftercall.log import configure_logs, get_logger
 from aftercall.model.people import normalise_caller
 
 
@@ -28,6 +28,11 @@ class Stage:
     @cached_property
     def loaded(self) -> Loaded:
         return load(self._file)
+
+    def log_warnings(self) -> None:
+        """For commands that stay: a setting that is not what it seems is said where the logs go."""
+        for warning in self.loaded.warnings:
+            get_logger("config").warning(warning)
 
     @contextmanager
     def app(self) -> Iterator[App]:

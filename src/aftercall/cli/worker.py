@@ -18,6 +18,7 @@ def worker(
 
     stage = stage_of(context)
     configure_logs(level="info", as_json=log_json)
+    stage.log_warnings()
 
     async def work() -> None:
         stopped = asyncio.Event()

@@ -3,25 +3,16 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from pydantic import SecretStr
-
-from aftercall.hosted.platform import Json, Key, Report, Said, instant, items, part, sid_of, speaker_of, text_of
+from aftercall.hosted.platform import Json, Platform, Report, Said, instant, items, part, sid_of, speaker_of, text_of
 from aftercall.model.calls import Call
 from aftercall.model.turns import Speaker
 
 _SPEAKERS: dict[str, Speaker] = {"assistant": "agent", "robot": "agent", "user": "caller"}
 
 
-class Bland:
+class Bland(Platform):
     name = "bland"
     setting = "BLAND_WEBHOOK_SECRET"
-
-    def __init__(self, secret: SecretStr | None) -> None:
-        self._key = Key(secret)
-
-    @property
-    def has_key(self) -> bool:
-        return bool(self._key)
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
         return self._key.matches(headers.get("x-webhook-signature", ""), raw)

@@ -4,9 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from pydantic import SecretStr
-
-from aftercall.hosted.platform import Json, Key, Report, Said, instant, items, offset, part, sid_of, text_of
+from aftercall.hosted.platform import Json, Platform, Report, Said, instant, items, offset, part, sid_of, text_of
 from aftercall.model.calls import Call
 from aftercall.model.turns import Speaker
 
@@ -14,16 +12,9 @@ STALE_S = 1800
 _HEADER = re.compile(r"t=(\d{1,12}),v0=([0-9a-fA-F]{64})")
 
 
-class ElevenLabs:
+class ElevenLabs(Platform):
     name = "elevenlabs"
     setting = "ELEVENLABS_WEBHOOK_SECRET"
-
-    def __init__(self, secret: SecretStr | None) -> None:
-        self._key = Key(secret)
-
-    @property
-    def has_key(self) -> bool:
-        return bool(self._key)
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
         header = _HEADER.fullmatch(headers.get("elevenlabs-signature", "").replace(" ", ""))

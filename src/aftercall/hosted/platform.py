@@ -3,11 +3,12 @@
 import hmac
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from pydantic import SecretStr
 
@@ -19,22 +20,6 @@ from aftercall.model.turns import MAX_TURN_TEXT, Speaker
 
 Json = dict[str, Any]
 _LONGEST_METADATA = MAX_METADATA // 2
-
-
-class Platform(Protocol):
-    name: str
-    setting: str
-
-    @property
-    def has_key(self) -> bool: ...
-
-    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
-        """Over the raw bytes: what was parsed and written again is not what was signed."""
-        ...
-
-    def read_call(self, event: Json, agent_id: str) -> Call | None:
-        """The finished call, or None for an event that tells of none. Raises RefusedInput."""
-        ...
 
 
 class Key:
@@ -51,6 +36,28 @@ class Key:
 
     def is_(self, given: str) -> bool:
         return hmac.compare_digest(self._secret, given.encode("utf-8", "replace"))
+
+
+class Platform(ABC):
+    """One platform's webhooks, with the secret it shares with us."""
+
+    name: ClassVar[str]
+    setting: ClassVar[str]
+
+    def __init__(self, secret: SecretStr | None) -> None:
+        self._key = Key(secret)
+
+    @property
+    def has_key(self) -> bool:
+        return bool(self._key)
+
+    @abstractmethod
+    def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
+        """Over the raw bytes: what was parsed and written again is not what was signed."""
+
+    @abstractmethod
+    def read_call(self, event: Json, agent_id: str) -> Call | None:
+        """The finished call, or None for an event that tells of none. Raises RefusedInput."""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from pydantic import SecretStr
-
-from aftercall.hosted.platform import Json, Key, Report, Said, from_milliseconds, items, offset, part, sid_of, speaker_of, text_of
+from aftercall.hosted.platform import Json, Platform, Report, Said, from_milliseconds, items, offset, part, sid_of, speaker_of, text_of
 from aftercall.model.calls import Call
 from aftercall.model.turns import Speaker
 
@@ -15,16 +13,9 @@ _HEADER = re.compile(r"v=(\d{1,15}),d=([0-9a-fA-F]{64})")
 _SPEAKERS: dict[str, Speaker] = {"agent": "agent", "user": "caller"}
 
 
-class Retell:
+class Retell(Platform):
     name = "retell"
     setting = "RETELL_API_KEY"
-
-    def __init__(self, api_key: SecretStr | None) -> None:
-        self._key = Key(api_key)
-
-    @property
-    def has_key(self) -> bool:
-        return bool(self._key)
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
         header = _HEADER.fullmatch(headers.get("x-retell-signature", "").replace(" ", ""))

@@ -3,25 +3,16 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from pydantic import SecretStr
-
-from aftercall.hosted.platform import Json, Key, Report, Said, from_milliseconds, instant, items, part, sid_of, speaker_of, text_of
+from aftercall.hosted.platform import Json, Platform, Report, Said, from_milliseconds, instant, items, part, sid_of, speaker_of, text_of
 from aftercall.model.calls import Call
 from aftercall.model.turns import Speaker
 
 _SPEAKERS: dict[str, Speaker] = {"bot": "agent", "assistant": "agent", "user": "caller"}
 
 
-class Vapi:
+class Vapi(Platform):
     name = "vapi"
     setting = "VAPI_WEBHOOK_SECRET"
-
-    def __init__(self, secret: SecretStr | None) -> None:
-        self._key = Key(secret)
-
-    @property
-    def has_key(self) -> bool:
-        return bool(self._key)
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
         if "x-vapi-secret" in headers:

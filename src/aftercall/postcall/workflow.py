@@ -7,7 +7,6 @@ and explicit: an edited comment strands nothing. A step in flight at a crash run
 import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
@@ -16,12 +15,9 @@ from dbos import error as engine_error
 from aftercall.config import Settings
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
-from aftercall.journal.archive import Archive
-from aftercall.journal.presence import Presence
-from aftercall.journal.store import CallStore
 from aftercall.log import get_logger
-from aftercall.postcall.steps import STEPS, Desk, take
-from aftercall.postcall.store import StepStore
+from aftercall.postcall.office import Office
+from aftercall.postcall.steps import STEPS
 
 VERSION = "1"
 QUEUE = "aftercall.post_call"
@@ -32,17 +28,7 @@ ATTEMPTS = 12  # with doubling pauses: a model that is away for an hour loses no
 log = get_logger("postcall")
 
 
-@dataclass(frozen=True)
-class Office:
-    """What the workflow reaches for; one at a time in a process, because the durable engine is one."""
-
-    desk: Desk
-    calls: CallStore
-    steps: StepStore
-    archive: Archive
-    presence: Presence
-
-
+# One at a time in a process, because the durable engine is one.
 _office: Office | None = None
 
 
@@ -72,23 +58,13 @@ async def attempt(call_id: str, name: str) -> None:
     should_retry=lambda error: isinstance(error, AftercallError) and error.retryable,
 )
 async def take_step(call_id: str, name: str) -> None:
-    await asyncio.to_thread(_take, office(), call_id, name)
+    await asyncio.to_thread(office().do, call_id, name)
 
 
 @DBOS.step(name="aftercall.give_up")
 async def give_up(call_id: str, name: str, reason: str) -> None:
     log.warning("a step failed", call=call_id, step=name)
-    await asyncio.to_thread(office().steps.fail, call_id, name, reason, office().desk.clock.now())
-
-
-def _take(at: Office, call_id: str, name: str) -> None:
-    at.steps.begin(call_id, name, at.desk.clock.now())
-    call, _ = at.archive.read(str(at.calls.get(call_id).archive_name))
-    reach("postcall.before_step")
-    outcome = take(at.desk, name, call)
-    reach("postcall.after_step")
-    at.steps.finish(call_id, name, outcome, at.desk.clock.now())
-    reach("postcall.after_finish")
+    await asyncio.to_thread(office().give_up, call_id, name, reason)
 
 
 def _reason(error: Exception) -> str:

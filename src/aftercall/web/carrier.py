@@ -14,7 +14,7 @@ from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.phone import twilio_webhooks, twiml
 from aftercall.phone.forms import MAX_BODY, Fields, read_form
-from aftercall.phone.notices import CallState
+from aftercall.phone.notices import CallState, Ring
 from aftercall.phone.signature import Flaw, SignedRequest
 from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.web.bodies import read_body
@@ -41,8 +41,8 @@ def make_router(app: App) -> APIRouter:
     @router.post("/voice", summary="Twilio: a call rings, or its caller said something", response_class=Response)
     async def post_voice(request: Request, turn: int | None = None) -> Response:
         form = await _read_signed(request, signature)
-        make_call = _call_maker(app, form)
         ring = twilio_webhooks.read_ring(form)
+        make_call = _call_maker(app, ring)
         if turn is None:
             return _speak(app, await board.ring(ring.sid, make_call))
         heard = twilio_webhooks.read_gathered(form)
@@ -57,9 +57,8 @@ def make_router(app: App) -> APIRouter:
     return router
 
 
-def _call_maker(app: App, form: Fields) -> Callable[[str], LiveCall]:
+def _call_maker(app: App, ring: Ring) -> Callable[[str], LiveCall]:
     """How the call of this webhook is opened; a leg that picks up gets a sid of its own, and the carrier's in its metadata."""
-    ring = twilio_webhooks.read_ring(form)
 
     def make_call(sid: str) -> LiveCall:
         call = ring.open_call(app.clock.now(), app.settings.agent_id)

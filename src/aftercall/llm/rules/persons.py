@@ -40,11 +40,6 @@ _NO_PERSON = vocabulary(
     dhl monday's happy birthday merry saint north south east west
     """
 )
-_PET = re.compile(
-    r"\b(?:vet|dog|cat|puppy|kitten|rabbit|hamster|horse|parrot|veterinary|animal|groom\w*|kennel|paws?|tail|leash|litter|"
-    r"bark\w*|meow\w*)\b",
-    re.I,
-)
 
 
 def person_in(text: str) -> str | None:
@@ -54,10 +49,6 @@ def person_in(text: str) -> str | None:
             if words and words[0] == match["name"].split()[0].removesuffix("'s").removesuffix("’s"):
                 return " ".join(words)
     return None
-
-
-def is_about_pets(text: str) -> bool:
-    return bool(_PET.search(text))
 
 
 def _can_be_name(word: str) -> bool:
