@@ -19,13 +19,13 @@ import uvloop
 from sqlalchemy import insert
 
 from aftercall.app import App, build
-from aftercall.config import Settings
 from aftercall.db.tables import calls as calls_table
 from aftercall.journal.fold import entry_of
 from aftercall.journal.record import Record
 from aftercall.journal.store import columns_of
 from aftercall.journal.view import row_json
 from aftercall.model.turns import Turn
+from aftercall.settings import Settings
 from aftercall.testing import START, make_call, make_live_call
 from tables import median, met, percentile, print_table
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from dbos import DBOS, SetWorkflowID
 
 from aftercall.app import App, build
-from aftercall.config import DatabaseSettings, Settings
 from aftercall.ids import new_id
 from aftercall.postcall.office import Office
 from aftercall.postcall.steps import STEPS
 from aftercall.postcall.view import are_finished
 from aftercall.postcall.workflow import QUEUE, close_office, open_office, start_due
+from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import FakeReader, make_call
 from tables import met, print_table
 

@@ -11,10 +11,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from aftercall.app import App, build
-from aftercall.config import DatabaseSettings, Settings
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import upgrade
 from aftercall.ids import new_id
+from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import VirtualClock
 
 hypothesis.settings.register_profile(

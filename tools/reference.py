@@ -11,8 +11,9 @@ import typer.main
 
 from aftercall.app import build
 from aftercall.cli.main import program
-from aftercall.config import Settings, is_not_yet, known_settings
+from aftercall.config import is_not_yet, known_settings
 from aftercall.errors import AftercallError
+from aftercall.settings import Settings
 from aftercall.web.server import make_server
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"

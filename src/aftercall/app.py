@@ -8,7 +8,6 @@ from functools import cached_property
 from aftercall.bridge.turn_call import Parts
 from aftercall.briefing.compose import Composer
 from aftercall.clock import Clock, SystemClock
-from aftercall.config import Settings
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.prepare import prepare
@@ -27,6 +26,7 @@ from aftercall.model.calls import LiveCall
 from aftercall.postcall.office import Office
 from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
+from aftercall.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from aftercall.config import Loaded, Settings
+from aftercall.config import Loaded
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.revision import NEWEST, current_revision
 from aftercall.errors import AftercallError
+from aftercall.settings import Settings
 
 ROOM_GB = 1.0
 

@@ -4,9 +4,9 @@ import multiprocessing
 from pathlib import Path
 
 from aftercall.app import App, build
-from aftercall.config import DatabaseSettings, Settings
 from aftercall.journal.chain import walk
 from aftercall.journal.verify import verify
+from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import make_call
 
 PROCESSES, CALLS = 3, 8

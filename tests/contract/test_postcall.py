@@ -8,7 +8,6 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.config import Settings
 from aftercall.errors import WorkspaceBusy, WorkspaceReadOnly
 from aftercall.llm.reader import Reader
 from aftercall.model.calls import Call
@@ -18,6 +17,7 @@ from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import Desk, take
 from aftercall.postcall.view import are_finished
 from aftercall.running import running
+from aftercall.settings import Settings
 from aftercall.testing import FakeReader, make_call
 
 ASKED = Reading(

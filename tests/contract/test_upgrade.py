@@ -8,13 +8,13 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
-from aftercall.config import DatabaseSettings, Settings
 from aftercall.db.connect import Database
 from aftercall.db.prepare import prepare
 from aftercall.db.revision import KNOWN, NEWEST, current_revision
 from aftercall.db.tables import metadata
 from aftercall.db.upgrade import make_config, upgrade
 from aftercall.errors import ConfigError, DatabaseNewer, DatabaseOutdated, DatabaseUnreachable
+from aftercall.settings import DatabaseSettings, Settings
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -6,8 +6,8 @@ from pathlib import Path
 from aftercall import faults
 from aftercall.app import build
 from aftercall.cli.progress import wait_for_steps
-from aftercall.config import DatabaseSettings, Settings
 from aftercall.running import running
+from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import make_call
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from aftercall import faults
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.config import DatabaseSettings, Settings
 from aftercall.journal.recover import recover
 from aftercall.model.turns import Turn
+from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import make_live_call
 
 

@@ -8,8 +8,8 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from aftercall.app import App, build
-from aftercall.config import Settings
 from aftercall.journal.archive import encode
+from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.server import make_server
 

@@ -9,7 +9,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.config import Settings
+from aftercall.settings import Settings
 from aftercall.web.server import make_server
 
 

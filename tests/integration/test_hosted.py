@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.config import ElevenLabsSettings, Settings
+from aftercall.settings import ElevenLabsSettings, Settings
 from aftercall.web.server import make_server
 
 SECRET = "wsec_test"

@@ -12,7 +12,7 @@ from twilio.request_validator import RequestValidator
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.config import Settings, TwilioSettings
+from aftercall.settings import Settings, TwilioSettings
 from aftercall.web.server import make_server
 
 TOKEN = "twilio-token"

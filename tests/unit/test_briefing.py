@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from aftercall.app import App, build
 from aftercall.briefing.render import CLOSES, OPENS, render
-from aftercall.config import Settings
 from aftercall.model.briefing import Briefing, PickUp, RecentCall
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
+from aftercall.settings import Settings
 from aftercall.testing import START, VirtualClock, make_call
 
 words = st.text(max_size=80)

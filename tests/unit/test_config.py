@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.config import Settings, known_settings, load
+from aftercall.config import known_settings, load
 from aftercall.errors import ConfigError
+from aftercall.settings import Settings
 
 
 def write(folder: Path, text: str) -> Path:

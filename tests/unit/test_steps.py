@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.config import MemorySettings, Settings
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
 from aftercall.postcall.steps import STEPS, Desk, compose_greeting, take
+from aftercall.settings import MemorySettings, Settings
 from aftercall.testing import FakeReader, VirtualClock, make_call
 
 ASKED = Reading(

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from aftercall.clock import Clock
-from aftercall.config import Settings
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import Archive
 from aftercall.journal.resume import ResumeDesk
@@ -12,6 +11,7 @@ from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing, PickUp, RecentCall
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.store import StepStore
+from aftercall.settings import Settings
 from aftercall.workspace import files, greeting, user_md
 from aftercall.workspace.paths import Workspace
 

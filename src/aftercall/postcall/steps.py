@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from aftercall.clock import Clock
-from aftercall.config import Settings
 from aftercall.llm.phrases import name_errand
 from aftercall.llm.reader import Reader
 from aftercall.model.calls import Call
 from aftercall.model.steps import Outcome, done, skipped
+from aftercall.settings import Settings
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
 from dbos import error as engine_error
 
-from aftercall.config import Settings
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.log import get_logger
 from aftercall.postcall.office import Office
 from aftercall.postcall.steps import STEPS
+from aftercall.settings import Settings
 
 VERSION = "1"
 QUEUE = "aftercall.post_call"

@@ -6,9 +6,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, Self
 
-from aftercall.config import Settings
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.model.people import normalise_caller
+from aftercall.settings import Settings
 
 Scope = Literal["per_caller", "shared", "none"]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from aftercall.config import MemorySettings, Settings
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.model.people import normalise_caller
+from aftercall.settings import MemorySettings, Settings
 from aftercall.workspace.paths import LONGEST_NAME, Person, Workspace, name_folder
 
 ROOT = Path("/srv/workspace")
