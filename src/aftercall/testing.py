@@ -10,6 +10,7 @@ from typing import Any
 from aftercall.bridge.turn_call import Parts, TurnCall
 from aftercall.clock import to_millisecond
 from aftercall.engine.session import Reply, TurnSession
+from aftercall.llm.whole import WholeReader
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.reading import Reading
@@ -101,19 +102,22 @@ class FakeEngine:
         return answer if isinstance(answer, Reply) else Reply(str(answer))
 
 
-class FakeReader:
+class FakeReader(WholeReader):
     """A Reader that finds what you gave it, in every call, and remembers which calls it was given."""
 
+    name = "fake"
+
     def __init__(self, reading: Reading | None = None, *faults: Exception) -> None:
+        super().__init__()
         self.calls: list[Call] = []
-        self._reading = reading or Reading(language="en", summary="The caller called.")
+        self._finds = reading or Reading(language="en", summary="The caller called.")
         self._faults = list(faults)
 
     def read(self, call: Call) -> Reading:
         self.calls.append(call)
         if self._faults:
             raise self._faults.pop(0)
-        return self._reading
+        return self._finds
 
 
 class FakePhone:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from aftercall.llm.whole import compose_greeting
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
-from aftercall.postcall.steps import STEPS, Desk, compose_greeting, take
+from aftercall.postcall.steps import STEPS, Desk, take
 from aftercall.settings import MemorySettings, Settings
 from aftercall.testing import FakeReader, VirtualClock, make_call
 

@@ -107,6 +107,7 @@ steps = Table(
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("result", Text),
     Column("changed_at", InstantColumn, nullable=False),
+    Column("trace", JSON, comment="who answered, to which prompt, at what cost"),
 )
 
 processes = Table(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from aftercall.clock import Clock
-from aftercall.llm.phrases import name_errand
 from aftercall.llm.reader import Reader
 from aftercall.model.calls import Call
 from aftercall.model.steps import Outcome, done, skipped
@@ -36,12 +35,13 @@ class Desk:
 
 def summarise(desk: Desk, call: Call) -> Outcome:
     """CALLS.md: what the call was about, in plain words."""
-    summary = calls_md.plain_summary(desk.reader.read(call).summary)
+    answer = desk.reader.summarise(call)
+    summary = calls_md.plain_summary(answer.value.text)
     if not summary:
-        return skipped(NOTHING_FOUND)
+        return skipped(NOTHING_FOUND, answer.trace)
     entry = calls_md.Entry.of(call, summary, desk.settings.zone)
     files.edit(desk.workspace(call).calls, lambda text: calls_md.append(text, entry, desk.settings.calls.max_entries))
-    return done(summary)
+    return done(summary, answer.trace)
 
 
 def fill_profile(desk: Desk, call: Call) -> Outcome:
@@ -51,11 +51,12 @@ def fill_profile(desk: Desk, call: Call) -> Outcome:
         return skipped(REMEMBERS_NOBODY)
     if user_md.parse(files.read(person.user)).is_complete:
         return skipped("the profile is complete")
-    found = user_md.UserProfile.from_answer(desk.reader.read(call).profile.model_dump())
+    answer = desk.reader.find_profile(call)
+    found = user_md.UserProfile.from_answer(answer.value.model_dump())
     if found == user_md.UserProfile():
-        return skipped(NOTHING_FOUND)
+        return skipped(NOTHING_FOUND, answer.trace)
     written = files.edit(person.user, lambda text: user_md.fill(text, found))
-    return done(_named(found)) if written else skipped("nothing new was found")
+    return done(_named(found), answer.trace) if written else skipped("nothing new was found", answer.trace)
 
 
 def fill_identity(desk: Desk, call: Call) -> Outcome:
@@ -63,11 +64,12 @@ def fill_identity(desk: Desk, call: Call) -> Outcome:
     path = desk.workspace(call).identity
     if identity_md.parse(files.read(path)).is_begun:
         return skipped("the agent has an identity")
-    found = identity_md.AgentIdentity.from_answer(desk.reader.read(call).identity.model_dump())
+    answer = desk.reader.find_identity(call)
+    found = identity_md.AgentIdentity.from_answer(answer.value.model_dump())
     if identity_md.is_generic(found.creature or ""):  # every agent is an assistant; that is no identity
         found = replace(found, creature=None)
     written = files.edit(path, lambda text: identity_md.begin(text, found))
-    return done(_named(found)) if written else skipped(NOTHING_FOUND)
+    return done(_named(found), answer.trace) if written else skipped(NOTHING_FOUND, answer.trace)
 
 
 def leave_greeting(desk: Desk, call: Call) -> Outcome:
@@ -75,26 +77,16 @@ def leave_greeting(desk: Desk, call: Call) -> Outcome:
     person = desk.workspace(call).person(call.caller)
     if person is None:
         return skipped(REMEMBERS_NOBODY)
-    reading = desk.reader.read(call)
     known = user_md.parse(files.read(person.user))
-    name = known.call_name or known.name or reading.profile.call_name or reading.profile.name
-    sentence = compose_greeting(name, [request.title for request in reading.requests])
-    if sentence is None:
-        return skipped(NOTHING_FOUND)
-    return done(greeting.leave(person, sentence, desk.clock.now()))
+    answer = desk.reader.find_greeting(call, known.call_name or known.name)
+    if answer.value is None:
+        return skipped(NOTHING_FOUND, answer.trace)
+    return done(greeting.leave(person, answer.value, desk.clock.now()), answer.trace)
 
 
 def _named(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
     """Which fields were found; their values are in the file, which is the owner's."""
     return ", ".join(name for name, value in asdict(found).items() if value)
-
-
-def compose_greeting(name: str | None, requests: list[str]) -> str | None:
-    """A sentence that shows the caller is remembered; nothing that was not asked for aloud goes into it."""
-    if not requests:
-        return f"Hey {name}, good to hear from you again!" if name else None
-    hello = f"Hey {name}" if name else "Welcome back"
-    return f"{hello}, last time you asked me {name_errand(requests[0])}; what can I do for you today?"
 
 
 STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {

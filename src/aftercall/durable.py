@@ -1,0 +1,75 @@
+"""The durable engine: configured, launched and ended here, once in a process.
+
+What it runs stands where the work is (postcall, work). The version is ours and explicit: an edited comment strands nothing.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
+
+from aftercall.log import get_logger
+from aftercall.settings import Settings
+
+VERSION = "1"
+POLL_S = 0.25
+
+log = get_logger("durable")
+
+
+async def launch(settings: Settings, process: str) -> None:
+    """Start the engine in this loop, as the executor named after this process."""
+    DBOS(config=_engine_config(settings, process))
+    DBOS.launch()
+
+
+async def close(patience_s: int = 5) -> None:
+    await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=patience_s)
+    # The engine had put its own threads under this loop and has just ended them.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="aftercall"))
+
+
+async def open_queue(name: str, at_once: int) -> None:
+    await DBOS.register_queue_async(name, worker_concurrency=at_once, polling_interval_sec=POLL_S)
+
+
+async def take_over(is_alive: Callable[[str], bool]) -> list[str]:
+    """Go on with workflows whose process is gone, each on the queue it came from."""
+    taken = []
+    for status in await DBOS.list_workflows_async(status="PENDING", load_input=False, load_output=False):
+        if not await asyncio.to_thread(is_alive, status.executor_id or ""):
+            await DBOS.resume_workflow_async(status.workflow_id, queue_name=status.queue_name)
+            taken.append(status.workflow_id)
+    if taken:
+        log.warning("took over unfinished work", workflows=len(taken))
+    return taken
+
+
+def _engine_config(settings: Settings, process: str) -> DBOSConfig:
+    return {
+        "name": "aftercall",
+        "system_database_url": _engine_url(settings),
+        "application_version": VERSION,
+        "executor_id": process,
+        "log_level": "ERROR",
+        "serializer": DBOSPortableJSONSerializer(),
+        "sys_db_pool_size": 4,
+    }
+
+
+def _engine_url(settings: Settings) -> str:
+    """A file of its own beside ours on SQLite, a schema of its own on Postgres."""
+    if not settings.database_url.startswith("sqlite"):
+        return settings.database_url
+    file = settings.home / "work.db"
+    _write_ahead(file)
+    return f"sqlite:///{file}"
+
+
+def _write_ahead(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.close()
