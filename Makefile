@@ -24,6 +24,7 @@ serve: $(READY) ## the server, on http://127.0.0.1:8080
 	$(BIN)/aftercall serve
 
 test: $(READY) ## the whole suite, on SQLite and on a real Postgres
+	@$(BIN)/python tools/chromium.py
 	$(BIN)/python -m pytest
 
 check: $(READY) ## format, lint, types, layers, docs held to the code

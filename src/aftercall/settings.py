@@ -35,6 +35,13 @@ class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
 
 
+class PagesSettings(Section):
+    password_hash: SecretStr | None = Field(
+        default=None, description="opens the pages with a password, besides the API token; `aftercall password` makes it"
+    )
+    session_hours: float = Field(default=168, gt=0, le=8_760, description="how long a browser stays logged in")
+
+
 class ReceptionistSettings(Section):
     greeting: str = Field(
         default="Hello! I'm the assistant. What can I do for you?",
@@ -145,6 +152,7 @@ class Settings(Section):
     memory: MemorySettings = MemorySettings()
     extraction: ExtractionSettings = ExtractionSettings()
     receptionist: ReceptionistSettings = ReceptionistSettings()
+    pages: PagesSettings = PagesSettings()
     anthropic: AnthropicSettings = AnthropicSettings()
     openai: OpenAISettings = OpenAISettings()
     xai: XaiSettings = XaiSettings()

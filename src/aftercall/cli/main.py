@@ -5,7 +5,7 @@ import sys
 import typer
 
 from aftercall import __version__
-from aftercall.cli import briefing, calls, config, database, demo, doctor, ingest, read, serve, talk, verify, worker
+from aftercall.cli import briefing, calls, config, database, demo, doctor, ingest, password, read, serve, talk, verify, worker
 from aftercall.cli.stage import Stage
 from aftercall.errors import AftercallError
 
@@ -31,6 +31,7 @@ program.command("briefing")(briefing.briefing)
 program.command("verify")(verify.verify)
 program.command("config")(config.config)
 program.command("doctor")(doctor.doctor)
+program.command("password")(password.password)
 program.add_typer(database.group, name="db")
 
 

@@ -167,12 +167,12 @@ class CallStore:
             row = connection.execute(select(calls).where(calls.c.id == call_id)).first()
         if row is None:
             raise NotFound(f"there is no call {call_id!r}; `aftercall calls list` shows those there are")
-        return _call_row(row)
+        return to_call_row(row)
 
     def find(self, source: str, sid: str) -> CallRow | None:
         with self._database.read() as connection:
             row = connection.execute(select(calls).where(calls.c.source == source, calls.c.sid == sid)).first()
-        return None if row is None else _call_row(row)
+        return None if row is None else to_call_row(row)
 
     def page(self, *, limit: int, before: tuple[datetime, str] | None = None, caller: str | None = None) -> list[CallRow]:
         """Newest first; `before` is the start and id of the last call of the page before."""
@@ -183,11 +183,11 @@ class CallStore:
             started_at, call_id = before
             query = query.where(or_(calls.c.started_at < started_at, and_(calls.c.started_at == started_at, calls.c.id < call_id)))
         with self._database.read() as connection:
-            return [_call_row(row) for row in connection.execute(query)]
+            return [to_call_row(row) for row in connection.execute(query)]
 
     def unsealed(self) -> list[CallRow]:
         with self._database.read() as connection:
-            return [_call_row(row) for row in connection.execute(select(calls).where(calls.c.state != "sealed").order_by(calls.c.id))]
+            return [to_call_row(row) for row in connection.execute(select(calls).where(calls.c.state != "sealed").order_by(calls.c.id))]
 
     def sealed_files(self) -> dict[str, tuple[str, str, int]]:
         """Call id → archive name, hash, number of addenda."""
@@ -268,7 +268,7 @@ def columns_of(call: LiveCall) -> dict[str, Any]:
     return {name: getattr(call, name) for name in LiveCall.model_fields}
 
 
-def _call_row(row: Row[Any]) -> CallRow:
+def to_call_row(row: Row[Any]) -> CallRow:
     live = LiveCall.model_construct(**{name: row._mapping[name] for name in LiveCall.model_fields})
     rest = {name: row._mapping[name] for name in CallRow.__dataclass_fields__ if name != "live"}
     return CallRow(live=live, **rest)

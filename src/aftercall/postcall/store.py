@@ -53,7 +53,7 @@ class StepStore:
     def of_call(self, call_id: str) -> list[Step]:
         query = select(steps).where(steps.c.call_id == call_id).order_by(steps.c.name)
         with self._database.read() as connection:
-            return [_to_step(row) for row in connection.execute(query)]
+            return [to_step(row) for row in connection.execute(query)]
 
     def recent_summaries(self, agent_id: str, caller: str, limit: int) -> list[RecentCall]:
         """The last calls of this caller that have a summary, oldest first."""
@@ -68,6 +68,6 @@ class StepStore:
             return [RecentCall(row.ended_at, row.result) for row in connection.execute(query)][::-1]
 
 
-def _to_step(row: Row[Any]) -> Step:
+def to_step(row: Row[Any]) -> Step:
     trace = Trace(**row.trace) if row.trace else None
     return Step(row.name, row.state, row.reason, row.attempts, row.result, row.changed_at, trace)
