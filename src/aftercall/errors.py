@@ -8,6 +8,7 @@ AftercallError
 │   ├── JournalGap         a number was skipped
 │   ├── JournalConflict    a number was used twice for different words
 │   ├── CallNotLive        the call is not open (any more)
+│   ├── CallErased         the call was erased and stays away       exit 1, HTTP 410
 │   └── JournalClosed      the journal was shut down
 ├── EngineLost             whoever speaks for the agent is gone
 ├── ArchiveError           the sealed files
@@ -88,6 +89,13 @@ class CallNotLive(JournalError):
     """The call is not open in this journal; late words belong into an addendum."""
 
     code = "journal.not_live"
+
+
+class CallErased(JournalError):
+    """The call was erased at somebody's wish; nothing brings it back, a late webhook included."""
+
+    code = "journal.erased"
+    http_status = 410
 
 
 class JournalClosed(JournalError):

@@ -12,6 +12,7 @@ POINTS = (
     "archive.before_file",
     "archive.after_file",
     "archive.after_chain",
+    "archive.after_tombstone",
     "resume.before_keep",
     "resume.after_keep",
     "workspace.before_compare",

@@ -110,6 +110,15 @@ steps = Table(
     Column("trace", JSON, comment="who answered, to which prompt, at what cost"),
 )
 
+# What was erased stays erased: no number, no name, no words, only that this call must not come back.
+tombstones = Table(
+    "tombstones",
+    metadata,
+    Column("key", Text, primary_key=True, comment="hash of source and sid"),
+    Column("call_id", Text, nullable=False),
+    Column("erased_at", InstantColumn, nullable=False),
+)
+
 processes = Table(
     "processes",
     metadata,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, literal, or_, select, update
@@ -10,9 +11,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from aftercall.db.connect import Database, translate
-from aftercall.db.tables import calls, journal, processes, resume_states
+from aftercall.db.tables import calls, journal, processes, resume_states, tombstones
 from aftercall.db.upsert import upsert
-from aftercall.errors import DatabaseUnreachable, NotFound
+from aftercall.errors import CallErased, DatabaseUnreachable, NotFound
 from aftercall.ids import hash_caller
 from aftercall.model.calls import Call, LiveCall
 
@@ -113,19 +114,21 @@ class CallStore:
         self._database = database
 
     def open(self, call: LiveCall, owner: str) -> bool:
-        """Note a call as live; False if its source and sid are known already."""
+        """Note a call as live; False if its source and sid are known already. Raises CallErased."""
         try:
             with self._database.write() as connection:
+                _refuse_erased(connection, call)
                 connection.execute(insert(calls), columns_of(call) | {"state": "live", "owner": owner})
         except IntegrityError:
             return False
         return True
 
     def take_in(self, call: Call, entries: Iterable[Entry], owner: str) -> bool:
-        """Note a finished call with all its entries, ready to be sealed; False if it is known already."""
+        """Note a finished call with all its entries, ready to be sealed; False if it is known already. Raises CallErased."""
         ended = {"state": "sealing", "owner": owner, "ended_at": call.ended_at, "end_reason": call.end_reason}
         try:
             with self._database.write() as connection:
+                _refuse_erased(connection, call)
                 connection.execute(insert(calls), columns_of(call) | ended)
                 if rows := [entry._asdict() for entry in entries]:
                     connection.execute(insert(journal), rows)
@@ -262,6 +265,21 @@ def _keep_resume_state(connection: Connection, call: Call) -> None:
     state = {"call_id": call.id, "conversation": call.conversation, "ended_at": call.ended_at}
     is_newer = resume_states.c.ended_at <= literal(call.ended_at, resume_states.c.ended_at.type)
     upsert(connection, resume_states, key, state, only_where=is_newer)
+
+
+def bury(connection: Connection, source: str, sid: str, call_id: str, now: datetime) -> None:
+    """Leave a tombstone."""
+    upsert(connection, tombstones, {"key": _tombstone_key(source, sid)}, {"call_id": call_id, "erased_at": now}, changes={})
+
+
+def _refuse_erased(connection: Connection, call: LiveCall) -> None:
+    erased = select(tombstones.c.call_id).where(tombstones.c.key == _tombstone_key(call.source, call.sid))
+    if connection.execute(erased).first():
+        raise CallErased(f"this {call.source} call was erased, and is not taken in again")
+
+
+def _tombstone_key(source: str, sid: str) -> str:
+    return sha256(f"{source}\0{sid}".encode()).hexdigest()
 
 
 def columns_of(call: LiveCall) -> dict[str, Any]:
