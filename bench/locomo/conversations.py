@@ -41,7 +41,8 @@ def _conversation(number: int, entry: dict[str, Any]) -> Conversation:
     voices = {told["speaker_a"]: "caller", told["speaker_b"]: "agent"}
     caller = f"+1555{number:07}"
     name = str(entry.get("sample_id", number))
-    calls, places = [], {}
+    calls: list[Call] = []
+    places: dict[str, tuple[str, int]] = {}
     for key in sorted((key for key in told if _SESSION.fullmatch(key)), key=lambda key: int(key[8:])):
         call = _call(f"{name}-{key}", caller, told[key], told[f"{key}_date_time"], voices)
         calls.append(call)

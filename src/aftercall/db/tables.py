@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    DDL,
     JSON,
     BigInteger,
     Boolean,
@@ -19,12 +18,12 @@ from sqlalchemy import (
     Sequence,
     Table,
     Text,
-    event,
     text,
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from aftercall.clock import to_millisecond
+from aftercall.db.fulltext import attach
 from aftercall.model.instants import format_instant, parse_instant
 
 metadata = MetaData(
@@ -155,6 +154,7 @@ passages = Table(
     Column("until", InstantColumn, comment="when it ceased to hold"),
     Column("day", Integer, nullable=False, comment="day of the last mention, counted from year 1"),
     Column("mentions", Integer, nullable=False, server_default="1"),
+    Column("marks", Integer, nullable=False, comment="bits: a question, tells of time"),
     Column("category", Text, nullable=False),
     Column("visibility", Text, nullable=False, comment="shared, private; secrets are never here"),
     Column("active", Boolean, nullable=False),
@@ -168,24 +168,7 @@ passages = Table(
     Index("ix_passages_scope", "scope"),
 )
 passage_pages = Sequence("passage_pages", metadata=metadata)  # Postgres only: SQLite has one writer, who can count
-
-LEXEMES = "array_to_tsvector(array_remove(string_to_array(shelf || ' ' || terms || ' ' || around, ' '), ''))"
-SEARCH_SQLITE = (
-    "CREATE VIRTUAL TABLE passages_fts USING fts5"
-    "(shelf, terms, around, content='passages', content_rowid='n', tokenize='ascii', detail=column, columnsize=0)",
-    "CREATE TRIGGER passages_added AFTER INSERT ON passages BEGIN "
-    "INSERT INTO passages_fts (rowid, shelf, terms, around) VALUES (new.n, new.shelf, new.terms, new.around); END",
-    "CREATE TRIGGER passages_removed AFTER DELETE ON passages BEGIN "
-    "INSERT INTO passages_fts (passages_fts, rowid, shelf, terms, around) VALUES ('delete', old.n, old.shelf, old.terms, old.around); END",
-    "CREATE TRIGGER passages_changed AFTER UPDATE OF shelf, terms, around ON passages BEGIN "
-    "INSERT INTO passages_fts (passages_fts, rowid, shelf, terms, around) VALUES ('delete', old.n, old.shelf, old.terms, old.around); "
-    "INSERT INTO passages_fts (rowid, shelf, terms, around) VALUES (new.n, new.shelf, new.terms, new.around); END",
-)
-SEARCH_POSTGRES = f"CREATE INDEX ix_passages_lexemes ON passages USING gin (({LEXEMES}))"
-for statement in SEARCH_SQLITE:
-    event.listen(passages, "after_create", DDL(statement).execute_if(dialect="sqlite"))
-event.listen(passages, "after_create", DDL(SEARCH_POSTGRES).execute_if(dialect="postgresql"))
-event.listen(passages, "before_drop", DDL("DROP TABLE passages_fts").execute_if(dialect="sqlite"))
+attach(passages)
 
 passage_vectors = Table(
     "passage_vectors",

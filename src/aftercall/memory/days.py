@@ -11,6 +11,7 @@ _NAMED = re.compile(
 )
 _ISO = re.compile(r"\b(?P<year>20\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
 _YEAR = re.compile(r"\b(20\d\d)\b")
+_HINT = re.compile(rf"20\d\d|{'|'.join(_MONTHS)}")
 _AMBIGUOUS = ("may", "march")
 _LEAD_IN = re.compile(r"\b(?:in|of|during|by|until|till|since|last|this|early|mid|late) $")
 
@@ -47,10 +48,12 @@ class Day:
 
 def find_days(text: str) -> tuple[list[Day], str]:
     """The days named in a lower-case text, and the text without them: they are looked up, not searched for."""
+    if not _HINT.search(text):
+        return [], text
     days: list[Day] = []
 
     def take(match: re.Match[str]) -> str:
-        day = _day_of(match, text)
+        day = _day_of(match)
         if day is None:
             return match.group()
         days.append(day)
@@ -64,7 +67,7 @@ def _find_years(text: str) -> tuple[list[Day], str]:
     return [Day(int(year), None, None) for year in _YEAR.findall(text)], _YEAR.sub(" ", text)
 
 
-def _day_of(match: re.Match[str], text: str) -> Day | None:
+def _day_of(match: re.Match[str]) -> Day | None:
     found = match.groupdict()
     year = int(found["year"]) if found["year"] else None
     if "day" in found:

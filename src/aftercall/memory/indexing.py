@@ -10,6 +10,10 @@ from aftercall.memory.passages.store import replace_call
 from aftercall.model.calls import Call
 from aftercall.model.passages import Passage
 
+BLOT = "•••"
+"""What stands for a secret; always as long, so that its length is not told either."""
+_BLOTS = re.compile(f"{MASK}[{MASK} ]*(?<! )")
+
 
 def passages_of(call: Call, summary: str = "", secrets: Iterable[str] = ()) -> list[Passage]:
     """What can be found of a call. `secrets` are words that a reader marked so; what our own rules know is hidden anyway."""
@@ -18,7 +22,7 @@ def passages_of(call: Call, summary: str = "", secrets: Iterable[str] = ()) -> l
 
     def clean(text: str) -> str:
         masked = mask(text, found)
-        return hidden.sub(lambda match: MASK * len(match.group()), masked) if hidden else masked
+        return _BLOTS.sub(BLOT, hidden.sub(MASK, masked) if hidden else masked)
 
     turns = [
         Passage("turn", call.agent_id, call.caller, call.id, clean(turn.text), turn.at, seq=turn.seq, speaker=turn.speaker)

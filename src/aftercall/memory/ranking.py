@@ -1,19 +1,18 @@
 """How passages are ranked: every weight, in one place. docs/reference/search.md tells it in words.
 
-    score = (words + CALL × call + DAYS × day named) × speaker × time told × question × category × recency × frequency
+    score = (words + CALL * call + DAYS * day named) * speaker * time told * question * category * recency * frequency
 
 Tuned on some conversations and measured on others with bench/locomo; each weight stands on a plateau, not on a peak.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import date
-from heapq import nlargest
 
 from aftercall.memory.query import Query
 from aftercall.memory.words import to_term
+from aftercall.model.passages import Signs
 
 POOL = 60
 """How many of the best by words alone are looked at closely."""
@@ -27,11 +26,9 @@ FEW_PASSAGES, FEW_CALLS = 1_000, 30
 """How large a memory is taken to be when a word's rarity is told; the true size would cost a count and changes little."""
 
 DAYS = 0.8
-NAMED_SPEAKER = 1.7
+NAMED_SPEAKER = 1.6
 TELLS_TIME = 1.4
 IS_QUESTION = 0.85
-AROUND_ONLY = 0.6
-"""A fact whose own words miss the query, though those said around it do not."""
 
 CATEGORIES: Mapping[str, float] = {
     "correction": 1.15,
@@ -51,28 +48,60 @@ MOST_REPETITIONS = 16
 _TIME_WORDS = frozenset(
     map(
         to_term,
-        """
-        yesterday today tonight tomorrow last next ago week weekend month year day monday tuesday wednesday thursday friday
-        saturday sunday january february march april may june july august september october november december since recently
-        just soon morning evening summer winter spring fall
-        """.split(),
+        [
+            "yesterday",
+            "today",
+            "tonight",
+            "tomorrow",
+            "last",
+            "next",
+            "ago",
+            "week",
+            "weekend",
+            "month",
+            "year",
+            "day",
+            "monday",
+            "tuesday",
+            "wednesday",
+            "thursday",
+            "friday",
+            "saturday",
+            "sunday",
+            "january",
+            "february",
+            "march",
+            "april",
+            "may",
+            "june",
+            "july",
+            "august",
+            "september",
+            "october",
+            "november",
+            "december",
+            "since",
+            "recently",
+            "just",
+            "soon",
+            "morning",
+            "evening",
+            "summer",
+            "winter",
+            "spring",
+            "fall",
+        ],
     )
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
-    """What is known of a passage beside the words it holds."""
+QUESTION, TIME = 1, 2
 
-    n: int
-    kind: str
-    speaker: str
-    day: int
-    mentions: int
-    category: str
-    terms: str
-    around: str
-    text: str
+
+def marks_of(text: str, terms: str) -> int:
+    """What is told once, when a passage is kept: whether it asks, and whether it tells of time."""
+    is_question = QUESTION if text.rstrip().endswith("?") else 0
+    return is_question if _TIME_WORDS.isdisjoint(terms.split()) else is_question | TIME
 
 
 def score_words(postings: Sequence[Sequence[int]], page_bits: int) -> dict[int, float]:
@@ -82,31 +111,30 @@ def score_words(postings: Sequence[Sequence[int]], page_bits: int) -> dict[int, 
     """
     size = max(FEW_PASSAGES, 2 * max(map(len, postings), default=0))
     words: dict[int, float] = {}
-    calls: Counter[int] = Counter()
-    for found in postings:
-        if not found:
-            continue
+    calls: dict[int, float] = {}
+    for found in filter(None, postings):
         rarity = _rarity(len(found), size)
         reached: dict[int, float] = {}
         for step, weight in REACH:
-            reached.update(dict.fromkeys([n + step for n in found], rarity * weight))
+            value = rarity * weight
+            for n in found:
+                reached[n + step] = value
         for n, value in reached.items():
             words[n] = words.get(n, 0.0) + value
         pages = Counter([n >> page_bits for n in found])
         rarity = _rarity(len(pages), max(FEW_CALLS, len(pages)))
         for page, count in pages.items():
-            calls[page] += rarity * count / (count + 1)  # type: ignore[assignment] # a Counter of shares
-    return _fuse(words, calls, page_bits)
+            calls[page] = calls.get(page, 0.0) + rarity * count / (count + 1)
+    return _fuse(words, calls, page_bits) if words else {}
 
 
 def _fuse(words: Mapping[int, float], calls: Mapping[int, float], page_bits: int) -> dict[int, float]:
-    if not words:
-        return {}
     most = 1 / max(words.values())
     lift = CALL / max(calls.values())
     lifts = {page: value * lift for page, value in calls.items()}
-    scored = [(value * most + lifts.get(n >> page_bits, 0.0), n) for n, value in words.items()]
-    return {n: score for score, n in nlargest(POOL, scored)}
+    # A reach may step off the page of a call; there is no passage there, and nothing is fetched.
+    scored = {n: value * most + lifts.get(n >> page_bits, 0.0) for n, value in words.items()}
+    return {n: scored[n] for n in sorted(scored, key=scored.__getitem__, reverse=True)[:POOL]}
 
 
 def _rarity(count: int, size: int) -> float:
@@ -120,17 +148,16 @@ def weigh(query: Query, score: float, signs: Signs, today: int) -> float:
         score += DAYS * max(day.closeness(said) for day in query.days)
     if signs.speaker in query.speakers:
         score *= NAMED_SPEAKER
-    if query.asks_when and not _TIME_WORDS.isdisjoint(signs.terms.split()):
+    if query.asks_when and signs.marks & TIME:
         score *= TELLS_TIME
-    if signs.kind == "turn":
-        return score * IS_QUESTION if signs.text.rstrip().endswith("?") else score
-    return score * _weigh_fact(query.terms, signs, today)
+    if signs.marks & QUESTION:
+        score *= IS_QUESTION
+    return score if signs.kind == "turn" else score * weigh_fact(signs, today)
 
 
-def _weigh_fact(terms: Iterable[str], signs: Signs, today: int) -> float:
-    """Category × recency × frequency, less where only the words around it fit."""
+def weigh_fact(signs: Signs, today: int) -> float:
+    """Category, recency and frequency."""
     age = max(0, today - signs.day)
-    recency = 1 - RECENT_SHARE * (1 - 0.5 ** (age / HALF_LIFE_DAYS))
+    recency = 1 - RECENT_SHARE * (1 - math.pow(0.5, age / HALF_LIFE_DAYS))
     frequency = 1 + REPETITION * math.log2(min(max(signs.mentions, 1), MOST_REPETITIONS))
-    fit = AROUND_ONLY if signs.around and not set(terms).intersection(signs.terms.split()) else 1.0
-    return CATEGORIES.get(signs.category, 1.0) * recency * frequency * fit
+    return CATEGORIES.get(signs.category, 1.0) * recency * frequency

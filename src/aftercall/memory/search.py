@@ -6,8 +6,8 @@ from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.memory.passages.store import PAGE_BITS, fetch, fetch_signs, find_postings
 from aftercall.memory.query import parse_query
-from aftercall.memory.ranking import Signs, score_words, weigh
-from aftercall.model.passages import Hit, Passage, Where
+from aftercall.memory.ranking import score_words, weigh
+from aftercall.model.passages import Hit, Kind, Passage, Where
 
 CONTEXT = 1
 
@@ -25,19 +25,21 @@ class Search:
         today = self._clock.now().toordinal()
         with self._database.read() as connection:
             scores = score_words(find_postings(connection, query.terms, query.phrases, where), PAGE_BITS)
-            pool = [Signs(*row) for row in fetch_signs(connection, scores, where)]
-            if query.phrases:
-                pool = [signs for signs in pool if all(f" {phrase} " in f" {signs.terms} " for phrase in query.phrases)]
-            weighed = sorted(((weigh(query, scores[signs.n], signs, today), signs.n) for signs in pool), reverse=True)[:limit]
-            near = {n + step for _, n in weighed for step in range(-context, context + 1)}
-            found = fetch(connection, near) if near else {}
-        return [_hit(found, n, score, context) for score, n in weighed if n in found]
+            if not scores:
+                return []
+            pool = fetch_signs(connection, scores, query.phrases, where)
+            best = sorted([(weigh(query, scores[signs.n], signs, today), signs.n, signs.kind) for signs in pool], reverse=True)[:limit]
+            found = fetch(connection, {place for _, n, kind in best for place in _beside(n, kind, context)})
+        return [_hit(found, score, n, kind, context) for score, n, kind in best]
 
 
-def _hit(found: Mapping[int, Passage], n: int, score: float, context: int) -> Hit:
-    passage = found[n]
-    if passage.kind != "turn":
-        return Hit(passage, score)
-    before = [found[n - step] for step in range(context, 0, -1) if n - step in found]
-    after = [found[n + step] for step in range(1, context + 1) if n + step in found]
-    return Hit(passage, score, tuple(before), tuple(after))
+def _beside(n: int, kind: Kind, context: int) -> range:
+    """The turns of a call stand side by side; nothing else has neighbours."""
+    return range(n - context, n + context + 1) if kind == "turn" else range(n, n + 1)
+
+
+def _hit(found: Mapping[int, Passage], score: float, n: int, kind: Kind, context: int) -> Hit:
+    places = _beside(n, kind, context)
+    before = tuple(found[place] for place in places if place < n and place in found)
+    after = tuple(found[place] for place in places if place > n and place in found)
+    return Hit(found[n], score, before, after)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal["turn", "summary", "fact"]
 
@@ -52,3 +52,15 @@ class Hit:
     score: float
     before: tuple[Passage, ...] = ()
     after: tuple[Passage, ...] = ()
+
+
+class Signs(NamedTuple):
+    """What ranking looks at beside the words: light, because a search looks at many."""
+
+    n: int
+    day: int
+    marks: int
+    mentions: int
+    kind: Kind
+    speaker: str
+    category: str

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from aftercall.clock import Clock
+from aftercall.db.connect import Database
 from aftercall.llm.phrases import name_errand
 from aftercall.llm.reader import Reader
+from aftercall.memory.indexing import index_call
 from aftercall.model.calls import Call
 from aftercall.model.steps import Outcome, done, skipped
 from aftercall.settings import Settings
@@ -29,6 +31,7 @@ class Desk:
     settings: Settings
     reader: Reader
     clock: Clock
+    database: Database
 
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
@@ -84,6 +87,16 @@ def leave_greeting(desk: Desk, call: Call) -> Outcome:
     return done(greeting.leave(person, sentence, desk.clock.now()))
 
 
+def index(desk: Desk, call: Call) -> Outcome:
+    """The passages of the call: its turns and its summary can be searched. For a memory of nobody there is nothing to search."""
+    if desk.workspace(call).person(call.caller) is None:
+        return skipped(REMEMBERS_NOBODY)
+    reading = desk.reader.read(call)
+    secrets = [fact.words for fact in reading.facts if fact.visibility == "secret"]
+    count = index_call(desk.database, call, calls_md.plain_summary(reading.summary), secrets)
+    return done(f"{count} passages")
+
+
 def _named(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
     """Which fields were found; their values are in the file, which is the owner's."""
     return ", ".join(name for name, value in asdict(found).items() if value)
@@ -102,6 +115,7 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
     "profile": fill_profile,
     "identity": fill_identity,
     "greeting": leave_greeting,
+    "index": index,
 }
 
 

@@ -10,17 +10,17 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, text, update
 
-from aftercall.db.tables import LEXEMES, passage_pages, passages
+from aftercall.db.fulltext import LEXEMES
+from aftercall.db.tables import passage_pages, passages
+from aftercall.memory.ranking import marks_of
 from aftercall.memory.words import to_terms
 from aftercall.model.instants import format_instant
-from aftercall.model.passages import Passage, Where
+from aftercall.model.passages import Passage, Signs, Where
 
 PAGE_BITS = 15  # a call has 20,000 turns at most
 APART = 8  # places between passages that are no neighbours; wider than any reach in ranking.py
 MOST_POSTINGS = 1_000  # of one term, newest first: bounds the cost of an owner's search through everything
 _ON_A_PAGE = (1 << PAGE_BITS) // APART
-# Whole rows are read back into passages; `around` comes back as terms, which is all it is kept for.
-_COLUMNS = [passages.c[name] for name in ("n", *Passage.__dataclass_fields__)]
 
 
 def scope_of(agent_id: str, caller: str | None) -> str:
@@ -73,44 +73,74 @@ def note_mention(connection: Connection, ref: str, mentions: int, at: datetime) 
 
 
 def find_postings(connection: Connection, terms: Sequence[str], phrases: Sequence[str], where: Where) -> list[list[int]]:
-    """For each term the passages that hold it, newest first, within one caller's rows. The cost is theirs, not the store's."""
+    """For each term the passages that hold it, within one caller's rows: the cost is theirs, not the store's."""
     is_postgres = connection.dialect.name == "postgresql"
     conditions, values = _filter(where, phrases, is_postgres)
     one = _POSTGRES if is_postgres else _SQLITE_JOINED if conditions else _SQLITE
     ask = _tsquery if is_postgres else _match
-    given = [value for term in terms for value in (ask(term, where), *values)]
-    rows = connection.exec_driver_sql(" UNION ALL ".join([one.format(conditions)] * len(terms)), tuple(given)) if terms else []
+    given = tuple(value for term in terms for value in (ask(term, where), *values))
+    one = one.format(conditions, _ordered(where, is_postgres))
+    rows = connection.exec_driver_sql(" UNION ALL ".join([one] * len(terms)), given).fetchall() if terms else []
     return [list(map(int, row[0].split(","))) if row[0] else [] for row in rows]
 
 
-def fetch_signs(connection: Connection, numbers: Iterable[int], where: Where) -> Sequence[Row[Any]]:
-    """What ranking looks at. Other callers' rows are not given, whatever the numbers."""
+def fetch_signs(connection: Connection, numbers: Iterable[int], phrases: Sequence[str], where: Where) -> list[Signs]:
+    """What ranking looks at, for those of the numbers that may be found. Other callers' rows are never among them."""
     is_postgres = connection.dialect.name == "postgresql"
-    conditions, values = _filter(where, (), is_postgres)
+    conditions, values = _filter(where, phrases, is_postgres)
     whose = ("scope", scope_of(where.agent_id, where.caller)) if where.caller else ("agent_id", where.agent_id)
-    listed = ",".join(map(str, numbers))
-    mark = "%s" if is_postgres else "?"
-    statement = f"SELECT {_SIGNS} FROM passages p WHERE n IN ({listed}) AND {whose[0]} = {mark}{conditions}"  # noqa: S608 - our own names
-    return connection.exec_driver_sql(statement, (whose[1], *values)).fetchall() if listed else []
+    condition = f" AND p.{whose[0]} = {_mark(is_postgres)}{conditions}"
+    return list(map(Signs._make, _pick(connection, _SIGNS, numbers, condition, whose[1], *values)))
 
 
 def fetch(connection: Connection, numbers: Iterable[int]) -> dict[int, Passage]:
-    rows = connection.execute(select(*_COLUMNS).where(passages.c.n.in_(list(numbers))))
-    return {row[0]: Passage(*row[1:]) for row in rows}
+    """Whole passages. `around` comes back as terms, which is all it is kept for."""
+    return {row[0]: _passage(row[1:]) for row in _pick(connection, _WHOLE, numbers)}
 
 
-_SIGNS = "n, kind, speaker, day, mentions, category, terms, around, text"
-_NEWEST = f"DESC LIMIT {MOST_POSTINGS}"
-_SQLITE = f"SELECT group_concat(rowid) FROM (SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?{{}} ORDER BY rowid {_NEWEST})"
+def _pick(connection: Connection, columns: str, numbers: Iterable[int], condition: str = "", *values: Any) -> Sequence[Row[Any]]:
+    """The list is one value, so that the statement stays the same and is prepared once."""
+    if connection.dialect.name == "postgresql":
+        statement, listed = f"SELECT {columns} FROM passages p WHERE p.n = ANY(%s){condition}", list(numbers)  # noqa: S608 - our own names
+        return connection.exec_driver_sql(statement, (listed, *values)).fetchall()
+    statement = f"SELECT {columns} FROM json_each(?) j CROSS JOIN passages p ON p.n = j.value{condition}"  # noqa: S608 - our own names
+    return connection.exec_driver_sql(statement, (f"[{','.join(map(str, numbers))}]", *values)).fetchall()
+
+
+def _passage(values: Sequence[Any]) -> Passage:
+    """SQLite keeps instants as text."""
+    fields = dict(zip(_FIELDS, values, strict=True))
+    for name in ("at", "until"):
+        if isinstance(fields[name], str):
+            fields[name] = datetime.fromisoformat(fields[name])
+    return Passage(**fields)
+
+
+_FIELDS = tuple(Passage.__dataclass_fields__)
+_SIGNS = ", ".join(f"p.{name}" for name in Signs._fields)
+_WHOLE = ", ".join(f"p.{name}" for name in ("n", *_FIELDS))
+_SQLITE = "SELECT group_concat(rowid) FROM (SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?{}{})"
 _SQLITE_JOINED = (
-    "SELECT group_concat(n) FROM (SELECT p.n FROM passages_fts JOIN passages p ON p.n = passages_fts.rowid "
-    f"WHERE passages_fts MATCH ?{{}} ORDER BY passages_fts.rowid {_NEWEST})"
+    "SELECT group_concat(n) FROM (SELECT p.n FROM passages_fts JOIN passages p ON p.n = passages_fts.rowid WHERE passages_fts MATCH ?{}{})"
 )
-# The sum keeps the planner from walking the whole table backwards by its key instead of asking the index.
 _POSTGRES = (
-    "SELECT string_agg(CAST(n AS text), ',') FROM (SELECT n FROM passages p "
-    f"WHERE {LEXEMES} @@ CAST(%s AS tsquery){{}} ORDER BY n + 0 {_NEWEST}) AS found"
+    "SELECT string_agg(CAST(n AS text), ',') FROM "  # noqa: S608 - our own names
+    f"(SELECT n FROM passages p WHERE {LEXEMES} @@ CAST(%s AS tsquery){{}}{{}}) AS found"
 )
+
+
+def _ordered(where: Where, is_postgres: bool) -> str:
+    """A caller's rows are few. An owner's search through everything stops after the newest; reading backwards costs half as much again.
+
+    The sum keeps Postgres from walking the whole table backwards by its key instead of asking the index.
+    """
+    if where.caller:
+        return ""
+    return f" ORDER BY {'n + 0' if is_postgres else 'passages_fts.rowid'} DESC LIMIT {MOST_POSTINGS}"
+
+
+def _mark(is_postgres: bool) -> str:
+    return "%s" if is_postgres else "?"
 
 
 def _match(term: str, where: Where) -> str:
@@ -125,7 +155,7 @@ def _tsquery(term: str, where: Where) -> str:
 
 def _filter(where: Where, phrases: Sequence[str], is_postgres: bool) -> tuple[str, list[Any]]:
     """What must hold beside the shelf, as SQL on the table `p`, and its values."""
-    mark = "%s" if is_postgres else "?"
+    mark = _mark(is_postgres)
     parts: list[str] = []
     values: list[Any] = []
     for name, allowed in (("kind", where.kinds), ("category", where.categories), ("visibility", where.visibilities)):
@@ -167,7 +197,7 @@ def _move(connection: Connection, ref: str, *, active: bool, until: datetime | N
 
 def _next_page(connection: Connection) -> int:
     if connection.dialect.name == "postgresql":
-        return int(connection.execute(passage_pages).scalar_one())
+        return int(connection.scalar(passage_pages))
     newest: int | None = connection.execute(select(func.max(passages.c.n))).scalar()
     return ((newest or 0) >> PAGE_BITS) + 1
 
@@ -178,12 +208,14 @@ def _insert(connection: Connection, numbered: Sequence[tuple[int, Passage]]) -> 
 
 def _row(n: int, passage: Passage) -> dict[str, Any]:
     active = passage.until is None
+    terms = to_terms(passage.text)
     return {name: getattr(passage, name) for name in Passage.__dataclass_fields__} | {
         "n": n,
         "scope": scope_of(passage.agent_id, passage.caller),
         "shelf": _shelf_tokens(passage.agent_id, passage.caller, active=active),
         "day": passage.at.toordinal(),
         "active": active,
-        "terms": to_terms(passage.text),
+        "marks": marks_of(passage.text, terms),
+        "terms": terms,
         "around": to_terms(passage.around),
     }

@@ -13,9 +13,7 @@ depends_on = None
 _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _LEXEMES = "array_to_tsvector(array_remove(string_to_array(shelf || ' ' || terms || ' ' || around, ' '), ''))"
 _ADD = "INSERT INTO passages_fts (rowid, shelf, terms, around) VALUES (new.n, new.shelf, new.terms, new.around);"
-_TAKE = (
-    "INSERT INTO passages_fts (passages_fts, rowid, shelf, terms, around) VALUES ('delete', old.n, old.shelf, old.terms, old.around);"
-)
+_TAKE = "INSERT INTO passages_fts (passages_fts, rowid, shelf, terms, around) VALUES ('delete', old.n, old.shelf, old.terms, old.around);"
 
 
 def upgrade() -> None:
@@ -35,6 +33,7 @@ def upgrade() -> None:
         sa.Column("until", InstantColumn, comment="when it ceased to hold"),
         sa.Column("day", sa.Integer, nullable=False, comment="day of the last mention, counted from year 1"),
         sa.Column("mentions", sa.Integer, nullable=False, server_default="1"),
+        sa.Column("marks", sa.Integer, nullable=False, comment="bits: a question, tells of time"),
         sa.Column("category", sa.Text, nullable=False),
         sa.Column("visibility", sa.Text, nullable=False, comment="shared, private; secrets are never here"),
         sa.Column("active", sa.Boolean, nullable=False),
@@ -55,9 +54,7 @@ def upgrade() -> None:
 
 def _create_indexes() -> None:
     turns, facts = sa.text("ref IS NULL"), sa.text("ref IS NOT NULL")
-    op.create_index(
-        "ix_passages_place", "passages", ["call_id", "kind", "seq"], unique=True, sqlite_where=turns, postgresql_where=turns
-    )
+    op.create_index("ix_passages_place", "passages", ["call_id", "kind", "seq"], unique=True, sqlite_where=turns, postgresql_where=turns)
     op.create_index("ix_passages_ref", "passages", ["ref"], unique=True, sqlite_where=facts, postgresql_where=facts)
     op.create_index("ix_passages_scope", "passages", ["scope"])
     if op.get_bind().dialect.name == "postgresql":
