@@ -73,8 +73,8 @@ async def measure(home: Path, database: str, count: int) -> None:
         f"After a call, {app.database.dialect}, {count} calls ending together, a reader that answers at once",
         ["", "calls/s", "share", "aim", ""],
         [
-            ["the durable engine, four steps that do nothing", f"{theirs:.1f}", "1.00", "", ""],
-            ["summary, profile, identity, greeting", f"{ours:.1f}", f"{share:.2f}", "≥ 0.60", met(share >= 0.6)],
+            ["the durable engine, as many steps that do nothing", f"{theirs:.1f}", "1.00", "", ""],
+            ["summary, profile, identity, greeting, index", f"{ours:.1f}", f"{share:.2f}", "≥ 0.60", met(share >= 0.6)],
         ],
     )
 

@@ -21,6 +21,7 @@ from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, Pen, ResumeState
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.memory.search import Search
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.office import Office
@@ -47,7 +48,11 @@ class App:
 
     @cached_property
     def office(self) -> Office:
-        return Office(Desk(self.settings, self.reader, self.clock), self.store, self.steps, self.archive, self.presence)
+        return Office(Desk(self.settings, self.reader, self.clock, self.database), self.store, self.steps, self.archive, self.presence)
+
+    @cached_property
+    def search(self) -> Search:
+        return Search(self.database, self.clock)
 
     @cached_property
     def turn_parts(self) -> Parts:

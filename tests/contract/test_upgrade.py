@@ -38,6 +38,11 @@ def describe(database: Database) -> dict[str, object]:
         }
 
 
+def is_ours(_thing: object, name: str | None, kind: str, *_rest: object) -> bool:
+    """What full-text search adds is no table or column of tables.py; `describe` compares it."""
+    return not (kind == "table" and str(name).startswith("passages_fts")) and name != "ix_passages_lexemes"
+
+
 def test_migrations_lead_to_exactly_the_tables(empty: Database) -> None:
     metadata.create_all(empty.engine)
     from_tables = describe(empty)
@@ -45,7 +50,8 @@ def test_migrations_lead_to_exactly_the_tables(empty: Database) -> None:
     upgrade(empty)
     assert describe(empty) == from_tables
     with empty.read() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        options = {"compare_server_default": True, "include_object": is_ours}
+        context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, metadata) == []
     empty.close()
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from aftercall.db.connect import Database
+from aftercall.db.tables import metadata
 from aftercall.llm.whole import compose_greeting
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
@@ -21,7 +23,10 @@ ASKED = Reading(
 
 
 def desk(home: Path, reading: Reading = ASKED, **settings: object) -> Desk:
-    return Desk(Settings.model_validate({"home": home, **settings}), FakeReader(reading), VirtualClock())
+    database = Database(f"sqlite:///{home / 'aftercall.db'}")
+    metadata.create_all(database.engine)
+    database.close()
+    return Desk(Settings.model_validate({"home": home, **settings}), FakeReader(reading), VirtualClock(), database)
 
 
 def outcomes(at: Desk, call: Call) -> dict[str, tuple[str, str]]:

@@ -3,10 +3,27 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Dialect, ForeignKey, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Sequence,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from aftercall.clock import to_millisecond
+from aftercall.db.fulltext import attach
 from aftercall.model.instants import format_instant, parse_instant
 
 metadata = MetaData(
@@ -125,4 +142,48 @@ processes = Table(
     Column("id", Text, primary_key=True),
     Column("started_at", InstantColumn, nullable=False),
     Column("beat_at", InstantColumn, nullable=False),
+)
+
+# The unit of search: a turn, a summary or a fact. `terms`, `around` and `shelf` hold terms of memory/words.py, in which
+# neither database's tokeniser has anything left to decide. `n` is a page (one batch of passages of one call) and a place
+# on it; the turns of a call stand side by side, so a neighbour is found by counting.
+passages = Table(
+    "passages",
+    metadata,
+    Column("n", Number, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False, comment="turn, summary, fact"),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text),
+    Column("scope", Text, nullable=False, comment="agent and caller as one token; empty for a withheld number"),
+    Column("shelf", Text, nullable=False, comment="the tokens it is found under: caller and agent, apart when retired"),
+    Column("call_id", Text),
+    Column("ref", Text, comment="the fact it is"),
+    Column("seq", Integer, nullable=False),
+    Column("speaker", Text, nullable=False),
+    Column("at", InstantColumn, nullable=False, comment="when it was said; since when it holds"),
+    Column("until", InstantColumn, comment="when it ceased to hold"),
+    Column("day", Integer, nullable=False, comment="day of the last mention, counted from year 1"),
+    Column("mentions", Integer, nullable=False, server_default="1"),
+    Column("marks", Integer, nullable=False, comment="bits: a question, tells of time"),
+    Column("category", Text, nullable=False),
+    Column("visibility", Text, nullable=False, comment="shared, private; secrets are never here"),
+    Column("active", Boolean, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("terms", Text, nullable=False),
+    Column("around", Text, nullable=False),
+    Index(
+        "ix_passages_place", "call_id", "kind", "seq", unique=True, sqlite_where=text("ref IS NULL"), postgresql_where=text("ref IS NULL")
+    ),
+    Index("ix_passages_ref", "ref", unique=True, sqlite_where=text("ref IS NOT NULL"), postgresql_where=text("ref IS NOT NULL")),
+    Index("ix_passages_scope", "scope"),
+)
+passage_pages = Sequence("passage_pages", metadata=metadata)  # Postgres only: SQLite has one writer, who can count
+attach(passages)
+
+passage_vectors = Table(
+    "passage_vectors",
+    metadata,
+    Column("n", Number, ForeignKey("passages.n", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("model", Text, nullable=False),
+    Column("vector", LargeBinary, nullable=False, comment="32-bit floats of length one"),
 )

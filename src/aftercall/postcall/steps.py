@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from aftercall.clock import Clock
+from aftercall.db.connect import Database
 from aftercall.llm.reader import Reader
+from aftercall.llm.rules.secrets import find_secrets, secret_facts
+from aftercall.memory.indexing import index_call
 from aftercall.model.calls import Call
 from aftercall.model.steps import Outcome, done, skipped
 from aftercall.settings import Settings
@@ -28,6 +31,7 @@ class Desk:
     settings: Settings
     reader: Reader
     clock: Clock
+    database: Database
 
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
@@ -84,6 +88,16 @@ def leave_greeting(desk: Desk, call: Call) -> Outcome:
     return done(greeting.leave(person, answer.value, desk.clock.now()), answer.trace)
 
 
+def index(desk: Desk, call: Call) -> Outcome:
+    """The passages of the call: its turns and its summary can be searched. For a memory of nobody there is nothing to search."""
+    if desk.workspace(call).person(call.caller) is None:
+        return skipped(REMEMBERS_NOBODY)
+    answer = desk.reader.summarise(call)
+    secrets = [fact.words for fact in secret_facts(find_secrets(call.turns))]
+    count = index_call(desk.database, call, calls_md.plain_summary(answer.value.text), secrets)
+    return done(f"{count} passages", answer.trace)
+
+
 def _named(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
     """Which fields were found; their values are in the file, which is the owner's."""
     return ", ".join(name for name, value in asdict(found).items() if value)
@@ -94,6 +108,7 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
     "profile": fill_profile,
     "identity": fill_identity,
     "greeting": leave_greeting,
+    "index": index,
 }
 
 

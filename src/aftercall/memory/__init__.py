@@ -1,0 +1,1 @@
+"""What is remembered: facts with evidence, and the search over facts, calls and summaries."""

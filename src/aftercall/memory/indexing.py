@@ -1,0 +1,46 @@
+"""A sealed call as passages: each turn with the secrets blotted out, and its summary."""
+
+import re
+from collections.abc import Iterable
+
+from aftercall.db.connect import Database
+from aftercall.llm.rules.secrets import find_secrets, mask
+from aftercall.llm.rules.sentences import MASK
+from aftercall.memory.passages.store import replace_call
+from aftercall.model.calls import Call
+from aftercall.model.passages import Passage
+
+BLOT = "•••"
+"""What stands for a secret; always as long, so that its length is not told either."""
+_BLOTS = re.compile(f"{MASK}[{MASK} ]*(?<! )")
+
+
+def passages_of(call: Call, summary: str = "", secrets: Iterable[str] = ()) -> list[Passage]:
+    """What can be found of a call. `secrets` are words that a reader marked so; what our own rules know is hidden anyway."""
+    found = find_secrets(call.turns)
+    hidden = _pattern(secrets)
+
+    def clean(text: str) -> str:
+        masked = mask(text, found)
+        return _BLOTS.sub(BLOT, hidden.sub(MASK, masked) if hidden else masked)
+
+    turns = [
+        Passage("turn", call.agent_id, call.caller, call.id, clean(turn.text), turn.at, seq=turn.seq, speaker=turn.speaker)
+        for turn in call.turns
+    ]
+    if not summary:
+        return turns
+    return [*turns, Passage("summary", call.agent_id, call.caller, call.id, clean(summary), call.ended_at)]
+
+
+def index_call(database: Database, call: Call, summary: str = "", secrets: Iterable[str] = ()) -> int:
+    """Make a call findable, once however often this is done; returns how many passages it has."""
+    fresh = passages_of(call, summary, secrets)
+    with database.write() as connection:
+        replace_call(connection, call.id, fresh)
+    return len(fresh)
+
+
+def _pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    told = [r"\W+".join(map(re.escape, words)) for words in (re.findall(r"\w+", secret) for secret in secrets) if words]
+    return re.compile("|".join(rf"(?<!\w){words}(?!\w)" for words in told), re.I) if told else None

@@ -1,0 +1,1 @@
+"""Passages: the unit of search."""

@@ -1,0 +1,221 @@
+"""The SQL of passages: putting them where they are found, and finding those that hold a term.
+
+Writing functions work inside the transaction they are given, so a fact and its passage stand or fall together.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select, text, update
+
+from aftercall.db.fulltext import LEXEMES
+from aftercall.db.tables import passage_pages, passages
+from aftercall.memory.ranking import marks_of
+from aftercall.memory.words import to_terms
+from aftercall.model.instants import format_instant
+from aftercall.model.passages import Passage, Signs, Where
+
+PAGE_BITS = 15  # a call has 20,000 turns at most
+APART = 8  # places between passages that are no neighbours; wider than any reach in ranking.py
+MOST_POSTINGS = 1_000  # of one term, newest first: bounds the cost of an owner's search through everything
+_ON_A_PAGE = (1 << PAGE_BITS) // APART
+
+
+def scope_of(agent_id: str, caller: str | None) -> str:
+    """Agent and caller as one token; empty for a withheld number, whose calls belong to nobody."""
+    return sha256(f"{agent_id}\0{caller}".encode()).hexdigest()[:24] if caller else ""
+
+
+def add(connection: Connection, fresh: Iterable[Passage]) -> None:
+    """Make passages findable. Secrets are left out, whoever hands them in. Turns of one call come together."""
+    found = [passage for passage in fresh if passage.visibility != "secret"]
+    turns = [passage for passage in found if passage.kind == "turn"]
+    for call_id in dict.fromkeys(passage.call_id for passage in turns):
+        page = _next_page(connection)
+        _insert(connection, [((page << PAGE_BITS) + passage.seq, passage) for passage in turns if passage.call_id == call_id])
+    others = [passage for passage in found if passage.kind != "turn"]
+    for start in range(0, len(others), _ON_A_PAGE):
+        page = _next_page(connection)
+        batch = others[start : start + _ON_A_PAGE]
+        _insert(connection, [((page << PAGE_BITS) + place * APART, passage) for place, passage in enumerate(batch)])
+
+
+def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage]) -> None:
+    """The turns and the summary of a call, once however often this is done; its facts are left alone."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:call, 0))"), {"call": call_id})
+    connection.execute(delete(passages).where(passages.c.call_id == call_id, passages.c.ref.is_(None)))
+    add(connection, fresh)
+
+
+def remove(connection: Connection, *, call_id: str = "", ref: str = "", scope: str = "") -> int:
+    """Forget every passage of a call, of a fact, or of a caller; returns how many there were."""
+    given = {"call_id": call_id, "ref": ref, "scope": scope}
+    named = [passages.c[name] == value for name, value in given.items() if value]
+    return connection.execute(delete(passages).where(or_(*named))).rowcount if named else 0
+
+
+def retire(connection: Connection, ref: str, until: datetime) -> None:
+    """The fact no longer holds: found only by a search as of an instant before."""
+    _move(connection, ref, active=False, until=until)
+
+
+def restore(connection: Connection, ref: str) -> None:
+    """The fact holds again."""
+    _move(connection, ref, active=True, until=None)
+
+
+def note_mention(connection: Connection, ref: str, mentions: int, at: datetime) -> None:
+    """The fact was told again: how often so far, and when last."""
+    connection.execute(update(passages).where(passages.c.ref == ref).values(mentions=mentions, day=at.toordinal()))
+
+
+def find_postings(connection: Connection, terms: Sequence[str], phrases: Sequence[str], where: Where) -> list[list[int]]:
+    """For each term the passages that hold it, within one caller's rows: the cost is theirs, not the store's."""
+    is_postgres = connection.dialect.name == "postgresql"
+    conditions, values = _filter(where, phrases, is_postgres)
+    one = _POSTGRES if is_postgres else _SQLITE_JOINED if conditions else _SQLITE
+    ask = _tsquery if is_postgres else _match
+    given = tuple(value for term in terms for value in (ask(term, where), *values))
+    one = one.format(conditions, _ordered(where, is_postgres))
+    rows = connection.exec_driver_sql(" UNION ALL ".join([one] * len(terms)), given).fetchall() if terms else []
+    return [list(map(int, row[0].split(","))) if row[0] else [] for row in rows]
+
+
+def fetch_signs(connection: Connection, numbers: Iterable[int], phrases: Sequence[str], where: Where) -> list[Signs]:
+    """What ranking looks at, for those of the numbers that may be found. Other callers' rows are never among them."""
+    is_postgres = connection.dialect.name == "postgresql"
+    conditions, values = _filter(where, phrases, is_postgres)
+    whose = ("scope", scope_of(where.agent_id, where.caller)) if where.caller else ("agent_id", where.agent_id)
+    condition = f" AND p.{whose[0]} = {_mark(is_postgres)}{conditions}"
+    return list(map(Signs._make, _pick(connection, _SIGNS, numbers, condition, whose[1], *values)))
+
+
+def fetch(connection: Connection, numbers: Iterable[int]) -> dict[int, Passage]:
+    """Whole passages. `around` comes back as terms, which is all it is kept for."""
+    return {row[0]: _passage(row[1:]) for row in _pick(connection, _WHOLE, numbers)}
+
+
+def _pick(connection: Connection, columns: str, numbers: Iterable[int], condition: str = "", *values: Any) -> Sequence[Row[Any]]:
+    """The list is one value, so that the statement stays the same and is prepared once."""
+    if connection.dialect.name == "postgresql":
+        statement, listed = f"SELECT {columns} FROM passages p WHERE p.n = ANY(%s){condition}", list(numbers)  # noqa: S608 - our own names
+        return connection.exec_driver_sql(statement, (listed, *values)).fetchall()
+    statement = f"SELECT {columns} FROM json_each(?) j CROSS JOIN passages p ON p.n = j.value{condition}"  # noqa: S608 - our own names
+    return connection.exec_driver_sql(statement, (f"[{','.join(map(str, numbers))}]", *values)).fetchall()
+
+
+def _passage(values: Sequence[Any]) -> Passage:
+    """SQLite keeps instants as text."""
+    fields = dict(zip(_FIELDS, values, strict=True))
+    for name in ("at", "until"):
+        if isinstance(fields[name], str):
+            fields[name] = datetime.fromisoformat(fields[name])
+    return Passage(**fields)
+
+
+_FIELDS = tuple(Passage.__dataclass_fields__)
+_SIGNS = ", ".join(f"p.{name}" for name in Signs._fields)
+_WHOLE = ", ".join(f"p.{name}" for name in ("n", *_FIELDS))
+_SQLITE = "SELECT group_concat(rowid) FROM (SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?{}{})"
+_SQLITE_JOINED = (
+    "SELECT group_concat(n) FROM (SELECT p.n FROM passages_fts JOIN passages p ON p.n = passages_fts.rowid WHERE passages_fts MATCH ?{}{})"
+)
+_POSTGRES = (
+    "SELECT string_agg(CAST(n AS text), ',') FROM "  # noqa: S608 - our own names
+    f"(SELECT n FROM passages p WHERE {LEXEMES} @@ CAST(%s AS tsquery){{}}{{}}) AS found"
+)
+
+
+def _ordered(where: Where, is_postgres: bool) -> str:
+    """A caller's rows are few. An owner's search through everything stops after the newest; reading backwards costs half as much again.
+
+    The sum keeps Postgres from walking the whole table backwards by its key instead of asking the index.
+    """
+    if where.caller:
+        return ""
+    return f" ORDER BY {'n + 0' if is_postgres else 'passages_fts.rowid'} DESC LIMIT {MOST_POSTINGS}"
+
+
+def _mark(is_postgres: bool) -> str:
+    return "%s" if is_postgres else "?"
+
+
+def _match(term: str, where: Where) -> str:
+    shelves = " OR ".join(f'"{shelf}"' for shelf in _shelves(where))
+    return f'shelf:({shelves}) AND {{terms around}}:"{term}"'
+
+
+def _tsquery(term: str, where: Where) -> str:
+    shelves = " | ".join(f"'@{shelf}'" for shelf in _shelves(where))
+    return f"({shelves}) & '{term}'"
+
+
+def _filter(where: Where, phrases: Sequence[str], is_postgres: bool) -> tuple[str, list[Any]]:
+    """What must hold beside the shelf, as SQL on the table `p`, and its values."""
+    mark = _mark(is_postgres)
+    parts: list[str] = []
+    values: list[Any] = []
+    for name, allowed in (("kind", where.kinds), ("category", where.categories), ("visibility", where.visibilities)):
+        if allowed:
+            parts.append(f"p.{name} IN ({', '.join([mark] * len(allowed))})")
+            values += allowed
+    bounds = (("p.at >= {}", where.since), ("p.at < {}", where.before), ("p.at <= {}", where.as_of))
+    for part, instant in (*bounds, ("(p.until IS NULL OR p.until > {})", where.as_of)):
+        if instant:
+            parts.append(part.format(mark))
+            values.append(instant if is_postgres else format_instant(instant))
+    for phrase in phrases:
+        parts.append(f"' ' || p.terms || ' ' LIKE {mark}")
+        values.append(f"% {phrase} %")
+    return "".join(f" AND {part}" for part in parts), values
+
+
+def _shelf(agent_id: str, caller: str | None) -> str:
+    return "c" + scope_of(agent_id, caller) if caller else "a" + sha256(agent_id.encode()).hexdigest()[:24]
+
+
+def _shelves(where: Where) -> list[str]:
+    shelf = _shelf(where.agent_id, where.caller)
+    return [shelf, "old" + shelf] if where.as_of else [shelf]
+
+
+def _shelf_tokens(agent_id: str, caller: str | None, *, active: bool) -> str:
+    """Under the agent for its owner, and under the caller for the caller's own calls. No term begins with an @."""
+    places = [_shelf(agent_id, None), *([_shelf(agent_id, caller)] if caller else [])]
+    return " ".join(f"@{'' if active else 'old'}{place}" for place in places)
+
+
+def _move(connection: Connection, ref: str, *, active: bool, until: datetime | None) -> None:
+    row = connection.execute(select(passages.c.agent_id, passages.c.caller).where(passages.c.ref == ref)).one_or_none()
+    if row is not None:
+        shelf = _shelf_tokens(row.agent_id, row.caller, active=active)
+        connection.execute(update(passages).where(passages.c.ref == ref).values(active=active, until=until, shelf=shelf))
+
+
+def _next_page(connection: Connection) -> int:
+    if connection.dialect.name == "postgresql":
+        return int(connection.scalar(passage_pages))
+    newest: int | None = connection.execute(select(func.max(passages.c.n))).scalar()
+    return ((newest or 0) >> PAGE_BITS) + 1
+
+
+def _insert(connection: Connection, numbered: Sequence[tuple[int, Passage]]) -> None:
+    connection.execute(insert(passages), [_row(n, passage) for n, passage in numbered])
+
+
+def _row(n: int, passage: Passage) -> dict[str, Any]:
+    active = passage.until is None
+    terms = to_terms(passage.text)
+    return {name: getattr(passage, name) for name in Passage.__dataclass_fields__} | {
+        "n": n,
+        "scope": scope_of(passage.agent_id, passage.caller),
+        "shelf": _shelf_tokens(passage.agent_id, passage.caller, active=active),
+        "day": passage.at.toordinal(),
+        "active": active,
+        "marks": marks_of(passage.text, terms),
+        "terms": terms,
+        "around": to_terms(passage.around),
+    }

@@ -1,0 +1,66 @@
+"""What can be searched: a passage (one turn, one summary, one fact), where to look, and what was found."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+Kind = Literal["turn", "summary", "fact"]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One thing that can be found. `around` holds words said near a fact; a turn's neighbours are passages themselves."""
+
+    kind: Kind
+    agent_id: str
+    caller: str | None
+    call_id: str | None
+    text: str
+    at: datetime
+    seq: int = 0
+    ref: str | None = None
+    speaker: str = ""
+    category: str = ""
+    visibility: str = "shared"
+    around: str = ""
+    until: datetime | None = None
+    mentions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which passages may be found. Without a caller: those of every caller of the agent, for the owner's eyes only.
+
+    `since` and `before` bound when it was said. With `as_of`, what held on that instant is searched, retired facts included.
+    """
+
+    agent_id: str
+    caller: str | None
+    kinds: tuple[Kind, ...] = ()
+    categories: tuple[str, ...] = ()
+    visibilities: tuple[str, ...] = ()
+    since: datetime | None = None
+    before: datetime | None = None
+    as_of: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that was found, how well it fits, and the turns beside it."""
+
+    passage: Passage
+    score: float
+    before: tuple[Passage, ...] = ()
+    after: tuple[Passage, ...] = ()
+
+
+class Signs(NamedTuple):
+    """What ranking looks at beside the words: light, because a search looks at many."""
+
+    n: int
+    day: int
+    marks: int
+    mentions: int
+    kind: Kind
+    speaker: str
+    category: str

@@ -1,0 +1,224 @@
+"""Searching, on both databases: what is found, for whom, and as of when."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from sqlalchemy import select, text
+
+from aftercall.app import App
+from aftercall.db.connect import Database
+from aftercall.db.tables import passages
+from aftercall.memory.indexing import BLOT, index_call
+from aftercall.memory.passages.store import add, note_mention, remove, restore, retire, scope_of
+from aftercall.memory.search import Search
+from aftercall.model.passages import Hit, Passage, Where
+from aftercall.testing import START, VirtualClock, make_call
+
+BILL, ANN = "+15550100", "+15550199"
+OURS = Where("main", BILL)
+
+
+@pytest.fixture
+def search(app: App) -> Search:
+    return app.search
+
+
+def fact(ref: str, told: str, caller: str | None = BILL, **fields: object) -> Passage:
+    defaults: dict[str, object] = {"at": START, "category": "person", "ref": ref}
+    return Passage("fact", "main", caller, None, told, **(defaults | fields))  # type: ignore[arg-type]
+
+
+def keep(app: App, *kept: Passage) -> None:
+    with app.database.write() as connection:
+        add(connection, kept)
+
+
+def refs(hits: list[Hit]) -> list[str | None]:
+    return [hit.passage.ref for hit in hits]
+
+
+def texts(hits: list[Hit]) -> set[str]:
+    return {hit.passage.text for hit in hits}
+
+
+def test_a_call_is_found_by_other_forms_of_its_words_with_the_turns_beside_it(app: App, search: Search) -> None:
+    said = [("agent", "Hello!"), ("caller", "I adopted two greyhounds in June."), ("agent", "Congratulations!"), ("caller", "Bye.")]
+    index_call(app.database, make_call(said), "The caller told of greyhounds.")
+    first = search.find("when did she adopt the greyhound", OURS)[0]
+    assert (first.passage.kind, first.passage.seq, first.passage.speaker) == ("turn", 2, "caller")
+    assert [turn.text for turn in first.before + first.after] == ["Hello!", "Congratulations!"]
+    assert texts(search.find("greyhound", Where("main", BILL, kinds=("summary",)))) == {"The caller told of greyhounds."}
+
+
+def test_the_answer_to_a_question_is_found_by_the_question(app: App, search: Search) -> None:
+    said = [("agent", "Hello."), ("agent", "What is your dog called?"), ("caller", "Biscuit."), ("agent", "Lovely.")]
+    index_call(app.database, make_call(said))
+    assert "Biscuit." in [hit.passage.text for hit in search.find("dog", OURS)][:2]
+
+
+def test_indexing_twice_leaves_one_of_each(app: App, search: Search) -> None:
+    call = make_call([("caller", "The boiler is leaking.")])
+    for summary in ("Boiler.", "A leaking boiler."):
+        assert index_call(app.database, call, summary) == 2
+    assert texts(search.find("boiler", OURS)) == {"The boiler is leaking.", "A leaking boiler."}
+
+
+def test_indexing_again_leaves_the_facts_of_the_call(app: App, search: Search) -> None:
+    call = make_call([("caller", "The boiler is leaking.")])
+    keep(app, Passage("fact", "main", BILL, call.id, "Has a boiler", START, ref="F1"))
+    index_call(app.database, call)
+    assert "F1" in refs(search.find("boiler", OURS))
+
+
+def test_a_secret_is_never_kept_for_search(app: App, search: Search) -> None:
+    call = make_call([("agent", "What is your PIN?"), ("caller", "My PIN is 4471."), ("caller", "My cat is called Quillfeather.")])
+    index_call(app.database, call, "Told a PIN.", secrets=["cat is called quillfeather"])
+    keep(app, fact("F1", "the alarm code is 9913", visibility="secret"))
+    with app.database.read() as connection:
+        kept = str(connection.execute(select(passages)).fetchall())
+    assert not any(word in kept for word in ("4471", "Quillfeather", "quillfeath", "9913"))
+    assert f"My {BLOT}." in texts(search.find("my cat pin", OURS))
+
+
+def test_a_phrase_must_stand_as_it_is_quoted(app: App, search: Search) -> None:
+    keep(app, fact("F1", "the front door is green"), fact("F2", "the door at the front"), fact("F3", "Front doors stick"))
+    assert set(refs(search.find('"front door"', OURS))) == {"F1", "F3"}
+    assert set(refs(search.find("front door", OURS))) == {"F1", "F2", "F3"}
+    assert search.find('"door front" green', OURS) == []
+
+
+def test_the_words_around_a_fact_find_it_too(app: App, search: Search) -> None:
+    keep(app, fact("F1", "Lives in Leeds", around="we moved here for the university"))
+    assert refs(search.find("universities", OURS)) == ["F1"]
+
+
+def test_a_retired_fact_is_found_as_of_the_time_it_held_and_can_come_back(app: App, search: Search) -> None:
+    later = START + timedelta(days=30)
+    keep(app, fact("F1", "Lives in Leeds"), fact("F2", "Lives in York", at=later))
+    with app.database.write() as connection:
+        retire(connection, "F1", later)
+    as_of = [Where("main", BILL, as_of=START + timedelta(days=days)) for days in (-1, 1, 29, 30, 31)]
+    assert [refs(search.find("where does he live", where)) for where in as_of] == [[], ["F1"], ["F1"], ["F2"], ["F2"]]
+    assert refs(search.find("live", OURS)) == ["F2"]
+    with app.database.write() as connection:
+        restore(connection, "F1")
+    assert set(refs(search.find("live", OURS))) == {"F1", "F2"}
+
+
+def test_a_fact_told_often_and_lately_comes_first(app: App, search: Search) -> None:
+    keep(app, *(fact(f"F{number}", "likes tea", at=START - timedelta(days=300)) for number in range(3)))
+    with app.database.write() as connection:
+        note_mention(connection, "F1", mentions=3, at=START)
+    assert refs(search.find("tea", OURS))[0] == "F1"
+
+
+def test_filters_leave_only_what_they_name(app: App, search: Search) -> None:
+    old, new = START - timedelta(days=9), START
+    keep(
+        app,
+        fact("F1", "tea at noon", category="routine", at=old),
+        fact("F2", "tea, not coffee", category="preference", visibility="private", at=new),
+    )
+    index_call(app.database, make_call([("caller", "Tea please.")], started_at=new))
+
+    def found(**where: object) -> set[str]:
+        return texts(search.find("tea", Where("main", BILL, **where)))  # type: ignore[arg-type]
+
+    assert found() == {"tea at noon", "tea, not coffee", "Tea please."}
+    assert found(kinds=("turn",)) == {"Tea please."}
+    assert found(categories=("routine",)) == {"tea at noon"}
+    assert found(visibilities=("private",)) == {"tea, not coffee"}
+    assert found(since=new) == {"tea, not coffee", "Tea please."}
+    assert found(before=new) == {"tea at noon"}
+
+
+def test_what_is_removed_is_found_no_more(app: App, search: Search) -> None:
+    call = make_call([("caller", "Tea please.")])
+    index_call(app.database, call)
+    keep(app, fact("F1", "tea at noon"), fact("F2", "tea for Ann", ANN))
+    with app.database.write() as connection:
+        assert remove(connection) == 0
+        assert [remove(connection, call_id=call.id), remove(connection, ref="F1"), remove(connection, ref="F1")] == [1, 1, 0]
+    assert search.find("tea", OURS) == []
+    with app.database.write() as connection:
+        assert remove(connection, scope=scope_of("main", ANN)) == 1
+    assert search.find("tea", Where("main", None)) == []
+
+
+def test_an_owner_searches_all_callers_of_one_agent(app: App, search: Search) -> None:
+    keep(app, fact("F1", "tea", BILL), fact("F2", "tea", ANN), fact("F3", "tea", None))
+    keep(app, Passage("fact", "desk", BILL, None, "tea", START, ref="F4"))
+    assert set(refs(search.find("tea", Where("main", None)))) == {"F1", "F2", "F3"}
+    assert refs(search.find("tea", Where("desk", BILL))) == ["F4"]
+
+
+def test_more_facts_than_a_page_holds_all_find_their_place(app: App, search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aftercall.memory.passages.store._ON_A_PAGE", 10)
+    keep(app, *(fact(f"F{number}", f"item {number}") for number in range(25)))
+    assert set(refs(search.find("item", OURS, limit=100))) == {f"F{number}" for number in range(25)}
+
+
+SAID = st.text(alphabet=st.sampled_from("ab c'\"*-é东😀AND"), max_size=12)
+
+
+@pytest.fixture
+def both(tmp_path: Path, postgres_url: str, request: pytest.FixtureRequest) -> Iterator[list[Database]]:
+    from aftercall.db.prepare import prepare
+
+    lite = Database(f"sqlite:///{tmp_path / 'both.db'}")
+    prepare(lite)
+    found = [lite, Database(request.getfixturevalue("other_postgres"))]
+    yield found
+    for database in found:
+        database.close()
+
+
+@pytest.fixture
+def other_postgres(postgres_url: str) -> Iterator[str]:
+    from conftest import _postgres_database
+
+    yield from _postgres_database(postgres_url, "template_aftercall")
+
+
+def ask(database: Database, kept: list[tuple[str, str]], query: str, where: Where) -> set[str]:
+    """What is found among these texts of these callers, in a store of their own."""
+    with database.write() as connection:
+        connection.execute(passages.delete())
+        add(connection, [fact(f"F{number}", told, caller) for number, (caller, told) in enumerate(kept)])
+    hits = Search(database, VirtualClock()).find(query, where, limit=1_000)
+    assert all(hit.passage.caller == where.caller for hit in hits)
+    return {str(hit.passage.ref) for hit in hits}
+
+
+@given(st.lists(st.tuples(st.sampled_from([BILL, ANN]), SAID), max_size=6), st.one_of(SAID, st.text()))
+@hypothesis_settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_any_text_is_a_query_both_databases_agree_and_no_caller_finds_anothers(
+    both: list[Database], kept: list[tuple[str, str]], query: str
+) -> None:
+    lite, post = (ask(database, kept, query, OURS) for database in both)
+    assert lite == post
+
+
+def test_no_text_breaks_a_search(app: App, search: Search) -> None:
+    keep(app, fact("F1", "don't follow-up"), fact("F2", "x"))
+    operators = ["", '"', "'", "don't", "follow-up", "a AND", "*", "NEAR(", "col:x", "^x", "x:*", "\\", "😀", "\0", "%_", "\ud800"]
+    for query in [*operators, "x" * 100_000, "a b " * 25_000, '"x' * 50_000]:
+        assert isinstance(search.find(query, OURS), list)
+
+
+def test_full_text_holds_exactly_the_rows(tmp_path: Path) -> None:
+    from aftercall.db.prepare import prepare
+
+    database = Database(f"sqlite:///{tmp_path / 'a.db'}")
+    prepare(database)
+    with database.write() as connection:
+        add(connection, [fact("F1", "tea"), fact("F2", "coffee", around="beans")])
+        retire(connection, "F1", START)
+        remove(connection, ref="F2")
+        connection.execute(text("INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)"))
+    database.close()

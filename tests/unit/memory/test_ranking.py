@@ -1,0 +1,64 @@
+"""How passages are weighed against each other."""
+
+from datetime import date
+
+from aftercall.memory.days import Day
+from aftercall.memory.query import Query
+from aftercall.memory.ranking import POOL, QUESTION, TIME, marks_of, score_words, weigh
+from aftercall.memory.words import to_terms
+from aftercall.model.passages import Signs
+
+TODAY = date(2026, 2, 13).toordinal()
+FACT = Signs(n=8, day=TODAY, marks=0, mentions=1, kind="fact", speaker="", category="technical")
+TURN = Signs(n=1, day=TODAY, marks=0, mentions=1, kind="turn", speaker="caller", category="")
+
+
+def score(query: Query, signs: Signs) -> float:
+    return weigh(query, 1.0, signs, TODAY)
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    common, rare = [place << 15 for place in range(1, 51)], [51 << 15]
+    scores = score_words([common, rare], 15)
+    assert max(scores, key=scores.__getitem__) == rare[0]
+
+
+def test_the_turn_after_a_word_counts_less_than_its_own_and_more_than_the_one_before() -> None:
+    scores = score_words([[100]], 15)
+    assert scores[100] > scores[101] > scores[99] > scores[98]
+    assert 97 not in scores
+
+
+def test_a_call_that_is_about_the_matter_lifts_its_turns() -> None:
+    scores = score_words([[(1 << 15) + 5, (1 << 15) + 50, (1 << 15) + 90, (2 << 15) + 5]], 15)
+    assert scores[(1 << 15) + 5] > scores[(2 << 15) + 5]
+
+
+def test_no_more_than_a_pool_is_looked_at_closely() -> None:
+    assert len(score_words([[place * 8 for place in range(1, 1_000)]], 15)) == POOL
+    assert score_words([[], []], 15) == {}
+
+
+def test_category_recency_and_frequency_each_count_for_facts() -> None:
+    query = Query(("x",))
+    assert score(query, FACT._replace(category="correction")) > score(query, FACT)
+    assert score(query, FACT) > score(query, FACT._replace(day=TODAY - 400))
+    assert score(query, FACT._replace(mentions=3)) > score(query, FACT)
+    assert score(query, FACT._replace(day=TODAY + 400)) == score(query, FACT)  # a clock that was set back
+
+
+def test_what_was_said_does_not_age() -> None:
+    assert score(Query(("x",)), TURN) == score(Query(("x",)), TURN._replace(day=TODAY - 4_000))
+
+
+def test_the_named_speaker_the_named_day_and_words_of_time_each_lift() -> None:
+    plain = score(Query(("x",)), TURN)
+    assert score(Query(("x",), speakers=frozenset({"caller"})), TURN) > plain
+    assert score(Query(("x",), days=(Day(2026, 2, 13),)), TURN) > plain
+    assert score(Query(("x",), asks_when=True), TURN._replace(marks=TIME)) > plain
+    assert score(Query(("x",)), TURN._replace(marks=QUESTION)) < plain
+
+
+def test_marks_tell_questions_and_time() -> None:
+    told = ["Where is it? ", "I went yesterday.", "Last week?", "A cat."]
+    assert [marks_of(text, to_terms(text)) for text in told] == [QUESTION, TIME, QUESTION | TIME, 0]
