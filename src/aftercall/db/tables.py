@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Dialect, ForeignKey, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Dialect, Float, ForeignKey, Index, Integer, MetaData, Table, Text, text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from aftercall.clock import to_millisecond
@@ -116,4 +116,75 @@ processes = Table(
     Column("id", Text, primary_key=True),
     Column("started_at", InstantColumn, nullable=False),
     Column("beat_at", InstantColumn, nullable=False),
+)
+
+_ACTIVE = text("is_active")
+
+# Content and summary of a secret stand here encrypted, and `identity` and `matching` are keyed hashes: see memory/vault.py.
+facts = Table(
+    "facts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text, nullable=False, comment="whose memory: a caller, or * where memory is shared"),
+    Column("category", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("visibility", Text, nullable=False, comment="shared, private, secret"),
+    Column("confidence", Float, nullable=False),
+    Column("needs_confirmation", Boolean, nullable=False, comment="heard too badly to be relied on: to be read back"),
+    Column("first_seen_at", InstantColumn, nullable=False),
+    Column("last_seen_at", InstantColumn, nullable=False),
+    Column("valid_from", InstantColumn, nullable=False),
+    Column("valid_until", InstantColumn),
+    Column("occurrence_count", Integer, nullable=False, comment="always the number of its occurrences"),
+    Column("supersedes", Text, ForeignKey("facts.id")),
+    Column("superseded_by", Text, comment="no foreign key: both ends of a link change in one transaction, in either order"),
+    Column("is_active", Boolean, nullable=False),
+    Column("identity", Text, nullable=False, comment="keyed hash of what it says, however it is worded"),
+    Column("matching", Text, comment="subject and attribute; a keyed hash where the fact is secret"),
+    Column("reader", Text, nullable=False),
+    Column("prompt_hash", Text),
+    Column("metadata", JSON, nullable=False),
+    Index("ix_facts_memory", "agent_id", "caller", "is_active", "last_seen_at"),
+    Index("ix_facts_category", "category"),
+    Index("ix_facts_caller", "caller"),
+    Index("ix_facts_visibility", "visibility"),
+    Index("ix_facts_is_active", "is_active"),
+    Index("ix_facts_twins", "agent_id", "caller", "identity", unique=True, sqlite_where=_ACTIVE, postgresql_where=_ACTIVE),
+)
+
+fact_occurrences = Table(
+    "fact_occurrences",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("fact_id", Text, ForeignKey("facts.id"), nullable=False),
+    Column("call_id", Text, ForeignKey("calls.id"), nullable=False),
+    Column("at", InstantColumn, nullable=False),
+    Column("first_turn", Integer, nullable=False),
+    Column("last_turn", Integer, nullable=False),
+    Column("words", Text, nullable=False),
+    Column("context", Text, nullable=False, comment="what was said around the words"),
+    Column("sentiment", Text, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("reader", Text, nullable=False),
+    Column("prompt_hash", Text),
+    Index("ix_fact_occurrences_once", "fact_id", "call_id", "first_turn", unique=True),
+    Index("ix_fact_occurrences_call", "call_id"),
+)
+
+extraction_log = Table(
+    "extraction_log",
+    metadata,
+    Column("call_id", Text, ForeignKey("calls.id"), primary_key=True),
+    Column("extracted_at", InstantColumn, nullable=False),
+    Column("reader", Text, nullable=False),
+    Column("prompt_hash", Text),
+    Column("facts_extracted", Integer, nullable=False, comment="new ones"),
+    Column("facts_updated", Integer, nullable=False, comment="new ones that took the place of another"),
+    Column("facts_deduplicated", Integer, nullable=False, comment="known ones said again"),
+    Column("facts_refused", Integer, nullable=False, comment="their words are not the caller's"),
+    Column("facts_dropped", Integer, nullable=False, comment="below the confidence limit, or too many"),
+    Column("reason", Text, nullable=False, comment="why nothing was looked for; empty if it was"),
+    Column("error", Text),
 )
