@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.memory.slots import Slot, find_slots
 from aftercall.memory.wording import plain, tokens
 
@@ -47,24 +48,45 @@ _CORRECTS = re.compile(
     r"new email|not any more|moved|from now on|changed my mind|stopped|gave up|given up|quit)\b"
 )
 _DENIED = re.compile(r"\b(?:not|instead of|rather than|no longer)(?: the| a| an| in| at| on| my| by)* ([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$")
-_DAYS = {day: day[:3] for day in "monday tuesday wednesday thursday friday saturday sunday".split()}
+_DAYS = {day: day[:3] for day in ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]}
 _DAYS |= {f"{day}s": short for day, short in tuple(_DAYS.items())}
-_MONTHS = frozenset("january february march april june july august september october november december".split())
-_PARTS = {part: part.rstrip("s") for part in "morning mornings afternoon afternoons evening evenings night nights weekend weekends".split()}
-_OFTEN = frozenset("daily weekly monthly fortnightly yearly twice once".split())
-_KIN = frozenset(
-    """wife husband partner son daughter mother father brother sister boss manager landlord aunt uncle cousin nephew niece grandmother
-    grandfather gran nan grandad grandson granddaughter child baby friend girlfriend boyfriend colleague neighbour neighbor roommate flatmate
-    dog cat horse puppy kitten he she doctor dentist vet tenant carer nanny assistant ex""".split()
+_MONTHS = vocabulary(
+    """
+    january february march april june july august september october november december
+    """
 )
-_EMPTY = frozenset(
-    """a an the i my is are am was were be been being it its that this these those there here to of in on at for with from by as and or but if
-    then than do does did not no never will would can could should shall may might must have some any all more much many lot lots bit now
-    new one get gets getting him her his their they them what which who when where how up out about into over again only own other another
-    because since until till thing things kind sort need needs want wants say says said tell told call called named name got make makes
-    you your every each back day week really tends tend keeps keep longer anymore instead changed change stopped quit gave given up used moved switch switched""".split()
+_PARTS = {
+    part: part.rstrip("s")
+    for part in ["morning", "mornings", "afternoon", "afternoons", "evening", "evenings", "night", "nights", "weekend", "weekends"]
+}
+_OFTEN = vocabulary(
+    """
+    daily weekly monthly fortnightly yearly twice once
+    """
 )
-_VERB = re.compile(r"\b(?:is|are|am|was|has|have|had|do|does|will|can|should|starts?|ends?|opens?|closes?|runs?|goes|go|comes?|gets?|works?|takes?|costs?)\b")
+_KIN = vocabulary(
+    """
+    wife husband partner son daughter mother father brother sister boss manager landlord aunt uncle cousin nephew niece
+    grandmother grandfather gran nan grandad grandson granddaughter child baby friend girlfriend boyfriend colleague
+    neighbour neighbor roommate flatmate dog cat horse puppy kitten he she doctor dentist vet tenant carer nanny
+    assistant ex
+    """
+)
+_EMPTY = vocabulary(
+    """
+    a an the i my is are am was were be been being it its that this these those there here to of in on at for with from
+    by as and or but if then than do does did not no never will would can could should shall may might must have some
+    any all more much many lot lots bit now new one get gets getting him her his their they them what which who when
+    where how up out about into over again only own other another because since until till thing things kind sort need
+    needs want wants say says said tell told call called named name got make makes you your every each back day week
+    really tends tend keeps keep longer anymore instead changed change stopped quit gave given up used moved switch
+    switched
+    """
+)
+_VERB = re.compile(
+    r"\b(?:is|are|am|was|has|have|had|do|does|will|can|should|starts?|ends?|opens?|closes?|runs?|goes|go|comes?|"
+    r"gets?|works?|takes?|costs?)\b"
+)
 _ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s", "e", "y")
 _NUMBER = re.compile(r"\+?\d[\d:.,/-]*(?:st|nd|rd|th)?")
 
@@ -86,6 +108,8 @@ class Claim:
 
     @property
     def identity(self) -> str:
+        if not self.everything:
+            return f"text|{self.text}"
         parts = (sorted(self.words), sorted(self.numbers), sorted(self.days), "no" if self.is_denied else "yes")
         return "|".join(" ".join(part) if isinstance(part, list) else part for part in parts)
 
@@ -116,7 +140,9 @@ def read_secret_claim(text: str) -> Claim:
     numbers = {_number(word) for at, word in enumerate(spoken) if _NUMBER.fullmatch(word) and at >= before}
     days = {short for word in spoken if (short := _day(word))}
     words = {
-        stem(word) for at, word in enumerate(spoken) if word not in _EMPTY and not _day(word) and not (_NUMBER.fullmatch(word) and at >= before)
+        stem(word)
+        for at, word in enumerate(spoken)
+        if word not in _EMPTY and not _day(word) and not (_NUMBER.fullmatch(word) and at >= before)
     }
     return Claim(
         text=said,

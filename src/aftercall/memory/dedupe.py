@@ -82,7 +82,7 @@ def _has_more_figures(rest: set[str]) -> bool:
 
 def _is_same(new: Claim, known: Claim) -> bool:
     if new.identity == known.identity:
-        return bool(new.everything)
+        return True
     values_agree = new.numbers == known.numbers and new.days == known.days and not _differ(new.names, known.names)
     return values_agree and new.is_denied == known.is_denied and len(new.words) > 1 and _likeness(new.words, known.words) >= ALIKE
 
@@ -90,7 +90,9 @@ def _is_same(new: Claim, known: Claim) -> bool:
 def _is_turned_round(new: Claim, known: Claim) -> bool:
     """ "I like coffee" and "I don't like coffee any more"."""
     values_agree = not _differ(new.numbers, known.numbers) and not _differ(new.days, known.days) and not _differ(new.names, known.names)
-    return new.is_denied != known.is_denied and values_agree and bool(new.words) and _likeness(new.words, known.words) >= ALIKE_BUT_FOR_A_VALUE
+    return (
+        new.is_denied != known.is_denied and values_agree and bool(new.words) and _likeness(new.words, known.words) >= ALIKE_BUT_FOR_A_VALUE
+    )
 
 
 def _puts_right(new: Claim, known: Claim) -> bool:

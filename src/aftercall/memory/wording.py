@@ -5,7 +5,7 @@ import unicodedata
 
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 _NUMBERS = {word: number for number, word in enumerate(_UNITS.split())} | {"oh": 0}
-_TENS = {word: 10 * number for number, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_TENS = {word: 10 * number for number, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)}
 _CONTRACTIONS = (
     (r"\bwon't\b", "will not"),
     (r"\bcan't\b|\bcannot\b|\bcannae\b", "can not"),
@@ -29,9 +29,12 @@ _SPEAKER = (
     (r"\bmyself\b", "i"),
 )
 _FILLER = re.compile(
-    r"\b(?:um+|uh+|er+m?|eh|ah+|oh(?! \d)|hmm|well|you know|i mean|i guess|i think|i believe|basically|honestly|really|actually|just|so|anyway|"
-    r"please|okay|ok|yes|yeah|yep|right|listen|look|by the way|as i said|like i said|to be honest|of course|definitely|absolutely|quite|very|"
-    r"currently|these days|nowadays|at the moment|still(?! water)|also|too|already|simply|always|usually|normally|generally|typically|mostly)\b"
+    r"\b(?:um+|uh+|er+m?|eh|ah+|oh(?! \d)|hmm|well|you know|i mean|i guess|i think|i believe|basically|honestly|"
+    r"really|actually|just|so|anyway|"
+    r"please|okay|ok|yes|yeah|yep|right|listen|look|by the way|as i said|like i said|to be honest|of course|"
+    r"definitely|absolutely|quite|very|"
+    r"currently|these days|nowadays|at the moment|still(?! water)|also|too|already|simply|always|usually|normally|"
+    r"generally|typically|mostly)\b"
 )
 _CLOCK = re.compile(r"\b(\d{1,2})(?:[:. ](\d\d))? ?(a ?\.?m|p ?\.?m)\b\.?")
 _HALF = re.compile(r"\b(half|quarter) (past|to) (\d{1,2})\b")

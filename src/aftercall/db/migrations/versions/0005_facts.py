@@ -35,9 +35,7 @@ def _create_facts() -> None:
         sa.Column("valid_until", InstantColumn),
         sa.Column("occurrence_count", sa.Integer, nullable=False, comment="always the number of its occurrences"),
         sa.Column("supersedes", sa.Text),
-        sa.Column(
-            "superseded_by", sa.Text, comment="no foreign key: both ends of a link change in one transaction, in either order"
-        ),
+        sa.Column("superseded_by", sa.Text, comment="no foreign key: both ends of a link change in one transaction, in either order"),
         sa.Column("is_active", sa.Boolean, nullable=False),
         sa.Column("identity", sa.Text, nullable=False, comment="keyed hash of what it says, however it is worded"),
         sa.Column("matching", sa.Text, comment="subject and attribute; a keyed hash where the fact is secret"),
