@@ -8,16 +8,21 @@ from dataclasses import asdict, dataclass, replace
 
 from aftercall.clock import Clock
 from aftercall.llm.reader import Reader
-from aftercall.model.calls import Call
+from aftercall.memory.extraction import Extractor
+from aftercall.model.calls import IMPORTED, Call
+from aftercall.model.knowledge import Extraction
 from aftercall.model.steps import Outcome, done, skipped
 from aftercall.settings import Settings
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace
 
+NOT_A_CALL = "imported notes: nobody rang"
+OF_NOTES = ("facts", "index")
 OUTBOUND = "an outbound call: the callee is not the user"
 NOTHING_SAID = "nothing was said"
 SWITCHED_OFF = "post_call_extraction is off"
 NOTHING_FOUND = "nothing sure was found"
+NO_MEMORY = "no memory is kept here"
 REMEMBERS_NOBODY = "nobody is remembered for this caller"
 
 
@@ -28,6 +33,7 @@ class Desk:
     settings: Settings
     reader: Reader
     clock: Clock
+    extractor: Extractor | None = None
 
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
@@ -84,6 +90,25 @@ def leave_greeting(desk: Desk, call: Call) -> Outcome:
     return done(greeting.leave(person, answer.value, desk.clock.now()), answer.trace)
 
 
+def find_facts(desk: Desk, call: Call) -> Outcome:
+    """What is worth remembering, beside what is known already."""
+    if desk.extractor is None:
+        return skipped(NO_MEMORY)
+    entry, trace = desk.extractor.extract(call, desk.reader)
+    return skipped(entry.reason, trace) if entry.reason else done(_counted(entry), trace)
+
+
+def _counted(entry: Extraction) -> str:
+    counts = {
+        "new": entry.facts_extracted,
+        "updated": entry.facts_updated,
+        "said again": entry.facts_deduplicated,
+        "refused": entry.facts_refused,
+        "dropped": entry.facts_dropped,
+    }
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing worth remembering"
+
+
 def _named(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
     """Which fields were found; their values are in the file, which is the owner's."""
     return ", ".join(name for name, value in asdict(found).items() if value)
@@ -94,7 +119,9 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
     "profile": fill_profile,
     "identity": fill_identity,
     "greeting": leave_greeting,
+    "facts": find_facts,
 }
+RATIONED = "facts"  # the one step with a limit a minute
 
 
 def take(desk: Desk, name: str, call: Call) -> Outcome:
@@ -103,6 +130,8 @@ def take(desk: Desk, name: str, call: Call) -> Outcome:
         return skipped(SWITCHED_OFF)
     if not call.turns:
         return skipped(NOTHING_SAID)
+    if call.source == IMPORTED and name not in OF_NOTES:
+        return skipped(NOT_A_CALL)
     if call.direction == "outbound" and name != "summary":
         return skipped(OUTBOUND)
     return STEPS[name](desk, call)
