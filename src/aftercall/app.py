@@ -21,7 +21,11 @@ from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, Pen, ResumeState
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.memory.extraction import Extractor
+from aftercall.memory.index import NoIndex
 from aftercall.memory.search import Search
+from aftercall.memory.store import FactStore
+from aftercall.memory.vault import open_vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.office import Office
@@ -45,10 +49,13 @@ class App:
     resume: ResumeDesk
     reader: Reader
     composer: Composer
+    facts: FactStore
 
     @cached_property
     def office(self) -> Office:
-        return Office(Desk(self.settings, self.reader, self.clock, self.database), self.store, self.steps, self.archive, self.presence)
+        extractor = Extractor(self.settings, self.facts, self.clock)
+        desk = Desk(self.settings, self.reader, self.clock, self.database, extractor)
+        return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property
     def search(self) -> Search:
@@ -97,4 +104,5 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         resume=resume,
         reader=RulesReader(),
         composer=Composer(settings, store, steps, archive, resume, clock),
+        facts=FactStore(database, open_vault(settings), NoIndex()),
     )

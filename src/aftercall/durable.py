@@ -32,8 +32,14 @@ async def close(patience_s: int = 5) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="aftercall"))
 
 
-async def open_queue(name: str, at_once: int) -> None:
-    await DBOS.register_queue_async(name, worker_concurrency=at_once, polling_interval_sec=POLL_S)
+async def open_queue(name: str, at_once: int, *, limit: int | None = None, period_s: float = 60.0) -> None:
+    """With a limit no more than so many begin in a period; the others wait their turn, and none is lost."""
+    await DBOS.register_queue_async(
+        name,
+        worker_concurrency=at_once,
+        limiter={"limit": limit, "period": period_s} if limit else None,
+        polling_interval_sec=POLL_S,
+    )
 
 
 async def take_over(is_alive: Callable[[str], bool]) -> list[str]:

@@ -10,6 +10,7 @@ AftercallError
 │   ├── CallNotLive        the call is not open (any more)
 │   ├── CallErased         the call was erased and stays away       exit 1, HTTP 410
 │   └── JournalClosed      the journal was shut down
+├── SecretUnreadable       a secret was sealed with another key
 ├── EngineLost             whoever speaks for the agent is gone
 ├── ArchiveError           the sealed files
 │   ├── StorageFull        no room; goes on when there is
@@ -102,6 +103,12 @@ class JournalClosed(JournalError):
     """The journal has been shut down; nothing can be written to it any more."""
 
     code = "journal.closed"
+
+
+class SecretUnreadable(AftercallError):
+    """A secret was sealed with another key; bring that key back to read it."""
+
+    code = "secret.unreadable"
 
 
 class EngineLost(AftercallError):

@@ -22,6 +22,10 @@ POINTS = (
     "postcall.before_step",
     "postcall.after_step",
     "postcall.after_finish",
+    "facts.after_read",
+    "facts.after_retire",
+    "facts.before_commit",
+    "facts.after_commit",
 )
 
 _armed: dict[str, int] = {}

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,17 @@ class Env:
 
 class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _parse_list(value: Any) -> Any:
+    """In the environment a list is one text, its items separated by commas."""
+    return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+
+
+def _parse_pairs(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return {key.strip(): level.strip() for key, _, level in (item.partition("=") for item in _parse_list(value))}
 
 
 class DatabaseSettings(Section):
@@ -33,6 +44,12 @@ class BriefingSettings(Section):
 
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
+    visibility: Annotated[dict[str, Literal["shared", "private", "secret"]], BeforeValidator(_parse_pairs)] = Field(
+        default={}, description="level by category or topic, `routine=private,emotional=secret`; a reader's higher level always stands"
+    )
+    secret_words: Annotated[tuple[str, ...], BeforeValidator(_parse_list)] = Field(
+        default=(), description="a fact that holds one of these words is secret; separated by commas"
+    )
 
 
 class PagesSettings(Section):
@@ -53,8 +70,12 @@ class ReceptionistSettings(Section):
 
 class ExtractionSettings(Section):
     min_turns: int = Field(default=3, ge=0, description="shorter calls are not searched for facts")
-    max_per_minute: int = Field(default=10, ge=1, description="calls searched for facts in a minute; the rest wait")
-    known_facts: int = Field(default=50, ge=0, description="known facts shown to the reader")
+    max_per_minute: int = Field(
+        default=10, ge=1, description="calls searched for facts in a minute, the rest wait; the rules reader is limited only if this is set"
+    )
+    known_facts: int = Field(default=50, ge=0, description="known facts shown to the reader, secrets never")
+    min_confidence: float = Field(default=0.6, ge=0, le=1, description="facts that a reader is less sure of are dropped and counted")
+    max_facts: int = Field(default=100, ge=1, description="facts taken out of one call; more are dropped and counted")
 
 
 class AnthropicSettings(Section):

@@ -8,6 +8,7 @@ from aftercall.journal.archive import Archive
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, ResumeState
 from aftercall.log import get_logger
+from aftercall.memory.veil import veil_turns
 from aftercall.model.briefing import Briefing, PickUp, RecentCall
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.store import StepStore
@@ -55,4 +56,4 @@ class Composer:
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=state.call_id, error=error.code)
             return None
-        return PickUp(state.call_id, state.ended_at, (*dropped.turns, *late))
+        return PickUp(state.call_id, state.ended_at, veil_turns((*dropped.turns, *late)))

@@ -5,7 +5,23 @@ import sys
 import typer
 
 from aftercall import __version__
-from aftercall.cli import briefing, calls, config, database, demo, doctor, ingest, password, read, serve, talk, verify, worker
+from aftercall.cli import (
+    briefing,
+    calls,
+    config,
+    database,
+    demo,
+    doctor,
+    facts,
+    ingest,
+    memory,
+    password,
+    read,
+    serve,
+    talk,
+    verify,
+    worker,
+)
 from aftercall.cli.stage import Stage
 from aftercall.errors import AftercallError
 
@@ -27,6 +43,8 @@ program.command("talk")(talk.talk)
 program.command("ingest")(ingest.ingest)
 program.command("read")(read.read)
 program.add_typer(calls.group, name="calls")
+program.add_typer(facts.group, name="facts")
+program.add_typer(memory.group, name="memory")
 program.command("briefing")(briefing.briefing)
 program.command("verify")(verify.verify)
 program.command("config")(config.config)

@@ -15,7 +15,7 @@ from aftercall.db.tables import calls, journal, processes, resume_states, tombst
 from aftercall.db.upsert import upsert
 from aftercall.errors import CallErased, DatabaseUnreachable, NotFound
 from aftercall.ids import hash_caller
-from aftercall.model.calls import Call, LiveCall
+from aftercall.model.calls import IMPORTED, Call, LiveCall
 
 
 class Entry(NamedTuple):
@@ -259,7 +259,7 @@ class CallStore:
 
 def _keep_resume_state(connection: Connection, call: Call) -> None:
     """The newest call of a caller is the one to pick up; an older one that is sealed late does not replace it."""
-    if call.caller is None:
+    if call.caller is None or call.source == IMPORTED:
         return
     key = {"agent_id": call.agent_id, "caller_hash": hash_caller(call.caller)}
     state = {"call_id": call.id, "conversation": call.conversation, "ended_at": call.ended_at}

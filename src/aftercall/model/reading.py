@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 RequestKind = Literal["issue", "task", "reminder", "note", "message", "booking", "other"]
 Category = Literal["preference", "decision", "person", "action_item", "correction", "technical", "routine", "emotional"]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 Visibility = Literal["shared", "private", "secret"]
 Sentiment = Literal["negative", "neutral", "positive"]
 Turns = tuple[Annotated[int, Field(ge=1)], ...]

@@ -9,18 +9,22 @@ from dataclasses import asdict, dataclass, replace
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.llm.reader import Reader
-from aftercall.llm.rules.secrets import find_secrets, secret_facts
+from aftercall.memory.extraction import Extractor
 from aftercall.memory.indexing import index_call
-from aftercall.model.calls import Call
+from aftercall.model.calls import IMPORTED, Call
+from aftercall.model.knowledge import Extraction
 from aftercall.model.steps import Outcome, done, skipped
 from aftercall.settings import Settings
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace
 
+NOT_A_CALL = "imported notes: nobody rang"
+OF_NOTES = ("facts", "index")
 OUTBOUND = "an outbound call: the callee is not the user"
 NOTHING_SAID = "nothing was said"
 SWITCHED_OFF = "post_call_extraction is off"
 NOTHING_FOUND = "nothing sure was found"
+NO_MEMORY = "no memory is kept here"
 REMEMBERS_NOBODY = "nobody is remembered for this caller"
 
 
@@ -32,6 +36,7 @@ class Desk:
     reader: Reader
     clock: Clock
     database: Database
+    extractor: Extractor | None = None
 
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
@@ -93,9 +98,27 @@ def index(desk: Desk, call: Call) -> Outcome:
     if desk.workspace(call).person(call.caller) is None:
         return skipped(REMEMBERS_NOBODY)
     answer = desk.reader.summarise(call)
-    secrets = [fact.words for fact in secret_facts(find_secrets(call.turns))]
-    count = index_call(desk.database, call, calls_md.plain_summary(answer.value.text), secrets)
+    count = index_call(desk.database, call, calls_md.plain_summary(answer.value.text))
     return done(f"{count} passages", answer.trace)
+
+
+def find_facts(desk: Desk, call: Call) -> Outcome:
+    """What is worth remembering, beside what is known already."""
+    if desk.extractor is None:
+        return skipped(NO_MEMORY)
+    entry, trace = desk.extractor.extract(call, desk.reader)
+    return skipped(entry.reason, trace) if entry.reason else done(_counted(entry), trace)
+
+
+def _counted(entry: Extraction) -> str:
+    counts = {
+        "new": entry.facts_extracted,
+        "updated": entry.facts_updated,
+        "said again": entry.facts_deduplicated,
+        "refused": entry.facts_refused,
+        "dropped": entry.facts_dropped,
+    }
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing worth remembering"
 
 
 def _named(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
@@ -109,7 +132,9 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
     "identity": fill_identity,
     "greeting": leave_greeting,
     "index": index,
+    "facts": find_facts,
 }
+RATIONED = "facts"  # the one step with a limit a minute
 
 
 def take(desk: Desk, name: str, call: Call) -> Outcome:
@@ -118,6 +143,8 @@ def take(desk: Desk, name: str, call: Call) -> Outcome:
         return skipped(SWITCHED_OFF)
     if not call.turns:
         return skipped(NOTHING_SAID)
+    if call.source == IMPORTED and name not in OF_NOTES:
+        return skipped(NOT_A_CALL)
     if call.direction == "outbound" and name != "summary":
         return skipped(OUTBOUND)
     return STEPS[name](desk, call)

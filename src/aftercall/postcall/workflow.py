@@ -13,10 +13,13 @@ from aftercall.durable import open_queue
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.log import get_logger
+from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.office import Office
-from aftercall.postcall.steps import STEPS
+from aftercall.postcall.steps import RATIONED, STEPS
 
 QUEUE = "aftercall.post_call"
+RATIONED_QUEUE = "aftercall.rationed"
+MINUTE_S = 60.0
 AT_ONCE = 8
 ATTEMPTS = 12  # with doubling pauses: a model that is away for an hour loses nothing
 
@@ -35,7 +38,14 @@ def office() -> Office:
 
 @DBOS.workflow(name="aftercall.post_call")
 async def post_call(call_id: str) -> None:
-    await asyncio.gather(*(attempt(call_id, name) for name in STEPS))
+    with SetWorkflowID(f"{call_id}.{RATIONED}"):  # not waited for: it may queue for long, and the others shall not
+        await DBOS.enqueue_workflow_async(RATIONED_QUEUE, rationed_step, call_id)
+    await asyncio.gather(*(attempt(call_id, name) for name in STEPS if name != RATIONED))
+
+
+@DBOS.workflow(name="aftercall.rationed_step")
+async def rationed_step(call_id: str) -> None:
+    await attempt(call_id, RATIONED)
 
 
 async def attempt(call_id: str, name: str) -> None:
@@ -73,6 +83,7 @@ async def open_office(at: Office) -> None:
     global _office
     _office = at
     await open_queue(QUEUE, AT_ONCE)
+    await open_queue(RATIONED_QUEUE, AT_ONCE, limit=limit_per_minute(at.desk.settings, at.desk.reader), period_s=MINUTE_S)
     await start_due(at)
 
 

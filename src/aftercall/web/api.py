@@ -9,10 +9,14 @@ from aftercall.app import App
 from aftercall.briefing.view import briefing_json
 from aftercall.journal.intake import take_in_json
 from aftercall.journal.view import call_json, row_json
+from aftercall.log import get_logger
+from aftercall.memory.veil import veil
+from aftercall.memory.view import extraction_json
 from aftercall.postcall.view import steps_json
 from aftercall.web.bodies import read_body
 from aftercall.web.queries import cursor_of, parse_caller, parse_cursor
 
+log = get_logger("memory")
 MAX_BODY = 32 * 1024 * 1024
 
 
@@ -30,10 +34,13 @@ def make_router(app: App) -> APIRouter:
         rows = app.store.page(limit=limit, before=parse_cursor(before), caller=parse_caller(caller))
         return {"calls": [row_json(row) for row in rows], "next": cursor_of(rows[-1]) if len(rows) == limit else None}
 
-    @router.get("/calls/{call_id}", summary="One call, whole")
-    def get_call(call_id: str) -> dict[str, Any]:
+    @router.get("/calls/{call_id}", summary="One call; what was confided is blotted out unless `reveal`")
+    def get_call(call_id: str, reveal: bool = False) -> dict[str, Any]:
         steps = steps_json(app.steps.of_call(call_id))
-        return call_json(app.store, app.archive, app.store.get(call_id)) | {"steps": steps}
+        call = call_json(app.store, app.archive, app.store.get(call_id))
+        if reveal:
+            log.warning("a call was shown whole", call=call_id)
+        return (call if reveal else veil(call)) | {"steps": steps, "extraction": extraction_json(app.facts, call_id)}
 
     @router.get("/briefing", summary="What an agent would be told if this caller rang now")
     def get_briefing(caller: str) -> dict[str, Any]:

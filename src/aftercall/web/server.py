@@ -17,7 +17,7 @@ from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.keys import load_key
 from aftercall.log import get_logger
 from aftercall.running import running
-from aftercall.web import api, browser, carrier, hosted
+from aftercall.web import api, browser, carrier, facts, hosted
 from aftercall.web.auth import Guard
 from aftercall.web.door import Door, LoginNeeded
 from aftercall.web.live import LiveFeed
@@ -40,7 +40,9 @@ def make_server(app: App, loaded: Loaded | None = None) -> FastAPI:
     summary = "The call ends; the work doesn't."
     server = FastAPI(title="Aftercall", version=__version__, summary=summary, lifespan=lifespan, docs_url=None, redoc_url=None)
     door = Door(app.settings, load_key(app.settings), app.clock)
-    server.include_router(api.make_router(app), dependencies=[Depends(Guard(app.settings.api_token))])
+    guarded = [Depends(Guard(app.settings.api_token))]
+    for part in (api, facts):
+        server.include_router(part.make_router(app), dependencies=guarded)
     server.include_router(browser.make_router(app, door))
     server.include_router(carrier.make_router(app))
     server.include_router(hosted.make_router(app))
