@@ -23,8 +23,7 @@ PREFIX = "AFTERCALL_"
 
 # Names that are fixed already, of parts that are still to come: who sets one is told that nothing listens to it.
 NOT_YET = (
-    *("secret_key", "extraction", "anthropic", "openai", "xai", "deepgram", "telnyx", "remem"),
-    *("twilio.account_sid", "twilio.phone_number", "twilio.api_url"),
+    *("secret_key", "extraction", "anthropic", "openai", "xai", "deepgram", "telnyx.public_key", "remem"),
 )
 _ONLY = {"engine": "receptionist", "model": "rules"}
 
