@@ -21,6 +21,17 @@ POINTS = (
     "postcall.before_step",
     "postcall.after_step",
     "postcall.after_finish",
+    "work.after_enqueue",
+    "work.after_queue",
+    "work.before_gather",
+    "work.after_gather",
+    "work.before_handover",
+    "work.after_intent",
+    "work.after_sink",
+    "work.after_result",
+    "work.after_done",
+    "work.after_settle",
+    "work.after_close",
 )
 
 _armed: dict[str, int] = {}

@@ -165,7 +165,9 @@ class WorkSettings(Section):
     passcode: SecretStr | None = Field(default=None, min_length=4, description="spoken words or digits that make a caller verified")
     passcode_tries: int = Field(default=3, ge=1, le=10, description="wrong passcodes in a day before a caller's no longer count")
     policy: Policy = Field(default={}, description="`do`, `hold` or `refuse` by `TRUST.KIND` or `TRUST`, e.g. `unknown.issue=do`")
-    routes: Routes = Field(default={}, description="which sinks a kind goes to, e.g. `issue=github+webhook`; by what is configured if unset")
+    routes: Routes = Field(
+        default={}, description="which sinks a kind goes to, e.g. `issue=github+webhook`; by what is configured if unset"
+    )
     daily_limit: int = Field(default=20, ge=0, description="requests of one caller in a day; more are held")
     hold_days: int = Field(default=30, ge=1, description="how long something waits for approval before it expires")
     notice: SinkNames = Field(default="", description="the sink that tells the owner of each conversation")

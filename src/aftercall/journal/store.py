@@ -149,7 +149,7 @@ class CallStore:
         return claimed.rowcount == 1
 
     def finish(self, call: Call, *, archive_name: str, sha256: str, sealed_at: datetime) -> None:
-        """The call is in the archive: mark it and what comes after it as due, keep its resume state, set the follow-up timer, let go of its rows."""
+        """The call is in the archive: mark it, set what comes after it going, keep its resume state, let go of its rows."""
         with self._database.write() as connection:
             sealed = {"state": "sealed", "postcall": "due", "turn_count": len(call.turns), "archive_name": archive_name}
             connection.execute(

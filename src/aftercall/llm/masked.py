@@ -40,5 +40,7 @@ class MaskedReader:
         return self._reader.read(self._hide(call))
 
     def _hide(self, call: Call) -> Call:
-        masked = tuple(turn.model_copy(update={"text": text}) if (text := self._mask(turn.text)) != turn.text else turn for turn in call.turns)
+        masked = tuple(
+            turn.model_copy(update={"text": text}) if (text := self._mask(turn.text)) != turn.text else turn for turn in call.turns
+        )
         return call if masked == call.turns else call.model_copy(update={"turns": masked})

@@ -53,6 +53,10 @@ class WorkDesk:
     def router(self) -> Router:
         return Router(self.settings, self.sinks)
 
+    def check(self) -> None:
+        """Raises ConfigError for policy or routes that cannot be used."""
+        _ = (self.policy, self.router)
+
     def read(self, conversation: str) -> Conversation:
         return join(conversation, [self.archive.read(name) for name in self.runs.archives(conversation).values()])
 
@@ -64,7 +68,9 @@ class WorkDesk:
         if not self._skips(conversation):
             self._enter(conversation, self.runs.get(conversation_id))
         reach("work.after_gather")
-        return [row.id for row in self.followups.of_conversation(conversation_id) if row.kind == "request" and row.state in ("open", "doing")]
+        return [
+            row.id for row in self.followups.of_conversation(conversation_id) if row.kind == "request" and row.state in ("open", "doing")
+        ]
 
     def close(self, conversation_id: str, run: int) -> None:
         """Everything that could be done is done: settle promises, write the journal, and end the run."""

@@ -5,7 +5,7 @@ from aftercall.faults import reach
 from aftercall.model.followups import Delivery, FollowUp, Receipt, Work
 from aftercall.work.desk import WorkDesk, archive_paths
 from aftercall.work.ledger import WHO
-from aftercall.work.notice import notice_work, reminder_work
+from aftercall.work.notice import notice_key, notice_work, reminder_work
 from aftercall.work.store import Transition
 
 CUT_OFF = "was cut off while it worked and cannot tell whether it was done; look, then `aftercall followups retry`"
@@ -49,6 +49,22 @@ def hand_over(desk: WorkDesk, sink_name: str, work: Work, followup_id: str | Non
     desk.deliveries.finish(work.key, receipt, desk.clock.now())
     reach("work.after_result")
     return receipt
+
+
+def notify(desk: WorkDesk, conversation: str, run: int) -> None:
+    """Tell the owner of a conversation in which something was said."""
+    now = desk.runs.get(conversation)
+    rows = desk.followups.of_conversation(conversation)
+    if desk.settings.work.dry_run or not any(now.legs.values()):
+        return
+    for sink in _names(desk.settings.work.notice):
+        hand_over(desk, sink, notice_work(now, rows, notice_key(conversation, run, sink)))
+
+
+def remind(desk: WorkDesk, followup_id: str) -> None:
+    row = desk.followups.get(followup_id)
+    for sink in _names(desk.settings.work.reminders) if not desk.settings.work.dry_run else ():
+        hand_over(desk, sink, reminder_work(row, sink), row.id)
 
 
 def give_up(desk: WorkDesk, followup_id: str, reason: str) -> None:
@@ -97,7 +113,7 @@ def resend(desk: WorkDesk, key: str) -> Delivery:
     elif row:
         work = reminder_work(row, delivery.sink)
     else:
-        work = notice_work(desk.settings, delivery.conversation, desk.followups.of_conversation(delivery.conversation), key)
+        work = notice_work(desk.runs.get(delivery.conversation), desk.followups.of_conversation(delivery.conversation), key)
     hand_over(desk, delivery.sink, work, delivery.followup_id)
     if row and delivery.purpose == "request" and row.state == "failed":
         _move(desk, row, Transition("done", "resent", "", values=(("link", desk.deliveries.get(key).link),)))
@@ -122,6 +138,10 @@ def request_work(desk: WorkDesk, row: FollowUp, sink: str) -> Work:
         at=row.created_at,
         archives=archive_paths(desk, row),
     )
+
+
+def _names(sinks: str) -> tuple[str, ...]:
+    return tuple(sinks.split("+")) if sinks else ()
 
 
 def _queue(desk: WorkDesk, row: FollowUp, note: str, who: str) -> FollowUp:

@@ -73,7 +73,11 @@ def _find(draft: Draft, rows: Sequence[FollowUp], conversation: str) -> FollowUp
     key = key_of(conversation, draft.kind, draft.request_kind, draft.title)
     same = [row for row in rows if row.key == key]
     own = [row for row in rows if row.kind == draft.kind]
-    like = [row for row in own if is_same(draft.title, row.request_kind if draft.is_withdrawn else draft.request_kind, row.title, row.request_kind)]
+    like = [
+        row
+        for row in own
+        if is_same(draft.title, row.request_kind if draft.is_withdrawn else draft.request_kind, row.title, row.request_kind)
+    ]
     return next(iter(same or like), None)
 
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from aftercall.model.followups import FollowUp, Work
-from aftercall.settings import Settings
+from aftercall.model.followups import FollowUp, Run, Work
 
 _WAITS = "waits for approval"
 
@@ -12,25 +11,23 @@ def notice_key(conversation: str, run: int, sink: str) -> str:
     return f"{conversation}:{run}:notice:{sink}"
 
 
-def notice_work(settings: Settings, conversation: str, rows: Sequence[FollowUp], key: str) -> Work:
+def notice_work(run: Run, rows: Sequence[FollowUp], key: str) -> Work:
     """Who called, what was asked, what was done, what waits."""
-    first = rows[0]
     requests = [row for row in rows if row.kind == "request"]
     held = sum(row.state == "held" for row in requests)
     done = sum(row.state == "done" for row in requests)
-    title = f"{first.caller or 'A withheld number'} called: {len(requests)} asked, {done} done" + (f", {held} {_WAITS}" if held else "")
-    lines = [_line(row) for row in rows if row.kind == "request" or row.state == "broken"]
+    told = f"{len(requests)} asked for, {done} done" if requests else "nothing asked for"
     return Work(
         key=key,
         purpose="notice",
         kind="note",
-        title=title,
-        details="\n".join(lines),
-        caller=first.caller,
-        agent_id=first.agent_id,
-        conversation=conversation,
-        call_id=first.call_id,
-        at=first.created_at,
+        title=f"{run.caller or 'A withheld number'} called: {told}" + (f", {held} {_WAITS}" if held else ""),
+        details="\n".join(_line(row) for row in rows if row.kind == "request" or row.state == "broken"),
+        caller=run.caller,
+        agent_id=run.agent_id,
+        conversation=run.conversation,
+        call_id=next(iter(run.legs), ""),
+        at=run.ended_at,
     )
 
 

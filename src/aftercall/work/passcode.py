@@ -62,7 +62,6 @@ def _offers(leg: Call) -> Iterator[str]:
             yield told
 
 
-
 class Mask:
     """Takes a passcode out of a text, spelled in digits or in words, with anything between them that is not a word."""
 

@@ -41,7 +41,9 @@ class Policy:
         if today > self._work.daily_limit:
             return Ruling("hold", f"more than {self._work.daily_limit} requests of this caller in a day")
         if verdict == "hold":
-            return Ruling("hold", f"it leaves this machine, and the caller is {trust}" if named is None else f"the policy holds it ({trust} caller)")
+            return Ruling(
+                "hold", f"it leaves this machine, and the caller is {trust}" if named is None else f"the policy holds it ({trust} caller)"
+            )
         return Ruling("do")
 
 

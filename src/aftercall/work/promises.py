@@ -15,7 +15,9 @@ NO_WAY = "no sink can do that"
 ENOUGH = 0.5
 
 # What reaches the caller from outside needs a sink that acts in the world; a task in a file is not an email.
-_REACHES_OUT = re.compile(r"\b(?:e-?mail|mail|text|sms|message|send|forward|call|ring|phone)(?:ing|ed|s)?\s+(?:it\s+(?:over\s+)?to\s+)?you\b", re.I)
+_REACHES_OUT = re.compile(
+    r"\b(?:e-?mail|mail|text|sms|message|send|forward|call|ring|phone)(?:ing|ed|s)?\s+(?:it\s+(?:over\s+)?to\s+)?you\b", re.I
+)
 _ACTS = frozenset({"agent", "mcp", "webhook", "message"})
 
 
@@ -58,7 +60,7 @@ def judge(promise: FollowUp, requests: Sequence[FollowUp]) -> Kept:
 
 
 def _find_work(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | None:
-    fits = [(overlap(promise.title, f"{request.title} {request.details}"), request) for request in requests]
+    fits = [(overlap(promise.title, _matter(request, promise)), request) for request in requests]
     best = max(fits, key=lambda fit: fit[0], default=None)
     if best and best[0] >= ENOUGH:
         return best[1]
@@ -66,3 +68,9 @@ def _find_work(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | No
         before = [request for request in requests if request.turns and promise.turns and request.turns[0] <= promise.turns[-1]]
         return before[-1] if before else None
     return None
+
+
+def _matter(request: FollowUp, promise: FollowUp) -> str:
+    """What the request is about, without the promise itself: readers keep the agent's answer with the request."""
+    told = [line for line in re.split(r"[.\n]+", request.details) if overlap(line, promise.title) < 1]
+    return " ".join((request.title, *told))

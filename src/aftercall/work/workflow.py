@@ -15,7 +15,6 @@ from aftercall.faults import reach
 from aftercall.log import get_logger
 from aftercall.work import handover
 from aftercall.work.desk import WorkDesk
-from aftercall.work.notice import notice_key, notice_work, reminder_work
 
 QUEUE = "aftercall.follow_up"
 AT_ONCE = 8
@@ -115,22 +114,12 @@ async def fail_run(conversation: str, run: int, reason: str) -> None:
 
 @DBOS.step(name="aftercall.notice", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
 async def send_notice(conversation: str, run: int) -> None:
-    def send() -> None:
-        at, rows = desk(), desk().followups.of_conversation(conversation)
-        for sink in at.settings.work.notice.split("+") if at.settings.work.notice and rows and not at.settings.work.dry_run else ():
-            handover.hand_over(at, sink, notice_work(at.settings, conversation, rows, notice_key(conversation, run, sink)))
-
-    await asyncio.to_thread(send)
+    await asyncio.to_thread(handover.notify, desk(), conversation, run)
 
 
 @DBOS.step(name="aftercall.reminder", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
 async def send_reminder(followup_id: str) -> None:
-    def send() -> None:
-        at, row = desk(), desk().followups.get(followup_id)
-        for sink in at.settings.work.reminders.split("+") if at.settings.work.reminders and not at.settings.work.dry_run else ():
-            handover.hand_over(at, sink, reminder_work(row, sink), row.id)
-
-    await asyncio.to_thread(send)
+    await asyncio.to_thread(handover.remind, desk(), followup_id)
 
 
 def _cause(error: Exception) -> Exception:
@@ -149,9 +138,10 @@ def _code(error: Exception) -> str:
 
 
 async def open_work(at: WorkDesk) -> None:
-    """Take up the work; the durable engine has been launched."""
+    """Take up the work; the durable engine has been launched. Settings that cannot be used are told now, not after a call."""
     global _desk
     _desk = at
+    at.check()
     await open_queue(QUEUE, AT_ONCE)
     await start_due(at)
 

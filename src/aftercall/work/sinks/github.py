@@ -43,7 +43,8 @@ class GitHubSink:
 
     def _open(self, work: Work, mark: str) -> dict[str, Any]:
         content = {"title": work.title, "body": _body(work, mark), "labels": list(self._settings.labels)}
-        return self._read(send(self.name, Ask("POST", self._issues, self._headers, json=content), self._transport), dict)
+        issue: dict[str, Any] = self._read(send(self.name, Ask("POST", self._issues, self._headers, json=content), self._transport), dict)
+        return issue
 
     def _recent(self) -> Iterator[dict[str, Any]]:
         """The list, not the search: search lags behind by minutes."""

@@ -50,5 +50,11 @@ def _entry(legs: Sequence[Call], archives: Sequence[str], rows: Sequence[FollowU
 
 def _line(row: FollowUp) -> str:
     due = f", due {row.due}" if row.due else ""
-    end = f": {escape(row.link) if row.link and '://' not in row.link else row.link}" if row.link else f" ({escape(row.reason)})" if row.reason else ""
+    end = (
+        f": {escape(row.link) if row.link and '://' not in row.link else row.link}"
+        if row.link
+        else f" ({escape(row.reason)})"
+        if row.reason
+        else ""
+    )
     return f"- {escape(row.title)}{due} — {row.state}{end}"
