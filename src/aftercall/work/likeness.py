@@ -7,6 +7,8 @@ from aftercall.llm.rules.stems import likeness, share, stems
 
 _SAME_KIND = 0.5
 _ANY_KIND = 0.67
+# Words that say what is to be done and not with what: two bugs are two bugs.
+_ACTS = stems("open opened bug issue ticket problem file report create make add write note task remember follow message email text fix check")
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
@@ -22,7 +24,7 @@ def key_of(conversation: str, kind: str, request_kind: str, title: str) -> str:
 def is_same(title: str, kind: str, other: str, other_kind: str) -> bool:
     if normalise_title(title) == normalise_title(other):
         return True
-    first, second = stems(title), stems(other)
+    first, second = (stems(text) - _ACTS or stems(text) for text in (title, other))
     if not first or not second:
         return False
     is_within = min(len(first), len(second)) > 1 and share(first, second) == 1
