@@ -19,6 +19,7 @@ from aftercall.journal.presence import Presence
 from aftercall.journal.record import Journal
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, Pen, ResumeState
+from aftercall.llm.masked import MaskedReader
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.extraction import Extractor
@@ -32,6 +33,14 @@ from aftercall.postcall.office import Office
 from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
+from aftercall.work.desk import WorkDesk
+from aftercall.work.health.store import HealthStore
+from aftercall.work.passcode import Mask
+from aftercall.work.runs.store import RunStore
+from aftercall.work.sinks.choose import make_sinks
+from aftercall.work.sinks.store import DeliveryStore
+from aftercall.work.store import FollowUpStore
+from aftercall.work.told import Teller
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,16 @@ class App:
     @cached_property
     def search(self) -> Search:
         return Search(self.database, self.clock)
+
+    @cached_property
+    def work(self) -> WorkDesk:
+        runs, followups, deliveries = RunStore(self.database), FollowUpStore(self.database), DeliveryStore(self.database)
+        sinks = make_sinks(self.settings, self.clock)
+        return WorkDesk(self.settings, self.reader, self.clock, self.archive, runs, followups, deliveries, sinks)
+
+    @cached_property
+    def health(self) -> HealthStore:
+        return HealthStore(self.database)
 
     @cached_property
     def turn_parts(self) -> Parts:
@@ -102,7 +121,13 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         presence=presence,
         journal=Journal(store, Pen(database), archive, presence, clock),
         resume=resume,
-        reader=RulesReader(),
-        composer=Composer(settings, store, steps, archive, resume, clock),
+        reader=_masked(RulesReader(), settings),
+        composer=Composer(settings, store, steps, archive, resume, clock, Teller(settings, FollowUpStore(database))),
         facts=FactStore(database, open_vault(settings), NoIndex()),
     )
+
+
+def _masked(reader: Reader, settings: Settings) -> Reader:
+    """Nobody who reads a call reads the passcode."""
+    passcode = settings.work.passcode
+    return MaskedReader(reader, Mask(passcode.get_secret_value())) if passcode else reader

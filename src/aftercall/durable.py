@@ -54,6 +54,18 @@ async def take_over(is_alive: Callable[[str], bool]) -> list[str]:
     return taken
 
 
+async def is_under_way(workflow_id: str) -> bool:
+    """Whether a workflow runs, waits its turn, or will be taken over from a process that is gone."""
+    status = await DBOS.get_workflow_status_async(workflow_id)
+    return status is not None and status.status in ("PENDING", "ENQUEUED", "DELAYED")
+
+
+async def forget(workflow_id: str) -> None:
+    """Let go of a workflow that came to an end without finishing its work, so that it can be started anew under its name."""
+    if await DBOS.get_workflow_status_async(workflow_id) is not None:
+        await DBOS.delete_workflow_async(workflow_id)
+
+
 def _engine_config(settings: Settings, process: str) -> DBOSConfig:
     return {
         "name": "aftercall",

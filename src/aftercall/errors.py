@@ -24,6 +24,11 @@ AftercallError
 ├── WireError              a carrier's media socket
 │   ├── StreamNotOpen      nothing can be sent now
 │   └── AudioTooLong       more than one frame carries
+├── SinkError              follow-up work could not be handed over
+│   ├── SinkUnavailable    not now; tried again
+│   ├── SinkRefused        never as it is; shows as failed
+│   └── OutcomeUnknown     it may have been done; not repeated by itself
+├── NotWaiting             a follow-up that cannot be approved or rejected
 └── DatabaseError          the database
     ├── DatabaseNewer      made by a newer Aftercall               exit 2
     ├── DatabaseOutdated   needs `aftercall db upgrade`            exit 2
@@ -195,6 +200,38 @@ class AudioTooLong(WireError):
     """More audio in one command than a carrier takes in one frame; cut it into pieces."""
 
     code = "wire.too_long"
+
+
+class SinkError(AftercallError):
+    """Follow-up work could not be handed to its sink."""
+
+    code = "sink"
+
+
+class SinkUnavailable(SinkError):
+    """A sink did not answer or asked to wait; tried again, and what it may have done already is not done twice."""
+
+    code = "sink.unavailable"
+    retryable = True
+
+
+class SinkRefused(SinkError):
+    """A sink will not take this as it is: check its settings, or what was asked for."""
+
+    code = "sink.refused"
+
+
+class OutcomeUnknown(SinkError):
+    """A sink that cannot tell was cut off while it worked; look for yourself, then `aftercall followups retry`."""
+
+    code = "sink.unknown"
+
+
+class NotWaiting(AftercallError):
+    """A follow-up is in a state in which this cannot be done to it."""
+
+    code = "followup.not_waiting"
+    http_status = 409
 
 
 class DatabaseError(AftercallError):

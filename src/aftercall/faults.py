@@ -26,6 +26,17 @@ POINTS = (
     "facts.after_retire",
     "facts.before_commit",
     "facts.after_commit",
+    "work.after_enqueue",
+    "work.after_queue",
+    "work.before_gather",
+    "work.after_gather",
+    "work.before_handover",
+    "work.after_intent",
+    "work.after_sink",
+    "work.after_result",
+    "work.after_done",
+    "work.after_settle",
+    "work.after_close",
 )
 
 _armed: dict[str, int] = {}

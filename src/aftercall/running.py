@@ -12,8 +12,11 @@ from aftercall.journal.recover import EVERY_S, recover
 from aftercall.log import get_logger
 from aftercall.postcall.office import Office
 from aftercall.postcall.workflow import close_office, open_office, start_due
+from aftercall.work import workflow as work
+from aftercall.work.health.sweep import sweep_if_due
 
 DUE_S = 0.5
+SWEEP_S = 10.0  # how often to look whether the hourly sweep is due
 
 log = get_logger("running")
 
@@ -24,6 +27,7 @@ async def running(app: App) -> AsyncIterator[App]:
     await asyncio.to_thread(recover, app.journal)
     await durable.launch(app.settings, app.presence.process)
     await open_office(office)
+    await work.open_work(app.work)
     await _take_over(app)
     upkeep = [asyncio.create_task(job) for job in _upkeep(app, office)]
     try:
@@ -38,6 +42,7 @@ async def running(app: App) -> AsyncIterator[App]:
         await app.journal.close()
         await durable.close()
         close_office()
+        work.close_work()
 
 
 def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
@@ -50,6 +55,8 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
         _keep_doing(app, BEAT_S, lambda: asyncio.to_thread(app.presence.beat)),
         _keep_doing(app, EVERY_S, sweep),
         _keep_doing(app, DUE_S, lambda: start_due(office)),
+        _keep_doing(app, DUE_S, lambda: work.start_due(app.work)),
+        _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
     ]
 
 

@@ -13,6 +13,8 @@ from aftercall.cli import (
     demo,
     doctor,
     facts,
+    followups,
+    health,
     ingest,
     memory,
     password,
@@ -45,6 +47,8 @@ program.command("read")(read.read)
 program.add_typer(calls.group, name="calls")
 program.add_typer(facts.group, name="facts")
 program.add_typer(memory.group, name="memory")
+program.add_typer(followups.group, name="followups")
+program.command("health")(health.health)
 program.command("briefing")(briefing.briefing)
 program.command("verify")(verify.verify)
 program.command("config")(config.config)

@@ -6,12 +6,12 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, literal, or_, select, update
+from sqlalchemy import Connection, Row, and_, case, delete, func, insert, literal, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from aftercall.db.connect import Database, translate
-from aftercall.db.tables import calls, journal, processes, resume_states, tombstones
+from aftercall.db.tables import calls, followup_runs, journal, processes, resume_states, tombstones
 from aftercall.db.upsert import upsert
 from aftercall.errors import CallErased, DatabaseUnreachable, NotFound
 from aftercall.ids import hash_caller
@@ -152,7 +152,7 @@ class CallStore:
         return claimed.rowcount == 1
 
     def finish(self, call: Call, *, archive_name: str, sha256: str, sealed_at: datetime) -> None:
-        """The call is in the archive: mark it, and what comes after it as due; keep its resume state, let go of its rows."""
+        """The call is in the archive: mark it, set what comes after it going, keep its resume state, let go of its rows."""
         with self._database.write() as connection:
             sealed = {"state": "sealed", "postcall": "due", "turn_count": len(call.turns), "archive_name": archive_name}
             connection.execute(
@@ -160,6 +160,7 @@ class CallStore:
             )
             connection.execute(delete(journal).where(journal.c.call_id == call.id))
             _keep_resume_state(connection, call)
+            _set_followup_timer(connection, call, sealed_at)
 
     def count_addenda(self, call_id: str, addenda: int) -> None:
         with self._database.write() as connection:
@@ -280,6 +281,15 @@ def _refuse_erased(connection: Connection, call: LiveCall) -> None:
 
 def _tombstone_key(source: str, sid: str) -> str:
     return sha256(f"{source}\0{sid}".encode()).hexdigest()
+
+
+def _set_followup_timer(connection: Connection, call: Call, now: datetime) -> None:
+    """Follow-up work waits for the conversation's last leg; a later leg pushes the timer and asks for another run."""
+    state = {"agent_id": call.agent_id, "caller": call.caller, "ended_at": call.ended_at, "state": "due", "reason": "", "changed_at": now}
+    ended_at = literal(call.ended_at, followup_runs.c.ended_at.type)
+    latest = case((followup_runs.c.ended_at > ended_at, followup_runs.c.ended_at), else_=ended_at)
+    changes = {"ended_at": latest, "state": "due", "reason": "", "changed_at": now}
+    upsert(connection, followup_runs, {"conversation": call.conversation}, state, changes=changes)
 
 
 def columns_of(call: LiveCall) -> dict[str, Any]:
