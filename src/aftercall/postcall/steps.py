@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from aftercall.clock import Clock
 from aftercall.llm.reader import Reader
 from aftercall.model.calls import Call
+from aftercall.model.generic import is_generic
 from aftercall.model.steps import Outcome, done, skipped
 from aftercall.settings import Settings
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
@@ -66,7 +67,7 @@ def fill_identity(desk: Desk, call: Call) -> Outcome:
         return skipped("the agent has an identity")
     answer = desk.reader.find_identity(call)
     found = identity_md.AgentIdentity.from_answer(answer.value.model_dump())
-    if identity_md.is_generic(found.creature or ""):  # every agent is an assistant; that is no identity
+    if is_generic(found.creature or ""):  # every agent is an assistant; that is no identity
         found = replace(found, creature=None)
     written = files.edit(path, lambda text: identity_md.begin(text, found))
     return done(_named(found), answer.trace) if written else skipped(NOTHING_FOUND, answer.trace)
