@@ -21,6 +21,9 @@ POINTS = (
     "postcall.before_step",
     "postcall.after_step",
     "postcall.after_finish",
+    "postcall.after_put_off",
+    "documents.after_put",
+    "remem.after_send",
 )
 
 _armed: dict[str, int] = {}

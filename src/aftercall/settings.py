@@ -63,7 +63,9 @@ class AnthropicSettings(Section):
 
 class OpenAISettings(Section):
     api_key: Annotated[SecretStr | None, Env("OPENAI_API_KEY")] = Field(default=None, description="key for OpenAI, models and Realtime")
-    base_url: Annotated[str | None, Env("OPENAI_BASE_URL")] = Field(default=None, description="another address of the API; the server of `openai-compatible:`")
+    base_url: Annotated[str | None, Env("OPENAI_BASE_URL")] = Field(
+        default=None, description="another address of the API; the server of `openai-compatible:`"
+    )
 
 
 class XaiSettings(Section):

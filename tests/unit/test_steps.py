@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from aftercall.db.connect import Database
+from aftercall.db.tables import metadata
 from aftercall.llm.whole import compose_greeting
+from aftercall.memory.documents.store import DocumentStore
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
 from aftercall.postcall.steps import STEPS, Desk, take
@@ -21,7 +24,9 @@ ASKED = Reading(
 
 
 def desk(home: Path, reading: Reading = ASKED, **settings: object) -> Desk:
-    return Desk(Settings.model_validate({"home": home, **settings}), FakeReader(reading), VirtualClock())
+    database = Database(f"sqlite:///{home / 'aftercall.db'}")
+    metadata.create_all(database.engine)
+    return Desk(Settings.model_validate({"home": home, **settings}), FakeReader(reading), VirtualClock(), DocumentStore(database))
 
 
 def outcomes(at: Desk, call: Call) -> dict[str, tuple[str, str]]:

@@ -7,9 +7,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from aftercall.clock import Clock
+from aftercall.faults import reach
 from aftercall.llm.reader import Reader
+from aftercall.memory.documents.page import make_page
+from aftercall.memory.documents.store import DocumentStore
+from aftercall.memory.remem import Remem
 from aftercall.model.calls import Call
+from aftercall.model.documents import Document
 from aftercall.model.generic import is_generic
+from aftercall.model.reading import Trace
 from aftercall.model.steps import Outcome, done, skipped
 from aftercall.settings import Settings
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
@@ -20,6 +26,7 @@ NOTHING_SAID = "nothing was said"
 SWITCHED_OFF = "post_call_extraction is off"
 NOTHING_FOUND = "nothing sure was found"
 REMEMBERS_NOBODY = "nobody is remembered for this caller"
+NO_REMEM = "remem is not configured"
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,8 @@ class Desk:
     settings: Settings
     reader: Reader
     clock: Clock
+    documents: DocumentStore
+    remem: Remem | None = None
 
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
@@ -85,6 +94,37 @@ def leave_greeting(desk: Desk, call: Call) -> Outcome:
     return done(greeting.leave(person, answer.value, desk.clock.now()), answer.trace)
 
 
+def keep_document(desk: Desk, call: Call) -> Outcome:
+    """The page of the call in our own store."""
+    kept = _document(desk, call)
+    return done(kept[0].id, kept[1]) if kept else skipped(REMEMBERS_NOBODY)
+
+
+def send_document(desk: Desk, call: Call) -> Outcome:
+    """The same page in remote document memory. It bears a key: sent again after a crash it is one page still."""
+    if desk.remem is None:
+        return skipped(NO_REMEM)
+    kept = _document(desk, call)
+    if kept is None:
+        return skipped(REMEMBERS_NOBODY)
+    told = desk.remem.send(kept[0])
+    reach("remem.after_send")
+    return done(told, kept[1])
+
+
+def _document(desk: Desk, call: Call) -> tuple[Document, Trace] | None:
+    """The call's page as it stands in our store, put there if it is not; whichever step comes first makes it."""
+    person = desk.workspace(call).person(call.caller)
+    if person is None:
+        return None
+    answer = desk.reader.summarise(call)
+    profile = user_md.parse(files.read(person.user))
+    page = make_page(call, answer.value, profile.call_name or profile.name, desk.settings.zone, desk.clock.now())
+    desk.documents.put(page)
+    reach("documents.after_put")
+    return desk.documents.get(page.id), answer.trace
+
+
 def _named(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
     """Which fields were found; their values are in the file, which is the owner's."""
     return ", ".join(name for name, value in asdict(found).items() if value)
@@ -95,6 +135,8 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
     "profile": fill_profile,
     "identity": fill_identity,
     "greeting": leave_greeting,
+    "document": keep_document,
+    "remem": send_document,
 }
 
 

@@ -73,7 +73,7 @@ def put_question(line: Line, question: Question[F], data: str) -> tuple[F, Paid]
     try:
         return fit(again, question, line.name), paid
     except WrongShape:
-        raise ModelOffForm(f"{line.name}: its answer about {question.name} had not the form asked for, twice; use a more able model") from None
+        raise ModelOffForm(f"{line.name}: its answer about {question.name} was not in its form, twice; use a more able model") from None
 
 
 class WrongShape(Exception):

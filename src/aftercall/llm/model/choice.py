@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from aftercall.errors import ConfigError
 from aftercall.log import get_logger
-from aftercall.settings import ReadingSettings, Settings
+from aftercall.settings import AnthropicSettings, OpenAISettings, ReadingSettings, Settings, XaiSettings
 
 Provider = Literal["anthropic", "openai", "xai", "openai-compatible"]
 USUAL: dict[Provider, str] = {"anthropic": "claude-sonnet-5-5", "openai": "gpt-5.4-mini", "xai": "grok-4"}
@@ -25,7 +25,7 @@ class Choice:
     model: str
     api_key: SecretStr
     base_url: str | None
-    limits: ReadingSettings = ReadingSettings()
+    limits: ReadingSettings
 
     @property
     def name(self) -> str:
@@ -65,8 +65,13 @@ def _by_keys(settings: Settings) -> Choice | None:
 
 
 def _named(settings: Settings, provider: Provider, name: str) -> Choice:
-    sections = {"anthropic": settings.anthropic, "xai": settings.xai}
-    section = sections.get(provider, settings.openai)
+    sections: dict[Provider, AnthropicSettings | OpenAISettings | XaiSettings] = {
+        "anthropic": settings.anthropic,
+        "xai": settings.xai,
+        "openai": settings.openai,
+        "openai-compatible": settings.openai,
+    }
+    section = sections[provider]
     key, url = section.api_key, section.base_url
     if provider == "openai-compatible":
         if not url:

@@ -32,9 +32,7 @@ class Client:
 
     async def ask(self, put: Put, timeout_s: float) -> Said:
         """One request, never repeated here: the step does that. Raises a ModelError."""
-        settings = ModelSettings(
-            max_tokens=self._choice.limits.max_tokens, timeout=timeout_s, request_timeout=timeout_s, max_retries=0
-        )
+        settings = ModelSettings(max_tokens=self._choice.limits.max_tokens, timeout=timeout_s, request_timeout=timeout_s, max_retries=0)
         if self._choice.takes_temperature:
             settings["temperature"] = 0.0
         try:

@@ -53,7 +53,12 @@ def ground_profile(form: forms.ProfileForm, ground: Ground) -> Profile:
     )
     zone = form.timezone if form.timezone and find_zone(form.timezone) else None
     return Profile(
-        name=name, call_name=call_name if call_name != name else None, pronouns=pronouns, timezone=zone, notes=form.notes, context=form.context
+        name=name,
+        call_name=call_name if call_name != name else None,
+        pronouns=pronouns,
+        timezone=zone,
+        notes=form.notes,
+        context=form.context,
     )
 
 

@@ -90,9 +90,12 @@ class ModelReader:
         return Answer(hidden, self._trace(questions.ASKED, paid))
 
     def read(self, call: Call) -> Reading:
+        language = language_of(turn.text for turn in call.turns)
+        if not call.turns:
+            return Reading(language=language, summary="")
         asked = self.find_asked(call).value
         return Reading(
-            language=language_of(turn.text for turn in call.turns),
+            language=language,
             summary=self.summarise(call).value.text,
             profile=self.find_profile(call).value,
             identity=self.find_identity(call).value,
