@@ -12,6 +12,7 @@ from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.prepare import prepare
 from aftercall.engine.receptionist import Receptionist
+from aftercall.engine.spoken_by_model import SpokenByModel
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.place import Folder
@@ -20,15 +21,21 @@ from aftercall.journal.record import Journal
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, Pen, ResumeState
 from aftercall.llm.masked import MaskedReader
+from aftercall.llm.model.choice import choose
+from aftercall.llm.model.line import ModelLine
+from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.index import NoIndex
+from aftercall.memory.remem import Remem
 from aftercall.memory.search import Search
 from aftercall.memory.store import FactStore
 from aftercall.memory.vault import open_vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
+from aftercall.postcall.answers.store import AnswerStore
 from aftercall.postcall.office import Office
 from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
@@ -59,11 +66,14 @@ class App:
     reader: Reader
     composer: Composer
     facts: FactStore
+    documents: DocumentStore
+    line: ModelLine | None = None
+    remem: Remem | None = None
 
     @cached_property
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
-        desk = Desk(self.settings, self.reader, self.clock, self.database, extractor)
+        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem)
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property
@@ -85,11 +95,21 @@ class App:
         async def brief(call: LiveCall, state: ResumeState | None) -> Briefing:
             return await asyncio.to_thread(self.composer.compose, call, state)
 
-        receptionist = Receptionist(self.reader, self.clock)
-        return Parts(self.journal, self.resume, receptionist, brief, self.settings.receptionist.greeting, self.clock)
+        receptionist = Receptionist(RulesReader(), self.clock)
+        engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
+        return Parts(self.journal, self.resume, engine, brief, self.settings.receptionist.greeting, self.clock)
+
+    def warm_up(self) -> None:
+        """Load what takes seconds to load before the first call, not in the middle of it."""
+        if self.line is not None:
+            self.line.open()
 
     def close(self) -> None:
         """Stop as a process that leaves nothing behind."""
+        if self.line is not None:
+            self.line.close()
+        if self.remem is not None:
+            self.remem.close()
         with suppress(AftercallError):
             self.presence.leave()
         self.database.close()
@@ -111,6 +131,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     archive = Archive(folder)
     presence = Presence(settings.home / "run", store, clock)
     resume = ResumeDesk(store, settings.reconnect_window_s)
+    line = connect(settings)
     return App(
         settings=settings,
         clock=clock,
@@ -121,10 +142,19 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         presence=presence,
         journal=Journal(store, Pen(database), archive, presence, clock),
         resume=resume,
-        reader=_masked(RulesReader(), settings),
+        reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
         composer=Composer(settings, store, steps, archive, resume, clock, Teller(settings, FollowUpStore(database))),
         facts=FactStore(database, open_vault(settings), NoIndex()),
+        documents=DocumentStore(database),
+        line=line,
+        remem=Remem(settings.remem) if settings.remem.api_key else None,
     )
+
+
+def connect(settings: Settings) -> ModelLine | None:
+    """The line to the model of the settings; None where calls are read by rules."""
+    choice = choose(settings)
+    return ModelLine(choice) if choice else None
 
 
 def _masked(reader: Reader, settings: Settings) -> Reader:

@@ -22,8 +22,8 @@ from aftercall.settings import Env, Section, Settings, find_zone
 PREFIX = "AFTERCALL_"
 
 # Names that are fixed already, of parts that are still to come: who sets one is told that nothing listens to it.
-NOT_YET = ("anthropic", "openai", "xai", "deepgram", "telnyx.public_key", "remem")
-_ONLY = {"engine": "receptionist", "model": "rules"}
+NOT_YET = ("deepgram", "telnyx.public_key")
+_ONLY = {"engine": "receptionist"}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,15 @@ AftercallError
 │   └── JournalClosed      the journal was shut down
 ├── SecretUnreadable       a secret was sealed with another key
 ├── EngineLost             whoever speaks for the agent is gone
+├── ModelError             the model that reads calls
+│   ├── ModelUnavailable   away, busy or late; tried again
+│   ├── ModelRefused       key, name or request not taken
+│   ├── ModelDeclined      it will not answer for these words
+│   ├── ModelCutOff        the answer is longer than it may be
+│   └── ModelOffForm       the answer has not the form asked for
+├── RememError             remote document memory
+│   ├── RememUnavailable   away, busy or late; tried again
+│   └── RememRefused       key, namespace or document not taken
 ├── ArchiveError           the sealed files
 │   ├── StorageFull        no room; goes on when there is
 │   └── ChainBroken        the chain file cannot be read
@@ -45,6 +54,7 @@ class AftercallError(Exception):
     retryable = False
     exit_code = 1
     http_status = 500
+    retry_after_s: float | None = None
 
 
 class ConfigError(AftercallError):
@@ -122,6 +132,74 @@ class EngineLost(AftercallError):
     code = "engine.lost"
     retryable = True
     http_status = 503
+
+
+class ModelError(AftercallError):
+    """The model that reads calls gave nothing that can be used."""
+
+    code = "model"
+    http_status = 502
+
+
+class ModelUnavailable(ModelError):
+    """The model is away, overloaded, limits us or takes too long; tried again when it asks for that."""
+
+    code = "model.unavailable"
+    retryable = True
+    http_status = 503
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ModelRefused(ModelError):
+    """The model's server does not take the request: check key, account, model name and address."""
+
+    code = "model.refused"
+
+
+class ModelDeclined(ModelError):
+    """The model will not answer for what was said in this call; read it with another model, or by rules."""
+
+    code = "model.declined"
+
+
+class ModelCutOff(ModelError):
+    """The answer was longer than `reading.max_tokens` allows; allow more and run the step again."""
+
+    code = "model.cut_off"
+
+
+class ModelOffForm(ModelError):
+    """The answer had not the form asked for, and putting it right failed too; use a more able model."""
+
+    code = "model.off_form"
+
+
+class RememError(AftercallError):
+    """Remote document memory could not be used; our own copy stands."""
+
+    code = "remem"
+    http_status = 502
+
+
+class RememUnavailable(RememError):
+    """Remote document memory is away or busy; the document is sent again later."""
+
+    code = "remem.unavailable"
+    retryable = True
+    http_status = 503
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class RememRefused(RememError):
+    """Remote document memory does not take the document: check REMEM_API_KEY, REMEM_API_URL and the namespace."""
+
+    code = "remem.refused"
 
 
 class ArchiveError(AftercallError):

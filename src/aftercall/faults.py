@@ -37,6 +37,9 @@ POINTS = (
     "work.after_done",
     "work.after_settle",
     "work.after_close",
+    "postcall.after_put_off",
+    "documents.after_put",
+    "remem.after_send",
 )
 
 _armed: dict[str, int] = {}

@@ -24,6 +24,7 @@ log = get_logger("running")
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[App]:
     office = app.office
+    await asyncio.to_thread(app.warm_up)
     await asyncio.to_thread(recover, app.journal)
     await durable.launch(app.settings, app.presence.process)
     await open_office(office)

@@ -80,6 +80,12 @@ class ExtractionSettings(Section):
     max_facts: int = Field(default=100, ge=1, description="facts taken out of one call; more are dropped and counted")
 
 
+class ReadingSettings(Section):
+    timeout_s: float = Field(default=60, gt=0, le=600, description="how long the model may take for one answer")
+    max_tokens: int = Field(default=4096, ge=64, le=64_000, description="the longest answer of the model")
+    part_chars: int = Field(default=60_000, ge=500, description="longer transcripts are read in parts of this many characters")
+
+
 class AnthropicSettings(Section):
     api_key: Annotated[SecretStr | None, Env("ANTHROPIC_API_KEY")] = Field(default=None, description="key for Claude")
     base_url: Annotated[str | None, Env("ANTHROPIC_BASE_URL")] = Field(default=None, description="another address of the API")
@@ -87,7 +93,9 @@ class AnthropicSettings(Section):
 
 class OpenAISettings(Section):
     api_key: Annotated[SecretStr | None, Env("OPENAI_API_KEY")] = Field(default=None, description="key for OpenAI, models and Realtime")
-    base_url: Annotated[str | None, Env("OPENAI_BASE_URL")] = Field(default=None, description="another address of the API")
+    base_url: Annotated[str | None, Env("OPENAI_BASE_URL")] = Field(
+        default=None, description="another address of the API; the server of `openai-compatible:`"
+    )
 
 
 class XaiSettings(Section):
@@ -133,7 +141,13 @@ class BlandSettings(Section):
 
 class RememSettings(Section):
     api_key: Annotated[SecretStr | None, Env("REMEM_API_KEY")] = Field(default=None, description="key for remote document memory")
-    api_url: Annotated[str | None, Env("REMEM_API_URL")] = Field(default=None, description="address of remote document memory")
+    api_url: Annotated[str | None, Env("REMEM_API_URL")] = Field(
+        default=None, pattern=r"^https?://[^\s/]+.*$", description="address of remote document memory; `https://api.remem.io` if unset"
+    )
+    dialect: Literal["ingest", "documents"] = Field(
+        default="ingest", description="`ingest` as its clients write, `documents` as its first description has it"
+    )
+    namespace: str | None = Field(default=None, description="namespace to write into; the key's own if unset")
 
 
 def _split_words(value: Any) -> Any:
@@ -282,6 +296,7 @@ class Settings(Section):
     briefing: BriefingSettings = BriefingSettings()
     memory: MemorySettings = MemorySettings()
     extraction: ExtractionSettings = ExtractionSettings()
+    reading: ReadingSettings = ReadingSettings()
     receptionist: ReceptionistSettings = ReceptionistSettings()
     pages: PagesSettings = PagesSettings()
     anthropic: AnthropicSettings = AnthropicSettings()

@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -10,6 +11,7 @@ from typing import Any
 from aftercall.bridge.turn_call import Parts, TurnCall
 from aftercall.clock import to_millisecond
 from aftercall.engine.session import Reply, TurnSession
+from aftercall.llm.model.exchange import Paid, Put, Said
 from aftercall.llm.whole import WholeReader
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
@@ -118,6 +120,25 @@ class FakeReader(WholeReader):
         if self._faults:
             raise self._faults.pop(0)
         return self._finds
+
+
+class FakeModel:
+    """A line to a model that says what you gave it, in order and then the last again; an exception in the list is raised."""
+
+    def __init__(self, *said: str | dict[str, Any] | Said | Exception, part_chars: int = 60_000) -> None:
+        self.name = "fake:model"
+        self.part_chars = part_chars
+        self.puts: list[Put] = []
+        self._said = list(said)
+
+    def ask(self, put: Put) -> Said:
+        self.puts.append(put)
+        said = self._said.pop(0) if len(self._said) > 1 else self._said[0]
+        if isinstance(said, Exception):
+            raise said
+        if isinstance(said, Said):
+            return said
+        return Said(said if isinstance(said, str) else json.dumps(said), paid=Paid(100, 10, 0.001))
 
 
 class FakePhone:

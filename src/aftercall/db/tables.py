@@ -137,6 +137,39 @@ tombstones = Table(
     Column("erased_at", InstantColumn, nullable=False),
 )
 
+answers = Table(
+    "answers",
+    metadata,
+    Column("key", Text, primary_key=True, comment="hash of question, transcript and model"),
+    Column("call_id", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("input_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    Column("cost", Float),
+    Column("kept_at", InstantColumn, nullable=False),
+    Index("ix_answers_call", "call_id"),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("id", Text, primary_key=True, comment="a UUID, as clients of document memories expect"),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text, comment="whose it is, where it came of a call"),
+    Column("call_id", Text),
+    Column("namespace", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("tags", JSON, nullable=False),
+    Column("metadata", JSON, nullable=False),
+    Column("made_at", InstantColumn, nullable=False),
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_documents_made", "made_at", "id"),
+    Index("ix_documents_caller", "caller", "made_at"),
+    Index("ix_documents_call", "call_id"),
+)
+
 processes = Table(
     "processes",
     metadata,

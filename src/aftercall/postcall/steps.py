@@ -8,11 +8,18 @@ from dataclasses import asdict, dataclass, replace
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
+from aftercall.faults import reach
 from aftercall.llm.reader import Reader
+from aftercall.memory.documents.page import make_page
+from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.indexing import index_call
+from aftercall.memory.remem import Remem
 from aftercall.model.calls import IMPORTED, Call
+from aftercall.model.documents import Document
+from aftercall.model.generic import is_generic
 from aftercall.model.knowledge import Extraction
+from aftercall.model.reading import Trace
 from aftercall.model.steps import Outcome, done, skipped
 from aftercall.settings import Settings
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
@@ -26,6 +33,7 @@ SWITCHED_OFF = "post_call_extraction is off"
 NOTHING_FOUND = "nothing sure was found"
 NO_MEMORY = "no memory is kept here"
 REMEMBERS_NOBODY = "nobody is remembered for this caller"
+NO_REMEM = "remem is not configured"
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,9 @@ class Desk:
     reader: Reader
     clock: Clock
     database: Database
+    documents: DocumentStore
     extractor: Extractor | None = None
+    remem: Remem | None = None
 
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
@@ -75,7 +85,7 @@ def fill_identity(desk: Desk, call: Call) -> Outcome:
         return skipped("the agent has an identity")
     answer = desk.reader.find_identity(call)
     found = identity_md.AgentIdentity.from_answer(answer.value.model_dump())
-    if identity_md.is_generic(found.creature or ""):  # every agent is an assistant; that is no identity
+    if is_generic(found.creature or ""):  # every agent is an assistant; that is no identity
         found = replace(found, creature=None)
     written = files.edit(path, lambda text: identity_md.begin(text, found))
     return done(_named(found), answer.trace) if written else skipped(NOTHING_FOUND, answer.trace)
@@ -121,6 +131,37 @@ def _counted(entry: Extraction) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing worth remembering"
 
 
+def keep_document(desk: Desk, call: Call) -> Outcome:
+    """The page of the call in our own store."""
+    kept = _document(desk, call)
+    return done(kept[0].id, kept[1]) if kept else skipped(REMEMBERS_NOBODY)
+
+
+def send_document(desk: Desk, call: Call) -> Outcome:
+    """The same page in remote document memory. It bears a key: sent again after a crash it is one page still."""
+    if desk.remem is None:
+        return skipped(NO_REMEM)
+    kept = _document(desk, call)
+    if kept is None:
+        return skipped(REMEMBERS_NOBODY)
+    told = desk.remem.send(kept[0])
+    reach("remem.after_send")
+    return done(told, kept[1])
+
+
+def _document(desk: Desk, call: Call) -> tuple[Document, Trace] | None:
+    """The call's page as it stands in our store, put there if it is not; whichever step comes first makes it."""
+    person = desk.workspace(call).person(call.caller)
+    if person is None:
+        return None
+    answer = desk.reader.summarise(call)
+    profile = user_md.parse(files.read(person.user))
+    page = make_page(call, answer.value, profile.call_name or profile.name, desk.settings.zone, desk.clock.now())
+    desk.documents.put(page)
+    reach("documents.after_put")
+    return desk.documents.get(page.id), answer.trace
+
+
 def _named(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
     """Which fields were found; their values are in the file, which is the owner's."""
     return ", ".join(name for name, value in asdict(found).items() if value)
@@ -133,6 +174,8 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
     "greeting": leave_greeting,
     "index": index,
     "facts": find_facts,
+    "document": keep_document,
+    "remem": send_document,
 }
 RATIONED = "facts"  # the one step with a limit a minute
 

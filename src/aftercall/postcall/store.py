@@ -43,6 +43,9 @@ class StepStore:
         ended = {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "trace": trace, "changed_at": now}
         self._end(call_id, name, ended)
 
+    def put_off(self, call_id: str, name: str, reason: str, now: datetime) -> None:
+        self._end(call_id, name, {"state": "waiting", "reason": reason, "changed_at": now})
+
     def fail(self, call_id: str, name: str, reason: str, now: datetime) -> None:
         self._end(call_id, name, {"state": "failed", "reason": reason, "changed_at": now})
 

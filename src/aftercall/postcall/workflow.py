@@ -1,13 +1,12 @@
 """The durable workflow after a call. The only file here that knows the durable engine.
 
 The workflow's id is the call's id, so a call is worked on once however often it is started; names are ours and explicit.
-A step in flight at a crash runs again; one that finished does not.
+A step in flight at a crash runs again; one that finished does not. A step that may pass comes back as a workflow of its own.
 """
 
 import asyncio
 
-from dbos import DBOS, SetWorkflowID
-from dbos import error as engine_error
+from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
 from aftercall.durable import open_queue
 from aftercall.errors import AftercallError
@@ -15,13 +14,13 @@ from aftercall.faults import reach
 from aftercall.log import get_logger
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.office import Office
+from aftercall.postcall.patience import pause_after
 from aftercall.postcall.steps import RATIONED, STEPS
 
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
 MINUTE_S = 60.0
 AT_ONCE = 8
-ATTEMPTS = 12  # with doubling pauses: a model that is away for an hour loses nothing
 
 log = get_logger("postcall")
 
@@ -40,42 +39,51 @@ def office() -> Office:
 async def post_call(call_id: str) -> None:
     with SetWorkflowID(f"{call_id}.{RATIONED}"):  # not waited for: it may queue for long, and the others shall not
         await DBOS.enqueue_workflow_async(RATIONED_QUEUE, rationed_step, call_id)
-    await asyncio.gather(*(attempt(call_id, name) for name in STEPS if name != RATIONED))
+    names = [name for name in STEPS if name != RATIONED]
+    pauses = await asyncio.gather(*(take_step(call_id, name, 1) for name in names))
+    for name, pause_s in zip(names, pauses, strict=True):
+        await come_back(call_id, name, 1, pause_s)
 
 
 @DBOS.workflow(name="aftercall.rationed_step")
 async def rationed_step(call_id: str) -> None:
-    await attempt(call_id, RATIONED)
+    await come_back(call_id, RATIONED, 1, await take_step(call_id, RATIONED, 1))
 
 
-async def attempt(call_id: str, name: str) -> None:
-    """One step's failure never stops another."""
+@DBOS.workflow(name="aftercall.step_again")
+async def step_again(call_id: str, name: str, number: int) -> None:
+    await come_back(call_id, name, number, await take_step(call_id, name, number))
+
+
+async def come_back(call_id: str, name: str, number: int, pause_s: float | None) -> None:
+    """Another workflow tries again when it is time, so that a step that waits holds no place in the queue."""
+    if pause_s is None:
+        return
+    with SetWorkflowID(f"{call_id}:{name}:{number + 1}"), SetEnqueueOptions(delay_seconds=pause_s):
+        await DBOS.enqueue_workflow_async(QUEUE, step_again, call_id, name, number + 1)
+
+
+@DBOS.step(name="aftercall.take_step")
+async def take_step(call_id: str, name: str, number: int) -> float | None:
+    """Seconds until it should be tried again, or None: it ended. One step's failure never stops another."""
     try:
-        await take_step(call_id, name)
+        await asyncio.to_thread(office().do, call_id, name)
     except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded, shown, and can be run again
-        await give_up(call_id, name, _reason(error))
+        return await _put_off_or_give_up(call_id, name, number, error)
+    return None
 
 
-@DBOS.step(
-    name="aftercall.take_step",
-    retries_allowed=True,
-    max_attempts=ATTEMPTS,
-    should_retry=lambda error: isinstance(error, AftercallError) and error.retryable,
-)
-async def take_step(call_id: str, name: str) -> None:
-    await asyncio.to_thread(office().do, call_id, name)
-
-
-@DBOS.step(name="aftercall.give_up")
-async def give_up(call_id: str, name: str, reason: str) -> None:
-    log.warning("a step failed", call=call_id, step=name)
-    await asyncio.to_thread(office().give_up, call_id, name, reason)
-
-
-def _reason(error: Exception) -> str:
-    """What a person can act on; the text of foreign errors may hold speech and is left out."""
-    cause = error.errors[-1] if isinstance(error, engine_error.DBOSMaxStepRetriesExceeded) and error.errors else error
-    return str(cause) if isinstance(cause, AftercallError) else type(cause).__name__
+async def _put_off_or_give_up(call_id: str, name: str, number: int, error: Exception) -> float | None:
+    ours = error if isinstance(error, AftercallError) else None
+    # What a person can act on; the text of foreign errors may hold speech and is left out.
+    reason = str(ours) if ours else type(error).__name__
+    pause_s = pause_after(number, ours.retry_after_s) if ours and ours.retryable else None
+    if pause_s is None:
+        log.warning("a step failed", call=call_id, step=name)
+        await asyncio.to_thread(office().give_up, call_id, name, reason)
+    else:
+        await asyncio.to_thread(office().put_off, call_id, name, reason, pause_s)
+    return pause_s
 
 
 async def open_office(at: Office) -> None:

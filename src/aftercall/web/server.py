@@ -17,7 +17,7 @@ from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.keys import load_key
 from aftercall.log import get_logger
 from aftercall.running import running
-from aftercall.web import api, browser, carrier, facts, hosted, work
+from aftercall.web import api, browser, carrier, documents, facts, hosted, work
 from aftercall.web.auth import Guard
 from aftercall.web.door import Door, LoginNeeded
 from aftercall.web.live import LiveFeed
@@ -41,7 +41,7 @@ def make_server(app: App, loaded: Loaded | None = None) -> FastAPI:
     server = FastAPI(title="Aftercall", version=__version__, summary=summary, lifespan=lifespan, docs_url=None, redoc_url=None)
     door = Door(app.settings, load_key(app.settings), app.clock)
     guarded = [Depends(Guard(app.settings.api_token))]
-    for part in (api, facts, work):
+    for part in (api, facts, work, documents):
         server.include_router(part.make_router(app), dependencies=guarded)
     server.include_router(browser.make_router(app, door))
     server.include_router(carrier.make_router(app))
