@@ -99,7 +99,7 @@ async def test_a_failed_step_can_be_run_again_by_hand(live: App, monkeypatch: py
 
 async def test_what_may_pass_is_tried_again_by_itself(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = FakeReader(ASKED, WorkspaceBusy("held"), WorkspaceBusy("held"))
-    (steps,) = await finish(with_reader(live, reader), make_call(SAID))
+    (steps,) = await finish(with_reader(live, reader), make_call(SAID, started_at=live.clock.now()))  # its follow-up is not due yet
     assert {step.state for name, step in steps.items() if name != "remem"} == {"done"}
     assert sum(step.attempts for step in steps.values()) == len(steps) + 2
 
