@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+from aftercall.audit.store import AuditLog
 from aftercall.bridge.turn_call import Parts
 from aftercall.briefing.compose import Composer
 from aftercall.clock import Clock, SystemClock
@@ -85,6 +86,10 @@ class App:
         runs, followups, deliveries = RunStore(self.database), FollowUpStore(self.database), DeliveryStore(self.database)
         sinks = make_sinks(self.settings, self.clock)
         return WorkDesk(self.settings, self.reader, self.clock, self.archive, runs, followups, deliveries, sinks)
+
+    @cached_property
+    def audit(self) -> AuditLog:
+        return AuditLog(self.database, self.clock)
 
     @cached_property
     def health(self) -> HealthStore:

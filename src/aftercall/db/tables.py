@@ -170,6 +170,16 @@ documents = Table(
     Index("ix_documents_call", "call_id"),
 )
 
+audit = Table(
+    "audit",
+    metadata,
+    Column("n", Number, primary_key=True, autoincrement=True),
+    Column("at", InstantColumn, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("deed", Text, nullable=False, comment="revealed, approved, rejected, retried, resent, restored, edited, exported, erased"),
+    Column("subject", Text, nullable=False, comment="an id; never a number, a name or words"),
+)
+
 processes = Table(
     "processes",
     metadata,

@@ -16,7 +16,15 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; connect-src 'self' {socket}; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-NAV = (("/", "Today"), ("/calls", "Calls"), ("/people", "People"), ("/phone", "Call your agent"), ("/settings", "Settings"))
+NAV = (
+    ("/", "Today"),
+    ("/calls", "Calls"),
+    ("/people", "People"),
+    ("/memory", "Memory"),
+    ("/work", "Work"),
+    ("/phone", "Call your agent"),
+    ("/settings", "Settings"),
+)
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",

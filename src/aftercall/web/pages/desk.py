@@ -13,6 +13,7 @@ from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 
 WITHHELD = "withheld number"
+WHO = "the pages"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.briefing.render import render
 from aftercall.errors import RefusedInput
-from aftercall.web.pages.desk import Desk
+from aftercall.memory.key import memory_key
+from aftercall.memory.store import Wanted
+from aftercall.web.pages.desk import WHO, Desk
 from aftercall.web.queries import parse_caller
 from aftercall.web.store import Filter
 from aftercall.workspace import files
@@ -37,6 +39,7 @@ def make_router(desk: Desk) -> APIRouter:
         """The markdown as it was typed; if the file changed meanwhile, nothing is written and both are shown."""
         known = _known(caller)
         person = _files_of(desk, known)
+        await run_in_threadpool(desk.app.audit.note, WHO, "edited", "a profile")
         written = await run_in_threadpool(_save, person, text.replace("\r\n", "\n"), was)
         if not written:
             return await run_in_threadpool(_show, desk, request, known, typed=text)
@@ -49,7 +52,18 @@ def _show(desk: Desk, request: Request, caller: str, typed: str | None = None) -
     profile = files.read(_files_of(desk, caller).user) or ""
     briefing = render(desk.app.composer.preview(caller), desk.app.settings.zone)
     calls = desk.lines(desk.store.calls(Filter(caller=caller), limit=20))
-    values = {"profile": profile, "mark": _mark(profile), "typed": typed, "briefing": briefing, "lines": calls}
+    key = memory_key(desk.app.settings, desk.app.settings.agent_id, caller)
+    facts = desk.app.facts.page(Wanted(key=key, with_retired=True, limit=50)) if key else []
+    followups = desk.app.work.followups.page(limit=20, caller=caller)
+    values = {
+        "facts": facts,
+        "followups": followups,
+        "profile": profile,
+        "mark": _mark(profile),
+        "typed": typed,
+        "briefing": briefing,
+        "lines": calls,
+    }
     status = 200 if typed is None else 409
     return desk.view.page(request, "person.html", status=status, caller=caller, name=desk.name_of(caller), **values)
 

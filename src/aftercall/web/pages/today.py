@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from aftercall.journal.view import turns_of
+from aftercall.memory.veil import veil_turns
 from aftercall.web.live import Changed, Happening
 from aftercall.web.pages.desk import Desk
 from aftercall.web.store import Filter
+from aftercall.work.health.report import report
 
 RECENT = 12
 KEEP_ALIVE_S = 15.0
@@ -22,8 +25,19 @@ def make_router(desk: Desk) -> APIRouter:
     @router.get("/", response_class=HTMLResponse)
     def get_today(request: Request) -> HTMLResponse:
         finished = desk.lines(desk.store.calls(Filter(state="sealed"), limit=RECENT))
-        failed = [(call_id, step) for call_id, step in desk.store.failed_steps(RECENT)]
-        return desk.view.page(request, "today.html", live=_live(desk), finished=finished, failed=failed, now=desk.app.clock.now())
+        failed = desk.store.failed_steps(RECENT)
+        waiting = [row for state in ("held", "broken", "failed") for row in desk.app.work.followups.page(limit=RECENT, state=state)]
+        now = desk.app.clock.now()
+        health = report(desk.app.health, now, desk.app.settings.reconnect_window_s)
+        shown: dict[str, Any] = {
+            "live": _live(desk),
+            "finished": finished,
+            "failed": failed,
+            "waiting": waiting,
+            "health": health,
+            "now": now,
+        }
+        return desk.view.page(request, "today.html", **shown)
 
     @router.get("/live")
     async def get_live() -> StreamingResponse:
@@ -39,7 +53,7 @@ def make_router(desk: Desk) -> APIRouter:
 
 def _live(desk: Desk) -> list[dict[str, object]]:
     lines = desk.lines(desk.store.calls(Filter(state="live"), limit=50))
-    return [{"line": line, "turns": turns_of(desk.app.store, line.row)[-6:]} for line in lines]
+    return [{"line": line, "turns": veil_turns(turns_of(desk.app.store, line.row))[-6:]} for line in lines]
 
 
 async def _pieces(desk: Desk, call_id: str | None = None) -> AsyncIterator[str]:
@@ -73,7 +87,8 @@ async def _piece(desk: Desk, happening: Happening, call_id: str | None) -> str |
         return None if call_id in happening.live else _event("over", "ended")
     if call_id not in (None, happening.call_id):
         return None
-    return _event(f"turn-{happening.call_id}", desk.view.fragment("parts/turn.html", {"turn": happening.turn, "start": None}))
+    (turn,) = veil_turns((happening.turn,))
+    return _event(f"turn-{happening.call_id}", desk.view.fragment("parts/turn.html", {"turn": turn, "start": None}))
 
 
 def _event(name: str, data: str) -> str:
