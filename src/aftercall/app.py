@@ -9,6 +9,7 @@ from aftercall.audit.store import AuditLog
 from aftercall.bridge.turn_call import Parts
 from aftercall.briefing.compose import Composer
 from aftercall.clock import Clock, SystemClock
+from aftercall.custody.erase import Eraser
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.prepare import prepare
@@ -90,6 +91,10 @@ class App:
     @cached_property
     def audit(self) -> AuditLog:
         return AuditLog(self.database, self.clock)
+
+    @cached_property
+    def eraser(self) -> Eraser:
+        return Eraser(self.settings, self.database, self.archive, self.audit, self.clock, has_remote=self.remem is not None)
 
     @cached_property
     def health(self) -> HealthStore:

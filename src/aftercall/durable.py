@@ -5,17 +5,21 @@ What it runs stands where the work is (postcall, work). The version is ours and 
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
+from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer
+from sqlalchemy import create_engine, inspect
 
 from aftercall.log import get_logger
 from aftercall.settings import Settings
 
 VERSION = "1"
 POLL_S = 0.25
+FILE = "work.db"
+SCHEMA = "dbos"
+SOME = 200
 
 log = get_logger("durable")
 
@@ -66,6 +70,40 @@ async def forget(workflow_id: str) -> None:
         await DBOS.delete_workflow_async(workflow_id)
 
 
+def forget_workflows(settings: Settings, beginnings: Sequence[str]) -> int:
+    """Take the state of ended workflows away, whose ids begin so; how many there were. Works beside a running server."""
+    if not _has_run(settings):
+        return 0
+    client = DBOSClient(system_database_url=_engine_url(settings), serializer=DBOSPortableJSONSerializer())
+    try:
+        found: list[str] = []
+        for start in range(0, len(beginnings), SOME):
+            some = list(beginnings[start : start + SOME])
+            found += [status.workflow_id for status in client.list_workflows(workflow_id_prefix=some, load_input=False, load_output=False)]
+        if found:
+            client.delete_workflows(found)
+        return len(found)
+    finally:
+        client.destroy()
+
+
+def _has_run(settings: Settings) -> bool:
+    engine = create_engine(_engine_url(settings))
+    try:
+        return inspect(engine).has_table("workflow_status", schema=None if engine.dialect.name == "sqlite" else SCHEMA)
+    finally:
+        engine.dispose()
+
+
+def scrub(settings: Settings) -> None:
+    """Deleted rows linger in the engine's file until it is written anew."""
+    if settings.database_url.startswith("sqlite"):
+        connection = sqlite3.connect(settings.home / FILE, timeout=30)
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+
+
 def _engine_config(settings: Settings, process: str) -> DBOSConfig:
     return {
         "name": "aftercall",
@@ -82,7 +120,7 @@ def _engine_url(settings: Settings) -> str:
     """A file of its own beside ours on SQLite, a schema of its own on Postgres."""
     if not settings.database_url.startswith("sqlite"):
         return settings.database_url
-    file = settings.home / "work.db"
+    file = settings.home / FILE
     _write_ahead(file)
     return f"sqlite:///{file}"
 

@@ -12,6 +12,7 @@ from aftercall.cli import (
     database,
     demo,
     doctor,
+    erase,
     facts,
     followups,
     health,
@@ -50,6 +51,7 @@ program.add_typer(memory.group, name="memory")
 program.add_typer(followups.group, name="followups")
 program.command("health")(health.health)
 program.command("briefing")(briefing.briefing)
+program.command("erase")(erase.erase)
 program.command("verify")(verify.verify)
 program.command("config")(config.config)
 program.command("doctor")(doctor.doctor)
