@@ -10,6 +10,8 @@ from aftercall.bridge.turn_call import Parts
 from aftercall.briefing.compose import Composer
 from aftercall.clock import Clock, SystemClock
 from aftercall.custody.erase import Eraser
+from aftercall.custody.export import Exporter
+from aftercall.custody.rebuild import Rebuilder
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.prepare import prepare
@@ -95,6 +97,14 @@ class App:
     @cached_property
     def eraser(self) -> Eraser:
         return Eraser(self.settings, self.database, self.archive, self.audit, self.clock, has_remote=self.remem is not None)
+
+    @cached_property
+    def exporter(self) -> Exporter:
+        return Exporter(self.settings, self.database, self.archive, self.facts, self.work.followups, self.audit, self.clock)
+
+    @cached_property
+    def rebuilder(self) -> Rebuilder:
+        return Rebuilder(self.database, self.office)
 
     @cached_property
     def health(self) -> HealthStore:

@@ -79,6 +79,46 @@ def test_a_profile_is_edited_and_a_change_from_elsewhere_is_not_lost(page: Page,
     other.context.close()
 
 
+def test_a_secret_is_revealed_on_demand_and_a_caller_is_erased(page: Page) -> None:
+    ring(
+        page, "+15550150", "Hello, this is Ada Quill.", "My PIN is 4471, please keep it safe.", "And I prefer to be called in the evening."
+    )
+    hang_up(page)
+    expect(page.locator("#steps li", has_text="facts")).to_contain_text("done", timeout=20_000)
+    page.get_by_text("Open the call").click()
+    expect(page.locator(".turns")).not_to_contain_text("4471")
+    page.locator(".facts a", has_text="a secret").first.click()
+    expect(page.locator("main")).not_to_contain_text("4471")
+    page.get_by_role("button", name="Reveal this secret").click()
+    expect(page.locator("main")).to_contain_text("4471")
+    page.goto("/people/%2B15550150")
+    page.get_by_text("Erase everything").click()
+    page.fill("#typed", "+15550150")
+    page.get_by_role("button", name="Erase", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Erased")
+    expect(page.locator("main")).to_contain_text("nothing is left")
+    page.goto("/people")
+    expect(page.locator("main")).not_to_contain_text("15550150")
+
+
+def test_a_held_request_is_approved_from_the_first_page(browser: Browser, tmp_path: Path) -> None:
+    with serving(tmp_path, AFTERCALL_RECONNECT_WINDOW_S="0", AFTERCALL_WORK_POLICY="unknown=hold") as address:
+        context = browser.new_context(base_url=address)
+        page = context.new_page()
+        ring(page, "+15550151", "Please call the plumber.")
+        hang_up(page)
+        waiting = page.get_by_role("button", name="Approve: Call the plumber")
+        while not waiting.count():  # it waits once the reconnect window has passed
+            page.goto("/")
+        waiting.click()
+        page.goto("/work")
+        while not page.get_by_role("heading", name="Done 1").count():
+            page.reload()
+        expect(page.locator("main")).to_contain_text("tasks/call-the-plumber")
+        context.close()
+    assert list((tmp_path / "workspace" / "tasks").glob("call-the-plumber*.md"))
+
+
 def test_a_call_can_be_made_with_the_keyboard_alone(page: Page) -> None:
     page.goto("/phone")
     page.keyboard.press("Tab")
@@ -103,7 +143,7 @@ def test_no_page_has_a_serious_barrier(browser: Browser, address: str, scheme: s
     page.get_by_text("Open the call").click()
     page.wait_for_url("**/calls/*")
     found = {}
-    for path in (page.url, "/", "/calls", "/people", "/people/%2B15550147", "/phone", "/settings", "/docs", "/login"):
+    for path in (page.url, "/", "/calls", "/people", "/people/%2B15550147", "/memory", "/work", "/phone", "/settings", "/docs", "/login"):
         page.goto(path)
         worst = [item for item in Axe().run(page).response["violations"] if item["impact"] in ("serious", "critical")]
         if worst:
@@ -124,7 +164,15 @@ def test_dark_pages_are_dark(browser: Browser, address: str) -> None:
 def test_pages_read_well_without_scripts(browser: Browser, address: str) -> None:
     context = browser.new_context(base_url=address, java_script_enabled=False)
     page = context.new_page()
-    for path, heading in (("/", "Today"), ("/calls", "Calls"), ("/people", "People"), ("/settings", "Settings"), ("/docs", "API")):
+    for path, heading in (
+        ("/", "Today"),
+        ("/calls", "Calls"),
+        ("/people", "People"),
+        ("/memory", "Memory"),
+        ("/work", "Work"),
+        ("/settings", "Settings"),
+        ("/docs", "API"),
+    ):
         page.goto(path)
         expect(page.get_by_role("heading", level=1)).to_have_text(heading)
     context.close()

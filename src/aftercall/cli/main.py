@@ -13,6 +13,7 @@ from aftercall.cli import (
     demo,
     doctor,
     erase,
+    export,
     facts,
     followups,
     health,
@@ -20,6 +21,7 @@ from aftercall.cli import (
     memory,
     password,
     read,
+    rebuild,
     serve,
     talk,
     verify,
@@ -51,7 +53,9 @@ program.add_typer(memory.group, name="memory")
 program.add_typer(followups.group, name="followups")
 program.command("health")(health.health)
 program.command("briefing")(briefing.briefing)
+program.command("export")(export.export)
 program.command("erase")(erase.erase)
+program.command("rebuild")(rebuild.rebuild)
 program.command("verify")(verify.verify)
 program.command("config")(config.config)
 program.command("doctor")(doctor.doctor)

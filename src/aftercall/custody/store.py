@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Column, Connection, Table, delete, or_, select, text, update
+from sqlalchemy import Column, Connection, Table, delete, insert, or_, select, text, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from aftercall.custody.subject import Subject
@@ -25,8 +25,10 @@ from aftercall.db.tables import (
     resume_states,
     steps,
 )
+from aftercall.db.upsert import upsert
 from aftercall.ids import hash_caller
-from aftercall.journal.store import CallRow, bury, to_call_row
+from aftercall.journal.store import CallRow, bury, columns_of, to_call_row
+from aftercall.model.calls import Call
 
 HOLD_NOBODY = ("audit", "processes", "tombstones", "upkeep")
 """Tables without a number, a name or words of anybody."""
@@ -48,6 +50,7 @@ ERASED: tuple[Table, ...] = (
     calls,
 )
 SOME = 500
+REBUILT = "rebuilt from the archive; follow-up work is not done again"
 
 
 def calls_of(database: Database, number: str) -> list[CallRow]:
@@ -144,3 +147,33 @@ def _ids(connection: Connection, column: Column[str], wanted: Sequence[ColumnEle
 def _in(column: Column[str], values: Sequence[object]) -> list[ColumnElement[bool]]:
     """In pieces: a statement takes only so many values."""
     return [column.in_(values[start : start + SOME]) for start in range(0, len(values), SOME)]
+
+
+def documents_of(database: Database, subject: Subject) -> list[tuple[str, str]]:
+    """Ids and contents, oldest first."""
+    wanted = [documents.c.caller == subject.number, *_in(documents.c.call_id, subject.calls)]
+    with database.read() as connection:
+        found = {row.id: row for part in wanted for row in connection.execute(select(documents).where(part))}
+    return [(row.id, row.content) for row in sorted(found.values(), key=lambda row: (row.made_at, row.id))]
+
+
+def clear_memory(connection: Connection) -> None:
+    """Take away what can be made again from the archive. Documents that a client handed in cannot, and stay."""
+    for table in (passage_vectors, passages, fact_occurrences):
+        connection.execute(delete(table))
+    connection.execute(update(facts).values(supersedes=None))
+    for table in (facts, extraction_log):
+        connection.execute(delete(table))
+    connection.execute(delete(documents).where(documents.c.call_id.is_not(None)))
+
+
+def adopt(connection: Connection, call: Call, name: str, sha256: str, now: datetime) -> bool:
+    """Note a sealed call that the database does not know; whether it was new. Its follow-up work counts as done."""
+    if connection.execute(select(calls.c.id).where(calls.c.id == call.id)).first():
+        return False
+    sealed = {"state": "sealed", "owner": "rebuild", "postcall": "started", "turn_count": len(call.turns), "archive_name": name}
+    ended = {"ended_at": call.ended_at, "end_reason": call.end_reason, "archive_sha256": sha256, "sealed_at": now}
+    connection.execute(insert(calls), columns_of(call) | sealed | ended)
+    run = {"agent_id": call.agent_id, "caller": call.caller, "ended_at": call.ended_at, "state": "done", "changed_at": now}
+    upsert(connection, followup_runs, {"conversation": call.conversation}, run | {"reason": REBUILT}, changes={})
+    return True

@@ -43,11 +43,12 @@ class LiveFeed:
         self._seen: dict[int, None] = {}
 
     async def watch(self) -> AsyncGenerator[Happening]:
-        """Everything from now on, until the feed is closed or the viewer falls behind."""
+        """Who is on the phone, then everything from now on, until the feed is closed or the viewer falls behind."""
         queue: asyncio.Queue[Happening | None] = asyncio.Queue(BACKLOG)
         if self._looking is None:
             await self._begin()
         self._viewers.add(queue)
+        queue.put_nowait(Changed(self._live))
         try:
             while (happening := await queue.get()) is not None:
                 yield happening

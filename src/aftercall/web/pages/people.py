@@ -1,6 +1,9 @@
 """People: who calls, what is known of them, and what their next call will be told."""
 
+import shutil
+import tempfile
 from hashlib import sha256
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -45,7 +48,28 @@ def make_router(desk: Desk) -> APIRouter:
             return await run_in_threadpool(_show, desk, request, known, typed=text)
         return RedirectResponse(request.url_for("get_person", caller=known).path + "?saved=1", 303)
 
+    @router.post("/{caller}/export", dependencies=[Depends(desk.view.door.admit_change)])
+    async def post_export(caller: str) -> Response:
+        """Everything about them as one archive to download; secrets stay closed."""
+        packed = await run_in_threadpool(_pack, desk, _known(caller))
+        return Response(packed, media_type="application/zip", headers={"Content-Disposition": 'attachment; filename="caller.zip"'})
+
+    @router.post("/{caller}/erase", dependencies=[Depends(desk.view.door.admit_change)])
+    async def post_erase(request: Request, caller: str, typed: Annotated[str, Form()]) -> Response:
+        """Whoever types the number means it."""
+        known = _known(caller)
+        if parse_caller(typed) != known:
+            raise RefusedInput("typed", "is not the number of this caller; nothing was erased")
+        receipt = await run_in_threadpool(desk.app.eraser.erase, known)
+        return desk.view.page(request, "erased.html", receipt=receipt)
+
     return router
+
+
+def _pack(desk: Desk, caller: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        made = desk.app.exporter.export(caller, Path(folder) / "caller")
+        return Path(shutil.make_archive(f"{folder}/packed", "zip", made.folder)).read_bytes()
 
 
 def _show(desk: Desk, request: Request, caller: str, typed: str | None = None) -> HTMLResponse:

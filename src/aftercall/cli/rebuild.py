@@ -1,0 +1,27 @@
+"""`aftercall rebuild`."""
+
+from dataclasses import asdict
+
+import typer
+from rich.progress import Progress
+
+from aftercall.cli.stage import print_json, stage_of
+
+
+def rebuild(context: typer.Context, json: bool = typer.Option(False, "--json", help="Answer as JSON.")) -> None:
+    """Make memory anew from the archive alone: facts, what can be searched, documents and summaries.
+
+    Models are not asked again what they answered before, and follow-up work is not done again. Best while no server runs.
+    """
+    stage = stage_of(context)
+    with stage.app() as app, Progress(console=stage.console, disable=json, transient=True) as progress:
+        bar = progress.add_task("Rebuilding", total=None)
+        made = app.rebuilder.rebuild(lambda done, of: progress.update(bar, completed=done, total=of))
+    if json:
+        print_json(asdict(made))
+    else:
+        typer.echo(f"{made.calls} calls rebuilt" + (f", {made.adopted} of them unknown to the database before" if made.adopted else ""))
+        for name in made.failed:
+            typer.echo(f"  {name}: could not be rebuilt; run `aftercall verify`")
+    if made.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,99 @@
+"""Everything we have about one caller, as one folder that they can be given."""
+
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aftercall.audit.store import AuditLog
+from aftercall.clock import Clock
+from aftercall.custody.store import calls_of, documents_of
+from aftercall.custody.subject import Subject
+from aftercall.db.connect import Database
+from aftercall.errors import RefusedInput
+from aftercall.journal.archive import Archive
+from aftercall.memory.key import memory_key
+from aftercall.memory.store import FactStore, Wanted
+from aftercall.memory.view import export as export_facts
+from aftercall.model.instants import format_instant
+from aftercall.settings import Settings
+from aftercall.work.store import FollowUpStore
+from aftercall.work.view import followup_json
+from aftercall.workspace.paths import Workspace
+
+MOST_FOLLOWUPS = 100_000
+_README = """# What is kept about one caller
+
+Made {at}.
+
+- `calls/`: each call as it was sealed, word for word, and what came later beside it
+- `facts.jsonl`: what was remembered, with the words it rests on; {secrets}
+- `followups.json`: what was asked for and promised, and what became of it
+- `documents/`: the page of each call
+- `pages/`: the markdown about the caller
+"""
+
+
+@dataclass(frozen=True)
+class Exported:
+    folder: Path
+    calls: int
+    facts: int
+    followups: int
+    documents: int
+
+
+@dataclass(frozen=True)
+class Exporter:
+    settings: Settings
+    database: Database
+    archive: Archive
+    facts: FactStore
+    followups: FollowUpStore
+    audit: AuditLog
+    clock: Clock
+
+    def export(self, number: str, folder: Path, *, reveal: bool = False) -> Exported:
+        """Write the folder, which must be new or empty. `reveal` opens what was confided."""
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise RefusedInput("folder", f"{folder} is there already, and not empty")
+        self.audit.note("export", "exported", "a caller, secrets opened" if reveal else "a caller")
+        subject = Subject(number, tuple(calls_of(self.database, number)))
+        secrets = "secrets are opened" if reveal else "secrets only show that they are there"
+        _write(folder / "README.md", _README.format(at=format_instant(self.clock.now()), secrets=secrets))
+        calls = sum(self._copy_call(str(row.archive_name), folder / "calls") for row in subject.rows if row.archive_name)
+        facts = self._write_facts(number, folder / "facts.jsonl", reveal)
+        followups = [followup_json(row) for row in self.followups.page(limit=MOST_FOLLOWUPS, caller=number)]
+        _write(folder / "followups.json", json.dumps(followups, ensure_ascii=False, indent=1) + "\n")
+        documents = documents_of(self.database, subject)
+        for document_id, content in documents:
+            _write(folder / "documents" / f"{document_id}.md", content)
+        self._copy_pages(number, folder / "pages")
+        return Exported(folder, calls, facts, len(followups), len(documents))
+
+    def _copy_call(self, name: str, folder: Path) -> int:
+        names = [name, *(other for other in self.archive.place.names() if other.startswith(f"{name.removesuffix('.json')}.addendum-"))]
+        for each in names:
+            _write(folder / each, self.archive.place.read(each))
+        return 1
+
+    def _write_facts(self, number: str, file: Path, reveal: bool) -> int:
+        key = memory_key(self.settings, self.settings.agent_id, number)
+        lines: Iterable[dict[str, Any]] = export_facts(self.facts, Wanted(key=key, with_retired=True), reveal=reveal) if key else ()
+        written = [json.dumps(line, ensure_ascii=False) for line in lines]
+        _write(file, "".join(f"{line}\n" for line in written))
+        return len(written)
+
+    def _copy_pages(self, number: str, folder: Path) -> None:
+        person = Workspace.of(self.settings).person(number)
+        if person is not None:
+            for page in sorted(path for path in person.folder.glob("*") if path.is_file() and path.suffix in (".md", ".txt")):
+                folder.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(page, folder / page.name)
+
+
+def _write(file: Path, content: str | bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file.write_bytes(content.encode() if isinstance(content, str) else content)

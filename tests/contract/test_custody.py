@@ -1,0 +1,111 @@
+"""What is kept of a person can be handed out, and made again from the archive alone."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aftercall.app import App, build
+from aftercall.db.tables import documents, fact_occurrences, facts, passages
+from aftercall.errors import RefusedInput
+from aftercall.settings import DatabaseSettings, Settings
+from aftercall.testing import VirtualClock, make_call
+
+CALLER = "+15550142"
+TALKS = (
+    (
+        ("agent", "Hello!"),
+        ("caller", "Hi, I'm Dana. I prefer to be called in the morning."),
+        ("agent", "Noted."),
+        ("caller", "My PIN is 4471."),
+    ),
+    (
+        ("agent", "Hello!"),
+        ("caller", "Actually I prefer to be called in the evening now."),
+        ("agent", "Noted."),
+        ("caller", "My brother is Carl."),
+    ),
+    (
+        ("agent", "Hello!"),
+        ("caller", "I prefer to be called in the evening."),
+        ("agent", "I know."),
+        ("caller", "Please call the plumber."),
+    ),
+)
+
+
+def take_in(app: App) -> None:
+    for number, said in enumerate(TALKS):
+        row, _ = app.journal.take_in(make_call(said, caller=CALLER, sid=f"c{number}"))
+        for step in ("summary", "facts", "index", "document"):
+            app.office.do(row.live.id, step)
+
+
+def memory_of(app: App) -> dict[str, Any]:
+    """Everything but ids, times of writing, and the sealed bytes of secrets, which differ each time by design."""
+    with app.database.read() as connection:
+        known = {row.id: row for row in connection.execute(facts.select())}
+        named = {fact_id: row.identity for fact_id, row in known.items()}
+        return {
+            "facts": sorted(
+                (
+                    row.identity,
+                    row.visibility,
+                    row.is_active,
+                    row.occurrence_count,
+                    str(row.valid_from),
+                    str(row.valid_until),
+                    named.get(row.supersedes),
+                )
+                for row in known.values()
+            ),
+            "occurrences": sorted(
+                (named[row.fact_id], row.call_id, row.first_turn, str(row.at)) for row in connection.execute(fact_occurrences.select())
+            ),
+            "documents": sorted((row.id, row.title, row.content) for row in connection.execute(documents.select())),
+            "passages": sorted((row.kind, row.call_id, row.seq, row.text) for row in connection.execute(passages.select())),
+        }
+
+
+def test_a_memory_made_anew_is_the_same(app: App) -> None:
+    take_in(app)
+    before = memory_of(app)
+    assert len(before["facts"]) >= 3
+    made = app.rebuilder.rebuild()
+    assert (made.calls, made.adopted, made.failed) == (3, 0, ())
+    assert memory_of(app) == before
+
+
+def test_a_memory_is_made_from_the_archive_into_an_empty_database(tmp_path: Path, clock: VirtualClock) -> None:
+    first = build(Settings(home=tmp_path), clock)
+    take_in(first)
+    before = memory_of(first)
+    first.close()
+    second = build(Settings(home=tmp_path, database=DatabaseSettings(url=f"sqlite:///{tmp_path / 'other.db'}")), clock)
+    made = second.rebuilder.rebuild()
+    assert (made.calls, made.adopted, made.failed) == (3, 3, ())
+    assert memory_of(second) == before
+    assert second.work.runs.due(clock.now(), 0) == []  # what was asked for is not done a second time
+    assert second.steps.due() == []
+    second.close()
+
+
+def test_an_export_is_whole_and_keeps_secrets_closed(app: App, tmp_path: Path) -> None:
+    take_in(app)
+    made = app.exporter.export(CALLER, tmp_path / "out")
+    assert (made.calls, made.documents) == (3, 3)
+    lines = [json.loads(line) for line in (tmp_path / "out" / "facts.jsonl").read_text().splitlines()]
+    assert len(lines) == made.facts >= 3
+    assert all("4471" not in str(line) for line in lines)
+    assert len(list((tmp_path / "out" / "calls").iterdir())) == 3
+    revealed = app.exporter.export(CALLER, tmp_path / "open", reveal=True)
+    assert "4471" in (revealed.folder / "facts.jsonl").read_text()
+    assert [line.deed for line in app.audit.recent()] == ["exported", "exported"]
+
+
+def test_an_export_overwrites_nothing(app: App, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(RefusedInput, match="not empty"):
+        app.exporter.export(CALLER, tmp_path / "out")
