@@ -4,13 +4,16 @@ from datetime import date
 
 from aftercall.memory.days import Day
 from aftercall.memory.query import Query
-from aftercall.memory.ranking import POOL, QUESTION, TIME, marks_of, score_words, weigh
+from aftercall.memory.ranking import QUESTION, TIME, WEIGHTS, marks_of, score_words, weigh
 from aftercall.memory.words import to_terms
 from aftercall.model.passages import Signs
 
 TODAY = date(2026, 2, 13).toordinal()
-FACT = Signs(n=8, day=TODAY, marks=0, mentions=1, kind="fact", speaker="", category="technical")
-TURN = Signs(n=1, day=TODAY, marks=0, mentions=1, kind="turn", speaker="caller", category="")
+TURN = Signs(
+    *(1, TODAY, 0, "turn", "caller", "", 1, 1),
+    *("C1", None, "main", "+15550100", "shared", "2026-02-13T00:00:00.000Z", None, "x"),
+)
+FACT = TURN._replace(kind="fact", speaker="", category="technical")
 
 
 def score(query: Query, signs: Signs) -> float:
@@ -35,7 +38,7 @@ def test_a_call_that_is_about_the_matter_lifts_its_turns() -> None:
 
 
 def test_no_more_than_a_pool_is_looked_at_closely() -> None:
-    assert len(score_words([[place * 8 for place in range(1, 1_000)]], 15)) == POOL
+    assert len(score_words([[place * 8 for place in range(1, 1_000)]], 15)) == WEIGHTS.pool
     assert score_words([[], []], 15) == {}
 
 

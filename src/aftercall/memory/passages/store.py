@@ -3,13 +3,16 @@
 Writing functions work inside the transaction they are given, so a fact and its passage stand or fall together.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, text, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, text, update
 
+from aftercall.db.connect import Database, translated_errors
 from aftercall.db.fulltext import LEXEMES
 from aftercall.db.tables import passage_pages, passages
 from aftercall.memory.ranking import marks_of
@@ -72,53 +75,54 @@ def note_mention(connection: Connection, ref: str, mentions: int, at: datetime) 
     connection.execute(update(passages).where(passages.c.ref == ref).values(mentions=mentions, day=at.toordinal()))
 
 
-def find_postings(connection: Connection, terms: Sequence[str], phrases: Sequence[str], where: Where) -> list[list[int]]:
+@dataclass(frozen=True)
+class Look:
+    """One unchanging view of the database, to read passages from."""
+
+    is_postgres: bool
+    run: Callable[[str, tuple[Any, ...]], list[Any]]
+
+
+@contextmanager
+def look_into(database: Database) -> Iterator[Look]:
+    """On SQLite by the driver itself: a search is a few quick reads, and the layers between would cost as much again."""
+    if database.dialect == "postgresql":
+        with database.read() as connection:
+            yield Look(True, lambda sql, values: list(connection.exec_driver_sql(sql, values)))
+        return
+    with translated_errors(), closing(database.engine.raw_connection()) as pooled:
+        driver: Any = pooled.driver_connection
+        driver.execute("BEGIN")  # ended when the connection goes back
+        yield Look(False, lambda sql, values: driver.execute(sql, values).fetchall())
+
+
+def find_postings(look: Look, terms: Sequence[str], phrases: Sequence[str], where: Where) -> list[list[int]]:
     """For each term the passages that hold it, within one caller's rows: the cost is theirs, not the store's."""
-    is_postgres = connection.dialect.name == "postgresql"
-    conditions, values = _filter(where, phrases, is_postgres)
-    one = _POSTGRES if is_postgres else _SQLITE_JOINED if conditions else _SQLITE
-    ask = _tsquery if is_postgres else _match
-    given = tuple(value for term in terms for value in (ask(term, where), *values))
-    one = one.format(conditions, _ordered(where, is_postgres))
-    rows = connection.exec_driver_sql(" UNION ALL ".join([one] * len(terms)), given).fetchall() if terms else []
+    if not terms:
+        return []
+    conditions, values = _filter(where, phrases, look.is_postgres)
+    one = _POSTGRES if look.is_postgres else _SQLITE_JOINED if conditions else _SQLITE
+    ask = _tsquery if look.is_postgres else _match
+    shelves = _shelves(where)
+    given = tuple(value for term in terms for value in (ask(term, shelves), *values))
+    one = one.format(conditions, _ordered(where, look.is_postgres))
+    rows = look.run(" UNION ALL ".join([one] * len(terms)), given)
     return [list(map(int, row[0].split(","))) if row[0] else [] for row in rows]
 
 
-def fetch_signs(connection: Connection, numbers: Iterable[int], phrases: Sequence[str], where: Where) -> list[Signs]:
-    """What ranking looks at, for those of the numbers that may be found. Other callers' rows are never among them."""
-    is_postgres = connection.dialect.name == "postgresql"
-    conditions, values = _filter(where, phrases, is_postgres)
+def fetch(look: Look, numbers: Iterable[int], where: Where, phrases: Sequence[str] = ()) -> list[Signs]:
+    """Those of the numbers that may be found. Other callers' rows are never among them."""
+    conditions, values = _filter(where, phrases, look.is_postgres)
     whose = ("scope", scope_of(where.agent_id, where.caller)) if where.caller else ("agent_id", where.agent_id)
-    condition = f" AND p.{whose[0]} = {_mark(is_postgres)}{conditions}"
-    return list(map(Signs._make, _pick(connection, _SIGNS, numbers, condition, whose[1], *values)))
+    # The list is one value, so that the statement stays the same and is prepared once.
+    listed = list(numbers) if look.is_postgres else f"[{','.join(map(str, numbers))}]"
+    statement = f"{_PICK_POSTGRES if look.is_postgres else _PICK_SQLITE} AND p.{whose[0]} = {_mark(look.is_postgres)}{conditions}"
+    return list(map(Signs._make, look.run(statement, (listed, whose[1], *values))))
 
 
-def fetch(connection: Connection, numbers: Iterable[int]) -> dict[int, Passage]:
-    """Whole passages. `around` comes back as terms, which is all it is kept for."""
-    return {row[0]: _passage(row[1:]) for row in _pick(connection, _WHOLE, numbers)}
-
-
-def _pick(connection: Connection, columns: str, numbers: Iterable[int], condition: str = "", *values: Any) -> Sequence[Row[Any]]:
-    """The list is one value, so that the statement stays the same and is prepared once."""
-    if connection.dialect.name == "postgresql":
-        statement, listed = f"SELECT {columns} FROM passages p WHERE p.n = ANY(%s){condition}", list(numbers)  # noqa: S608 - our own names
-        return connection.exec_driver_sql(statement, (listed, *values)).fetchall()
-    statement = f"SELECT {columns} FROM json_each(?) j CROSS JOIN passages p ON p.n = j.value{condition}"  # noqa: S608 - our own names
-    return connection.exec_driver_sql(statement, (f"[{','.join(map(str, numbers))}]", *values)).fetchall()
-
-
-def _passage(values: Sequence[Any]) -> Passage:
-    """SQLite keeps instants as text."""
-    fields = dict(zip(_FIELDS, values, strict=True))
-    for name in ("at", "until"):
-        if isinstance(fields[name], str):
-            fields[name] = datetime.fromisoformat(fields[name])
-    return Passage(**fields)
-
-
-_FIELDS = tuple(Passage.__dataclass_fields__)
-_SIGNS = ", ".join(f"p.{name}" for name in Signs._fields)
-_WHOLE = ", ".join(f"p.{name}" for name in ("n", *_FIELDS))
+_COLUMNS = ", ".join(f"p.{name}" for name in Signs._fields)
+_PICK_SQLITE = f"SELECT {_COLUMNS} FROM json_each(?) j CROSS JOIN passages p ON p.n = j.value"  # noqa: S608 - our own names
+_PICK_POSTGRES = f"SELECT {_COLUMNS} FROM passages p WHERE p.n = ANY(%s)"  # noqa: S608 - our own names
 _SQLITE = "SELECT group_concat(rowid) FROM (SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?{}{})"
 _SQLITE_JOINED = (
     "SELECT group_concat(n) FROM (SELECT p.n FROM passages_fts JOIN passages p ON p.n = passages_fts.rowid WHERE passages_fts MATCH ?{}{})"
@@ -143,14 +147,14 @@ def _mark(is_postgres: bool) -> str:
     return "%s" if is_postgres else "?"
 
 
-def _match(term: str, where: Where) -> str:
-    shelves = " OR ".join(f'"{shelf}"' for shelf in _shelves(where))
-    return f'shelf:({shelves}) AND {{terms around}}:"{term}"'
+def _match(term: str, shelves: Sequence[str]) -> str:
+    listed = " OR ".join(f'"{shelf}"' for shelf in shelves)
+    return f'shelf:({listed}) AND {{terms around}}:"{term}"'
 
 
-def _tsquery(term: str, where: Where) -> str:
-    shelves = " | ".join(f"'@{shelf}'" for shelf in _shelves(where))
-    return f"({shelves}) & '{term}'"
+def _tsquery(term: str, shelves: Sequence[str]) -> str:
+    listed = " | ".join(f"'@{shelf}'" for shelf in shelves)
+    return f"({listed}) & '{term}'"
 
 
 def _filter(where: Where, phrases: Sequence[str], is_postgres: bool) -> tuple[str, list[Any]]:
