@@ -21,6 +21,7 @@ from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, Pen, ResumeState
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.search import Search
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
@@ -48,11 +49,16 @@ class App:
 
     @cached_property
     def office(self) -> Office:
-        return Office(Desk(self.settings, self.reader, self.clock, self.database), self.store, self.steps, self.archive, self.presence)
+        desk = Desk(self.settings, self.reader, self.clock, self.database, self.embedder)
+        return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property
     def search(self) -> Search:
-        return Search(self.database, self.clock)
+        return Search(self.database, self.clock, embedder=self.embedder)
+
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        return load_embedder(self.settings.memory.embedder)
 
     @cached_property
     def turn_parts(self) -> Parts:

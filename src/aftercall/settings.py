@@ -33,6 +33,7 @@ class BriefingSettings(Section):
 
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
+    embedder: str = Field(default="", description="`module:factory` of an embedder for search; empty searches by words alone")
 
 
 class ReceptionistSettings(Section):

@@ -1,6 +1,6 @@
 """Searching, on both databases: what is found, for whom, and as of when."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from sqlalchemy import select, text
 from aftercall.app import App
 from aftercall.db.connect import Database
 from aftercall.db.tables import passages
+from aftercall.errors import ConfigError
+from aftercall.memory.embedding import embed_new, load_embedder
 from aftercall.memory.indexing import BLOT, index_call
 from aftercall.memory.passages.store import add, note_mention, remove, restore, retire, scope_of
 from aftercall.memory.search import Search
@@ -161,6 +163,37 @@ def test_more_facts_than_a_page_holds_all_find_their_place(app: App, search: Sea
     monkeypatch.setattr("aftercall.memory.passages.store._ON_A_PAGE", 10)
     keep(app, *(fact(f"F{number}", f"item {number}") for number in range(25)))
     assert set(refs(search.find("item", OURS, limit=100))) == {f"F{number}" for number in range(25)}
+
+
+class Topics:
+    """An embedder that knows two topics."""
+
+    name = "topics"
+
+    def embed(self, told: Sequence[str]) -> list[list[float]]:
+        drinks, places = ("tea", "beverage", "espresso"), ("leeds", "town")
+        return [[float(any(word in text.lower() for word in words)) for words in (drinks, places)] for text in told]
+
+
+def test_with_an_embedder_what_is_near_in_meaning_is_found_within_the_callers_rows(app: App) -> None:
+    search = Search(app.database, app.clock, embedder=Topics())
+    keep(app, fact("F1", "loves an espresso"), fact("F2", "lives in Leeds"), fact("F3", "drinks tea", ANN))
+    assert embed_new(app.database, Topics()) == 3
+    assert embed_new(app.database, Topics()) == 0
+    assert refs(search.find("favourite beverage", OURS)) == ["F1"]
+    with app.database.write() as connection:
+        retire(connection, "F1", START)
+        remove(connection, ref="F2")
+    assert search.find("favourite beverage", OURS) == []
+    assert search.find("beverage in town", Where("main", None)) == []
+
+
+def test_an_embedder_is_named_by_module_and_factory() -> None:
+    assert load_embedder("aftercall.testing:VirtualClock") is not None  # any factory will do
+    assert load_embedder("") is None
+    for path in ("nonsense", "no.such.module:Thing", "json:nothing"):
+        with pytest.raises(ConfigError, match=r"memory\.embedder"):
+            load_embedder(path)
 
 
 SAID = st.text(alphabet=st.sampled_from("ab c'\"*-é东😀AND"), max_size=12)

@@ -32,6 +32,8 @@ class Weights:
     few_passages: int = 1_000
     few_calls: int = 30
     """How large a memory is taken to be when a word's rarity is told; the true size would cost a count and changes little."""
+    meaning: float = 0.5
+    """For nearness in meaning, where an embedder is configured: a third of what words and call can give together."""
     days: float = 0.8
     named_speaker: float = 1.6
     tells_time: float = 1.4

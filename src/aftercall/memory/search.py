@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
-from aftercall.memory.passages.store import PAGE_BITS, fetch, find_postings, look_into
-from aftercall.memory.query import parse_query
+from aftercall.memory.embedding import Embedder, find_near
+from aftercall.memory.passages.store import PAGE_BITS, Look, fetch, find_postings, look_into
+from aftercall.memory.query import LONGEST_QUERY, parse_query
 from aftercall.memory.ranking import WEIGHTS, Weights, score_words, weigh
 from aftercall.model.passages import Hit, Passage, Signs, Where
 
@@ -13,10 +14,11 @@ CONTEXT = 1
 
 
 class Search:
-    def __init__(self, database: Database, clock: Clock, weights: Weights = WEIGHTS) -> None:
+    def __init__(self, database: Database, clock: Clock, weights: Weights = WEIGHTS, embedder: Embedder | None = None) -> None:
         self._database = database
         self._clock = clock
         self._weights = weights
+        self._embedder = embedder
 
     def find(
         self, text: str, where: Where, *, limit: int = 10, context: int = CONTEXT, voices: Mapping[str, str] | None = None
@@ -26,6 +28,7 @@ class Search:
         today = self._clock.now().toordinal()
         with look_into(self._database) as look:
             scores = score_words(find_postings(look, query.terms, query.phrases, where), PAGE_BITS, self._weights)
+            self._add_meaning(look, scores, text, where)
             if not scores:
                 return []
             pool = fetch(look, scores, where, query.phrases)
@@ -33,6 +36,12 @@ class Search:
             places = {place for _, signs in best for place in _beside(signs, context)}
             beside = {signs.n: signs for signs in fetch(look, places, Where(where.agent_id, where.caller, ("turn",)))} if places else {}
         return [Hit(signs.to_passage(), score, *_context(signs, beside, context)) for score, signs in best]
+
+    def _add_meaning(self, look: Look, scores: dict[int, float], text: str, where: Where) -> None:
+        if self._embedder is None:
+            return
+        for n, cosine in find_near(look, self._embedder, text[:LONGEST_QUERY], where, self._weights.pool).items():
+            scores[n] = scores.get(n, 0.0) + self._weights.meaning * cosine
 
 
 def _beside(signs: Signs, context: int) -> list[int]:

@@ -10,6 +10,7 @@ from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.llm.phrases import name_errand
 from aftercall.llm.reader import Reader
+from aftercall.memory.embedding import Embedder, embed_new
 from aftercall.memory.indexing import index_call
 from aftercall.model.calls import Call
 from aftercall.model.steps import Outcome, done, skipped
@@ -32,6 +33,7 @@ class Desk:
     reader: Reader
     clock: Clock
     database: Database
+    embedder: Embedder | None = None
 
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
@@ -94,6 +96,8 @@ def index(desk: Desk, call: Call) -> Outcome:
     reading = desk.reader.read(call)
     secrets = [fact.words for fact in reading.facts if fact.visibility == "secret"]
     count = index_call(desk.database, call, calls_md.plain_summary(reading.summary), secrets)
+    if desk.embedder:
+        embed_new(desk.database, desk.embedder)
     return done(f"{count} passages")
 
 

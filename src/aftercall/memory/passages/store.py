@@ -14,7 +14,8 @@ from sqlalchemy import Connection, delete, func, insert, or_, select, text, upda
 
 from aftercall.db.connect import Database, translated_errors
 from aftercall.db.fulltext import LEXEMES
-from aftercall.db.tables import passage_pages, passages
+from aftercall.db.tables import passage_pages, passage_vectors, passages
+from aftercall.db.upsert import upsert
 from aftercall.memory.ranking import marks_of
 from aftercall.memory.words import to_terms
 from aftercall.model.instants import format_instant
@@ -118,6 +119,34 @@ def fetch(look: Look, numbers: Iterable[int], where: Where, phrases: Sequence[st
     listed = list(numbers) if look.is_postgres else f"[{','.join(map(str, numbers))}]"
     statement = f"{_PICK_POSTGRES if look.is_postgres else _PICK_SQLITE} AND p.{whose[0]} = {_mark(look.is_postgres)}{conditions}"
     return list(map(Signs._make, look.run(statement, (listed, whose[1], *values))))
+
+
+def find_unembedded(connection: Connection, model: str, limit: int) -> list[tuple[int, str]]:
+    vectors = select(passage_vectors.c.n).where(passage_vectors.c.model == model)
+    query = select(passages.c.n, passages.c.text).where(passages.c.n.not_in(vectors), passages.c.text != "").order_by(passages.c.n)
+    return [(row.n, row.text) for row in connection.execute(query.limit(limit))]
+
+
+def keep_vectors(connection: Connection, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
+    """A vector of another model gives way. A passage that went away in the meantime gets none."""
+    given = dict(vectors)
+    there = connection.execute(select(passages.c.n).where(passages.c.n.in_(list(given)))).scalars()
+    for n in list(there):
+        upsert(connection, passage_vectors, {"n": n}, {"model": model, "vector": given[n]})
+
+
+def fetch_vectors(look: Look, model: str, where: Where) -> list[tuple[int, bytes]]:
+    """Within one caller's rows: nearness is compared with all of them. An owner's search through everything goes by words."""
+    if not where.caller:
+        return []
+    conditions, values = _filter(where, (), look.is_postgres)
+    mark = _mark(look.is_postgres)
+    active = "" if where.as_of else " AND p.active"
+    statement = (
+        f"SELECT p.n, v.vector FROM passages p JOIN passage_vectors v ON v.n = p.n "  # noqa: S608 - our own names
+        f"WHERE p.scope = {mark} AND v.model = {mark}{active}{conditions}"
+    )
+    return [(row[0], row[1]) for row in look.run(statement, (scope_of(where.agent_id, where.caller), model, *values))]
 
 
 _COLUMNS = ", ".join(f"p.{name}" for name in Signs._fields)
