@@ -117,17 +117,19 @@ def marks_of(text: str, terms: str) -> int:
 def score_words(postings: Sequence[Sequence[int]], page_bits: int, weights: Weights = WEIGHTS) -> dict[int, float]:
     """The best by words, and by the calls they stand in: at most a pool of them.
 
-    `postings` has for each term of the query the passages that hold it; passages side by side are neighbours.
+    `postings` has for each term of the query the passages that hold it. A passage's number is a page, the batch it came in,
+    and a place of `page_bits` on it; on odd pages passages side by side are neighbours.
     """
     size = max(weights.few_passages, 2 * max(map(len, postings), default=0))
     words: dict[int, float] = {}
     calls: dict[int, float] = {}
     for found in filter(None, postings):
         rarity = _rarity(len(found), size)
-        reached: dict[int, float] = {}
+        turns = [n for n in found if n >> page_bits & 1]
+        reached = dict.fromkeys(found, rarity) if len(turns) < len(found) else {}
         for step, weight in weights.reach:
             value = rarity * weight
-            for n in found:
+            for n in turns:
                 reached[n + step] = value
         for n, value in reached.items():
             words[n] = words.get(n, 0.0) + value

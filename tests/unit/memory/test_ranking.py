@@ -21,20 +21,27 @@ def score(query: Query, signs: Signs) -> float:
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    common, rare = [place << 15 for place in range(1, 51)], [51 << 15]
+    common, rare = [place << 15 for place in range(2, 102, 2)], [102 << 15]
     scores = score_words([common, rare], 15)
     assert max(scores, key=scores.__getitem__) == rare[0]
 
 
 def test_the_turn_after_a_word_counts_less_than_its_own_and_more_than_the_one_before() -> None:
-    scores = score_words([[100]], 15)
-    assert scores[100] > scores[101] > scores[99] > scores[98]
-    assert 97 not in scores
+    turn = (1 << 15) + 100
+    scores = score_words([[turn]], 15)
+    assert scores[turn] > scores[turn + 1] > scores[turn - 1] > scores[turn - 2]
+    assert turn - 3 not in scores
+
+
+def test_facts_have_no_neighbours() -> None:
+    fact, turn = (2 << 15) + 5, (1 << 15) + 5
+    assert set(score_words([[fact]], 15)) == {fact}
+    assert {fact - 1, fact + 1}.isdisjoint(score_words([[fact, turn]], 15))
 
 
 def test_a_call_that_is_about_the_matter_lifts_its_turns() -> None:
-    scores = score_words([[(1 << 15) + 5, (1 << 15) + 50, (1 << 15) + 90, (2 << 15) + 5]], 15)
-    assert scores[(1 << 15) + 5] > scores[(2 << 15) + 5]
+    scores = score_words([[(1 << 15) + 5, (1 << 15) + 50, (1 << 15) + 90, (3 << 15) + 5]], 15)
+    assert scores[(1 << 15) + 5] > scores[(3 << 15) + 5]
 
 
 def test_no_more_than_a_pool_is_looked_at_closely() -> None:

@@ -22,9 +22,8 @@ from aftercall.model.instants import format_instant
 from aftercall.model.passages import Passage, Signs, Where
 
 PAGE_BITS = 15  # a call has 20,000 turns at most
-APART = 8  # places between passages that are no neighbours; wider than any reach in ranking.py
+PER_PAGE = 4_096  # facts and summaries on one page
 MOST_POSTINGS = 1_000  # of one term, newest first: bounds the cost of an owner's search through everything
-_ON_A_PAGE = (1 << PAGE_BITS) // APART
 
 
 def scope_of(agent_id: str, caller: str | None) -> str:
@@ -37,13 +36,12 @@ def add(connection: Connection, fresh: Iterable[Passage]) -> None:
     found = [passage for passage in fresh if passage.visibility != "secret"]
     turns = [passage for passage in found if passage.kind == "turn"]
     for call_id in dict.fromkeys(passage.call_id for passage in turns):
-        page = _next_page(connection)
-        _insert(connection, [((page << PAGE_BITS) + passage.seq, passage) for passage in turns if passage.call_id == call_id])
+        first = _next_page(connection, has_neighbours=True)
+        _insert(connection, [(first + passage.seq, passage) for passage in turns if passage.call_id == call_id])
     others = [passage for passage in found if passage.kind != "turn"]
-    for start in range(0, len(others), _ON_A_PAGE):
-        page = _next_page(connection)
-        batch = others[start : start + _ON_A_PAGE]
-        _insert(connection, [((page << PAGE_BITS) + place * APART, passage) for place, passage in enumerate(batch)])
+    for start in range(0, len(others), PER_PAGE):
+        first = _next_page(connection, has_neighbours=False)
+        _insert(connection, list(enumerate(others[start : start + PER_PAGE], first)))
 
 
 def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage]) -> None:
@@ -228,11 +226,14 @@ def _move(connection: Connection, ref: str, *, active: bool, until: datetime | N
         connection.execute(update(passages).where(passages.c.ref == ref).values(active=active, until=until, shelf=shelf))
 
 
-def _next_page(connection: Connection) -> int:
+def _next_page(connection: Connection, *, has_neighbours: bool) -> int:
+    """The first number of a fresh page. Odd pages are those of turns, whose neighbours count."""
     if connection.dialect.name == "postgresql":
-        return int(connection.scalar(passage_pages))
-    newest: int | None = connection.execute(select(func.max(passages.c.n))).scalar()
-    return ((newest or 0) >> PAGE_BITS) + 1
+        fresh = int(connection.scalar(passage_pages))
+    else:
+        newest: int | None = connection.execute(select(func.max(passages.c.n))).scalar()
+        fresh = ((newest or 0) >> (PAGE_BITS + 1)) + 1
+    return (2 * fresh + has_neighbours) << PAGE_BITS
 
 
 def _insert(connection: Connection, numbered: Sequence[tuple[int, Passage]]) -> None:
