@@ -161,8 +161,8 @@ def test_an_owner_searches_all_callers_of_one_agent(app: App, search: Search) ->
 
 def test_more_facts_than_a_page_holds_all_find_their_place(app: App, search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aftercall.memory.passages.store.PER_PAGE", 10)
-    keep(app, *(fact(f"F{number}", f"item {number}") for number in range(25)))
-    assert set(refs(search.find("item", OURS, limit=100))) == {f"F{number}" for number in range(25)}
+    keep(app, *(fact(f"F{number}", f"item {number}") for number in range(75)))
+    assert set(refs(search.find("item", OURS, limit=100))) == {f"F{number}" for number in range(75)}
 
 
 class Topics:

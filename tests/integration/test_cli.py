@@ -199,8 +199,6 @@ def test_what_was_said_can_be_searched(shell: Shell) -> None:
     code, out, _ = shell.run("search", 'adopting "two greyhound"', "--json", "--caller", "+15551234567")
     hits = json.loads(out)
     assert (code, len(hits), hits[0]["turn"], hits[0]["before"][0]["text"]) == (0, 1, 2, "Hello!")
-    code, out, _ = shell.run("search", "greyhound", "--kind", "turn")
-    assert "We adopted two greyhounds." in out
-    for words in (["--caller", "+15550000000"], ["--as-of", "2001-01-01"], ["--kind", "fact"]):
-        assert shell.run("search", "greyhound", *words)[:2] == (0, "Nothing found.\n")
+    code, out, _ = shell.run("search", "greyhound", "--as-of", "2001-01-01")
+    assert (code, out) == (0, "Nothing found.\n")
     assert shell.run("search", "greyhound", "--caller", "anonymous")[0] == 1

@@ -114,8 +114,8 @@ def marks_of(text: str, terms: str) -> int:
     return is_question if _TIME_WORDS.isdisjoint(terms.split()) else is_question | TIME
 
 
-def score_words(postings: Sequence[Sequence[int]], page_bits: int, weights: Weights = WEIGHTS) -> dict[int, float]:
-    """The best by words, and by the calls they stand in: at most a pool of them.
+def score_words(postings: Sequence[Sequence[int]], page_bits: int, weights: Weights = WEIGHTS, at_least: int = 0) -> dict[int, float]:
+    """The best by words, and by the calls they stand in: as many as the pool holds, or as are wanted.
 
     `postings` has for each term of the query the passages that hold it. A passage's number is a page, the batch it came in,
     and a place of `page_bits` on it; on odd pages passages side by side are neighbours.
@@ -137,16 +137,17 @@ def score_words(postings: Sequence[Sequence[int]], page_bits: int, weights: Weig
         rarity = _rarity(len(pages), max(weights.few_calls, len(pages)))
         for page, count in pages.items():
             calls[page] = calls.get(page, 0.0) + rarity * count / (count + 1)
-    return _fuse(words, calls, page_bits, weights) if words else {}
+    scored = _fuse(words, calls, page_bits, weights.call) if words else {}
+    return {n: scored[n] for n in sorted(scored, key=scored.__getitem__, reverse=True)[: max(weights.pool, at_least)]}
 
 
-def _fuse(words: Mapping[int, float], calls: Mapping[int, float], page_bits: int, weights: Weights) -> dict[int, float]:
+def _fuse(words: Mapping[int, float], calls: Mapping[int, float], page_bits: int, share: float) -> dict[int, float]:
+    """Words and calls, each against its best."""
     most = 1 / max(words.values())
-    lift = weights.call / max(calls.values())
+    lift = share / max(calls.values())
     lifts = {page: value * lift for page, value in calls.items()}
     # A reach may step off the page of a call; there is no passage there, and nothing is fetched.
-    scored = {n: value * most + lifts.get(n >> page_bits, 0.0) for n, value in words.items()}
-    return {n: scored[n] for n in sorted(scored, key=scored.__getitem__, reverse=True)[: weights.pool]}
+    return {n: value * most + lifts.get(n >> page_bits, 0.0) for n, value in words.items()}
 
 
 def _rarity(count: int, size: int) -> float:

@@ -27,7 +27,8 @@ class Search:
         query = parse_query(text, voices)
         today = self._clock.now().toordinal()
         with look_into(self._database) as look:
-            scores = score_words(find_postings(look, query.terms, query.phrases, where), PAGE_BITS, self._weights)
+            postings = find_postings(look, query.terms, query.phrases, where)
+            scores = score_words(postings, PAGE_BITS, self._weights, limit)
             self._add_meaning(look, scores, text, where)
             if not scores:
                 return []
