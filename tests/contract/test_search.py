@@ -1,6 +1,7 @@
 """Searching, on both databases: what is found, for whom, and as of when."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -68,6 +69,13 @@ def test_indexing_twice_leaves_one_of_each(app: App, search: Search) -> None:
     for summary in ("Boiler.", "A leaking boiler."):
         assert index_call(app.database, call, summary) == 2
     assert texts(search.find("boiler", OURS)) == {"The boiler is leaking.", "A leaking boiler."}
+
+
+def test_indexing_at_once_leaves_one_of_each(app: App, search: Search) -> None:
+    call = make_call([("caller", "The boiler is leaking."), ("agent", "Which boiler?")])
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(lambda _: index_call(app.database, call, "Boiler."), range(8))) == {3}
+    assert len(search.find("boiler", OURS)) == 3
 
 
 def test_indexing_again_leaves_the_facts_of_the_call(app: App, search: Search) -> None:
