@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo serve test check soak bench docs lock clean
+.PHONY: help demo serve test check soak bench docs screenshots lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -24,6 +24,7 @@ serve: $(READY) ## the server, on http://127.0.0.1:8080
 	$(BIN)/aftercall serve
 
 test: $(READY) ## the whole suite, on SQLite and on a real Postgres
+	@$(BIN)/python tools/chromium.py
 	$(BIN)/python -m pytest
 
 check: $(READY) ## format, lint, types, layers, docs held to the code
@@ -41,6 +42,10 @@ bench: $(READY) ## every figure we publish, as tables
 
 docs: $(READY) ## write docs/reference from the code
 	$(BIN)/python tools/reference.py
+
+screenshots: $(READY) ## pictures of the pages for the docs
+	@$(BIN)/python tools/chromium.py
+	$(BIN)/python tools/screenshots.py
 
 lock: ## pin dependencies anew, with hashes and no addresses
 	$(PYTHON) -m venv $(VENV)-lock

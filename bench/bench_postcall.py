@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dbos import DBOS, SetWorkflowID
 
+from aftercall import durable
 from aftercall.app import App, build
 from aftercall.ids import new_id
 from aftercall.postcall.office import Office
@@ -60,10 +61,12 @@ async def measure(home: Path, database: str, count: int) -> None:
     app = build(Settings(home=home, database=DatabaseSettings(url=database)))
     app = replace(app, reader=FakeReader())
     office = app.office
-    await open_office(office, app.settings)
+    await durable.launch(app.settings, app.presence.process)
+    await open_office(office)
     await time_bare(10)
     theirs, ours = await time_bare(count), await time_ours(app, office, count)
-    await close_office()
+    await durable.close()
+    close_office()
     app.close()
     share = ours / theirs
     print_table(

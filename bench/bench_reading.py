@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from aftercall.llm.rules import RulesReader
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import parse_call
 from scoring import Score
 from tables import met, print_table

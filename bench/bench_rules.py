@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from aftercall.llm.rules import RulesReader
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call, parse_call
 
 EXCHANGES = (

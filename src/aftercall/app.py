@@ -5,13 +5,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+from aftercall.audit.store import AuditLog
 from aftercall.bridge.turn_call import Parts
 from aftercall.briefing.compose import Composer
 from aftercall.clock import Clock, SystemClock
+from aftercall.custody.erase import Eraser
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.prepare import prepare
 from aftercall.engine.receptionist import Receptionist
+from aftercall.engine.spoken_by_model import SpokenByModel
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.place import Folder
@@ -19,16 +22,35 @@ from aftercall.journal.presence import Presence
 from aftercall.journal.record import Journal
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, Pen, ResumeState
+from aftercall.llm.masked import MaskedReader
+from aftercall.llm.model.choice import choose
+from aftercall.llm.model.line import ModelLine
+from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
+from aftercall.memory.extraction import Extractor
+from aftercall.memory.passages.index import PassageIndex
+from aftercall.memory.remem import Remem
 from aftercall.memory.search import Search
+from aftercall.memory.store import FactStore
+from aftercall.memory.vault import open_vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
+from aftercall.postcall.answers.store import AnswerStore
 from aftercall.postcall.office import Office
 from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
+from aftercall.work.desk import WorkDesk
+from aftercall.work.health.store import HealthStore
+from aftercall.work.passcode import Mask
+from aftercall.work.runs.store import RunStore
+from aftercall.work.sinks.choose import make_sinks
+from aftercall.work.sinks.store import DeliveryStore
+from aftercall.work.store import FollowUpStore
+from aftercall.work.told import Teller
 
 
 @dataclass(frozen=True)
@@ -46,10 +68,15 @@ class App:
     resume: ResumeDesk
     reader: Reader
     composer: Composer
+    facts: FactStore
+    documents: DocumentStore
+    line: ModelLine | None = None
+    remem: Remem | None = None
 
     @cached_property
     def office(self) -> Office:
-        desk = Desk(self.settings, self.reader, self.clock, self.database, self.embedder)
+        extractor = Extractor(self.settings, self.facts, self.clock)
+        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder)
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property
@@ -61,15 +88,43 @@ class App:
         return load_embedder(self.settings.memory.embedder)
 
     @cached_property
+    def work(self) -> WorkDesk:
+        runs, followups, deliveries = RunStore(self.database), FollowUpStore(self.database), DeliveryStore(self.database)
+        sinks = make_sinks(self.settings, self.clock)
+        return WorkDesk(self.settings, self.reader, self.clock, self.archive, runs, followups, deliveries, sinks)
+
+    @cached_property
+    def audit(self) -> AuditLog:
+        return AuditLog(self.database, self.clock)
+
+    @cached_property
+    def eraser(self) -> Eraser:
+        return Eraser(self.settings, self.database, self.archive, self.audit, self.clock, has_remote=self.remem is not None)
+
+    @cached_property
+    def health(self) -> HealthStore:
+        return HealthStore(self.database)
+
+    @cached_property
     def turn_parts(self) -> Parts:
         async def brief(call: LiveCall, state: ResumeState | None) -> Briefing:
             return await asyncio.to_thread(self.composer.compose, call, state)
 
-        receptionist = Receptionist(self.reader, self.clock)
-        return Parts(self.journal, self.resume, receptionist, brief, self.settings.receptionist.greeting, self.clock)
+        receptionist = Receptionist(RulesReader(), self.clock)
+        engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
+        return Parts(self.journal, self.resume, engine, brief, self.settings.receptionist.greeting, self.clock)
+
+    def warm_up(self) -> None:
+        """Load what takes seconds to load before the first call, not in the middle of it."""
+        if self.line is not None:
+            self.line.open()
 
     def close(self) -> None:
         """Stop as a process that leaves nothing behind."""
+        if self.line is not None:
+            self.line.close()
+        if self.remem is not None:
+            self.remem.close()
         with suppress(AftercallError):
             self.presence.leave()
         self.database.close()
@@ -91,6 +146,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     archive = Archive(folder)
     presence = Presence(settings.home / "run", store, clock)
     resume = ResumeDesk(store, settings.reconnect_window_s)
+    line = connect(settings)
     return App(
         settings=settings,
         clock=clock,
@@ -101,6 +157,22 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         presence=presence,
         journal=Journal(store, Pen(database), archive, presence, clock),
         resume=resume,
-        reader=RulesReader(),
-        composer=Composer(settings, store, steps, archive, resume, clock),
+        reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
+        composer=Composer(settings, store, steps, archive, resume, clock, Teller(settings, FollowUpStore(database))),
+        facts=FactStore(database, open_vault(settings), PassageIndex()),
+        documents=DocumentStore(database),
+        line=line,
+        remem=Remem(settings.remem) if settings.remem.api_key else None,
     )
+
+
+def connect(settings: Settings) -> ModelLine | None:
+    """The line to the model of the settings; None where calls are read by rules."""
+    choice = choose(settings)
+    return ModelLine(choice) if choice else None
+
+
+def _masked(reader: Reader, settings: Settings) -> Reader:
+    """Nobody who reads a call reads the passcode."""
+    passcode = settings.work.passcode
+    return MaskedReader(reader, Mask(passcode.get_secret_value())) if passcode else reader

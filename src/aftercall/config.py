@@ -22,11 +22,8 @@ from aftercall.settings import Env, Section, Settings, find_zone
 PREFIX = "AFTERCALL_"
 
 # Names that are fixed already, of parts that are still to come: who sets one is told that nothing listens to it.
-NOT_YET = (
-    *("secret_key", "extraction", "anthropic", "openai", "xai", "deepgram", "telnyx", "remem"),
-    *("twilio.account_sid", "twilio.phone_number", "twilio.api_url"),
-)
-_ONLY = {"engine": "receptionist", "model": "rules"}
+NOT_YET = ("deepgram", "telnyx.public_key")
+_ONLY = {"engine": "receptionist"}
 
 
 @dataclass(frozen=True)
@@ -72,10 +69,14 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         settings = Settings.model_validate(data)
     except ValidationError as error:
         raise _unusable(error, origins) from None
-    values = tuple(
+    return Loaded(settings, describe(settings, origins), tuple(_warnings(settings, environ, set(origins))))
+
+
+def describe(settings: Settings, origins: Mapping[str, str]) -> tuple[Value, ...]:
+    """Every setting as it stands."""
+    return tuple(
         Value(key, env, _get(settings, key), origins.get(key, "default"), field.description or "") for key, env, field in known_settings()
     )
-    return Loaded(settings, values, tuple(_warnings(settings, environ, set(origins))))
 
 
 def known_settings() -> Iterator[tuple[str, str, FieldInfo]]:

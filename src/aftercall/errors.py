@@ -8,8 +8,19 @@ AftercallError
 │   ├── JournalGap         a number was skipped
 │   ├── JournalConflict    a number was used twice for different words
 │   ├── CallNotLive        the call is not open (any more)
+│   ├── CallErased         the call was erased and stays away       exit 1, HTTP 410
 │   └── JournalClosed      the journal was shut down
+├── SecretUnreadable       a secret was sealed with another key
 ├── EngineLost             whoever speaks for the agent is gone
+├── ModelError             the model that reads calls
+│   ├── ModelUnavailable   away, busy or late; tried again
+│   ├── ModelRefused       key, name or request not taken
+│   ├── ModelDeclined      it will not answer for these words
+│   ├── ModelCutOff        the answer is longer than it may be
+│   └── ModelOffForm       the answer has not the form asked for
+├── RememError             remote document memory
+│   ├── RememUnavailable   away, busy or late; tried again
+│   └── RememRefused       key, namespace or document not taken
 ├── ArchiveError           the sealed files
 │   ├── StorageFull        no room; goes on when there is
 │   └── ChainBroken        the chain file cannot be read
@@ -22,6 +33,11 @@ AftercallError
 ├── WireError              a carrier's media socket
 │   ├── StreamNotOpen      nothing can be sent now
 │   └── AudioTooLong       more than one frame carries
+├── SinkError              follow-up work could not be handed over
+│   ├── SinkUnavailable    not now; tried again
+│   ├── SinkRefused        never as it is; shows as failed
+│   └── OutcomeUnknown     it may have been done; not repeated by itself
+├── NotWaiting             a follow-up that cannot be approved or rejected
 └── DatabaseError          the database
     ├── DatabaseNewer      made by a newer Aftercall               exit 2
     ├── DatabaseOutdated   needs `aftercall db upgrade`            exit 2
@@ -38,6 +54,7 @@ class AftercallError(Exception):
     retryable = False
     exit_code = 1
     http_status = 500
+    retry_after_s: float | None = None
 
 
 class ConfigError(AftercallError):
@@ -90,10 +107,23 @@ class CallNotLive(JournalError):
     code = "journal.not_live"
 
 
+class CallErased(JournalError):
+    """The call was erased at somebody's wish; nothing brings it back, a late webhook included."""
+
+    code = "journal.erased"
+    http_status = 410
+
+
 class JournalClosed(JournalError):
     """The journal has been shut down; nothing can be written to it any more."""
 
     code = "journal.closed"
+
+
+class SecretUnreadable(AftercallError):
+    """A secret was sealed with another key; bring that key back to read it."""
+
+    code = "secret.unreadable"
 
 
 class EngineLost(AftercallError):
@@ -102,6 +132,74 @@ class EngineLost(AftercallError):
     code = "engine.lost"
     retryable = True
     http_status = 503
+
+
+class ModelError(AftercallError):
+    """The model that reads calls gave nothing that can be used."""
+
+    code = "model"
+    http_status = 502
+
+
+class ModelUnavailable(ModelError):
+    """The model is away, overloaded, limits us or takes too long; tried again when it asks for that."""
+
+    code = "model.unavailable"
+    retryable = True
+    http_status = 503
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ModelRefused(ModelError):
+    """The model's server does not take the request: check key, account, model name and address."""
+
+    code = "model.refused"
+
+
+class ModelDeclined(ModelError):
+    """The model will not answer for what was said in this call; read it with another model, or by rules."""
+
+    code = "model.declined"
+
+
+class ModelCutOff(ModelError):
+    """The answer was longer than `reading.max_tokens` allows; allow more and run the step again."""
+
+    code = "model.cut_off"
+
+
+class ModelOffForm(ModelError):
+    """The answer had not the form asked for, and putting it right failed too; use a more able model."""
+
+    code = "model.off_form"
+
+
+class RememError(AftercallError):
+    """Remote document memory could not be used; our own copy stands."""
+
+    code = "remem"
+    http_status = 502
+
+
+class RememUnavailable(RememError):
+    """Remote document memory is away or busy; the document is sent again later."""
+
+    code = "remem.unavailable"
+    retryable = True
+    http_status = 503
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class RememRefused(RememError):
+    """Remote document memory does not take the document: check REMEM_API_KEY, REMEM_API_URL and the namespace."""
+
+    code = "remem.refused"
 
 
 class ArchiveError(AftercallError):
@@ -180,6 +278,38 @@ class AudioTooLong(WireError):
     """More audio in one command than a carrier takes in one frame; cut it into pieces."""
 
     code = "wire.too_long"
+
+
+class SinkError(AftercallError):
+    """Follow-up work could not be handed to its sink."""
+
+    code = "sink"
+
+
+class SinkUnavailable(SinkError):
+    """A sink did not answer or asked to wait; tried again, and what it may have done already is not done twice."""
+
+    code = "sink.unavailable"
+    retryable = True
+
+
+class SinkRefused(SinkError):
+    """A sink will not take this as it is: check its settings, or what was asked for."""
+
+    code = "sink.refused"
+
+
+class OutcomeUnknown(SinkError):
+    """A sink that cannot tell was cut off while it worked; look for yourself, then `aftercall followups retry`."""
+
+    code = "sink.unknown"
+
+
+class NotWaiting(AftercallError):
+    """A follow-up is in a state in which this cannot be done to it."""
+
+    code = "followup.not_waiting"
+    http_status = 409
 
 
 class DatabaseError(AftercallError):

@@ -4,15 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 
+from aftercall import durable
 from aftercall.app import App
 from aftercall.errors import AftercallError
 from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
 from aftercall.log import get_logger
 from aftercall.postcall.office import Office
-from aftercall.postcall.workflow import close_office, open_office, start_due, take_over
+from aftercall.postcall.workflow import close_office, open_office, start_due
+from aftercall.work import workflow as work
+from aftercall.work.health.sweep import sweep_if_due
 
 DUE_S = 0.5
+SWEEP_S = 10.0  # how often to look whether the hourly sweep is due
 
 log = get_logger("running")
 
@@ -20,8 +24,12 @@ log = get_logger("running")
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[App]:
     office = app.office
+    await asyncio.to_thread(app.warm_up)
     await asyncio.to_thread(recover, app.journal)
-    await open_office(office, app.settings)
+    await durable.launch(app.settings, app.presence.process)
+    await open_office(office)
+    await work.open_work(app.work)
+    await _take_over(app)
     upkeep = [asyncio.create_task(job) for job in _upkeep(app, office)]
     try:
         yield app
@@ -33,20 +41,28 @@ async def running(app: App) -> AsyncIterator[App]:
             with suppress(AftercallError):  # recovery will seal it at the next start
                 await app.journal.seal(record, end_reason="server_stopped")
         await app.journal.close()
-        await close_office()
+        await durable.close()
+        close_office()
+        work.close_work()
 
 
 def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
     async def sweep() -> None:
         await asyncio.to_thread(recover, app.journal)
         await asyncio.to_thread(app.resume.sweep, app.clock.now())
-        await take_over(office)
+        await _take_over(app)
 
     return [
         _keep_doing(app, BEAT_S, lambda: asyncio.to_thread(app.presence.beat)),
         _keep_doing(app, EVERY_S, sweep),
         _keep_doing(app, DUE_S, lambda: start_due(office)),
+        _keep_doing(app, DUE_S, lambda: work.start_due(app.work)),
+        _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
     ]
+
+
+async def _take_over(app: App) -> None:
+    await durable.take_over(lambda process: app.presence.is_alive(process, app.clock.now()))
 
 
 async def _keep_doing(app: App, pause_s: float, job: Callable[[], Awaitable[object]]) -> None:

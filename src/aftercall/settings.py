@@ -1,11 +1,13 @@
 """Every setting, with its default and its description. Reading them from file and environment is config.py's work."""
 
+import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,17 @@ class Env:
 
 class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _parse_list(value: Any) -> Any:
+    """In the environment a list is one text, its items separated by commas."""
+    return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+
+
+def _parse_pairs(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return {key.strip(): level.strip() for key, _, level in (item.partition("=") for item in _parse_list(value))}
 
 
 class DatabaseSettings(Section):
@@ -34,6 +47,19 @@ class BriefingSettings(Section):
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
     embedder: str = Field(default="", description="`module:factory` of an embedder for search; empty searches by words alone")
+    visibility: Annotated[dict[str, Literal["shared", "private", "secret"]], BeforeValidator(_parse_pairs)] = Field(
+        default={}, description="level by category or topic, `routine=private,emotional=secret`; a reader's higher level always stands"
+    )
+    secret_words: Annotated[tuple[str, ...], BeforeValidator(_parse_list)] = Field(
+        default=(), description="a fact that holds one of these words is secret; separated by commas"
+    )
+
+
+class PagesSettings(Section):
+    password_hash: SecretStr | None = Field(
+        default=None, description="opens the pages with a password, besides the API token; `aftercall password` makes it"
+    )
+    session_hours: float = Field(default=168, gt=0, le=8_760, description="how long a browser stays logged in")
 
 
 class ReceptionistSettings(Section):
@@ -47,8 +73,18 @@ class ReceptionistSettings(Section):
 
 class ExtractionSettings(Section):
     min_turns: int = Field(default=3, ge=0, description="shorter calls are not searched for facts")
-    max_per_minute: int = Field(default=10, ge=1, description="calls searched for facts in a minute; the rest wait")
-    known_facts: int = Field(default=50, ge=0, description="known facts shown to the reader")
+    max_per_minute: int = Field(
+        default=10, ge=1, description="calls searched for facts in a minute, the rest wait; the rules reader is limited only if this is set"
+    )
+    known_facts: int = Field(default=50, ge=0, description="known facts shown to the reader, secrets never")
+    min_confidence: float = Field(default=0.6, ge=0, le=1, description="facts that a reader is less sure of are dropped and counted")
+    max_facts: int = Field(default=100, ge=1, description="facts taken out of one call; more are dropped and counted")
+
+
+class ReadingSettings(Section):
+    timeout_s: float = Field(default=60, gt=0, le=600, description="how long the model may take for one answer")
+    max_tokens: int = Field(default=4096, ge=64, le=64_000, description="the longest answer of the model")
+    part_chars: int = Field(default=60_000, ge=500, description="longer transcripts are read in parts of this many characters")
 
 
 class AnthropicSettings(Section):
@@ -58,7 +94,9 @@ class AnthropicSettings(Section):
 
 class OpenAISettings(Section):
     api_key: Annotated[SecretStr | None, Env("OPENAI_API_KEY")] = Field(default=None, description="key for OpenAI, models and Realtime")
-    base_url: Annotated[str | None, Env("OPENAI_BASE_URL")] = Field(default=None, description="another address of the API")
+    base_url: Annotated[str | None, Env("OPENAI_BASE_URL")] = Field(
+        default=None, description="another address of the API; the server of `openai-compatible:`"
+    )
 
 
 class XaiSettings(Section):
@@ -104,7 +142,121 @@ class BlandSettings(Section):
 
 class RememSettings(Section):
     api_key: Annotated[SecretStr | None, Env("REMEM_API_KEY")] = Field(default=None, description="key for remote document memory")
-    api_url: Annotated[str | None, Env("REMEM_API_URL")] = Field(default=None, description="address of remote document memory")
+    api_url: Annotated[str | None, Env("REMEM_API_URL")] = Field(
+        default=None, pattern=r"^https?://[^\s/]+.*$", description="address of remote document memory; `https://api.remem.io` if unset"
+    )
+    dialect: Literal["ingest", "documents"] = Field(
+        default="ingest", description="`ingest` as its clients write, `documents` as its first description has it"
+    )
+    namespace: str | None = Field(default=None, description="namespace to write into; the key's own if unset")
+
+
+def _split_words(value: Any) -> Any:
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+
+
+def _split_command(value: Any) -> Any:
+    return shlex.split(value) if isinstance(value, str) else value
+
+
+def _split_pairs(value: Any) -> Any:
+    """`a=b,c=d`, as the environment has it."""
+    if not isinstance(value, str):
+        return value
+    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+    return {name.strip(): choice.strip() for name, _, choice in pairs}
+
+
+_TRUSTS = ("verified", "known", "unknown")
+_KINDS = ("issue", "task", "reminder", "note", "message", "booking", "other")
+SINKS = ("tasks", "people", "github", "webhook", "email", "message", "mcp", "agent")
+
+
+def _check_policy(policy: dict[str, str]) -> dict[str, str]:
+    for name in policy:
+        trust, dot, kind = name.partition(".")
+        if trust not in _TRUSTS or (dot and kind not in _KINDS):
+            raise ValueError(f"{name!r} is not TRUST or TRUST.KIND ({', '.join(_TRUSTS)}; {', '.join(_KINDS)})")
+    return policy
+
+
+def _check_sinks(names: str) -> str:
+    for name in re.split(r"\s*\+\s*", names) if names else ():
+        if name not in SINKS:
+            raise ValueError(f"{name!r} is not one of {', '.join(SINKS)}")
+    return names.replace(" ", "")
+
+
+def _check_routes(routes: dict[str, str]) -> dict[str, str]:
+    for kind in routes:
+        if kind not in _KINDS:
+            raise ValueError(f"{kind!r} is not one of {', '.join(_KINDS)}")
+    return {kind: _check_sinks(names) for kind, names in routes.items()}
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_split_words)]
+Command = Annotated[tuple[str, ...], BeforeValidator(_split_command)]
+SinkNames = Annotated[str, AfterValidator(_check_sinks)]
+Policy = Annotated[dict[str, Literal["do", "hold", "refuse"]], BeforeValidator(_split_pairs), AfterValidator(_check_policy)]
+Routes = Annotated[dict[str, str], BeforeValidator(_split_pairs), AfterValidator(_check_routes)]
+
+
+class WorkSettings(Section):
+    enabled: bool = Field(default=True, description="whether what was asked for is done once the reconnect window has passed")
+    dry_run: bool = Field(default=False, description="everything is held, with what would have been done")
+    trusted: Words = Field(default=(), description="numbers that count as known, and as verified when the carrier vouches for them")
+    passcode: SecretStr | None = Field(default=None, min_length=4, description="spoken words or digits that make a caller verified")
+    passcode_tries: int = Field(default=3, ge=1, le=10, description="wrong passcodes in a day before a caller's no longer count")
+    policy: Policy = Field(default={}, description="`do`, `hold` or `refuse` by `TRUST.KIND` or `TRUST`, e.g. `unknown.issue=do`")
+    routes: Routes = Field(
+        default={}, description="which sinks a kind goes to, e.g. `issue=github+webhook`; by what is configured if unset"
+    )
+    daily_limit: int = Field(default=20, ge=0, description="requests of one caller in a day; more are held")
+    hold_days: int = Field(default=30, ge=1, description="how long something waits for approval before it expires")
+    notice: SinkNames = Field(default="", description="the sink that tells the owner of each conversation")
+    reminders: SinkNames = Field(default="", description="the sink that reminds of what is due")
+    reminder_hour: int = Field(default=9, ge=0, le=23, description="the hour of the day at which something due that day is reminded of")
+
+
+class GitHubSettings(Section):
+    token: Annotated[SecretStr | None, Env("GITHUB_TOKEN")] = Field(default=None, description="token that may open issues")
+    repository: str | None = Field(default=None, pattern=r"^[\w.-]+/[\w.-]+$", description="where issues are opened, `owner/name`")
+    api_url: str = Field(default="https://api.github.com", description="REST address")
+    labels: Words = Field(default=(), description="labels of the issues opened")
+
+
+class WebhookSettings(Section):
+    url: str | None = Field(default=None, pattern=r"^https?://\S+$", description="where follow-ups are posted")
+    secret: SecretStr | None = Field(default=None, description="signs them (Standard Webhooks, `whsec_…`)")
+
+
+class EmailSettings(Section):
+    host: str | None = Field(default=None, description="SMTP server")
+    port: int = Field(default=587, ge=1, le=65535, description="SMTP port")
+    security: Literal["starttls", "tls", "none"] = Field(default="starttls", description="how the connection is protected")
+    username: str | None = Field(default=None, description="SMTP user")
+    password: SecretStr | None = Field(default=None, description="SMTP password")
+    sender: str | None = Field(default=None, description="the From address")
+    to: str | None = Field(default=None, description="the owner's address; nothing is sent to one that was only spoken")
+
+
+class MessageSettings(Section):
+    carrier: Literal["twilio", "telnyx"] | None = Field(default=None, description="who sends text messages; by the keys present if unset")
+    sender: str | None = Field(default=None, description="the number they come from; `twilio.phone_number` if unset")
+
+
+class McpSettings(Section):
+    command: Command = Field(default=(), description="a Model Context Protocol server to start")
+    url: str | None = Field(default=None, pattern=r"^https?://\S+$", description="one that is running")
+    tool: str | None = Field(default=None, description="its tool that takes requests")
+    timeout_s: float = Field(default=60, gt=0, le=3600, description="how long one use of the tool may take")
+
+
+class AgentSettings(Section):
+    command: Command = Field(default=(), description="a command that does requests: JSON on standard input, results as JSON lines")
+    timeout_s: float = Field(default=600, gt=0, le=86_400, description="how long it may run")
+    folder: Path | None = Field(default=None, description="where it runs; a folder of its own in the home if unset")
+    environment: Words = Field(default=(), description="names of the environment variables it is given; no others but PATH, HOME and LANG")
 
 
 def _expand(path: Path) -> Path:
@@ -145,7 +297,9 @@ class Settings(Section):
     briefing: BriefingSettings = BriefingSettings()
     memory: MemorySettings = MemorySettings()
     extraction: ExtractionSettings = ExtractionSettings()
+    reading: ReadingSettings = ReadingSettings()
     receptionist: ReceptionistSettings = ReceptionistSettings()
+    pages: PagesSettings = PagesSettings()
     anthropic: AnthropicSettings = AnthropicSettings()
     openai: OpenAISettings = OpenAISettings()
     xai: XaiSettings = XaiSettings()
@@ -157,6 +311,13 @@ class Settings(Section):
     retell: RetellSettings = RetellSettings()
     bland: BlandSettings = BlandSettings()
     remem: RememSettings = RememSettings()
+    work: WorkSettings = WorkSettings()
+    github: GitHubSettings = GitHubSettings()
+    webhook: WebhookSettings = WebhookSettings()
+    email: EmailSettings = EmailSettings()
+    message: MessageSettings = MessageSettings()
+    mcp: McpSettings = McpSettings()
+    agent: AgentSettings = AgentSettings()
 
     @property
     def database_url(self) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -10,6 +11,8 @@ from typing import Any
 from aftercall.bridge.turn_call import Parts, TurnCall
 from aftercall.clock import to_millisecond
 from aftercall.engine.session import Reply, TurnSession
+from aftercall.llm.model.exchange import Paid, Put, Said
+from aftercall.llm.whole import WholeReader
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.reading import Reading
@@ -101,19 +104,41 @@ class FakeEngine:
         return answer if isinstance(answer, Reply) else Reply(str(answer))
 
 
-class FakeReader:
+class FakeReader(WholeReader):
     """A Reader that finds what you gave it, in every call, and remembers which calls it was given."""
 
+    name = "fake"
+
     def __init__(self, reading: Reading | None = None, *faults: Exception) -> None:
+        super().__init__()
         self.calls: list[Call] = []
-        self._reading = reading or Reading(language="en", summary="The caller called.")
+        self._finds = reading or Reading(language="en", summary="The caller called.")
         self._faults = list(faults)
 
     def read(self, call: Call) -> Reading:
         self.calls.append(call)
         if self._faults:
             raise self._faults.pop(0)
-        return self._reading
+        return self._finds
+
+
+class FakeModel:
+    """A line to a model that says what you gave it, in order and then the last again; an exception in the list is raised."""
+
+    def __init__(self, *said: str | dict[str, Any] | Said | Exception, part_chars: int = 60_000) -> None:
+        self.name = "fake:model"
+        self.part_chars = part_chars
+        self.puts: list[Put] = []
+        self._said = list(said)
+
+    def ask(self, put: Put) -> Said:
+        self.puts.append(put)
+        said = self._said.pop(0) if len(self._said) > 1 else self._said[0]
+        if isinstance(said, Exception):
+            raise said
+        if isinstance(said, Said):
+            return said
+        return Said(said if isinstance(said, str) else json.dumps(said), paid=Paid(100, 10, 0.001))
 
 
 class FakePhone:

@@ -123,8 +123,11 @@ def test_a_retired_fact_is_found_as_of_the_time_it_held_and_can_come_back(app: A
 def test_a_fact_told_often_and_lately_comes_first(app: App, search: Search) -> None:
     keep(app, *(fact(f"F{number}", "likes tea", at=START - timedelta(days=300)) for number in range(3)))
     with app.database.write() as connection:
-        note_mention(connection, "F1", mentions=3, at=START)
-    assert refs(search.find("tea", OURS))[0] == "F1"
+        assert note_mention(connection, "F1", "with milk", START)
+        assert not note_mention(connection, "F9", "", START)
+    first = search.find("tea", OURS)[0].passage
+    assert (first.ref, first.mentions) == ("F1", 2)
+    assert refs(search.find("milk", OURS)) == ["F1"]
 
 
 def test_filters_leave_only_what_they_name(app: App, search: Search) -> None:

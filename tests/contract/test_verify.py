@@ -2,8 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from aftercall.app import App
+from aftercall.db.tables import calls
+from aftercall.errors import CallErased
 from aftercall.journal.place import CHAIN
+from aftercall.journal.store import bury
 from aftercall.journal.verify import verify
 from aftercall.testing import make_call
 
@@ -65,3 +70,35 @@ def test_an_edited_file_with_a_forged_line_shows_in_the_chain(app: App) -> None:
 def test_a_file_the_database_does_not_know_is_named(app: App) -> None:
     app.archive.seal(make_call())
     assert {kind for kind, _ in faults(app)} == {"unknown"}
+
+
+def test_an_erased_call_leaves_a_tombstone_and_no_fault(app: App) -> None:
+    first, *_ = seal_three(app)
+    row = app.store.page(limit=3)[-1]
+    assert app.archive.erase(row.live.id) == [row.archive_name]
+    assert app.archive.erase(row.live.id) == [row.archive_name]  # again, as after a crash
+    assert not first.exists() or row.archive_name != first.name
+    with app.database.write() as connection:
+        bury(connection, row.live.source, row.live.sid, row.live.id, app.clock.now())
+        connection.execute(calls.delete().where(calls.c.id == row.live.id))
+    proof = verify(app.archive.place, app.store)
+    assert (proof.files, proof.links, proof.calls, proof.faults) == (2, 4, 2, ())
+
+
+def test_an_erased_file_that_comes_back_is_named(app: App) -> None:
+    seal_three(app)
+    row = app.store.page(limit=1)[0]
+    file = app.settings.home / "archive" / str(row.archive_name)
+    kept = file.read_bytes()
+    app.archive.erase(row.live.id)
+    file.write_bytes(kept)
+    assert ("unerased", file.name) in faults(app)
+
+
+def test_an_erased_call_is_not_taken_in_again(app: App) -> None:
+    call = make_call()
+    with app.database.write() as connection:
+        bury(connection, call.source, call.sid, call.id, app.clock.now())
+    with pytest.raises(CallErased):
+        app.journal.take_in(call)
+    assert app.store.page(limit=1) == []

@@ -6,9 +6,11 @@ import pytest
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import metadata
+from aftercall.llm.whole import compose_greeting
+from aftercall.memory.documents.store import DocumentStore
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
-from aftercall.postcall.steps import STEPS, Desk, compose_greeting, take
+from aftercall.postcall.steps import STEPS, Desk, take
 from aftercall.settings import MemorySettings, Settings
 from aftercall.testing import FakeReader, VirtualClock, make_call
 
@@ -24,8 +26,8 @@ ASKED = Reading(
 def desk(home: Path, reading: Reading = ASKED, **settings: object) -> Desk:
     database = Database(f"sqlite:///{home / 'aftercall.db'}")
     metadata.create_all(database.engine)
-    database.close()
-    return Desk(Settings.model_validate({"home": home, **settings}), FakeReader(reading), VirtualClock(), database)
+    settings_ = Settings.model_validate({"home": home, **settings})
+    return Desk(settings_, FakeReader(reading), VirtualClock(), database, DocumentStore(database))
 
 
 def outcomes(at: Desk, call: Call) -> dict[str, tuple[str, str]]:

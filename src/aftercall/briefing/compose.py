@@ -8,10 +8,12 @@ from aftercall.journal.archive import Archive
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, ResumeState
 from aftercall.log import get_logger
+from aftercall.memory.veil import veil_turns
 from aftercall.model.briefing import Briefing, PickUp, RecentCall
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
+from aftercall.work.told import Teller
 from aftercall.workspace import files, greeting, user_md
 from aftercall.workspace.paths import Workspace
 
@@ -26,6 +28,7 @@ class Composer:
     archive: Archive
     resume: ResumeDesk
     clock: Clock
+    teller: Teller | None = None
 
     def compose(self, call: LiveCall, state: ResumeState | None = None, *, takes_greeting: bool = True) -> Briefing:
         """Everything this call may know. Without `takes_greeting` it is only a look: the greeting stays for the call."""
@@ -37,7 +40,8 @@ class Composer:
             opening = greeting.choose(None, profile, configured)
         else:
             opening = greeting.greet(person, configured, self.clock, takes=takes_greeting)
-        return Briefing(opening, profile.call_name or profile.name, self._recent(call), pick_up)
+        work = self.teller.tell(call.agent_id, call.caller) if self.teller else ()
+        return Briefing(opening, profile.call_name or profile.name, self._recent(call), pick_up, work)
 
     def preview(self, caller: str | None) -> Briefing:
         """What this caller's call would be told if it rang now; a dropped call in the window is picked up."""
@@ -55,4 +59,4 @@ class Composer:
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=state.call_id, error=error.code)
             return None
-        return PickUp(state.call_id, state.ended_at, (*dropped.turns, *late))
+        return PickUp(state.call_id, state.ended_at, veil_turns((*dropped.turns, *late)))

@@ -14,6 +14,7 @@ def render(briefing: Briefing, zone: tzinfo) -> str:
     if briefing.caller_name:
         lines.append(f"Caller: {_plain(briefing.caller_name)}")
     lines += [f"Call of {call.at.astimezone(zone):%A, %d %B %Y, %H:%M}: {_plain(call.summary)}" for call in briefing.recent]
+    lines += [f"Work from earlier calls. {_plain(told)}" for told in briefing.work]
     if briefing.pick_up:
         ended = briefing.pick_up.ended_at.astimezone(zone)
         lines.append(f"The caller is picking up a call that ended at {ended:%H:%M:%S}:")

@@ -8,10 +8,14 @@ from rich.markup import escape
 from aftercall.cli.progress import print_steps
 from aftercall.cli.stage import make_table, parse_number, print_json, stage_of
 from aftercall.journal.view import call_json, row_json
+from aftercall.log import get_logger
+from aftercall.memory.veil import veil
+from aftercall.memory.view import extraction_json
 from aftercall.model.instants import parse_instant
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.view import steps_json
 
+log = get_logger("memory")
 group = typer.Typer(no_args_is_help=True, help="The calls there were, and those going on.")
 
 
@@ -45,13 +49,17 @@ def list_calls(
 def show_call(
     context: typer.Context,
     call_id: str = typer.Argument(metavar="ID"),
+    reveal: bool = typer.Option(False, "--reveal", help="Show what was confided, too; that it was shown is logged."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
-    """One call, turn by turn."""
+    """One call, turn by turn; what was confided is blotted out."""
     stage = stage_of(context)
     with stage.app() as app:
         steps = app.steps.of_call(call_id)
-        call = call_json(app.store, app.archive, app.store.get(call_id)) | {"steps": steps_json(steps)}
+        whole = call_json(app.store, app.archive, app.store.get(call_id))
+        call = (whole if reveal else veil(whole)) | {"steps": steps_json(steps), "extraction": extraction_json(app.facts, call_id)}
+    if reveal:
+        log.warning("a call was shown whole", call=call_id)
     if json:
         print_json(call)
         return
@@ -63,6 +71,8 @@ def show_call(
     for turn in call["turns"]:
         stage.console.print(_turn_line(turn, call["started_at"]))
     print_steps(stage.console, steps)
+    if call["extraction"] and call["extraction"]["facts"]:
+        stage.console.print(f"facts: {', '.join(call['extraction']['facts'])}")
 
 
 @group.command("rerun")

@@ -5,7 +5,27 @@ import sys
 import typer
 
 from aftercall import __version__
-from aftercall.cli import briefing, calls, config, database, demo, doctor, ingest, read, search, serve, talk, verify, worker
+from aftercall.cli import (
+    briefing,
+    calls,
+    config,
+    database,
+    demo,
+    doctor,
+    erase,
+    facts,
+    followups,
+    health,
+    ingest,
+    memory,
+    password,
+    read,
+    search,
+    serve,
+    talk,
+    verify,
+    worker,
+)
 from aftercall.cli.stage import Stage
 from aftercall.errors import AftercallError
 
@@ -28,10 +48,16 @@ program.command("ingest")(ingest.ingest)
 program.command("read")(read.read)
 program.add_typer(calls.group, name="calls")
 program.command("search")(search.search)
+program.add_typer(facts.group, name="facts")
+program.add_typer(memory.group, name="memory")
+program.add_typer(followups.group, name="followups")
+program.command("health")(health.health)
 program.command("briefing")(briefing.briefing)
+program.command("erase")(erase.erase)
 program.command("verify")(verify.verify)
 program.command("config")(config.config)
 program.command("doctor")(doctor.doctor)
+program.command("password")(password.password)
 program.add_typer(database.group, name="db")
 
 

@@ -3,8 +3,10 @@
 import typer
 from rich.markup import escape
 
+from aftercall.app import connect
 from aftercall.cli.ingest import read_file
 from aftercall.cli.stage import print_json, stage_of
+from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import parse_call_json
 
@@ -14,12 +16,19 @@ def read(
     file: str = typer.Argument(metavar="FILE", help="A finished call as JSON; `-` reads standard input."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
-    """What the reader finds in a call. Nothing is stored."""
-    reading = RulesReader().read(parse_call_json(read_file(file)))
+    """What the reader (AFTERCALL_MODEL) finds in a call. Nothing is stored."""
+    stage = stage_of(context)
+    call = parse_call_json(read_file(file))
+    line = connect(stage.loaded.settings)
+    try:
+        reading = (ModelReader(line) if line else RulesReader()).read(call)
+    finally:
+        if line:
+            line.close()
     if json:
         print_json(reading.model_dump(mode="json"))
         return
-    console = stage_of(context).console
+    console = stage.console
     console.print(escape(reading.summary))
     for request in reading.requests:
         due = f" (due {request.due})" if request.due else ""

@@ -10,7 +10,7 @@ from rich.markup import escape
 from aftercall.app import App
 from aftercall.cli.stage import parse_number, print_json, stage_of
 from aftercall.errors import RefusedInput
-from aftercall.memory.view import hit_json
+from aftercall.memory.passages.view import hit_json
 from aftercall.model.passages import Hit, Where
 from aftercall.workspace import files, identity_md, user_md
 from aftercall.workspace.paths import Workspace

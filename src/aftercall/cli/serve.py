@@ -32,10 +32,17 @@ def serve(
     with stage.app() as app:
         bound = listening.getsockname()[1]
         stage.console.print(f"Aftercall listens on http://{host}:{bound}  (home {app.settings.home}; stop with Ctrl-C)")
-        _Server(uvicorn.Config(make_server(app), ws="websockets-sansio", log_config=None, access_log=False)).run(sockets=[listening])
+        _Server(uvicorn.Config(make_server(app, stage.loaded), ws="websockets-sansio", log_config=None, access_log=False)).run(
+            sockets=[listening]
+        )
 
 
 class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let go of the pages that look on first: they would keep the server from stopping."""
+        self.config.app.state.feed.close()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop when told to, and return: uvicorn's own way ends the process before we have tidied up."""

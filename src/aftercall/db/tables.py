@@ -10,6 +10,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     Dialect,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -124,6 +125,59 @@ steps = Table(
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("result", Text),
     Column("changed_at", InstantColumn, nullable=False),
+    Column("trace", JSON, comment="who answered, to which prompt, at what cost"),
+)
+
+# What was erased stays erased: no number, no name, no words, only that this call must not come back.
+tombstones = Table(
+    "tombstones",
+    metadata,
+    Column("key", Text, primary_key=True, comment="hash of source and sid"),
+    Column("call_id", Text, nullable=False),
+    Column("erased_at", InstantColumn, nullable=False),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("key", Text, primary_key=True, comment="hash of question, transcript and model"),
+    Column("call_id", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("input_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    Column("cost", Float),
+    Column("kept_at", InstantColumn, nullable=False),
+    Index("ix_answers_call", "call_id"),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("id", Text, primary_key=True, comment="a UUID, as clients of document memories expect"),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text, comment="whose it is, where it came of a call"),
+    Column("call_id", Text),
+    Column("namespace", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("tags", JSON, nullable=False),
+    Column("metadata", JSON, nullable=False),
+    Column("made_at", InstantColumn, nullable=False),
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_documents_made", "made_at", "id"),
+    Index("ix_documents_caller", "caller", "made_at"),
+    Index("ix_documents_call", "call_id"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("n", Number, primary_key=True, autoincrement=True),
+    Column("at", InstantColumn, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("deed", Text, nullable=False, comment="revealed, approved, rejected, retried, resent, restored, edited, exported, erased"),
+    Column("subject", Text, nullable=False, comment="an id; never a number, a name or words"),
 )
 
 processes = Table(
@@ -176,4 +230,171 @@ passage_vectors = Table(
     Column("n", Number, ForeignKey("passages.n", ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("model", Text, nullable=False),
     Column("vector", LargeBinary, nullable=False, comment="32-bit floats of length one"),
+)
+
+_ACTIVE = text("is_active")
+
+# Content and summary of a secret stand here encrypted, and `identity` and `matching` are keyed hashes: see memory/vault.py.
+facts = Table(
+    "facts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text, nullable=False, comment="whose memory: a caller, or * where memory is shared"),
+    Column("category", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("visibility", Text, nullable=False, comment="shared, private, secret"),
+    Column("confidence", Float, nullable=False),
+    Column("needs_confirmation", Boolean, nullable=False, comment="heard too badly to be relied on: to be read back"),
+    Column("first_seen_at", InstantColumn, nullable=False),
+    Column("last_seen_at", InstantColumn, nullable=False),
+    Column("valid_from", InstantColumn, nullable=False),
+    Column("valid_until", InstantColumn),
+    Column("occurrence_count", Integer, nullable=False, comment="always the number of its occurrences"),
+    Column("supersedes", Text, ForeignKey("facts.id")),
+    Column("superseded_by", Text, comment="no foreign key: both ends of a link change in one transaction, in either order"),
+    Column("is_active", Boolean, nullable=False),
+    Column("identity", Text, nullable=False, comment="keyed hash of what it says, however it is worded"),
+    Column("matching", Text, comment="subject and attribute; a keyed hash where the fact is secret"),
+    Column("reader", Text, nullable=False),
+    Column("prompt_hash", Text),
+    Column("metadata", JSON, nullable=False),
+    Index("ix_facts_memory", "agent_id", "caller", "is_active", "last_seen_at"),
+    Index("ix_facts_category", "category"),
+    Index("ix_facts_caller", "caller"),
+    Index("ix_facts_visibility", "visibility"),
+    Index("ix_facts_is_active", "is_active"),
+    Index("ix_facts_twins", "agent_id", "caller", "identity", unique=True, sqlite_where=_ACTIVE, postgresql_where=_ACTIVE),
+)
+
+fact_occurrences = Table(
+    "fact_occurrences",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("fact_id", Text, ForeignKey("facts.id"), nullable=False),
+    Column("call_id", Text, ForeignKey("calls.id"), nullable=False),
+    Column("at", InstantColumn, nullable=False),
+    Column("first_turn", Integer, nullable=False),
+    Column("last_turn", Integer, nullable=False),
+    Column("words", Text, nullable=False),
+    Column("context", Text, nullable=False, comment="what was said around the words"),
+    Column("sentiment", Text, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("reader", Text, nullable=False),
+    Column("prompt_hash", Text),
+    Index("ix_fact_occurrences_once", "fact_id", "call_id", "first_turn", unique=True),
+    Index("ix_fact_occurrences_call", "call_id"),
+)
+
+extraction_log = Table(
+    "extraction_log",
+    metadata,
+    Column("call_id", Text, ForeignKey("calls.id"), primary_key=True),
+    Column("extracted_at", InstantColumn, nullable=False),
+    Column("reader", Text, nullable=False),
+    Column("prompt_hash", Text),
+    Column("facts_extracted", Integer, nullable=False, comment="new ones"),
+    Column("facts_updated", Integer, nullable=False, comment="new ones that took the place of another"),
+    Column("facts_deduplicated", Integer, nullable=False, comment="known ones said again"),
+    Column("facts_refused", Integer, nullable=False, comment="their words are not the caller's"),
+    Column("facts_dropped", Integer, nullable=False, comment="below the confidence limit, or too many"),
+    Column("reason", Text, nullable=False, comment="why nothing was looked for; empty if it was"),
+    Column("error", Text),
+)
+
+# The outbox and the timer of follow-up work: sealing writes a row, whoever is at work runs it once the window has passed.
+followup_runs = Table(
+    "followup_runs",
+    metadata,
+    Column("conversation", Text, primary_key=True),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text),
+    Column("ended_at", InstantColumn, nullable=False, comment="the end of the last leg; the reconnect window counts from here"),
+    Column("state", Text, nullable=False, comment="due, running, done, failed"),
+    Column("reason", Text, nullable=False),
+    Column("run", Integer, nullable=False, server_default="0", comment="how often it was started"),
+    Column("finished_run", Integer, nullable=False, server_default="0"),
+    Column("wrong_passcodes", Integer, nullable=False, server_default="0"),
+    Column("legs", JSON, comment="call id: how many turns its caller had"),
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_followup_runs_open", "state", sqlite_where=text("state <> 'done'"), postgresql_where=text("state <> 'done'")),
+    Index("ix_followup_runs_caller", "caller", "ended_at"),
+)
+
+followups = Table(
+    "followups",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("key", Text, nullable=False, comment="of conversation, kind and title: the same request is the same row"),
+    Column("kind", Text, nullable=False, comment="request, promise"),
+    Column("request_kind", Text, nullable=False, comment="issue, task, reminder, note, message, booking, other"),
+    Column("title", Text, nullable=False),
+    Column("details", Text, nullable=False),
+    Column("person", Text),
+    Column("due", Text, comment="a day, or an instant"),
+    Column("conversation", Text, nullable=False),
+    Column("call_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text),
+    Column("turns", JSON, nullable=False, comment="pairs of call id and turn number"),
+    Column("words", Text, nullable=False),
+    Column("state", Text, nullable=False, comment="open, held, doing, done, failed, refused, withdrawn, expired, broken"),
+    Column("reason", Text, nullable=False),
+    Column("link", Text),
+    Column("trust", Text, nullable=False, comment="verified, known, unknown"),
+    Column("sink", Text, nullable=False, comment="names of the sinks, joined by +"),
+    Column("fulfilled_by", Text, comment="the follow-up that keeps this promise"),
+    Column("round", Integer, nullable=False, server_default="0", comment="how often it was approved or tried again by hand"),
+    Column("queued", Text, comment="due when it waits to be done outside its conversation's run, then started"),
+    Column("remind_at", InstantColumn),
+    Column("reminder", Text, comment="due, then started"),
+    Column("created_at", InstantColumn, nullable=False),
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_followups_key", "key", unique=True),
+    Index("ix_followups_conversation", "conversation"),
+    Index("ix_followups_caller", "caller", "created_at"),
+    Index("ix_followups_state", "state"),
+    Index("ix_followups_queued", "queued", sqlite_where=text("queued = 'due'"), postgresql_where=text("queued = 'due'")),
+    Index("ix_followups_reminder", "remind_at", sqlite_where=text("reminder = 'due'"), postgresql_where=text("reminder = 'due'")),
+)
+
+followup_history = Table(
+    "followup_history",
+    metadata,
+    Column("n", Number, primary_key=True, autoincrement=True),
+    Column("followup_id", Text, ForeignKey("followups.id"), nullable=False),
+    Column("at", InstantColumn, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Index("ix_followup_history_followup", "followup_id", "n"),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("key", Text, primary_key=True, comment="the idempotency key a sink is given"),
+    Column("followup_id", Text, ForeignKey("followups.id")),
+    Column("conversation", Text, nullable=False),
+    Column("sink", Text, nullable=False),
+    Column("purpose", Text, nullable=False, comment="request, reminder, notice, journal"),
+    Column("state", Text, nullable=False, comment="sending, waiting, done, rehearsed, dead"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("reason", Text, nullable=False),
+    Column("link", Text),
+    Column("response", Text, comment="what the sink answered"),
+    Column("created_at", InstantColumn, nullable=False),
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_deliveries_followup", "followup_id"),
+    Index("ix_deliveries_conversation", "conversation"),
+    Index("ix_deliveries_state", "state"),
+)
+
+upkeep = Table(
+    "upkeep",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("at", InstantColumn, nullable=False),
+    Column("found", JSON),
 )

@@ -8,7 +8,7 @@ import re
 from datetime import datetime
 
 from aftercall.clock import Clock
-from aftercall.engine.session import Reply, TurnSession
+from aftercall.engine.session import Reply
 from aftercall.llm.phrases import join, speak_date, to_second_person, turn_round
 from aftercall.llm.reader import Reader
 from aftercall.model.briefing import Briefing
@@ -37,7 +37,7 @@ class Receptionist:
         self._reader = reader
         self._clock = clock
 
-    async def connect(self, briefing: Briefing) -> TurnSession:
+    async def connect(self, briefing: Briefing) -> "ReceptionistSession":
         return ReceptionistSession(briefing, self._reader, self._clock)
 
 
@@ -75,6 +75,14 @@ class ReceptionistSession:
 
     async def close(self) -> None:
         return
+
+    def correct(self, said: str) -> None:
+        """Somebody else spoke in our place: these are the words the caller heard."""
+        self._turns[-1] = self._turns[-1].model_copy(update={"text": said})
+
+    def lines(self) -> list[str]:
+        """What was said so far, without our own last words."""
+        return [f"[{turn.seq}] {turn.speaker.capitalize()}: {' '.join(turn.text.split())}" for turn in self._turns[:-1]]
 
     def _acknowledge(self, said: str, before: Reading, now: Reading) -> str:
         name = now.profile.call_name or now.profile.name

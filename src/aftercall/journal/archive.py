@@ -58,6 +58,22 @@ class Archive:
         call = Call.model_validate(json.loads(self.place.read(name)), context={"sealed": True})
         return call, tuple(turn for addendum in self._addenda(name) for turn in addendum)
 
+    def erase(self, call_id: str) -> list[str]:
+        """Take a call's files away for good and put a tombstone into the chain for each; may be run again after a crash.
+
+        The tombstone comes first: a file that is gone without one is a fault, one that is still there is merely not done yet.
+        """
+        links = [parse_link(line) for line in self.place.lines()]
+        done = {link.name for link in links if link.erased}
+        names = [link.name for link in links if link.call == call_id and not link.erased]
+        for link in links:
+            if link.call == call_id and link.name not in done:
+                self.place.extend(partial(next_line, name=link.name, file_hash=link.sha256, call=call_id, erased=True))
+                reach("archive.after_tombstone")
+        for name in names:
+            self.place.remove(name)
+        return names
+
     def _addenda(self, name: str) -> Iterator[list[Turn]]:
         for number in range(1, _MAX_TWINS):
             try:

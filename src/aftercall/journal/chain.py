@@ -1,7 +1,7 @@
 """The chain from sealed file to sealed file: a line each, and each line holds the hash of the line before.
 
 A file that was edited no longer has the hash its line says; one that was removed leaves its line behind;
-a line that was edited or removed breaks the line after it.
+a line that was edited or removed breaks the line after it. A file that was erased on purpose has a second line, its tombstone.
 """
 
 import json
@@ -22,16 +22,17 @@ class Link:
     sha256: str
     call: str
     previous: str
+    erased: bool = False
 
 
 def hash_bytes(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def next_line(last: bytes, *, name: str, file_hash: str, call: str) -> bytes:
+def next_line(last: bytes, *, name: str, file_hash: str, call: str, erased: bool = False) -> bytes:
     n = parse_link(last).n + 1 if last else 1
     previous = hash_bytes(last) if last else START
-    link = {"n": n, "name": name, "sha256": file_hash, "call": call, "previous": previous}
+    link = {"n": n, "name": name, "sha256": file_hash, "call": call, "previous": previous} | ({"erased": True} if erased else {})
     return json.dumps(link, separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -1,4 +1,4 @@
-"""Where sealed files lie. A local folder here; an object store can serve the same five verbs later."""
+"""Where sealed files lie. A local folder here; an object store can serve the same six verbs later."""
 
 import errno
 import fcntl
@@ -25,6 +25,10 @@ class Place(Protocol):
 
     def read(self, name: str) -> bytes:
         """Raises NotFound."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Take a file away for good; one that is not there is gone already."""
         ...
 
     def names(self) -> list[str]:
@@ -67,6 +71,11 @@ class Folder:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             raise NotFound(f"the archive has no file {name}") from None
+
+    def remove(self, name: str) -> None:
+        with _explained(name):
+            (self.path / name).unlink(missing_ok=True)
+            sync_folder(self.path)
 
     def names(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self.path) if entry.name.endswith(".json") and not entry.name.startswith("."))

@@ -3,18 +3,19 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, literal, or_, select, update
+from sqlalchemy import Connection, Row, and_, case, delete, func, insert, literal, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from aftercall.db.connect import Database, translate
-from aftercall.db.tables import calls, journal, processes, resume_states
+from aftercall.db.tables import calls, followup_runs, journal, processes, resume_states, tombstones
 from aftercall.db.upsert import upsert
-from aftercall.errors import DatabaseUnreachable, NotFound
+from aftercall.errors import CallErased, DatabaseUnreachable, NotFound
 from aftercall.ids import hash_caller
-from aftercall.model.calls import Call, LiveCall
+from aftercall.model.calls import IMPORTED, Call, LiveCall
 
 
 class Entry(NamedTuple):
@@ -113,19 +114,21 @@ class CallStore:
         self._database = database
 
     def open(self, call: LiveCall, owner: str) -> bool:
-        """Note a call as live; False if its source and sid are known already."""
+        """Note a call as live; False if its source and sid are known already. Raises CallErased."""
         try:
             with self._database.write() as connection:
+                _refuse_erased(connection, call)
                 connection.execute(insert(calls), columns_of(call) | {"state": "live", "owner": owner})
         except IntegrityError:
             return False
         return True
 
     def take_in(self, call: Call, entries: Iterable[Entry], owner: str) -> bool:
-        """Note a finished call with all its entries, ready to be sealed; False if it is known already."""
+        """Note a finished call with all its entries, ready to be sealed; False if it is known already. Raises CallErased."""
         ended = {"state": "sealing", "owner": owner, "ended_at": call.ended_at, "end_reason": call.end_reason}
         try:
             with self._database.write() as connection:
+                _refuse_erased(connection, call)
                 connection.execute(insert(calls), columns_of(call) | ended)
                 if rows := [entry._asdict() for entry in entries]:
                     connection.execute(insert(journal), rows)
@@ -149,7 +152,7 @@ class CallStore:
         return claimed.rowcount == 1
 
     def finish(self, call: Call, *, archive_name: str, sha256: str, sealed_at: datetime) -> None:
-        """The call is in the archive: mark it, and what comes after it as due; keep its resume state, let go of its rows."""
+        """The call is in the archive: mark it, set what comes after it going, keep its resume state, let go of its rows."""
         with self._database.write() as connection:
             sealed = {"state": "sealed", "postcall": "due", "turn_count": len(call.turns), "archive_name": archive_name}
             connection.execute(
@@ -157,6 +160,7 @@ class CallStore:
             )
             connection.execute(delete(journal).where(journal.c.call_id == call.id))
             _keep_resume_state(connection, call)
+            _set_followup_timer(connection, call, sealed_at)
 
     def count_addenda(self, call_id: str, addenda: int) -> None:
         with self._database.write() as connection:
@@ -167,12 +171,12 @@ class CallStore:
             row = connection.execute(select(calls).where(calls.c.id == call_id)).first()
         if row is None:
             raise NotFound(f"there is no call {call_id!r}; `aftercall calls list` shows those there are")
-        return _call_row(row)
+        return to_call_row(row)
 
     def find(self, source: str, sid: str) -> CallRow | None:
         with self._database.read() as connection:
             row = connection.execute(select(calls).where(calls.c.source == source, calls.c.sid == sid)).first()
-        return None if row is None else _call_row(row)
+        return None if row is None else to_call_row(row)
 
     def page(self, *, limit: int, before: tuple[datetime, str] | None = None, caller: str | None = None) -> list[CallRow]:
         """Newest first; `before` is the start and id of the last call of the page before."""
@@ -183,11 +187,11 @@ class CallStore:
             started_at, call_id = before
             query = query.where(or_(calls.c.started_at < started_at, and_(calls.c.started_at == started_at, calls.c.id < call_id)))
         with self._database.read() as connection:
-            return [_call_row(row) for row in connection.execute(query)]
+            return [to_call_row(row) for row in connection.execute(query)]
 
     def unsealed(self) -> list[CallRow]:
         with self._database.read() as connection:
-            return [_call_row(row) for row in connection.execute(select(calls).where(calls.c.state != "sealed").order_by(calls.c.id))]
+            return [to_call_row(row) for row in connection.execute(select(calls).where(calls.c.state != "sealed").order_by(calls.c.id))]
 
     def sealed_files(self) -> dict[str, tuple[str, str, int]]:
         """Call id → archive name, hash, number of addenda."""
@@ -256,7 +260,7 @@ class CallStore:
 
 def _keep_resume_state(connection: Connection, call: Call) -> None:
     """The newest call of a caller is the one to pick up; an older one that is sealed late does not replace it."""
-    if call.caller is None:
+    if call.caller is None or call.source == IMPORTED:
         return
     key = {"agent_id": call.agent_id, "caller_hash": hash_caller(call.caller)}
     state = {"call_id": call.id, "conversation": call.conversation, "ended_at": call.ended_at}
@@ -264,11 +268,35 @@ def _keep_resume_state(connection: Connection, call: Call) -> None:
     upsert(connection, resume_states, key, state, only_where=is_newer)
 
 
+def bury(connection: Connection, source: str, sid: str, call_id: str, now: datetime) -> None:
+    """Leave a tombstone."""
+    upsert(connection, tombstones, {"key": _tombstone_key(source, sid)}, {"call_id": call_id, "erased_at": now}, changes={})
+
+
+def _refuse_erased(connection: Connection, call: LiveCall) -> None:
+    erased = select(tombstones.c.call_id).where(tombstones.c.key == _tombstone_key(call.source, call.sid))
+    if connection.execute(erased).first():
+        raise CallErased(f"this {call.source} call was erased, and is not taken in again")
+
+
+def _tombstone_key(source: str, sid: str) -> str:
+    return sha256(f"{source}\0{sid}".encode()).hexdigest()
+
+
+def _set_followup_timer(connection: Connection, call: Call, now: datetime) -> None:
+    """Follow-up work waits for the conversation's last leg; a later leg pushes the timer and asks for another run."""
+    state = {"agent_id": call.agent_id, "caller": call.caller, "ended_at": call.ended_at, "state": "due", "reason": "", "changed_at": now}
+    ended_at = literal(call.ended_at, followup_runs.c.ended_at.type)
+    latest = case((followup_runs.c.ended_at > ended_at, followup_runs.c.ended_at), else_=ended_at)
+    changes = {"ended_at": latest, "state": "due", "reason": "", "changed_at": now}
+    upsert(connection, followup_runs, {"conversation": call.conversation}, state, changes=changes)
+
+
 def columns_of(call: LiveCall) -> dict[str, Any]:
     return {name: getattr(call, name) for name in LiveCall.model_fields}
 
 
-def _call_row(row: Row[Any]) -> CallRow:
+def to_call_row(row: Row[Any]) -> CallRow:
     live = LiveCall.model_construct(**{name: row._mapping[name] for name in LiveCall.model_fields})
     rest = {name: row._mapping[name] for name in CallRow.__dataclass_fields__ if name != "live"}
     return CallRow(live=live, **rest)

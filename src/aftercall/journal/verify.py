@@ -48,9 +48,13 @@ def _look(place: Place, store: CallStore) -> Proof:
         if wrong:
             faults.append(ArchiveFault("chain", f"{CHAIN} line {number}", wrong))
         if link:
-            links[link.name] = link
+            links[link.name] = link  # a tombstone stands after the line it ends
+    erased = {name: links.pop(name) for name in [link.name for link in links.values() if link.erased]}
     faults += _check_links(place, links)
-    faults += [_unchained(name) for name in names if name not in links and not _is_being_sealed(place, name, being_sealed)]
+    faults += [_undone(name) for name in names if name in erased]
+    faults += [
+        _unchained(name) for name in names if name not in links and name not in erased and not _is_being_sealed(place, name, being_sealed)
+    ]
     faults += _check_calls(sealed, links)
     faults += [_unknown(link) for link in links.values() if link.call not in sealed and link.call not in being_sealed]
     return Proof(len(names), len(lines), len(sealed), tuple(faults))
@@ -81,6 +85,10 @@ def _check_calls(sealed: dict[str, tuple[str, str, int]], links: dict[str, Link]
 
 def _unknown(link: Link) -> ArchiveFault:
     return ArchiveFault("unknown", link.name, f"the database does not know its call {link.call}")
+
+
+def _undone(name: str) -> ArchiveFault:
+    return ArchiveFault("unerased", name, "the chain says that it was erased, but the file is still there: run `aftercall erase` again")
 
 
 def _unchained(name: str) -> ArchiveFault:

@@ -37,5 +37,10 @@ def call_json(store: CallStore, archive: Archive, row: CallRow) -> dict[str, Any
     }
 
 
+def turns_of(store: CallStore, row: CallRow) -> tuple[Turn, ...]:
+    """What has been said so far in a call that is not sealed yet."""
+    return fold(store.entries(row.live.id)).turns
+
+
 def _turn_json(turn: Turn) -> dict[str, Any]:
     return turn.model_dump(mode="json", exclude_none=True)

@@ -1,9 +1,10 @@
 """What every reader of transcripts owes, whether it asks a model or follows rules."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from aftercall.model.calls import Call
-from aftercall.model.reading import Reading
+from aftercall.model.reading import Answer, Asked, FactDraft, Identity, KnownFact, Profile, Reading, Summary
 
 
 class Reader(Protocol):
@@ -32,6 +33,29 @@ class Reader(Protocol):
 
     A reader never changes the call, and raises nothing for any words a call may hold. A reader that depends on
     something outside itself raises an AftercallError when that fails.
+
+    Each question is asked by itself, because each is asked by a step of its own that may fail and be run again.
     """
 
-    def read(self, call: Call) -> Reading: ...
+    @property
+    def name(self) -> str:
+        """As it stands beside every answer: `rules`, or `provider:model`."""
+        ...
+
+    def summarise(self, call: Call) -> Answer[Summary]: ...
+
+    def find_profile(self, call: Call) -> Answer[Profile]: ...
+
+    def find_identity(self, call: Call) -> Answer[Identity]: ...
+
+    def find_greeting(self, call: Call, name: str | None) -> Answer[str | None]:
+        """One sentence for the caller's next call; `name` is what they like to be called, as far as anybody knows."""
+        ...
+
+    def find_facts(self, call: Call, known: Sequence[KnownFact] = ()) -> Answer[tuple[FactDraft, ...]]: ...
+
+    def find_asked(self, call: Call) -> Answer[Asked]: ...
+
+    def read(self, call: Call) -> Reading:
+        """All of it at once."""
+        ...

@@ -29,3 +29,4 @@ class Briefing:
     caller_name: str | None = None
     recent: tuple[RecentCall, ...] = ()
     pick_up: PickUp | None = None
+    work: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ from aftercall.model.instants import Instant
 from aftercall.model.people import normalise_caller
 from aftercall.model.turns import Event, Turn
 
+IMPORTED = "import"  # the source of notes that were brought along: nobody rang
 MAX_TURNS = 20_000
 MAX_TEXT = 5_000_000
 MAX_METADATA = 65_536

@@ -1,15 +1,18 @@
 """What a reader takes out of one finished call. Every item names the turns it rests on."""
 
+from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 RequestKind = Literal["issue", "task", "reminder", "note", "message", "booking", "other"]
 Category = Literal["preference", "decision", "person", "action_item", "correction", "technical", "routine", "emotional"]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 Visibility = Literal["shared", "private", "secret"]
 Sentiment = Literal["negative", "neutral", "positive"]
 Turns = tuple[Annotated[int, Field(ge=1)], ...]
+T = TypeVar("T")
 
 
 class _Noun(BaseModel):
@@ -63,8 +66,38 @@ class Promise(_Noun):
     words: str
 
 
+class Asked(_Noun):
+    """What one call asks for and promises: the work that is to come of it."""
+
+    requests: tuple[Request, ...] = ()
+    withdrawn: tuple[Withdrawn, ...] = ()
+    promises: tuple[Promise, ...] = ()
+
+
+class Summary(_Noun):
+    """A call in a few plain sentences, and the same under headings for whoever calls next."""
+
+    text: str
+    topics: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    context: str = ""
+
+
+class KnownFact(_Noun):
+    """A fact that memory holds already, as a reader is told of it. Never a secret."""
+
+    id: str
+    category: Category
+    text: str
+
+
 class FactDraft(_Noun):
-    """A durable truth as one call tells it, before memory compares it with what is known."""
+    """A durable truth as one call tells it, before memory compares it with what is known.
+
+    `supersedes` and `duplicate_of` are a reader's opinion: ids of known facts, to be checked before they count.
+    """
 
     category: Category
     text: str
@@ -74,6 +107,8 @@ class FactDraft(_Noun):
     sentiment: Sentiment = "neutral"
     turns: Turns
     words: str
+    supersedes: str | None = None
+    duplicate_of: str | None = None
 
 
 class Reading(_Noun):
@@ -87,3 +122,22 @@ class Reading(_Noun):
     withdrawn: tuple[Withdrawn, ...] = ()
     promises: tuple[Promise, ...] = ()
     facts: tuple[FactDraft, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Who answered, to which question, at what cost. The hash of the prompt names the question for good."""
+
+    reader: str
+    prompt: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """What a reader found, and how it came to it."""
+
+    value: T
+    trace: Trace

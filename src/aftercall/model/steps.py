@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from aftercall.model.reading import Trace
+
 StepState = Literal["waiting", "running", "done", "failed", "skipped"]
 
 
@@ -14,6 +16,7 @@ class Outcome:
     state: Literal["done", "skipped"]
     reason: str = ""
     result: str | None = None
+    trace: Trace | None = None
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,12 @@ class Step:
     attempts: int
     result: str | None
     changed_at: datetime
+    trace: Trace | None = None
 
 
-def done(result: str | None = None) -> Outcome:
-    return Outcome("done", result=result)
+def done(result: str | None = None, trace: Trace | None = None) -> Outcome:
+    return Outcome("done", result=result, trace=trace)
 
 
-def skipped(reason: str) -> Outcome:
-    return Outcome("skipped", reason)
+def skipped(reason: str, trace: Trace | None = None) -> Outcome:
+    return Outcome("skipped", reason, trace=trace)

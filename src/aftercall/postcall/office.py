@@ -1,6 +1,7 @@
 """Where the work after a call is done: one step at a time, begun and ended on record."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from aftercall.faults import reach
 from aftercall.journal.archive import Archive
@@ -27,6 +28,12 @@ class Office:
         reach("postcall.after_step")
         self.steps.finish(call_id, name, outcome, self.desk.clock.now())
         reach("postcall.after_finish")
+
+    def put_off(self, call_id: str, name: str, reason: str, pause_s: float) -> None:
+        """The step is to be tried again; until then it shows why it waits."""
+        again = self.desk.clock.now() + timedelta(seconds=pause_s)
+        self.steps.put_off(call_id, name, f"{reason} (tried again at {again:%H:%M:%S} UTC)", self.desk.clock.now())
+        reach("postcall.after_put_off")
 
     def give_up(self, call_id: str, name: str, reason: str) -> None:
         self.steps.fail(call_id, name, reason, self.desk.clock.now())

@@ -8,21 +8,33 @@ from dataclasses import asdict, dataclass, replace
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
-from aftercall.llm.phrases import name_errand
+from aftercall.faults import reach
 from aftercall.llm.reader import Reader
+from aftercall.memory.documents.page import make_page
+from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, embed_new
+from aftercall.memory.extraction import Extractor
 from aftercall.memory.indexing import index_call
-from aftercall.model.calls import Call
+from aftercall.memory.remem import Remem
+from aftercall.model.calls import IMPORTED, Call
+from aftercall.model.documents import Document
+from aftercall.model.generic import is_generic
+from aftercall.model.knowledge import Extraction
+from aftercall.model.reading import Trace
 from aftercall.model.steps import Outcome, done, skipped
 from aftercall.settings import Settings
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace
 
+NOT_A_CALL = "imported notes: nobody rang"
+OF_NOTES = ("facts", "index")
 OUTBOUND = "an outbound call: the callee is not the user"
 NOTHING_SAID = "nothing was said"
 SWITCHED_OFF = "post_call_extraction is off"
 NOTHING_FOUND = "nothing sure was found"
+NO_MEMORY = "no memory is kept here"
 REMEMBERS_NOBODY = "nobody is remembered for this caller"
+NO_REMEM = "remem is not configured"
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,9 @@ class Desk:
     reader: Reader
     clock: Clock
     database: Database
+    documents: DocumentStore
+    extractor: Extractor | None = None
+    remem: Remem | None = None
     embedder: Embedder | None = None
 
     def workspace(self, call: Call) -> Workspace:
@@ -41,12 +56,13 @@ class Desk:
 
 def summarise(desk: Desk, call: Call) -> Outcome:
     """CALLS.md: what the call was about, in plain words."""
-    summary = calls_md.plain_summary(desk.reader.read(call).summary)
+    answer = desk.reader.summarise(call)
+    summary = calls_md.plain_summary(answer.value.text)
     if not summary:
-        return skipped(NOTHING_FOUND)
+        return skipped(NOTHING_FOUND, answer.trace)
     entry = calls_md.Entry.of(call, summary, desk.settings.zone)
     files.edit(desk.workspace(call).calls, lambda text: calls_md.append(text, entry, desk.settings.calls.max_entries))
-    return done(summary)
+    return done(summary, answer.trace)
 
 
 def fill_profile(desk: Desk, call: Call) -> Outcome:
@@ -56,11 +72,12 @@ def fill_profile(desk: Desk, call: Call) -> Outcome:
         return skipped(REMEMBERS_NOBODY)
     if user_md.parse(files.read(person.user)).is_complete:
         return skipped("the profile is complete")
-    found = user_md.UserProfile.from_answer(desk.reader.read(call).profile.model_dump())
+    answer = desk.reader.find_profile(call)
+    found = user_md.UserProfile.from_answer(answer.value.model_dump())
     if found == user_md.UserProfile():
-        return skipped(NOTHING_FOUND)
+        return skipped(NOTHING_FOUND, answer.trace)
     written = files.edit(person.user, lambda text: user_md.fill(text, found))
-    return done(_named(found)) if written else skipped("nothing new was found")
+    return done(_named(found), answer.trace) if written else skipped("nothing new was found", answer.trace)
 
 
 def fill_identity(desk: Desk, call: Call) -> Outcome:
@@ -68,11 +85,12 @@ def fill_identity(desk: Desk, call: Call) -> Outcome:
     path = desk.workspace(call).identity
     if identity_md.parse(files.read(path)).is_begun:
         return skipped("the agent has an identity")
-    found = identity_md.AgentIdentity.from_answer(desk.reader.read(call).identity.model_dump())
-    if identity_md.is_generic(found.creature or ""):  # every agent is an assistant; that is no identity
+    answer = desk.reader.find_identity(call)
+    found = identity_md.AgentIdentity.from_answer(answer.value.model_dump())
+    if is_generic(found.creature or ""):  # every agent is an assistant; that is no identity
         found = replace(found, creature=None)
     written = files.edit(path, lambda text: identity_md.begin(text, found))
-    return done(_named(found)) if written else skipped(NOTHING_FOUND)
+    return done(_named(found), answer.trace) if written else skipped(NOTHING_FOUND, answer.trace)
 
 
 def leave_greeting(desk: Desk, call: Call) -> Outcome:
@@ -80,38 +98,77 @@ def leave_greeting(desk: Desk, call: Call) -> Outcome:
     person = desk.workspace(call).person(call.caller)
     if person is None:
         return skipped(REMEMBERS_NOBODY)
-    reading = desk.reader.read(call)
     known = user_md.parse(files.read(person.user))
-    name = known.call_name or known.name or reading.profile.call_name or reading.profile.name
-    sentence = compose_greeting(name, [request.title for request in reading.requests])
-    if sentence is None:
-        return skipped(NOTHING_FOUND)
-    return done(greeting.leave(person, sentence, desk.clock.now()))
+    answer = desk.reader.find_greeting(call, known.call_name or known.name)
+    if answer.value is None:
+        return skipped(NOTHING_FOUND, answer.trace)
+    return done(greeting.leave(person, answer.value, desk.clock.now()), answer.trace)
 
 
 def index(desk: Desk, call: Call) -> Outcome:
     """The passages of the call: its turns and its summary can be searched. For a memory of nobody there is nothing to search."""
     if desk.workspace(call).person(call.caller) is None:
         return skipped(REMEMBERS_NOBODY)
-    reading = desk.reader.read(call)
-    secrets = [fact.words for fact in reading.facts if fact.visibility == "secret"]
-    count = index_call(desk.database, call, calls_md.plain_summary(reading.summary), secrets)
+    answer = desk.reader.summarise(call)
+    count = index_call(desk.database, call, calls_md.plain_summary(answer.value.text), desk.settings.memory.secret_words)
     if desk.embedder:
         embed_new(desk.database, desk.embedder)
-    return done(f"{count} passages")
+    return done(f"{count} passages", answer.trace)
+
+
+def find_facts(desk: Desk, call: Call) -> Outcome:
+    """What is worth remembering, beside what is known already."""
+    if desk.extractor is None:
+        return skipped(NO_MEMORY)
+    entry, trace = desk.extractor.extract(call, desk.reader)
+    return skipped(entry.reason, trace) if entry.reason else done(_counted(entry), trace)
+
+
+def _counted(entry: Extraction) -> str:
+    counts = {
+        "new": entry.facts_extracted,
+        "updated": entry.facts_updated,
+        "said again": entry.facts_deduplicated,
+        "refused": entry.facts_refused,
+        "dropped": entry.facts_dropped,
+    }
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing worth remembering"
+
+
+def keep_document(desk: Desk, call: Call) -> Outcome:
+    """The page of the call in our own store."""
+    kept = _document(desk, call)
+    return done(kept[0].id, kept[1]) if kept else skipped(REMEMBERS_NOBODY)
+
+
+def send_document(desk: Desk, call: Call) -> Outcome:
+    """The same page in remote document memory. It bears a key: sent again after a crash it is one page still."""
+    if desk.remem is None:
+        return skipped(NO_REMEM)
+    kept = _document(desk, call)
+    if kept is None:
+        return skipped(REMEMBERS_NOBODY)
+    told = desk.remem.send(kept[0])
+    reach("remem.after_send")
+    return done(told, kept[1])
+
+
+def _document(desk: Desk, call: Call) -> tuple[Document, Trace] | None:
+    """The call's page as it stands in our store, put there if it is not; whichever step comes first makes it."""
+    person = desk.workspace(call).person(call.caller)
+    if person is None:
+        return None
+    answer = desk.reader.summarise(call)
+    profile = user_md.parse(files.read(person.user))
+    page = make_page(call, answer.value, profile.call_name or profile.name, desk.settings.zone, desk.clock.now())
+    desk.documents.put(page)
+    reach("documents.after_put")
+    return desk.documents.get(page.id), answer.trace
 
 
 def _named(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
     """Which fields were found; their values are in the file, which is the owner's."""
     return ", ".join(name for name, value in asdict(found).items() if value)
-
-
-def compose_greeting(name: str | None, requests: list[str]) -> str | None:
-    """A sentence that shows the caller is remembered; nothing that was not asked for aloud goes into it."""
-    if not requests:
-        return f"Hey {name}, good to hear from you again!" if name else None
-    hello = f"Hey {name}" if name else "Welcome back"
-    return f"{hello}, last time you asked me {name_errand(requests[0])}; what can I do for you today?"
 
 
 STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
@@ -120,7 +177,11 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
     "identity": fill_identity,
     "greeting": leave_greeting,
     "index": index,
+    "facts": find_facts,
+    "document": keep_document,
+    "remem": send_document,
 }
+RATIONED = "facts"  # the one step with a limit a minute
 
 
 def take(desk: Desk, name: str, call: Call) -> Outcome:
@@ -129,6 +190,8 @@ def take(desk: Desk, name: str, call: Call) -> Outcome:
         return skipped(SWITCHED_OFF)
     if not call.turns:
         return skipped(NOTHING_SAID)
+    if call.source == IMPORTED and name not in OF_NOTES:
+        return skipped(NOT_A_CALL)
     if call.direction == "outbound" and name != "summary":
         return skipped(OUTBOUND)
     return STEPS[name](desk, call)

@@ -1,14 +1,16 @@
 """The SQL of post-call work: which calls are due, and how far each step is."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, select, update
+from sqlalchemy import Row, and_, select, update
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import calls, steps
 from aftercall.db.upsert import upsert
 from aftercall.model.briefing import RecentCall
+from aftercall.model.reading import Trace
 from aftercall.model.steps import Outcome, Step
 
 
@@ -37,7 +39,12 @@ class StepStore:
             upsert(connection, steps, key, running | {"attempts": 1}, changes=running | {"attempts": steps.c.attempts + 1})
 
     def finish(self, call_id: str, name: str, outcome: Outcome, now: datetime) -> None:
-        self._end(call_id, name, {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "changed_at": now})
+        trace = asdict(outcome.trace) if outcome.trace else None
+        ended = {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "trace": trace, "changed_at": now}
+        self._end(call_id, name, ended)
+
+    def put_off(self, call_id: str, name: str, reason: str, now: datetime) -> None:
+        self._end(call_id, name, {"state": "waiting", "reason": reason, "changed_at": now})
 
     def fail(self, call_id: str, name: str, reason: str, now: datetime) -> None:
         self._end(call_id, name, {"state": "failed", "reason": reason, "changed_at": now})
@@ -49,8 +56,7 @@ class StepStore:
     def of_call(self, call_id: str) -> list[Step]:
         query = select(steps).where(steps.c.call_id == call_id).order_by(steps.c.name)
         with self._database.read() as connection:
-            rows = connection.execute(query)
-            return [Step(row.name, row.state, row.reason, row.attempts, row.result, row.changed_at) for row in rows]
+            return [to_step(row) for row in connection.execute(query)]
 
     def recent_summaries(self, agent_id: str, caller: str, limit: int) -> list[RecentCall]:
         """The last calls of this caller that have a summary, oldest first."""
@@ -63,3 +69,8 @@ class StepStore:
         )
         with self._database.read() as connection:
             return [RecentCall(row.ended_at, row.result) for row in connection.execute(query)][::-1]
+
+
+def to_step(row: Row[Any]) -> Step:
+    trace = Trace(**row.trace) if row.trace else None
+    return Step(row.name, row.state, row.reason, row.attempts, row.result, row.changed_at, trace)

@@ -1,5 +1,6 @@
 """The steps of a call as API and commands show them."""
 
+from dataclasses import asdict
 from typing import Any
 
 from aftercall.model.instants import format_instant
@@ -17,6 +18,7 @@ def steps_json(steps: list[Step]) -> list[dict[str, Any]]:
             "attempts": step.attempts,
             "result": step.result,
             "changed_at": format_instant(step.changed_at),
+            "trace": asdict(step.trace) if step.trace else None,
         }
         for step in steps
     ]

@@ -1,6 +1,5 @@
 """The JSON API over calls."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -8,15 +7,16 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
 from aftercall.briefing.view import briefing_json
-from aftercall.errors import RefusedInput
 from aftercall.journal.intake import take_in_json
-from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, row_json
-from aftercall.model.instants import format_instant, parse_instant
-from aftercall.model.people import normalise_caller
+from aftercall.log import get_logger
+from aftercall.memory.veil import veil
+from aftercall.memory.view import extraction_json
 from aftercall.postcall.view import steps_json
 from aftercall.web.bodies import read_body
+from aftercall.web.queries import cursor_of, parse_caller, parse_cursor
 
+log = get_logger("memory")
 MAX_BODY = 32 * 1024 * 1024
 
 
@@ -31,39 +31,19 @@ def make_router(app: App) -> APIRouter:
 
     @router.get("/calls", summary="Calls, newest first; `next` continues the list")
     def get_calls(limit: Annotated[int, Query(ge=1, le=500)] = 50, before: str | None = None, caller: str | None = None) -> dict[str, Any]:
-        rows = app.store.page(limit=limit, before=_parse_cursor(before), caller=_parse_caller(caller))
-        return {"calls": [row_json(row) for row in rows], "next": _cursor(rows[-1]) if len(rows) == limit else None}
+        rows = app.store.page(limit=limit, before=parse_cursor(before), caller=parse_caller(caller))
+        return {"calls": [row_json(row) for row in rows], "next": cursor_of(rows[-1]) if len(rows) == limit else None}
 
-    @router.get("/calls/{call_id}", summary="One call, whole")
-    def get_call(call_id: str) -> dict[str, Any]:
+    @router.get("/calls/{call_id}", summary="One call; what was confided is blotted out unless `reveal`")
+    def get_call(call_id: str, reveal: bool = False) -> dict[str, Any]:
         steps = steps_json(app.steps.of_call(call_id))
-        return call_json(app.store, app.archive, app.store.get(call_id)) | {"steps": steps}
+        call = call_json(app.store, app.archive, app.store.get(call_id))
+        if reveal:
+            log.warning("a call was shown whole", call=call_id)
+        return (call if reveal else veil(call)) | {"steps": steps, "extraction": extraction_json(app.facts, call_id)}
 
     @router.get("/briefing", summary="What an agent would be told if this caller rang now")
     def get_briefing(caller: str) -> dict[str, Any]:
-        return briefing_json(app.composer.preview(_parse_caller(caller)), app.settings.zone)
+        return briefing_json(app.composer.preview(parse_caller(caller)), app.settings.zone)
 
     return router
-
-
-def _cursor(row: CallRow) -> str:
-    return f"{format_instant(row.live.started_at)}~{row.live.id}"
-
-
-def _parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
-    if cursor is None:
-        return None
-    instant, mark, call_id = cursor.partition("~")
-    try:
-        return parse_instant(instant), call_id if mark else ""
-    except ValueError:
-        raise RefusedInput("before", "is not a mark from an earlier answer's `next`") from None
-
-
-def _parse_caller(caller: str | None) -> str | None:
-    if caller is None:
-        return None
-    try:
-        return normalise_caller(caller.replace(" ", "+", 1) if caller.startswith(" ") else caller)
-    except ValueError as error:
-        raise RefusedInput("caller", str(error)) from None

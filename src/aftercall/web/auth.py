@@ -28,7 +28,8 @@ class Guard:
         if self._token is None:
             return is_local(connection)
         scheme, _, given = connection.headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
+        bearer = given.strip() if scheme.lower() == "bearer" else ""
+        return any(hmac.compare_digest(word.encode(), self._token) for word in (bearer, connection.headers.get("x-api-key", "")) if word)
 
 
 def is_local(connection: HTTPConnection) -> bool:

@@ -17,17 +17,17 @@ from aftercall.ids import new_id
 from aftercall.model.calls import LiveCall
 from aftercall.model.people import normalise_caller
 from aftercall.model.turns import MAX_TURN_TEXT
-from aftercall.web.auth import Guard
+from aftercall.web.door import Door
 
 REFUSED = 1008
 
 
-def make_router(app: App, guard: Guard) -> APIRouter:
+def make_router(app: App, door: Door) -> APIRouter:
     router = APIRouter()
 
     @router.websocket("/browser/call")
     async def browser_call(socket: WebSocket, caller: str = "") -> None:
-        if not guard.allows(socket) or not _is_same_origin(socket):
+        if not door.lets_in(socket) or not _is_same_origin(socket):
             await socket.close(REFUSED)
             return
         await socket.accept()

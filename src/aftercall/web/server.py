@@ -7,36 +7,62 @@ from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
 
 from aftercall import __version__
 from aftercall.app import App
+from aftercall.config import Loaded
 from aftercall.db.revision import NEWEST, current_revision
 from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
+from aftercall.keys import load_key
 from aftercall.log import get_logger
 from aftercall.running import running
-from aftercall.web import api, browser, carrier, hosted, pages
+from aftercall.web import api, browser, carrier, documents, facts, hosted, work
 from aftercall.web.auth import Guard
+from aftercall.web.door import Door, LoginNeeded
+from aftercall.web.live import LiveFeed
+from aftercall.web.pages import calls, login, memory, people, phone, reference, setup, today
+from aftercall.web.pages import work as work_page
+from aftercall.web.pages.desk import Desk
+from aftercall.web.pages.login import send_to_login
+from aftercall.web.store import PageStore
+from aftercall.web.view import View
 
 log = get_logger("web")
 
 
-def make_server(app: App) -> FastAPI:
+def make_server(app: App, loaded: Loaded | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with running(app):
             yield
 
-    server = FastAPI(title="Aftercall", version=__version__, lifespan=lifespan, summary="The call ends; the work doesn't.")
-    guard = Guard(app.settings.api_token)
-    server.include_router(api.make_router(app), dependencies=[Depends(guard)])
-    server.include_router(browser.make_router(app, guard))
+    # FastAPI's own pages about the API would load their scripts from elsewhere; ours is /docs.
+    summary = "The call ends; the work doesn't."
+    server = FastAPI(title="Aftercall", version=__version__, summary=summary, lifespan=lifespan, docs_url=None, redoc_url=None)
+    door = Door(app.settings, load_key(app.settings), app.clock)
+    guarded = [Depends(Guard(app.settings.api_token))]
+    for part in (api, facts, work, documents):
+        server.include_router(part.make_router(app), dependencies=guarded)
+    server.include_router(browser.make_router(app, door))
     server.include_router(carrier.make_router(app))
     server.include_router(hosted.make_router(app))
-    server.include_router(pages.make_router())
+    _add_pages(server, app, door, loaded)
     server.add_exception_handler(AftercallError, _answer_error)
     server.add_exception_handler(HTTPException, _answer_http_error)
     _add_probes(server, app)
     return server
+
+
+def _add_pages(server: FastAPI, app: App, door: Door, loaded: Loaded | None) -> None:
+    store = PageStore(app.database)
+    server.state.feed = LiveFeed(store)
+    desk = Desk(app, View(door, app.settings.zone), store, server.state.feed, loaded)
+    for page in (today, calls, people, memory, work_page, phone, setup, login):
+        server.include_router(page.make_router(desk))
+    server.include_router(reference.make_router(desk, server))
+    server.mount("/static", StaticFiles(packages=[("aftercall.web", "static")]))
+    server.add_exception_handler(LoginNeeded, send_to_login)
 
 
 def _add_probes(server: FastAPI, app: App) -> None:

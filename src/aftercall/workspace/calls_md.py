@@ -73,6 +73,12 @@ def append(text: str | None, entry: Entry, keep: int) -> str | None:
     return text if joined == (text or HEADER) else joined
 
 
+def remove(text: str | None, call_ids: set[str], who: str) -> str | None:
+    """The file without the entries of these calls, and of this caller; None and no entry leave it as it is."""
+    kept = [block for block in _split(text or "") if not (block.entry and (block.entry.call_id in call_ids or block.entry.who == who))]
+    return "".join(block.text for block in kept) if text else text
+
+
 def parse(text: str | None) -> list[Entry]:
     return [block.entry for block in _split(text or "") if block.entry]
 

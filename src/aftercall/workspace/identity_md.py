@@ -1,10 +1,10 @@
 """IDENTITY.md: who the agent is. Filled once, by the agent's own words; the avatar is never written."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Self
 
+from aftercall.model.generic import is_generic
 from aftercall.workspace.forms import Form
 from aftercall.workspace.lines import Page
 from aftercall.workspace.placeholders import IDENTITY
@@ -26,15 +26,7 @@ TEMPLATE = """\
 - **Avatar:**
   _(workspace-relative path, http(s) URL, or data URI)_
 """
-GENERIC_NAMES = frozenset(
-    {
-        *("agent", "ai", "ai agent", "ai assistant", "assistant", "bot", "helper", "voice agent"),
-        *("chatbot", "phone agent", "phone assistant", "virtual assistant", "voice assistant"),
-    }
-)
-
 FORM = Form(LABELS, IDENTITY)
-_ARTICLES = frozenset({"a", "an", "the", "my", "our", "your"})
 
 
 @dataclass(frozen=True)
@@ -71,11 +63,3 @@ def fill(text: str | None, found: AgentIdentity) -> str | None:
 def begin(text: str | None, found: AgentIdentity) -> str | None:
     """Fill the page unless an identity has been begun: of two calls that end together, one decides who the agent is."""
     return text if parse(text).is_begun else fill(text, found)
-
-
-def is_generic(name: str) -> bool:
-    """Whether `name` only says what the agent is: `The Assistant`, `A.I.`, `agent.`"""
-    words = re.sub(r"[\W_]+", " ", re.sub(r"[.'’]", "", name.casefold())).split()
-    while words and words[0] in _ARTICLES:
-        words = words[1:]
-    return " ".join(words) in GENERIC_NAMES

@@ -1,6 +1,6 @@
 import pytest
 
-from aftercall.llm.rules import RulesReader
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.reading import Profile
 from unit.llm.calls import call_of
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.llm.reader import Reader
-from aftercall.llm.rules import RulesReader
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Promise, Reading, Request, Withdrawn
 from unit.llm.calls import TUESDAY, call_of

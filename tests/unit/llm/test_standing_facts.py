@@ -2,7 +2,7 @@
 
 import pytest
 
-from aftercall.llm.rules import RulesReader
+from aftercall.llm.rules.reader import RulesReader
 from unit.llm.calls import call_of
 
 

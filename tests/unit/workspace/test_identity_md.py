@@ -1,6 +1,7 @@
 import pytest
 
-from aftercall.workspace.identity_md import TEMPLATE, AgentIdentity, begin, fill, is_generic, parse
+from aftercall.model.generic import is_generic
+from aftercall.workspace.identity_md import TEMPLATE, AgentIdentity, begin, fill, parse
 
 OLDER = """\
 # IDENTITY.md

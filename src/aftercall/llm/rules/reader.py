@@ -18,12 +18,15 @@ from aftercall.llm.rules.summary import summarise, summarise_foreign
 from aftercall.llm.rules.todos import find_todos
 from aftercall.llm.rules.triggers import is_others_wish, is_unreal
 from aftercall.llm.rules.zones import stated_zone
+from aftercall.llm.whole import WholeReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Profile, Reading
 
 
-class RulesReader:
+class RulesReader(WholeReader):
     """Deterministic and offline. It understands English; of other languages it takes the caller's name and secrets."""
+
+    name = "rules"
 
     def read(self, call: Call) -> Reading:
         try:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, func, insert, or_, select, text, upda
 
 from aftercall.db.connect import Database, translated_errors
 from aftercall.db.fulltext import LEXEMES
-from aftercall.db.tables import passage_pages, passage_vectors, passages
+from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
 from aftercall.db.upsert import upsert
 from aftercall.memory.ranking import marks_of
 from aftercall.memory.words import to_terms
@@ -23,6 +23,7 @@ from aftercall.model.passages import Passage, Signs, Where
 
 PAGE_BITS = 15  # a call has 20,000 turns at most
 PER_PAGE = 4_096  # facts and summaries on one page
+MOST_AROUND = 200  # words kept around a fact, the newest first
 MOST_POSTINGS = 1_000  # of one term, newest first: bounds the cost of an owner's search through everything
 
 
@@ -69,9 +70,22 @@ def restore(connection: Connection, ref: str) -> None:
     _move(connection, ref, active=True, until=None)
 
 
-def note_mention(connection: Connection, ref: str, mentions: int, at: datetime) -> None:
-    """The fact was told again: how often so far, and when last."""
-    connection.execute(update(passages).where(passages.c.ref == ref).values(mentions=mentions, day=at.toordinal()))
+def note_mention(connection: Connection, ref: str, around: str, at: datetime) -> bool:
+    """The fact was told again: once more, when, and with which words around it. False if there is no such passage."""
+    row = connection.execute(select(passages.c.around, passages.c.day, passages.c.mentions).where(passages.c.ref == ref)).one_or_none()
+    if row is None:
+        return False
+    words = dict.fromkeys(f"{to_terms(around)} {row.around}".split())
+    values = {"mentions": row.mentions + 1, "day": max(row.day, at.toordinal()), "around": " ".join(list(words)[:MOST_AROUND])}
+    connection.execute(update(passages).where(passages.c.ref == ref).values(values))
+    return True
+
+
+def end_of_fact(connection: Connection, ref: str) -> datetime:
+    """When a fact that is believed no longer ceased to hold, as the facts themselves tell; where they do not, it never held."""
+    row = connection.execute(select(facts.c.valid_from, facts.c.valid_until).where(facts.c.id == ref)).one()
+    ended: datetime = row.valid_until or row.valid_from
+    return ended
 
 
 @dataclass(frozen=True)
@@ -220,7 +234,9 @@ def _shelf_tokens(agent_id: str, caller: str | None, *, active: bool) -> str:
 
 
 def _move(connection: Connection, ref: str, *, active: bool, until: datetime | None) -> None:
-    row = connection.execute(select(passages.c.agent_id, passages.c.caller).where(passages.c.ref == ref)).one_or_none()
+    row = connection.execute(
+        select(passages.c.agent_id, passages.c.caller).where(passages.c.ref == ref, passages.c.active != active)
+    ).one_or_none()
     if row is not None:
         shelf = _shelf_tokens(row.agent_id, row.caller, active=active)
         connection.execute(update(passages).where(passages.c.ref == ref).values(active=active, until=until, shelf=shelf))

@@ -6,7 +6,7 @@ from alembic import op
 from aftercall.db.tables import InstantColumn
 
 revision = "0003"
-down_revision = "0001"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 

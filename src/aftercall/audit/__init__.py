@@ -1,0 +1,1 @@
+"""Who saw a secret, who decided something, who had somebody erased."""

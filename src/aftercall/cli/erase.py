@@ -1,0 +1,50 @@
+"""`aftercall erase`."""
+
+import typer
+
+from aftercall.cli.stage import parse_number, print_json, stage_of
+from aftercall.custody.erase import Receipt
+from aftercall.errors import RefusedInput
+
+
+def erase(
+    context: typer.Context,
+    caller: str = typer.Argument(metavar="CALLER", help="The number, with its country code."),
+    yes: bool = typer.Option(False, "--yes", help="Do not ask."),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """Erase everything about a caller, everywhere we can reach, and prove it. It cannot be undone."""
+    number = parse_number("CALLER", caller)
+    if number is None:
+        raise RefusedInput("CALLER", "is withheld; nothing is kept under it")
+    if not yes:
+        typer.confirm("Everything about this caller goes, for good. Go on?", abort=True)
+    with stage_of(context).app() as app:
+        receipt = app.eraser.erase(number)
+    if json:
+        print_json(receipt.to_json())
+    else:
+        _tell(receipt)
+    if receipt.scan.traces:
+        raise typer.Exit(1)
+
+
+def _tell(receipt: Receipt) -> None:
+    counted = [
+        f"{receipt.calls} calls",
+        f"{receipt.archive_files} archive files",
+        f"{receipt.pages} pages",
+        f"{receipt.recordings} recordings",
+    ]
+    typer.echo(f"Receipt {receipt.id}")
+    typer.echo(f"Removed: {', '.join(counted)}, {sum(receipt.rows.values())} rows, {receipt.workflows} workflows")
+    typer.echo(f"Searched {receipt.scan.files} files ({receipt.scan.bytes:,} bytes) for what would give the caller away")
+    for name in receipt.scan.others:
+        typer.echo(f"  {name}: another caller says the same; it is theirs and stays")
+    if receipt.scan.traces:
+        typer.echo(f"Still there: {', '.join(receipt.scan.traces)}")
+    else:
+        typer.echo("Nothing is left.")
+    typer.echo("Out of our reach:")
+    for place in receipt.out_of_reach:
+        typer.echo(f"  {place}")

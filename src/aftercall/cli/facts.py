@@ -1,0 +1,164 @@
+"""`aftercall facts`."""
+
+import json as jsonlib
+
+import typer
+from rich.markup import escape
+
+from aftercall.cli.stage import Stage, make_table, parse_number, print_json, stage_of
+from aftercall.errors import RefusedInput
+from aftercall.log import get_logger
+from aftercall.memory.key import memory_key
+from aftercall.memory.store import Wanted
+from aftercall.memory.view import HIDDEN, export, fact_json, parse_as_of, whole_fact_json
+from aftercall.model.knowledge import Fact, MemoryKey
+from aftercall.model.reading import CATEGORIES, Category
+
+group = typer.Typer(no_args_is_help=True, help="What is remembered, with the words it rests on.")
+log = get_logger("memory")
+
+_CALLER = typer.Option("", help="Only this caller's.")
+_CATEGORY = typer.Option("", help="Only this category's.")
+_JSON = typer.Option(False, "--json", help="Answer as JSON.")
+_LIMIT = typer.Option(100, min=1, max=10_000, help="How many at most.")
+
+
+@group.command("list")
+def list_facts(
+    context: typer.Context,
+    caller: str = _CALLER,
+    category: str = _CATEGORY,
+    retired: bool = typer.Option(False, "--retired", help="Those that are believed no longer, too."),
+    limit: int = _LIMIT,
+    json: bool = _JSON,
+) -> None:
+    """What is believed now."""
+    stage = stage_of(context)
+    wanted = Wanted(key=_key(stage, caller), category=_category(category), with_retired=retired, limit=limit)
+    _list(stage, wanted, json)
+
+
+@group.command("at")
+def facts_at(
+    context: typer.Context,
+    date: str = typer.Argument(metavar="DATE", help="A day, or a time with its zone."),
+    caller: str = _CALLER,
+    category: str = _CATEGORY,
+    limit: int = _LIMIT,
+    json: bool = _JSON,
+) -> None:
+    """What was believed then, as far as it is known today."""
+    stage = stage_of(context)
+    as_of = parse_as_of("DATE", date, stage.loaded.settings.zone)
+    _list(stage, Wanted(key=_key(stage, caller), category=_category(category), as_of=as_of, limit=limit), json)
+
+
+@group.command("show")
+def show_fact(
+    context: typer.Context,
+    fact_id: str = typer.Argument(metavar="ID"),
+    reveal: bool = typer.Option(False, "--reveal", help="Show a secret; that it was shown is logged."),
+    json: bool = _JSON,
+) -> None:
+    """One fact, and each time it was said."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        fact = whole_fact_json(app.facts, fact_id, reveal=reveal)
+    if reveal and fact["visibility"] == "secret":
+        log.warning("a secret was revealed", fact=fact_id)
+    if json:
+        print_json(fact)
+        return
+    state = "believed" if fact["is_active"] else f"retired by {fact['superseded_by']}"
+    stage.console.print(f"[bold]{fact['id']}[/]  {escape(fact['content'])}")
+    stage.console.print(
+        f"{fact['category']}, {fact['visibility']}, {state}, of {escape(fact['caller'])}; {_times(fact['occurrence_count'])}"
+    )
+    stage.console.print(f"valid from {fact['valid_from']}" + (f" until {fact['valid_until']}" if fact["valid_until"] else ""))
+    if fact["needs_confirmation"]:
+        stage.console.print("[yellow]badly heard: confirm by reading back[/]")
+    for item in fact["occurrences"]:
+        turns = f"turns {item['first_turn']}–{item['last_turn']}"
+        stage.console.print(f"[dim]{item['at']}  call {item['call_id']}, {turns}, {item['sentiment']}, {item['reader']}[/]")
+        stage.console.print(f"  “{escape(item['words'])}”")
+
+
+@group.command("history")
+def show_history(context: typer.Context, fact_id: str = typer.Argument(metavar="ID"), json: bool = _JSON) -> None:
+    """The chain a fact belongs to: what it replaced, and what replaced it; oldest first."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        chain = app.facts.history(fact_id)
+    if json:
+        print_json([fact_json(fact) for fact in chain])
+    else:
+        _print(stage, chain)
+
+
+@group.command("restore")
+def restore_fact(context: typer.Context, fact_id: str = typer.Argument(metavar="ID"), json: bool = _JSON) -> None:
+    """Believe a retired fact again; the one that replaced it stays, too."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        fact = app.facts.restore(fact_id)
+    if json:
+        print_json(fact_json(fact))
+    else:
+        typer.echo(f"{fact.id} is believed again")
+
+
+@group.command("export")
+def export_facts(
+    context: typer.Context,
+    caller: str = _CALLER,
+    reveal: bool = typer.Option(False, "--reveal", help="Secrets, too; that they were shown is logged."),
+) -> None:
+    """Every fact, retired ones too, with its occurrences: one JSON object a line."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        for fact in export(app.facts, Wanted(key=_key(stage, caller), with_retired=True), reveal=reveal):
+            if reveal and fact["visibility"] == "secret":
+                log.warning("a secret was revealed", fact=fact["id"])
+            typer.echo(jsonlib.dumps(fact, ensure_ascii=False))
+
+
+def _key(stage: Stage, caller: str) -> MemoryKey | None:
+    if not caller:
+        return None
+    settings = stage.loaded.settings
+    key = memory_key(settings, settings.agent_id, parse_number("--caller", caller))
+    if key is None:
+        raise RefusedInput("--caller", "nobody is remembered under this number (memory.scope, or a withheld number)")
+    return key
+
+
+def _category(name: str) -> Category | None:
+    if name and name not in CATEGORIES:
+        raise RefusedInput("--category", f"is not one of {', '.join(CATEGORIES)}")
+    return name or None
+
+
+def _list(stage: Stage, wanted: Wanted, json: bool) -> None:
+    with stage.app() as app:
+        facts = app.facts.page(wanted)
+    if json:
+        print_json([fact_json(fact) for fact in facts])
+    elif facts:
+        _print(stage, facts)
+    else:
+        stage.console.print("No facts. They are found after calls; `aftercall memory import` brings some along.")
+
+
+def _print(stage: Stage, facts: list[Fact]) -> None:
+    table = make_table("id", "caller", "category", "since", "until", "said", "fact")
+    zone = stage.loaded.settings.zone
+    for fact in facts:
+        until = f"{fact.valid_until.astimezone(zone):%Y-%m-%d}" if fact.valid_until else ""
+        said = HIDDEN if fact.is_secret else fact.summary + (" [confirm by reading back]" if fact.needs_confirmation else "")
+        since = f"{fact.valid_from.astimezone(zone):%Y-%m-%d}"
+        table.add_row(fact.id, escape(fact.key.caller), fact.category, since, until, _times(fact.occurrence_count), escape(said))
+    stage.console.print(table)
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")

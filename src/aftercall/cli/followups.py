@@ -1,0 +1,122 @@
+"""`aftercall followups`."""
+
+import getpass
+
+import typer
+from rich.markup import escape
+
+from aftercall.cli.stage import make_table, parse_number, print_json, stage_of
+from aftercall.errors import RefusedInput
+from aftercall.model.followups import FollowUp
+from aftercall.work import handover
+from aftercall.work.view import change_json, delivery_json, followup_json
+
+group = typer.Typer(no_args_is_help=True, help="What callers asked for, what the agent promised, and what became of it.")
+
+STATES = ("open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "broken")
+ID = typer.Argument(metavar="ID")
+JSON = typer.Option(False, "--json", help="Answer as JSON.")
+
+
+@group.command("list")
+def list_followups(
+    context: typer.Context,
+    limit: int = typer.Option(50, min=1, max=10_000, help="How many, newest first."),
+    state: str = typer.Option("", help="Only those in this state: open, held, doing, done, failed, refused, withdrawn, expired, broken."),
+    caller: str = typer.Option("", help="Only this caller's."),
+    json: bool = JSON,
+) -> None:
+    """Requests and promises, newest first."""
+    stage = stage_of(context)
+    if state and state not in STATES:
+        raise RefusedInput("--state", f"is not one of {', '.join(STATES)}")
+    with stage.app() as app:
+        rows = app.work.followups.page(limit=limit, state=state or None, caller=parse_number("--caller", caller))
+    if json:
+        print_json([followup_json(row) for row in rows])
+        return
+    if not rows:
+        stage.console.print("Nothing has been asked for yet." if not state else f"Nothing is {state}.")
+        return
+    table = make_table("id", "state", "kind", "due", "caller", "title", "where, or why")
+    for row in rows:
+        kind = "promise" if row.kind == "promise" else row.request_kind
+        shown = [escape(text) for text in (row.caller or "withheld", row.title, row.link or row.reason)]
+        table.add_row(row.id, row.state, kind, row.due or "", *shown)
+    stage.console.print(table)
+
+
+@group.command("show")
+def show_followup(context: typer.Context, followup_id: str = ID, json: bool = JSON) -> None:
+    """One request or promise: what it rests on, what happened to it, and what each sink did."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        row = app.work.followups.get(followup_id)
+        history = app.work.followups.history(followup_id)
+        sent = app.work.deliveries.of_followup(followup_id)
+    if json:
+        extra = {"history": [change_json(change) for change in history], "deliveries": [delivery_json(item) for item in sent]}
+        print_json(followup_json(row) | extra)
+        return
+    stage.console.print(f"[bold]{row.id}[/]  {row.kind}, {row.request_kind}: {escape(row.title)}")
+    stage.console.print(f"{row.state}{': ' + escape(row.reason) if row.reason else ''}{'  ' + escape(row.link) if row.link else ''}")
+    stage.console.print(f"caller {escape(row.caller or 'withheld')} ({row.trust}), call {row.call_id}")
+    if row.words:
+        stage.console.print(f"said: {escape(row.words)}")
+    for change in history:
+        stage.console.print(f"[dim]{change.at:%Y-%m-%d %H:%M:%S}[/]  {change.what:9} {escape(change.who)}  {escape(change.note)}")
+    for item in sent:
+        stage.console.print(
+            f"{item.sink}: {item.state}, {item.attempts} attempts  {escape(item.reason or item.response or '')}  ({item.key})"
+        )
+
+
+@group.command("approve")
+def approve_followup(context: typer.Context, followup_id: str = ID, json: bool = JSON) -> None:
+    """Let a held request be done; a running server or worker does it within a second."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        _tell(handover.approve(app.work, followup_id, _me()), json)
+
+
+@group.command("reject")
+def reject_followup(context: typer.Context, followup_id: str = ID, json: bool = JSON) -> None:
+    """Decide that something is not to be done; also settles what failed, and a broken promise."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        _tell(handover.reject(app.work, followup_id, _me()), json)
+
+
+@group.command("retry")
+def retry_followup(context: typer.Context, followup_id: str = ID, json: bool = JSON) -> None:
+    """Try a failed request again. Look first whether it was done after all."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        _tell(handover.retry(app.work, followup_id, _me()), json)
+
+
+@group.command("resend")
+def resend_delivery(context: typer.Context, key: str = typer.Argument(metavar="KEY"), json: bool = JSON) -> None:
+    """Send one delivery again now, under its old key, by which its receiver knows it."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        sent = handover.resend(app.work, key)
+    if json:
+        print_json(delivery_json(sent))
+    else:
+        typer.echo(f"{sent.key}  {sent.state}")
+
+
+def _tell(row: FollowUp, json: bool) -> None:
+    if json:
+        print_json(followup_json(row))
+    else:
+        typer.echo(f"{row.id}  {row.state}")
+
+
+def _me() -> str:
+    """Who sits at this machine, for the history."""
+    try:
+        return f"{getpass.getuser()} at the command line"
+    except (KeyError, OSError):
+        return "the command line"

@@ -1,0 +1,36 @@
+"""`aftercall health`."""
+
+import typer
+from rich.markup import escape
+
+from aftercall.cli.stage import make_table, print_json, stage_of
+from aftercall.work.health.report import report, report_json
+
+_COLOURS = {"ok": "green", "warn": "yellow", "failing": "red"}
+
+
+def health(
+    context: typer.Context,
+    every: bool = typer.Option(False, "--all", help="Also the calls with which all is well."),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """Whether every call of the last three days came to its end. Exit 0 all is well, 1 worth a look, 2 failing."""
+    stage = stage_of(context)
+    with stage.app() as app:
+        made = report(app.health, app.clock.now(), app.settings.reconnect_window_s)
+    if json:
+        print_json(report_json(made))
+        raise typer.Exit(made.exit_code)
+    counted = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in made.by_state.items() if count)
+    stage.console.print(f"[{_COLOURS[made.status]}]{made.status}[/]  calls: {counted or 'none'}")
+    for reason in made.reasons:
+        stage.console.print(f"- {escape(reason)}")
+    shown = [call for call in made.calls if every or call.state not in ("ok", "nothing_said", "superseded", "recovered")]
+    if shown:
+        table = make_table("call", "state", "reason")
+        for call in shown:
+            table.add_row(call.id, call.state, escape(call.reason))
+        stage.console.print(table)
+    sweep = f"{made.counts.swept_at:%Y-%m-%d %H:%M}" if made.counts.swept_at else "never"
+    stage.console.print(f"[dim]waiting in queues: {made.counts.queued}; held: {made.counts.held}; last sweep: {sweep}[/]")
+    raise typer.Exit(made.exit_code)

@@ -1,0 +1,80 @@
+"""`aftercall memory`."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from aftercall.app import App
+from aftercall.cli.progress import wait_for_steps
+from aftercall.cli.stage import parse_number, print_json, stage_of
+from aftercall.journal.intake import take_in
+from aftercall.memory.importer import Whose, find_files, to_calls, whose
+
+group = typer.Typer(no_args_is_help=True, help="What is remembered besides calls.")
+
+
+@group.callback()
+def memory() -> None:
+    """What is remembered besides calls."""
+
+
+@group.command("import")
+def import_notes(
+    context: typer.Context,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Markdown files, folders of them, or an OpenClaw workspace.")],
+    caller: str = typer.Option("", help="Whose notes they are; the owner's if unset."),
+    wait: bool = typer.Option(True, "--wait/--no-wait", help="Look for facts now; otherwise whoever is at work does."),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """Take notes in and look for facts in them. The same file twice adds nothing; stopped half-way, run it again."""
+    stage = stage_of(context)
+    who = whose(stage.loaded.settings, parse_number("--caller", caller))
+    files = [file for path in paths for file in find_files(Path(path))]
+    console = Console(stderr=True)
+    with stage.app() as app:
+        new, calls = _take_in(app, files, who, console)
+        if wait and calls:
+            _look_for_facts(app, calls, console)
+        found = [entry for call_id in new if (entry := app.facts.log_of(call_id))]
+    came = {
+        "new": sum(entry.facts_extracted for entry in found),
+        "updated": sum(entry.facts_updated for entry in found),
+        "said again": sum(entry.facts_deduplicated for entry in found),
+    }
+    if json:
+        print_json({"files": len(files), "new": len(new), "known": len(calls) - len(new), "facts": came})
+    else:
+        facts = ", ".join(f"{count} {name}" for name, count in came.items())
+        typer.echo(f"{len(files)} files: {len(new)} taken in, {len(calls) - len(new)} known already; facts: {facts}")
+
+
+def _take_in(app: App, files: list[Path], who: Whose, console: Console) -> tuple[list[str], list[str]]:
+    """The ids of the calls that are new, and of all."""
+    new: list[str] = []
+    calls: list[str] = []
+    with Progress(console=console, transient=True) as progress:
+        for file in progress.track(files, description="reading"):
+            for call in to_calls(file, who, app.settings, app.clock.now()):
+                row, is_new = take_in(app.journal, call)
+                calls.append(row.live.id)
+                if is_new:
+                    new.append(row.live.id)
+    return new, calls
+
+
+def _look_for_facts(app: App, calls: list[str], console: Console) -> None:
+    from aftercall.running import running  # noqa: PLC0415 - the durable engine takes its time to load
+
+    async def work() -> None:
+        async with running(app):
+            with Progress(console=console, transient=True) as progress:
+                task = progress.add_task("looking for facts", total=len(calls))
+                for call_id in calls:
+                    await wait_for_steps(app, call_id)
+                    progress.advance(task)
+
+    asyncio.run(work())

@@ -1,0 +1,109 @@
+"""Erasing one caller everywhere, provably.
+
+The order makes it safe to be cut off at any point and run again: the rows that say which calls are theirs go last, together
+with the tombstones that keep the calls from coming back.
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from aftercall import durable
+from aftercall.audit.store import AuditLog
+from aftercall.clock import Clock
+from aftercall.custody.pages import erase_pages
+from aftercall.custody.scan import Scan, scan
+from aftercall.custody.store import bury_calls, calls_of, erase_rows, followup_ids, scrub
+from aftercall.custody.subject import Subject, needles_of
+from aftercall.db.connect import Database
+from aftercall.durable import forget_workflows
+from aftercall.errors import RefusedInput
+from aftercall.faults import reach
+from aftercall.ids import new_id
+from aftercall.journal.archive import Archive
+from aftercall.model.instants import format_instant
+from aftercall.settings import Settings
+
+BEYOND_US = (
+    "the carrier's and the voice engine's own records",
+    "what follow-up work sent out of this machine: issues, e-mails, messages, webhooks",
+    "logs that other programs keep, and backups",
+)
+REMOTE = "documents in Remem, whose API has no way to remove one"
+POSTGRES = "the files of the Postgres server, which its administrator has to vacuum"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was removed. It holds no number, no name and nothing that was said."""
+
+    id: str
+    erased_at: datetime
+    calls: int
+    archive_files: int
+    recordings: int
+    pages: int
+    workflows: int
+    rows: dict[str, int]
+    scan: Scan
+    out_of_reach: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"erased_at": format_instant(self.erased_at), "scan": asdict(self.scan), "is_clean": not self.scan.traces}
+
+
+@dataclass(frozen=True)
+class Eraser:
+    settings: Settings
+    database: Database
+    archive: Archive
+    audit: AuditLog
+    clock: Clock
+    has_remote: bool = False
+
+    def erase(self, number: str) -> Receipt:
+        subject = Subject(number, tuple(calls_of(self.database, number)))
+        if any(row.state != "sealed" for row in subject.rows):
+            raise RefusedInput("caller", "is on the phone, or their call is being sealed; erase them when it has ended")
+        receipt_id = new_id()
+        self.audit.note("erasure", "erased", receipt_id)
+        needles = needles_of(subject, self.archive, self.settings)
+        workflows = self._erase_workflows(subject)
+        recordings = self._erase_recordings(subject)
+        reach("erase.after_recordings")
+        archived = sum(len(self.archive.erase(call_id)) for call_id in subject.calls)
+        reach("erase.after_archive")
+        pages = erase_pages(self.settings, subject)
+        reach("erase.after_pages")
+        with self.database.write() as connection:
+            bury_calls(connection, subject, self.clock.now())
+            rows = erase_rows(connection, subject)
+        reach("erase.after_rows")
+        scrub(self.database)
+        durable.scrub(self.settings)
+        return Receipt(
+            id=receipt_id,
+            erased_at=self.clock.now(),
+            calls=len(subject.rows),
+            archive_files=archived,
+            recordings=recordings,
+            pages=pages,
+            workflows=workflows,
+            rows={name: count for name, count in rows.items() if count},
+            scan=self._scan(needles),
+            out_of_reach=(*BEYOND_US, *([POSTGRES] if self.database.dialect != "sqlite" else []), *([REMOTE] if self.has_remote else [])),
+        )
+
+    def _erase_workflows(self, subject: Subject) -> int:
+        """They hold ids only, and go all the same."""
+        beginnings = [*subject.calls, *(f"followup:{conversation}" for conversation in subject.conversations)]
+        beginnings += [f"reminder:{followup}" for followup in followup_ids(self.database, subject)]
+        return forget_workflows(self.settings, beginnings)
+
+    def _erase_recordings(self, subject: Subject) -> int:
+        return 0
+
+    def _scan(self, needles: frozenset[bytes]) -> Scan:
+        folders = [self.settings.home, *([self.settings.workspace] if self.settings.workspace else [])]
+        return scan([Path(folder) for folder in folders], needles, is_others=frozenset(self.archive.place.names()))

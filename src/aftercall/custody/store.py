@@ -1,0 +1,146 @@
+"""The SQL of erasing one caller: every table that can hold something of theirs, and none forgotten (a test compares)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Column, Connection, Table, delete, or_, select, text, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from aftercall.custody.subject import Subject
+from aftercall.db.connect import Database
+from aftercall.db.tables import (
+    answers,
+    calls,
+    deliveries,
+    documents,
+    extraction_log,
+    fact_occurrences,
+    facts,
+    followup_history,
+    followup_runs,
+    followups,
+    journal,
+    passage_vectors,
+    passages,
+    resume_states,
+    steps,
+)
+from aftercall.ids import hash_caller
+from aftercall.journal.store import CallRow, bury, to_call_row
+
+HOLD_NOBODY = ("audit", "processes", "tombstones", "upkeep")
+"""Tables without a number, a name or words of anybody."""
+ERASED: tuple[Table, ...] = (
+    passage_vectors,
+    passages,
+    fact_occurrences,
+    facts,
+    extraction_log,
+    answers,
+    documents,
+    followup_history,
+    deliveries,
+    followups,
+    followup_runs,
+    steps,
+    journal,
+    resume_states,
+    calls,
+)
+SOME = 500
+
+
+def calls_of(database: Database, number: str) -> list[CallRow]:
+    """Their own calls, and those in which we rang them."""
+    theirs = or_(calls.c.caller == number, (calls.c.direction == "outbound") & (calls.c.callee == number))
+    with database.read() as connection:
+        return [to_call_row(row) for row in connection.execute(select(calls).where(theirs).order_by(calls.c.started_at))]
+
+
+def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
+    """Take every row of theirs away, in an order that foreign keys allow; how many from each table."""
+    condemned = _doomed_facts(connection, subject)
+    own = _ids(connection, followups.c.id, [followups.c.caller == subject.number, *_in(followups.c.conversation, subject.conversations)])
+    numbers = _ids(
+        connection,
+        passages.c.n,
+        [passages.c.caller == subject.number, *_in(passages.c.call_id, subject.calls), *_in(passages.c.ref, condemned)],
+    )
+    _unlink(connection, condemned)
+    wanted: dict[Table, list[ColumnElement[bool]]] = {
+        passage_vectors: _in(passage_vectors.c.n, numbers),
+        passages: _in(passages.c.n, numbers),
+        fact_occurrences: [*_in(fact_occurrences.c.call_id, subject.calls), *_in(fact_occurrences.c.fact_id, condemned)],
+        facts: _in(facts.c.id, condemned),
+        extraction_log: _in(extraction_log.c.call_id, subject.calls),
+        answers: _in(answers.c.call_id, subject.calls),
+        documents: [documents.c.caller == subject.number, *_in(documents.c.call_id, subject.calls)],
+        followup_history: _in(followup_history.c.followup_id, own),
+        deliveries: [*_in(deliveries.c.conversation, subject.conversations), *_in(deliveries.c.followup_id, own)],
+        followups: _in(followups.c.id, own),
+        followup_runs: [followup_runs.c.caller == subject.number, *_in(followup_runs.c.conversation, subject.conversations)],
+        steps: _in(steps.c.call_id, subject.calls),
+        journal: _in(journal.c.call_id, subject.calls),
+        resume_states: [resume_states.c.caller_hash == hash_caller(subject.number)],
+        calls: _in(calls.c.id, subject.calls),
+    }
+    counts = {}
+    for table in ERASED:
+        counts[table.name] = sum(connection.execute(delete(table).where(part)).rowcount for part in wanted[table])
+    return counts
+
+
+def followup_ids(database: Database, subject: Subject) -> list[str]:
+    with database.read() as connection:
+        return _ids(
+            connection, followups.c.id, [followups.c.caller == subject.number, *_in(followups.c.conversation, subject.conversations)]
+        )
+
+
+def bury_calls(connection: Connection, subject: Subject, now: datetime) -> None:
+    for row in subject.rows:
+        bury(connection, row.live.source, row.live.sid, row.live.id, now)
+
+
+def scrub(database: Database) -> None:
+    """Deleted rows linger in the pages of a database until they are written over."""
+    with database.engine.connect() as connection:
+        if database.dialect == "sqlite":
+            for statement in (
+                "INSERT INTO passages_fts (passages_fts) VALUES ('optimize')",
+                "COMMIT",
+                "VACUUM",
+                "PRAGMA wal_checkpoint(TRUNCATE)",
+            ):
+                connection.exec_driver_sql(statement)
+            return
+    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for table in ERASED:
+            connection.execute(text(f"VACUUM {table.name}"))
+
+
+def _doomed_facts(connection: Connection, subject: Subject) -> list[str]:
+    """Their facts; and of a shared memory, those that nobody else ever said."""
+    own = _ids(connection, facts.c.id, [facts.c.caller == subject.number])
+    told = _ids(connection, fact_occurrences.c.fact_id, _in(fact_occurrences.c.call_id, subject.calls))
+    others = set()
+    for some in _in(fact_occurrences.c.fact_id, told):
+        query = select(fact_occurrences.c.fact_id, fact_occurrences.c.call_id).where(some)
+        others |= {row.fact_id for row in connection.execute(query) if row.call_id not in subject.calls}
+    return sorted({*own, *(fact_id for fact_id in told if fact_id not in others)})
+
+
+def _unlink(connection: Connection, fact_ids: Sequence[str]) -> None:
+    """What stays no longer names what goes."""
+    for column in (facts.c.supersedes, facts.c.superseded_by):
+        for some in _in(column, fact_ids):
+            connection.execute(update(facts).where(some).values({column.name: None}))
+
+
+def _ids(connection: Connection, column: Column[str], wanted: Sequence[ColumnElement[bool]]) -> list[str]:
+    return sorted({row[0] for part in wanted for row in connection.execute(select(column).where(part))})
+
+
+def _in(column: Column[str], values: Sequence[object]) -> list[ColumnElement[bool]]:
+    """In pieces: a statement takes only so many values."""
+    return [column.in_(values[start : start + SOME]) for start in range(0, len(values), SOME)]

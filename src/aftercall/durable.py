@@ -1,0 +1,131 @@
+"""The durable engine: configured, launched and ended here, once in a process.
+
+What it runs stands where the work is (postcall, work). The version is ours and explicit: an edited comment strands nothing.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer
+from sqlalchemy import create_engine, inspect
+
+from aftercall.log import get_logger
+from aftercall.settings import Settings
+
+VERSION = "1"
+POLL_S = 0.25
+FILE = "work.db"
+SCHEMA = "dbos"
+SOME = 200
+
+log = get_logger("durable")
+
+
+async def launch(settings: Settings, process: str) -> None:
+    """Start the engine in this loop, as the executor named after this process."""
+    DBOS(config=_engine_config(settings, process))
+    DBOS.launch()
+
+
+async def close(patience_s: int = 5) -> None:
+    await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=patience_s)
+    # The engine had put its own threads under this loop and has just ended them.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="aftercall"))
+
+
+async def open_queue(name: str, at_once: int, *, limit: int | None = None, period_s: float = 60.0) -> None:
+    """With a limit no more than so many begin in a period; the others wait their turn, and none is lost."""
+    await DBOS.register_queue_async(
+        name,
+        worker_concurrency=at_once,
+        limiter={"limit": limit, "period": period_s} if limit else None,
+        polling_interval_sec=POLL_S,
+    )
+
+
+async def take_over(is_alive: Callable[[str], bool]) -> list[str]:
+    """Go on with workflows whose process is gone, each on the queue it came from."""
+    taken = []
+    for status in await DBOS.list_workflows_async(status="PENDING", load_input=False, load_output=False):
+        if not await asyncio.to_thread(is_alive, status.executor_id or ""):
+            await DBOS.resume_workflow_async(status.workflow_id, queue_name=status.queue_name)
+            taken.append(status.workflow_id)
+    if taken:
+        log.warning("took over unfinished work", workflows=len(taken))
+    return taken
+
+
+async def is_under_way(workflow_id: str) -> bool:
+    """Whether a workflow runs, waits its turn, or will be taken over from a process that is gone."""
+    status = await DBOS.get_workflow_status_async(workflow_id)
+    return status is not None and status.status in ("PENDING", "ENQUEUED", "DELAYED")
+
+
+async def forget(workflow_id: str) -> None:
+    """Let go of a workflow that came to an end without finishing its work, so that it can be started anew under its name."""
+    if await DBOS.get_workflow_status_async(workflow_id) is not None:
+        await DBOS.delete_workflow_async(workflow_id)
+
+
+def forget_workflows(settings: Settings, beginnings: Sequence[str]) -> int:
+    """Take the state of ended workflows away, whose ids begin so; how many there were. Works beside a running server."""
+    if not _has_run(settings):
+        return 0
+    client = DBOSClient(system_database_url=_engine_url(settings), serializer=DBOSPortableJSONSerializer())
+    try:
+        found: list[str] = []
+        for start in range(0, len(beginnings), SOME):
+            some = list(beginnings[start : start + SOME])
+            found += [status.workflow_id for status in client.list_workflows(workflow_id_prefix=some, load_input=False, load_output=False)]
+        if found:
+            client.delete_workflows(found)
+        return len(found)
+    finally:
+        client.destroy()
+
+
+def _has_run(settings: Settings) -> bool:
+    engine = create_engine(_engine_url(settings))
+    try:
+        return inspect(engine).has_table("workflow_status", schema=None if engine.dialect.name == "sqlite" else SCHEMA)
+    finally:
+        engine.dispose()
+
+
+def scrub(settings: Settings) -> None:
+    """Deleted rows linger in the engine's file until it is written anew."""
+    if settings.database_url.startswith("sqlite"):
+        connection = sqlite3.connect(settings.home / FILE, timeout=30)
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+
+
+def _engine_config(settings: Settings, process: str) -> DBOSConfig:
+    return {
+        "name": "aftercall",
+        "system_database_url": _engine_url(settings),
+        "application_version": VERSION,
+        "executor_id": process,
+        "log_level": "ERROR",
+        "serializer": DBOSPortableJSONSerializer(),
+        "sys_db_pool_size": 4,
+    }
+
+
+def _engine_url(settings: Settings) -> str:
+    """A file of its own beside ours on SQLite, a schema of its own on Postgres."""
+    if not settings.database_url.startswith("sqlite"):
+        return settings.database_url
+    file = settings.home / FILE
+    _write_ahead(file)
+    return f"sqlite:///{file}"
+
+
+def _write_ahead(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.close()

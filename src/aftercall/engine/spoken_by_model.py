@@ -1,0 +1,81 @@
+"""The receptionist with a model's voice. The one by rules listens along and speaks whenever the model is late or lost.
+
+So the caller always hears something, and what is taken down does not depend on how it was said.
+"""
+
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from aftercall.engine.receptionist import Receptionist, ReceptionistSession
+from aftercall.engine.session import Reply, TurnSession
+from aftercall.errors import ModelError
+from aftercall.llm.model.asking import WrongShape, fit
+from aftercall.llm.model.exchange import Put
+from aftercall.llm.model.line import ModelLine
+from aftercall.llm.model.questions import SPOKEN
+from aftercall.llm.model.transcript import fence
+from aftercall.log import get_logger
+from aftercall.model.briefing import Briefing
+
+WITHIN_S = 2.5  # the bridge waits four; the one by rules has to have its turn
+LONGEST_SAID = 600
+EARLIER_CHARS = 12_000
+
+log = get_logger("engine")
+
+
+@dataclass(frozen=True)
+class SpokenByModel:
+    line: ModelLine
+    fallback: Receptionist
+    zone: tzinfo
+
+    async def connect(self, briefing: Briefing) -> TurnSession:
+        return _Session(self, await self.fallback.connect(briefing), briefing)
+
+
+class _Session:
+    def __init__(self, engine: SpokenByModel, listener: ReceptionistSession, briefing: Briefing) -> None:
+        self._engine = engine
+        self._listener = listener
+        self._briefing = briefing
+
+    async def greet(self) -> Reply:
+        """As the one by rules does: the greeting was made after the last call, and a caller should not wait for it."""
+        return await self._listener.greet()
+
+    async def answer(self, said: str) -> Reply:
+        usual = await self._listener.answer(said)
+        spoken = await self._ask(usual)
+        if spoken is None:
+            return usual
+        self._listener.correct(spoken.text)
+        return spoken
+
+    async def close(self) -> None:
+        await self._listener.close()
+
+    async def _ask(self, usual: Reply) -> Reply | None:
+        put = Put(SPOKEN.prompt, self._data(usual), SPOKEN.schema, SPOKEN.name)
+        try:
+            form = fit(await self._engine.line.ask_within(put, WITHIN_S), SPOKEN, self._engine.line.name)
+        except (ModelError, WrongShape) as error:
+            log.info("the receptionist speaks by rules", error=getattr(error, "code", "model.off_form"))
+            return None
+        text = " ".join(form.say.split())
+        if not text or len(text) > LONGEST_SAID:
+            return None
+        return Reply(text, form.ends_call or usual.ends_call)
+
+    def _data(self, usual: Reply) -> str:
+        """What was said so far, what earlier calls left, and what the one by rules would say, which names what it took down."""
+        blocks = [
+            fence("transcript", "\n".join(self._listener.lines())[-EARLIER_CHARS:]),
+            fence("taken down", usual.text),
+        ]
+        recent = [f"{call.at.astimezone(self._engine.zone):%A, %d %B}: {' '.join(call.summary.split())}" for call in self._briefing.recent]
+        if recent:
+            blocks.append(fence("earlier calls", "\n".join(recent)))
+        if self._briefing.caller_name:
+            blocks.append(fence("caller's name", self._briefing.caller_name))
+        return "\n\n".join(blocks)

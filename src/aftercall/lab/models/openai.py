@@ -1,0 +1,133 @@
+"""An emulated OpenAI: chat completions and responses. The newer models refuse a temperature, as the real ones do."""
+
+import hmac
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from aftercall.ids import new_id
+from aftercall.lab.models.door import BrokenResponse, Refusal, dawdle, need, read_json
+from aftercall.lab.models.script import Asked, Fault, Script
+
+_FAULTS = {
+    "rate_limit": (429, "rate_limit_exceeded"),
+    "quota": (429, "insufficient_quota"),
+    "overloaded": (503, "server_overloaded"),
+    "server_error": (500, "server_error"),
+}
+NO_TEMPERATURE = ("gpt-5", "o1", "o3", "o4")
+I_CANNOT = "I'm sorry, I can't help with that."
+
+
+def make_openai(script: Script, key: str, models: tuple[str, ...]) -> Starlette:
+    async def post_chat(request: Request) -> Response:
+        try:
+            body = await _open_door(request, key, models)
+            need(body, "messages")
+        except Refusal as refusal:
+            return _refuse(refusal)
+        system = "\n".join(_text(item["content"]) for item in body["messages"] if item["role"] in ("system", "developer"))
+        messages = tuple((item["role"], _text(item["content"])) for item in body["messages"] if item["role"] in ("user", "assistant"))
+        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+        return await _answer(script, Asked(body["model"], system, messages, schema, body), _chat_body)
+
+    async def post_responses(request: Request) -> Response:
+        try:
+            body = await _open_door(request, key, models)
+            need(body, "input")
+        except Refusal as refusal:
+            return _refuse(refusal)
+        items = [{"role": "user", "content": body["input"]}] if isinstance(body["input"], str) else body["input"]
+        messages = tuple((item["role"], _text(item["content"])) for item in items if item.get("role") in ("user", "assistant"))
+        schema = body.get("text", {}).get("format", {}).get("schema")
+        return await _answer(script, Asked(body["model"], body.get("instructions") or "", messages, schema, body), _responses_body)
+
+    routes = [Route("/v1/chat/completions", post_chat, methods=["POST"]), Route("/v1/responses", post_responses, methods=["POST"])]
+    return Starlette(routes=routes)
+
+
+async def _open_door(request: Request, key: str, models: tuple[str, ...]) -> dict[str, Any]:
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme != "Bearer" or not hmac.compare_digest(given.encode(), key.encode()):
+        raise Refusal(401, "invalid_api_key", "Incorrect API key provided")
+    body = await read_json(request)
+    need(body, "model")
+    if body["model"] not in models:
+        raise Refusal(404, "model_not_found", f"The model `{body['model']}` does not exist or you do not have access to it.")
+    if "max_tokens" in body and body["model"].startswith(NO_TEMPERATURE):
+        raise Refusal(400, "unsupported_parameter", "Use 'max_completion_tokens' instead.")
+    if body.get("temperature", 1) != 1 and body["model"].startswith(NO_TEMPERATURE):
+        raise Refusal(400, "unsupported_value", "'temperature' does not support 0.0 with this model.")
+    return body
+
+
+def _text(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "".join(part.get("text", "") for part in content)
+
+
+async def _answer(script: Script, asked: Asked, shape: Any) -> Response:
+    script.asked.append(asked)
+    fault = script.next_fault()
+    if fault in _FAULTS:
+        status, kind = _FAULTS[fault]
+        headers = {"retry-after": str(script.retry_after_s)} if fault == "rate_limit" else {}
+        return _refuse(Refusal(status, kind, "as ordered", headers))
+    if fault == "reset":
+        return BrokenResponse()
+    if fault == "slow":
+        await dawdle(script)
+    body = shape(asked, script.text_for(asked, fault), fault)
+    return JSONResponse(body, headers={"x-request-id": f"req_{new_id()}"})
+
+
+def _chat_body(asked: Asked, said: str, fault: Fault | None) -> dict[str, Any]:
+    used = _usage(asked, said)
+    message: dict[str, Any] = {"role": "assistant", "content": said or None, "refusal": I_CANNOT if fault == "refusal" else None}
+    return {
+        "id": f"chatcmpl-{new_id()}",
+        "object": "chat.completion",
+        "created": 1739537297,
+        "model": asked.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": "length" if fault == "cut_off" else "stop", "logprobs": None}],
+        "usage": {"prompt_tokens": used[0], "completion_tokens": used[1], "total_tokens": sum(used)},
+    }
+
+
+def _responses_body(asked: Asked, said: str, fault: Fault | None) -> dict[str, Any]:
+    used = _usage(asked, said)
+    spoken = {"type": "refusal", "refusal": I_CANNOT} if fault == "refusal" else {"type": "output_text", "text": said, "annotations": []}
+    is_cut = fault == "cut_off"
+    return {
+        "id": f"resp_{new_id()}",
+        "object": "response",
+        "created_at": 1739537297,
+        "status": "incomplete" if is_cut else "completed",
+        "error": None,
+        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+        "model": asked.model,
+        "output": [{"id": f"msg_{new_id()}", "type": "message", "role": "assistant", "status": "completed", "content": [spoken]}],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": used[0],
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": used[1],
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": sum(used),
+        },
+    }
+
+
+def _usage(asked: Asked, said: str) -> tuple[int, int]:
+    return sum(len(text) for _, text in asked.messages) // 4, len(said) // 4
+
+
+def _refuse(refusal: Refusal) -> JSONResponse:
+    error = {"message": str(refusal), "type": "invalid_request_error", "param": None, "code": refusal.kind}
+    return JSONResponse({"error": error}, refusal.status, refusal.headers)

@@ -1,0 +1,1 @@
+"""The reader by model: a question and a transcript go out, a checked answer comes back."""

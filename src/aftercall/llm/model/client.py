@@ -1,0 +1,117 @@
+"""The only file that knows pydantic-ai. Imported when a model is first needed: it takes seconds to load."""
+
+import json
+
+import httpx2
+from pydantic_ai import exceptions as theirs
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.settings import ModelSettings
+
+from aftercall.errors import ModelDeclined, ModelError, ModelOffForm, ModelRefused, ModelUnavailable
+from aftercall.llm.model.choice import Choice
+from aftercall.llm.model.exchange import Finish, Paid, Put, Said
+
+_FINISHES: dict[str | None, Finish] = {"length": "cut_off", "content_filter": "declined"}
+
+
+class Client:
+    """One model, spoken to through one pool of connections. Lives in one event loop."""
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+        self._http = httpx2.AsyncClient(timeout=choice.limits.timeout_s)
+        self._model = _connect(choice, self._http)
+        self._takes_schema = choice.provider != "openai-compatible" and bool(self._model.profile.get("supports_json_schema_output"))
+
+    async def ask(self, put: Put, timeout_s: float) -> Said:
+        """One request, never repeated here: the step does that. Raises a ModelError."""
+        settings = ModelSettings(max_tokens=self._choice.limits.max_tokens, timeout=timeout_s, request_timeout=timeout_s, max_retries=0)
+        if self._choice.takes_temperature:
+            settings["temperature"] = 0.0
+        try:
+            response = await model_request(
+                self._model, self._messages(put), model_settings=settings, model_request_parameters=self._parameters(put)
+            )
+        except theirs.AgentRunError as error:
+            raise translate(error, self._choice.name) from None  # their text may hold the prompt, and so speech
+        return Said(_text(response), _FINISHES.get(response.finish_reason, "whole"), _paid(response))
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    def _messages(self, put: Put) -> list[ModelMessage]:
+        instructions = put.instructions
+        if not self._takes_schema:
+            instructions += f"\n\nThe answer is JSON of this schema:\n{json.dumps(put.schema)}"
+        messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(put.data)], instructions=instructions)]
+        if put.repair:
+            wrong, why = put.repair
+            messages.append(ModelResponse(parts=[TextPart(wrong)]))
+            asked = f"That answer does not fit: {why}. Answer again, with nothing but the JSON object."
+            messages.append(ModelRequest(parts=[UserPromptPart(asked)], instructions=instructions))
+        return messages
+
+    def _parameters(self, put: Put) -> ModelRequestParameters:
+        if not self._takes_schema:
+            return ModelRequestParameters()
+        form = OutputObjectDefinition(json_schema=put.schema, name=put.name)
+        return ModelRequestParameters(output_mode="native", output_object=form, allow_text_output=True)
+
+
+def _connect(choice: Choice, http: httpx2.AsyncClient) -> Model:
+    key = choice.api_key.get_secret_value()
+    match choice.provider:
+        case "anthropic":
+            return AnthropicModel(choice.model, provider=AnthropicProvider(api_key=key, base_url=choice.base_url, http_client=http))
+        case "openai":
+            return OpenAIResponsesModel(choice.model, provider=OpenAIProvider(api_key=key, base_url=choice.base_url, http_client=http))
+    return OpenAIChatModel(choice.model, provider=OpenAIProvider(api_key=key, base_url=choice.base_url, http_client=http))
+
+
+def _text(response: ModelResponse) -> str:
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def _paid(response: ModelResponse) -> Paid:
+    try:
+        cost = float(response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):  # a model that no price list knows
+        cost = None
+    return Paid(response.usage.input_tokens, response.usage.output_tokens, cost)
+
+
+def translate(error: theirs.AgentRunError, name: str) -> ModelError:
+    """Our error for theirs: what may pass, what somebody must put right, and what this call's words brought about."""
+    match error:
+        case theirs.ModelQuotaExceededError():
+            return ModelRefused(f"{name}: the account's quota is used up; put that right with the provider, then run the step again")
+        case theirs.ModelRateLimitError():
+            return ModelUnavailable(f"{name}: limits how often it may be asked", error.retry_after)
+        case theirs.ModelTimeoutError() | theirs.ModelRequestTimeout():
+            return ModelUnavailable(f"{name}: gave no answer in time (reading.timeout_s)")
+        case theirs.ModelConnectionError():
+            return ModelUnavailable(f"{name}: cannot be reached; check network and address")
+        case theirs.ModelAuthenticationError():
+            return ModelRefused(f"{name}: does not take the key; check it and what it may be used for")
+        case theirs.ModelNotFoundError():
+            return ModelRefused(f"{name}: there is no such model at this address; check AFTERCALL_MODEL")
+        case theirs.ModelContextWindowExceededError():
+            return ModelRefused(f"{name}: the call is too long for it in one piece; lower reading.part_chars")
+        case theirs.ModelRequestRejectedError():
+            return ModelRefused(f"{name}: does not take the request{_status(error)}; it may be too old or too new for this version")
+        case theirs.ModelAPIError():
+            return ModelUnavailable(f"{name}: is in trouble{_status(error)}", error.retry_after)
+        case theirs.ContentFilterError():
+            return ModelDeclined(f"{name}: will not answer for this call; read it with another model, or by rules")
+    return ModelOffForm(f"{name}: answered in a way that nobody understands ({type(error).__name__})")
+
+
+def _status(error: theirs.ModelAPIError) -> str:
+    return f" (HTTP {error.status_code})" if isinstance(error, theirs.ModelHTTPError) else ""

@@ -1,0 +1,96 @@
+"""The forms in which a model answers. Loose where a model may slip, because each answer is checked against the call afterwards."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from aftercall.model.reading import Category, RequestKind, Sentiment, Visibility
+
+
+def _blank_is_none(value: Any) -> Any:
+    return None if isinstance(value, str) and value.strip().lower() in ("", "null", "none", "unknown", "n/a", "not stated") else value
+
+
+Maybe = Annotated[str | None, BeforeValidator(_blank_is_none)]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class SummaryForm(_Form):
+    text: str = Field(description="three to six plain sentences, no markdown")
+    topics: list[str] = Field(description="main subjects")
+    decisions: list[str] = Field(description="what was decided")
+    actions: list[str] = Field(description="what is to be done, and by when if that was said")
+    facts: list[str] = Field(description="names, dates, numbers and facts worth remembering, never a secret")
+    context: str = Field(description="where things stand, for whoever takes the next call; one or two sentences")
+
+
+class ProfileForm(_Form):
+    name: Maybe = Field(description="the caller's full name as they said it")
+    call_name: Maybe = Field(description="what they like to be called, if that differs")
+    pronouns: Maybe = Field(description="only if the caller named them")
+    timezone: Maybe = Field(description="an IANA name such as Europe/Berlin, only if the caller said where they are or which zone")
+    notes: Maybe = Field(description="quick facts worth remembering, one line")
+    context: Maybe = Field(description="what they care about, one or two sentences")
+
+
+class IdentityForm(_Form):
+    name: Maybe = Field(description="the agent's name")
+    creature: Maybe = Field(description="what the agent said it is")
+    vibe: Maybe = Field(description="the agent's manner in a few words")
+    emoji: Maybe = Field(description="an emoji the agent gave itself")
+
+
+class GreetingForm(_Form):
+    sentence: Maybe = Field(description="one sentence to be spoken, or null")
+
+
+class RequestForm(_Form):
+    kind: RequestKind
+    title: str = Field(description="an imperative of a few words")
+    details: Maybe
+    person: Maybe = Field(description="whom it concerns, if named")
+    due: Maybe = Field(description="YYYY-MM-DD, only if a day was said")
+    turns: list[int]
+    words: str = Field(description="the caller's words, copied exactly from one turn")
+
+
+class WithdrawnForm(_Form):
+    title: str
+    turns: list[int]
+
+
+class PromiseForm(_Form):
+    title: str
+    turns: list[int]
+    words: str = Field(description="the agent's words, copied exactly from one turn")
+
+
+class AskedForm(_Form):
+    requests: list[RequestForm]
+    withdrawn: list[WithdrawnForm]
+    promises: list[PromiseForm]
+
+
+class FactForm(_Form):
+    category: Category
+    text: str
+    summary: str = Field(description="at most 100 characters")
+    visibility: Visibility
+    confidence: float
+    sentiment: Sentiment
+    turns: list[int]
+    words: str = Field(description="the words it rests on, copied exactly from one turn")
+    supersedes: Maybe = Field(description="the id of a known fact that this one replaces")
+    duplicate_of: Maybe = Field(description="the id of a known fact that says the same")
+
+
+class FactsForm(_Form):
+    facts: list[FactForm]
+
+
+class SpokenForm(_Form):
+    say: str = Field(description="what the caller hears now: one to three short spoken sentences")
+    ends_call: bool = Field(description="true only after the caller said goodbye or wants nothing more")

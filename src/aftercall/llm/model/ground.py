@@ -1,0 +1,113 @@
+"""Holding a model's answer to the call: turns that exist, words that were said. What has no ground is left out."""
+
+import re
+from collections.abc import Iterable
+from datetime import date
+
+from aftercall.llm.model import forms
+from aftercall.model.calls import Call
+from aftercall.model.reading import FactDraft, Profile, Promise, Request, Withdrawn
+from aftercall.model.turns import Speaker
+from aftercall.settings import find_zone
+
+_ALIKE = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u00a0": " "})
+_WORD = re.compile(r"\w+")
+
+
+class Ground:
+    """The words of one call, to look claims up in."""
+
+    def __init__(self, call: Call) -> None:
+        self._turns = {turn.seq: turn for turn in call.turns}
+        self._caller = set(_WORD.findall(" ".join(turn.text for turn in call.turns if turn.speaker == "caller").casefold()))
+
+    def existing(self, turns: Iterable[int]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(seq for seq in turns if seq in self._turns))
+
+    def find(self, words: str, turns: Iterable[int], speaker: Speaker | None = None) -> tuple[str, tuple[int, ...]] | None:
+        """The words as they stand in a turn, and the turns; the named turns first, then any other."""
+        named = self.existing(turns)
+        for seq in (*named, *(seq for seq in self._turns if seq not in named)):
+            turn = self._turns[seq]
+            if (speaker is None or turn.speaker == speaker) and (found := _stands_in(words, turn.text)):
+                return found, named if seq in named else (seq,)
+        return None
+
+    def was_said_by_caller(self, value: str) -> bool:
+        spoken = _WORD.findall(value.casefold())
+        return bool(spoken) and all(word in self._caller for word in spoken)
+
+
+def _stands_in(words: str, text: str) -> str | None:
+    """White space, case and typography may differ; what is given back stands in the turn letter by letter."""
+    pieces = words.translate(_ALIKE).strip(" .,!?\"'").split()
+    if not pieces:
+        return None
+    match = re.search(r"\s+".join(map(re.escape, pieces)), text.translate(_ALIKE), re.IGNORECASE)
+    return text[match.start() : match.end()] if match else None
+
+
+def ground_profile(form: forms.ProfileForm, ground: Ground) -> Profile:
+    name, call_name, pronouns = (
+        value if value and ground.was_said_by_caller(value) else None for value in (form.name, form.call_name, form.pronouns)
+    )
+    zone = form.timezone if form.timezone and find_zone(form.timezone) else None
+    return Profile(
+        name=name,
+        call_name=call_name if call_name != name else None,
+        pronouns=pronouns,
+        timezone=zone,
+        notes=form.notes,
+        context=form.context,
+    )
+
+
+def ground_request(form: forms.RequestForm, ground: Ground) -> Request | None:
+    found = ground.find(form.words, form.turns, "caller")
+    if found is None or not form.title.strip():
+        return None
+    words, turns = found
+    return Request(
+        kind=form.kind,
+        title=form.title.strip(),
+        details=form.details or "",
+        person=form.person,
+        due=_day(form.due),
+        turns=turns,
+        words=words,
+    )
+
+
+def ground_withdrawn(form: forms.WithdrawnForm, ground: Ground) -> Withdrawn | None:
+    turns = ground.existing(form.turns)
+    return Withdrawn(title=form.title.strip(), turns=turns) if turns and form.title.strip() else None
+
+
+def ground_promise(form: forms.PromiseForm, ground: Ground) -> Promise | None:
+    found = ground.find(form.words, form.turns, "agent")
+    return Promise(title=form.title.strip(), turns=found[1], words=found[0]) if found and form.title.strip() else None
+
+
+def ground_fact(form: forms.FactForm, ground: Ground, known: set[str]) -> FactDraft | None:
+    found = ground.find(form.words, form.turns, "caller")
+    if found is None or not form.text.strip():
+        return None
+    return FactDraft(
+        category=form.category,
+        text=form.text.strip(),
+        summary=(form.summary.strip() or form.text.strip())[:100],
+        visibility=form.visibility,
+        confidence=min(1.0, max(0.0, form.confidence)),
+        sentiment=form.sentiment,
+        turns=found[1],
+        words=found[0],
+        supersedes=form.supersedes if form.supersedes in known else None,
+        duplicate_of=form.duplicate_of if form.duplicate_of in known else None,
+    )
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat((text or "")[:10])
+    except ValueError:
+        return None

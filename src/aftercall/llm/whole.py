@@ -1,0 +1,92 @@
+"""A reader that reads a call whole answers every question from one reading, kept for the steps that come at the same time."""
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import TypeVar
+
+from aftercall.llm.phrases import name_errand
+from aftercall.model.calls import Call
+from aftercall.model.reading import Answer, Asked, FactDraft, Identity, KnownFact, Profile, Reading, Summary, Trace
+
+KEPT = 16
+T = TypeVar("T")
+
+
+class WholeReader(ABC):
+    name: str
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, int], Reading] = OrderedDict()
+        self._lock = Lock()
+
+    @abstractmethod
+    def read(self, call: Call) -> Reading: ...
+
+    def summarise(self, call: Call) -> Answer[Summary]:
+        return self._answer(outline(self._reading(call)))
+
+    def find_profile(self, call: Call) -> Answer[Profile]:
+        return self._answer(self._reading(call).profile)
+
+    def find_identity(self, call: Call) -> Answer[Identity]:
+        return self._answer(self._reading(call).identity)
+
+    def find_greeting(self, call: Call, name: str | None) -> Answer[str | None]:
+        reading = self._reading(call)
+        known = name or reading.profile.call_name or reading.profile.name
+        return self._answer(compose_greeting(known, [request.title for request in reading.requests]))
+
+    def find_facts(self, call: Call, known: Sequence[KnownFact] = ()) -> Answer[tuple[FactDraft, ...]]:
+        return self._answer(self._reading(call).facts)
+
+    def find_asked(self, call: Call) -> Answer[Asked]:
+        reading = self._reading(call)
+        return self._answer(Asked(requests=reading.requests, withdrawn=reading.withdrawn, promises=reading.promises))
+
+    def _answer(self, value: T) -> Answer[T]:
+        return Answer(value, Trace(self.name))
+
+    def _reading(self, call: Call) -> Reading:
+        """Under one lock: the steps of a call begin together, and the first one reads for all."""
+        key = (call.id, len(call.turns))
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = self.read(call)
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+            return self._kept[key]
+
+
+def outline(reading: Reading) -> Summary:
+    """The reading under headings. A secret stands under none of them."""
+    open_facts = [fact for fact in reading.facts if fact.visibility != "secret"]
+    decisions = [fact.summary for fact in open_facts if fact.category == "decision"]
+    actions = [_with_due(request.title, request.due) for request in reading.requests] + [promise.title for promise in reading.promises]
+    return Summary(
+        text=reading.summary,
+        topics=tuple(request.title for request in reading.requests),
+        decisions=tuple(decisions),
+        actions=tuple(dict.fromkeys(actions)),
+        facts=tuple(fact.summary for fact in open_facts if fact.category not in ("decision", "action_item")),
+        context=_context(reading),
+    )
+
+
+def _context(reading: Reading) -> str:
+    name = reading.profile.call_name or reading.profile.name or "The caller"
+    open_ends = [request.title for request in reading.requests] + [promise.title for promise in reading.promises]
+    return f"{name} may ask about: {'; '.join(dict.fromkeys(open_ends))}." if open_ends else ""
+
+
+def _with_due(title: str, due: object) -> str:
+    return f"{title} (by {due})" if due else title
+
+
+def compose_greeting(name: str | None, requests: list[str]) -> str | None:
+    """A sentence that shows the caller is remembered; nothing that was not asked for aloud goes into it."""
+    if not requests:
+        return f"Hey {name}, good to hear from you again!" if name else None
+    hello = f"Hey {name}" if name else "Welcome back"
+    return f"{hello}, last time you asked me {name_errand(requests[0])}; what can I do for you today?"

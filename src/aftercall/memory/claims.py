@@ -1,0 +1,188 @@
+"""What one sentence claims, taken apart for comparison: of whom, which attribute, which values, yes or no."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.memory.slots import Slot, find_slots
+from aftercall.memory.wording import plain, tokens
+
+_SAME_WORD = {
+    same: word
+    for word, others in {
+        "mother": "mum mom mam mama mummy",
+        "father": "dad daddy papa",
+        "phone": "ring call telephone rings calls phones calling ringing",
+        "child": "kid kids children",
+        "prefer": "prefers preferred preferring rather better best sooner",
+        "like": "likes love loves enjoy enjoys adore adores fond fan liked loved",
+        "doctor": "gp dr physician",
+        "mobile": "cell cellphone",
+        "flat": "apartment",
+        "car": "vehicle automobile",
+        "allergic": "allergy allergies allergen",
+        "email": "e-mail emails mail",
+        "live": "lives living reside resides",
+        "work": "works working job",
+        "vegetarian": "veggie",
+        "text": "sms texts texting",
+        "appointment": "appointments booking bookings",
+        "use": "uses using",
+        "home": "house",
+        "take": "takes taking took",
+        "eat": "eats eating ate",
+        "drink": "drinks drinking drank",
+        "have": "has had having got",
+        "go": "goes going went gone",
+        "smoke": "smokes smoking smoker",
+    }.items()
+    for same in others.split()
+}
+_DISLIKE = re.compile(r"\b(?:hates?|dislikes?|can not stand|can not bear|loathes?|detests?)\b")
+_NO = re.compile(r"\b(?:not|never|no longer|no|without|stopped|quit|gave up|given up|neither|nor|avoid|avoids)\b")
+_ONLY_NO = re.compile(r"\b(?:not only|no problem|no later|no matter|no idea|not sure)\b")
+_CORRECTS = re.compile(
+    r"\b(?:no longer|not .{0,25}\bany ?more|used to (?:be|have)|instead of|(?:has|have) changed|changed (?:to|my|it)|switched|"
+    r"is now|are now|it is .{0,30} now|i meant|correction|is wrong|was wrong|got that wrong|scratch that|should be|new number|new address|"
+    r"new email|not any more|moved|from now on|changed my mind|stopped|gave up|given up|quit)\b"
+)
+_DENIED = re.compile(r"\b(?:not|instead of|rather than|no longer)(?: the| a| an| in| at| on| my| by)* ([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$")
+_DAYS = {day: day[:3] for day in ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]}
+_DAYS |= {f"{day}s": short for day, short in tuple(_DAYS.items())}
+_MONTHS = vocabulary(
+    """
+    january february march april june july august september october november december
+    """
+)
+_PARTS = {
+    part: part.rstrip("s")
+    for part in ["morning", "mornings", "afternoon", "afternoons", "evening", "evenings", "night", "nights", "weekend", "weekends"]
+}
+_OFTEN = vocabulary(
+    """
+    daily weekly monthly fortnightly yearly twice once
+    """
+)
+_KIN = vocabulary(
+    """
+    wife husband partner son daughter mother father brother sister boss manager landlord aunt uncle cousin nephew niece
+    grandmother grandfather gran nan grandad grandson granddaughter child baby friend girlfriend boyfriend colleague
+    neighbour neighbor roommate flatmate dog cat horse puppy kitten he she doctor dentist vet tenant carer nanny
+    assistant ex
+    """
+)
+_EMPTY = vocabulary(
+    """
+    a an the i my is are am was were be been being it its that this these those there here to of in on at for with from
+    by as and or but if then than do does did not no never will would can could should shall may might must have some
+    any all more much many lot lots bit now new one get gets getting him her his their they them what which who when
+    where how up out about into over again only own other another because since until till thing things kind sort need
+    needs want wants say says said tell told call called named name got make makes you your every each back day week
+    really tends tend keeps keep longer anymore instead changed change stopped quit gave given up used moved switch
+    switched
+    """
+)
+_VERB = re.compile(
+    r"\b(?:is|are|am|was|has|have|had|do|does|will|can|should|starts?|ends?|opens?|closes?|runs?|goes|go|comes?|"
+    r"gets?|works?|takes?|costs?)\b"
+)
+_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s", "e", "y")
+_NUMBER = re.compile(r"\+?\d[\d:.,/-]*(?:st|nd|rd|th)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """`words` are the stems that carry meaning; values of each kind stand beside them, not among them."""
+
+    text: str
+    slots: tuple[Slot, ...]
+    words: frozenset[str]
+    kin: frozenset[str]
+    numbers: frozenset[str]
+    days: frozenset[str]
+    names: frozenset[str]
+    is_denied: bool
+    corrects: bool
+    denied: frozenset[str]
+
+    @property
+    def identity(self) -> str:
+        if not self.everything:
+            return f"text|{self.text}"
+        parts = (sorted(self.words), sorted(self.numbers), sorted(self.days), "no" if self.is_denied else "yes")
+        return "|".join(" ".join(part) if isinstance(part, list) else part for part in parts)
+
+    @property
+    def matching(self) -> str | None:
+        return self.slots[0].key if self.slots else None
+
+    @property
+    def everything(self) -> frozenset[str]:
+        return self.words | self.numbers | self.days
+
+
+@lru_cache(maxsize=20_000)
+def read_claim(text: str) -> Claim:
+    """Kept for comparing again; secrets go through read_secret_claim, which keeps nothing."""
+    return read_secret_claim(text)
+
+
+def read_secret_claim(text: str) -> Claim:
+    said = plain(text)
+    disliked = bool(_DISLIKE.search(said))
+    said = _DISLIKE.sub("like", said)
+    denied = _DENIED.search(said)
+    main = said[: denied.start()] if denied and denied.start() > 8 else said
+    spoken = tokens(main)
+    first_verb = _VERB.search(main)
+    before = len(tokens(main[: first_verb.start()])) if first_verb else 2  # "line 2 drops calls": which line, not how many
+    numbers = {_number(word) for at, word in enumerate(spoken) if _NUMBER.fullmatch(word) and at >= before}
+    days = {short for word in spoken if (short := _day(word))}
+    words = {
+        stem(word)
+        for at, word in enumerate(spoken)
+        if word not in _EMPTY and not _day(word) and not (_NUMBER.fullmatch(word) and at >= before)
+    }
+    return Claim(
+        text=said,
+        slots=tuple(find_slots(main)),
+        words=frozenset(words),
+        kin=frozenset(canonical(word) for word in spoken if canonical(word) in _KIN),
+        numbers=frozenset(numbers),
+        days=frozenset(days),
+        names=frozenset(stem(name) for name in map(str.lower, re.findall(r"(?<=\w )[A-Z][a-z]+\b", text)) if not _day(name)),
+        is_denied=disliked ^ bool(_NO.search(_ONLY_NO.sub("", main))),
+        corrects=bool(_CORRECTS.search(said)) or bool(denied and main is not said),
+        denied=frozenset(stem(word) for word in tokens(denied[1])) if denied and main is not said else frozenset(),
+    )
+
+
+def canonical(word: str) -> str:
+    bare = word.removesuffix("'s")
+    return _SAME_WORD.get(bare, bare)
+
+
+def stem(word: str) -> str:
+    word = canonical(word)
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return _undouble(word[: -len(ending)])
+    return word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word
+
+
+def _undouble(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] in "bdgmnprt" else word
+
+
+def _day(word: str) -> str | None:
+    if word in _DAYS:
+        return _DAYS[word]
+    if word in _PARTS:
+        return _PARTS[word]
+    return word if word in _MONTHS or word in _OFTEN else None
+
+
+def _number(word: str) -> str:
+    word = re.sub(r"(?:st|nd|rd|th)$", "", word).rstrip(".,:-").lstrip("+")
+    return word.removesuffix(":00")

@@ -1,0 +1,120 @@
+"""Whether two sentences say the same, or one takes the place of the other. Deterministic; no model is asked.
+
+A fact may be retired only by the same subject and attribute, or by an explicit correction: in doubt both stay.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from aftercall.memory.claims import Claim, stem
+from aftercall.memory.wording import tokens
+from aftercall.model.reading import Category
+
+Verdict = Literal["same", "update", "different"]
+
+ALIKE = 0.75  # share of all words that two wordings of one thing have in common
+ALIKE_BUT_FOR_A_VALUE = 0.8
+RELATED = 0.2
+_EVENTS: frozenset[Category] = frozenset({"action_item", "decision", "emotional"})  # each stands for itself: a second one is another one
+
+
+def compare(new: Claim, known: Claim, category: Category = "preference") -> Verdict:
+    """What `new` is to `known`."""
+    if by_slot := _compare_slots(new, known):
+        return by_slot
+    if _differ(new.kin, known.kin):
+        return "different"
+    if _is_same(new, known):
+        return "same"
+    if _is_turned_round(new, known):
+        return "update"
+    if _puts_right(new, known):
+        return "update"
+    if category in _EVENTS and not new.corrects:
+        return "different"
+    return "update" if _has_another_value(new, known) else "different"
+
+
+def best(new: Claim, known: Iterable[tuple[str, Claim]], category: Category) -> tuple[Verdict, str | None]:
+    """The known fact that `new` repeats, else the one it takes the place of; the likest if there are several."""
+    found: dict[Verdict, tuple[float, str]] = {}
+    for fact_id, claim in known:
+        verdict = compare(new, claim, category)
+        score = _likeness(new.everything, claim.everything)
+        if verdict != "different" and (verdict not in found or score > found[verdict][0]):
+            found[verdict] = (score, fact_id)
+    for verdict in ("same", "update"):
+        if verdict in found:
+            return verdict, found[verdict][1]
+    return "different", None
+
+
+def is_related(new: Claim, known: Claim) -> bool:
+    """Whether a model's word that one replaces the other can be believed: the same subject, and something in common."""
+    if new.matching and known.matching:
+        return new.matching == known.matching
+    return not _differ(new.kin, known.kin) and _likeness(new.everything, known.everything) >= RELATED
+
+
+def contradicts(new: Claim, known: Claim) -> bool:
+    """Whether they cannot be the same, whatever a model says: another value, or yes against no."""
+    differ = any(_differ(mine, theirs) for mine, theirs in ((new.numbers, known.numbers), (new.days, known.days)))
+    return differ or new.is_denied != known.is_denied or _compare_slots(new, known) == "update"
+
+
+def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
+    if not new.slots or not known.slots or new.slots[0].key != known.slots[0].key:
+        return None
+    mine, theirs = new.slots[0].value, known.slots[0].value
+    if mine == theirs or _joined(mine) == _joined(theirs):
+        return "same"
+    short, long = sorted((set(mine.split()), set(theirs.split())), key=len)
+    return "same" if short and short <= long and not _has_more_figures(long - short) else "update"
+
+
+def _joined(value: str) -> str:
+    return "".join(letter for letter in value if letter.isalnum())
+
+
+def _has_more_figures(rest: set[str]) -> bool:
+    return any(character.isdecimal() for word in rest for character in word)
+
+
+def _is_same(new: Claim, known: Claim) -> bool:
+    if new.identity == known.identity:
+        return True
+    values_agree = new.numbers == known.numbers and new.days == known.days and not _differ(new.names, known.names)
+    return values_agree and new.is_denied == known.is_denied and len(new.words) > 1 and _likeness(new.words, known.words) >= ALIKE
+
+
+def _is_turned_round(new: Claim, known: Claim) -> bool:
+    """ "I like coffee" and "I don't like coffee any more"."""
+    values_agree = not _differ(new.numbers, known.numbers) and not _differ(new.days, known.days) and not _differ(new.names, known.names)
+    return (
+        new.is_denied != known.is_denied and values_agree and bool(new.words) and _likeness(new.words, known.words) >= ALIKE_BUT_FOR_A_VALUE
+    )
+
+
+def _puts_right(new: Claim, known: Claim) -> bool:
+    """ "It's Lisbon now, not Porto": the denied words are what the other fact says of its attribute."""
+    if not new.denied or not new.denied <= known.everything | known.names or new.denied & new.words:
+        return False
+    value = {stem(word) for word in tokens(known.slots[0].value)} if known.slots else set()
+    return new.denied <= value or _likeness(new.words, known.words - new.denied) >= RELATED
+
+
+def _has_another_value(new: Claim, known: Claim) -> bool:
+    """The same sentence but for a number, or but for a day."""
+    if new.is_denied != known.is_denied or len(new.words) < 1 or _differ(new.names, known.names):
+        return False
+    if _likeness(new.words, known.words) < ALIKE_BUT_FOR_A_VALUE:
+        return False
+    return _differ(new.numbers, known.numbers) != _differ(new.days, known.days)
+
+
+def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:
+    return bool(mine) and bool(theirs) and mine != theirs
+
+
+def _likeness(mine: frozenset[str], theirs: frozenset[str]) -> float:
+    return len(mine & theirs) / len(mine | theirs) if mine | theirs else 0.0

@@ -1,0 +1,1 @@
+"""Documents: a page for each call, and pages that clients hand in."""

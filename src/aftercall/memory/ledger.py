@@ -1,0 +1,250 @@
+"""One caller's memory while a call's facts are noted in it: what is new, what takes whose place, what was said again.
+
+No I/O. It is given every fact of the memory, and afterwards knows which rows must change; writing them is the store's work.
+Facts of one attribute form a chain in time. A call that is read late finds its place in the past of the chain.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from aftercall.errors import NotFound, RefusedInput
+from aftercall.ids import new_id
+from aftercall.memory.claims import Claim
+from aftercall.memory.dedupe import best, compare, contradicts, is_related
+from aftercall.memory.sifting import Sifted
+from aftercall.memory.visibility import raised
+from aftercall.model.knowledge import Fact, MemoryKey, Occurrence
+from aftercall.model.reading import FactDraft, Trace
+
+Noted = Literal["new", "update", "again"]
+DOUBTS = "doubts"  # in metadata: the fact that this one would replace, had it been heard better
+UNDONE = "retired_by"  # in metadata: who had retired a fact that was restored
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How a fact is recognised: keyed hashes where it is secret."""
+
+    identity: str
+    matching: str | None
+
+
+class Ledger:
+    def __init__(self, key: MemoryKey, facts: Iterable[tuple[Fact, Claim | None]], mark: Callable[[Claim, bool], Marks]) -> None:
+        self.key = key
+        self.facts: dict[str, Fact] = {}
+        self.created: list[str] = []
+        self.changed: set[str] = set()
+        self.retired: list[str] = []
+        self.hidden: list[str] = []
+        self.occurrences: list[Occurrence] = []
+        self._mark = mark
+        self._claims: dict[str, Claim] = {}
+        self._by_word: dict[str, set[str]] = defaultdict(set)
+        self._by_identity: dict[str, str] = {}
+        for fact, claim in facts:
+            self._keep(fact, claim)
+
+    def note(self, found: Sifted, call_id: str, trace: Trace) -> Noted:
+        """Take one draft in; the same draft of the same call again changes nothing."""
+        verdict, known = self._decide(found)
+        if verdict == "same" and known is not None:
+            self._see(known, found, call_id, trace)
+            return "again"
+        if verdict == "update" and known is not None:
+            self._replace(known, found, call_id, trace)
+            return "update"
+        self._add(found, call_id, trace)
+        return "new"
+
+    def restore(self, fact_id: str) -> Fact:
+        """Undo a retirement: both facts stand, and neither takes the other's place again by itself."""
+        fact = self.facts.get(fact_id)
+        if fact is None:
+            raise NotFound(f"there is no fact {fact_id}")
+        if fact.is_active:
+            raise RefusedInput("fact", f"{fact_id} is not retired")
+        if twin := self._by_identity.get(fact.identity):
+            raise RefusedInput("fact", f"{fact_id} is believed again already, as {twin}")
+        by = fact.superseded_by
+        if by in self.facts and self.facts[by].supersedes == fact_id:
+            self._change(by, supersedes=None)
+        self._change(fact_id, is_active=True, valid_until=None, superseded_by=None, metadata=fact.metadata | {UNDONE: by})
+        self._by_identity[fact.identity] = fact_id
+        return self.facts[fact_id]
+
+    def _decide(self, found: Sifted) -> tuple[str, str | None]:
+        if by_id := self._decide_by_id(found.draft, found.claim):
+            return by_id
+        if known := self._by_identity.get(self._marks(found).identity):
+            return "same", known
+        near = list(self._near(found.claim))
+        active = [(fact_id, claim) for fact_id, claim in near if self.facts[fact_id].is_active]
+        verdict, known = best(found.claim, active, found.draft.category)
+        if verdict != "same" and (past := self._believed_then(found, near)):
+            return "same", past
+        return verdict, known
+
+    def _decide_by_id(self, draft: FactDraft, claim: Claim) -> tuple[str, str] | None:
+        """A reader's ids count only for active facts of this memory, and only where the words do not speak against it."""
+        for named, wanted in ((draft.duplicate_of, "same"), (draft.supersedes, "update")):
+            known = self._claims.get(named or "")
+            if named is None or known is None or not self.facts[named].is_active:
+                continue
+            if wanted == "same" and not contradicts(claim, known):
+                return "same", named
+            if is_related(claim, known):
+                return ("same" if compare(claim, known, draft.category) == "same" else "update"), named
+        return None
+
+    def _believed_then(self, found: Sifted, near: list[tuple[str, Claim]]) -> str | None:
+        """A retired fact that says the same and was believed when this was said."""
+        for fact_id, claim in near:
+            fact = self.facts[fact_id]
+            is_past = not fact.is_active and fact.valid_until is not None and found.ground.at < fact.valid_until
+            if is_past and compare(found.claim, claim, found.draft.category) == "same":
+                return fact_id
+        return None
+
+    def _near(self, claim: Claim) -> Iterator[tuple[str, Claim]]:
+        """Facts that share a word, a value or an attribute: others cannot be the same, nor replaced."""
+        ids = set[str]().union(*(self._by_word.get(word, ()) for word in _handles(claim)))
+        for fact_id in sorted(ids):
+            yield fact_id, self._claims[fact_id]
+
+    def _see(self, fact_id: str, found: Sifted, call_id: str, trace: Trace) -> None:
+        fact = self.facts[fact_id]
+        at = found.ground.at
+        visibility = raised(fact.visibility, found.visibility)
+        if visibility == "secret" and not fact.is_secret:
+            self.hidden.append(fact_id)
+        claim = self._claims.get(fact_id)
+        matching = self._mark(claim, visibility == "secret").matching if claim else fact.matching
+        is_clear = not found.needs_confirmation
+        self._change(
+            fact_id,
+            visibility=visibility,
+            matching=matching,
+            confidence=max(fact.confidence, found.confidence),
+            needs_confirmation=fact.needs_confirmation and not is_clear,
+            first_seen_at=min(fact.first_seen_at, at),
+            last_seen_at=max(fact.last_seen_at, at),
+            valid_from=at if fact.supersedes is None and at < fact.valid_from else fact.valid_from,
+        )
+        self._occur(fact_id, found, call_id, trace, _manner(found, "said" if fact.occurrence_count < 2 else "repeated"))
+        doubted = fact.metadata.get(DOUBTS)
+        if is_clear and fact.is_active and doubted in self.facts and self.facts[doubted].is_active:
+            self._retire(doubted, fact_id, self.facts[fact_id].valid_from)
+            self._change(fact_id, supersedes=doubted, metadata={name: value for name, value in fact.metadata.items() if name != DOUBTS})
+
+    def _replace(self, known: str, found: Sifted, call_id: str, trace: Trace) -> None:
+        old = self.facts[known]
+        manner = _manner(found, "correction" if found.claim.corrects else "update")
+        if found.ground.at < old.valid_from:
+            self._insert_before(old, found, call_id, trace, manner)
+        elif found.needs_confirmation and not old.needs_confirmation:
+            self._add(found, call_id, trace, manner, metadata={DOUBTS: known})
+        else:
+            new = self._add(found, call_id, trace, manner, supersedes=known)
+            self._retire(known, new, found.ground.at)
+
+    def _insert_before(self, later: Fact, found: Sifted, call_id: str, trace: Trace, manner: str) -> None:
+        """Said before the present fact began: it belongs into the past, between its neighbours in time."""
+        seen = {later.id}
+        while later.supersedes in self.facts and later.supersedes not in seen and self.facts[later.supersedes].valid_from > found.ground.at:
+            later = self.facts[later.supersedes]
+            seen.add(later.id)
+        earlier = later.supersedes
+        new = self._add(found, call_id, trace, manner, supersedes=earlier, superseded_by=later.id, valid_until=later.valid_from)
+        self._change(later.id, supersedes=new)
+        if earlier is not None:
+            self._change(earlier, superseded_by=new, valid_until=found.ground.at)
+
+    def _retire(self, fact_id: str, by: str, at: datetime) -> None:
+        self._by_identity.pop(self.facts[fact_id].identity, None)
+        self._change(fact_id, is_active=False, valid_until=max(at, self.facts[fact_id].valid_from), superseded_by=by)
+        self.retired.append(fact_id)
+
+    def _add(self, found: Sifted, call_id: str, trace: Trace, manner: str = "", **links: object) -> str:
+        at, draft, marks = found.ground.at, found.draft, self._marks(found)
+        fact = Fact(
+            id=new_id(),
+            key=self.key,
+            category=draft.category,
+            content=draft.text,
+            summary=draft.summary,
+            visibility=found.visibility,
+            confidence=found.confidence,
+            needs_confirmation=found.needs_confirmation,
+            first_seen_at=at,
+            last_seen_at=at,
+            valid_from=at,
+            valid_until=None,
+            occurrence_count=0,
+            supersedes=None,
+            superseded_by=None,
+            is_active="superseded_by" not in links,
+            identity=marks.identity,
+            matching=marks.matching,
+            reader=trace.reader,
+            prompt_hash=trace.prompt,
+        )
+        fact = replace(fact, **links)  # type: ignore[arg-type]
+        self.created.append(fact.id)
+        self._keep(fact, found.claim)
+        self._occur(fact.id, found, call_id, trace, _manner(found, manner or "said"))
+        return fact.id
+
+    def _occur(self, fact_id: str, found: Sifted, call_id: str, trace: Trace, sentiment: str) -> None:
+        ground = found.ground
+        self.occurrences.append(
+            Occurrence(
+                id=new_id(),
+                fact_id=fact_id,
+                call_id=call_id,
+                at=ground.at,
+                first_turn=ground.first_turn,
+                last_turn=ground.last_turn,
+                words=found.draft.words,
+                context=found.context,
+                sentiment=sentiment,
+                confidence=found.confidence,
+                reader=trace.reader,
+                prompt_hash=trace.prompt,
+            )
+        )
+
+    def _keep(self, fact: Fact, claim: Claim | None) -> None:
+        self.facts[fact.id] = fact
+        if fact.is_active:
+            self._by_identity[fact.identity] = fact.id
+        if claim is not None:
+            self._claims[fact.id] = claim
+            for word in _handles(claim):
+                self._by_word[word].add(fact.id)
+
+    def _change(self, fact_id: str, **values: object) -> None:
+        self.facts[fact_id] = replace(self.facts[fact_id], **values)  # type: ignore[arg-type]
+        self.changed.add(fact_id)
+
+    def _marks(self, found: Sifted) -> Marks:
+        return self._mark(found.claim, found.visibility == "secret")
+
+
+def _handles(claim: Claim) -> frozenset[str]:
+    slots = {f"slot {slot.key}" for slot in claim.slots}
+    return claim.everything | claim.denied | claim.names | slots
+
+
+def _manner(found: Sifted, otherwise: str) -> str:
+    """How it was said: what happened to the fact if anything did, else the mood of it."""
+    if found.ground.is_confirmed:
+        return "confirmation"
+    if otherwise in ("correction", "update"):
+        return otherwise
+    if otherwise == "repeated" and found.draft.sentiment == "negative":
+        return "frustration"
+    return found.draft.sentiment

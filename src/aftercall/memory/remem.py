@@ -1,0 +1,77 @@
+"""The client of remote document memory. Both dialects; field names nowhere else.
+
+It indexes late, so our own copy is always read first; it may be asked twice, so each document carries an idempotency key.
+"""
+
+import httpx2
+
+from aftercall.errors import RememError, RememRefused, RememUnavailable
+from aftercall.model.documents import Document, id_from
+from aftercall.settings import RememSettings
+
+USUAL_URL = "https://api.remem.io"
+TIMEOUT_S = 15.0
+_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+
+
+class Remem:
+    def __init__(self, settings: RememSettings, transport: httpx2.BaseTransport | None = None) -> None:
+        """With a `transport` no socket is opened."""
+        key = settings.api_key.get_secret_value() if settings.api_key else ""
+        self._settings = settings
+        self._http = httpx2.Client(
+            base_url=settings.api_url or USUAL_URL,
+            headers={"X-API-Key": key, "Authorization": f"Bearer {key}"},
+            timeout=TIMEOUT_S,
+            transport=transport,
+        )
+
+    def send(self, document: Document) -> str:
+        """Hand the document over; the id it has there, empty where it is not told. Sent again, it is the same document."""
+        path, body = _in_dialect(document, self._settings)
+        try:
+            answer = self._http.post(path, json=body, headers={"Idempotency-Key": id_from("remem", document.id)})
+        except httpx2.HTTPError as error:
+            raise RememUnavailable(f"remem: no answer ({type(error).__name__}); sent again later") from None
+        if not answer.is_success:
+            raise _refusal(answer)
+        return _id_in(answer)
+
+    def close(self) -> None:
+        self._http.close()
+
+
+def _in_dialect(document: Document, settings: RememSettings) -> tuple[str, dict[str, object]]:
+    page: dict[str, object] = {"title": document.title, "content": document.content, "source": document.source}
+    if settings.dialect == "documents":
+        return "/v1/documents", page | {"tags": ", ".join(document.tags)}
+    body = page | {
+        "metadata": document.metadata | {"tags": list(document.tags)},
+        "source_id": document.call_id or document.id,
+        "mime_type": "text/markdown",
+        "return_id": True,
+    }
+    return "/v1/documents/ingest", body | ({"namespace": settings.namespace} if settings.namespace else {})
+
+
+def _refusal(answer: httpx2.Response) -> RememError:
+    """By the status alone: the form of its error bodies is not known."""
+    status = answer.status_code
+    if status in _PASSING:
+        return RememUnavailable(f"remem: is busy or in trouble (HTTP {status}); sent again later", _retry_after(answer))
+    reasons = {401: "does not take the key; check REMEM_API_KEY", 403: "the key may not write there; check remem.namespace"}
+    return RememRefused(f"remem: {reasons.get(status, f'does not take the document (HTTP {status})')}")
+
+
+def _retry_after(answer: httpx2.Response) -> float | None:
+    told = answer.headers.get("retry-after", "")
+    return float(told) if told.isdigit() else None
+
+
+def _id_in(answer: httpx2.Response) -> str:
+    try:
+        told = answer.json()
+    except ValueError:
+        return ""
+    found = (told.get("document_id") or told.get("id")) if isinstance(told, dict) else None
+    return found if isinstance(found, str) else ""

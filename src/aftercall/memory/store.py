@@ -1,0 +1,261 @@
+"""The SQL of facts. Secrets are sealed on the way in and opened only where somebody asks for it by name."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Row, Select, func, insert, or_, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+
+from aftercall.db.connect import Database
+from aftercall.db.tables import extraction_log, fact_occurrences, facts
+from aftercall.db.upsert import upsert
+from aftercall.errors import NotFound, SecretUnreadable
+from aftercall.faults import reach
+from aftercall.memory.claims import Claim, read_claim, read_secret_claim
+from aftercall.memory.index import Index, Passage
+from aftercall.memory.ledger import Ledger, Marks
+from aftercall.memory.vault import Vault, is_sealed
+from aftercall.model.knowledge import Extraction, Fact, MemoryKey, Occurrence
+from aftercall.model.reading import Category, Visibility
+
+T = TypeVar("T")
+TRIES = 5
+MOST = 10_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which facts to list; without `as_of` those believed now."""
+
+    key: MemoryKey | None = None
+    agent_id: str | None = None
+    category: Category | None = None
+    visibility: Visibility | None = None
+    as_of: datetime | None = None
+    with_retired: bool = False
+    limit: int = 100
+    after: str = ""
+
+
+class FactStore:
+    def __init__(self, database: Database, vault: Vault, index: Index) -> None:
+        self._database = database
+        self._vault = vault
+        self._index = index
+
+    def change(self, key: MemoryKey, work: Callable[[Ledger], T], log: Callable[[T], Extraction | None] = lambda _: None) -> T:
+        """Do `work` on one memory, alone; what it changed and the log of it are written together, or not at all."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._change(key, work, log)
+            except IntegrityError:  # a twin slipped in between: look again, and find it
+                if attempt == TRIES:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _change(self, key: MemoryKey, work: Callable[[Ledger], T], log: Callable[[T], Extraction | None]) -> T:
+        with self._database.write() as connection:
+            self._lock(connection, key)
+            ledger = Ledger(key, self._load(connection, key), self.mark)
+            done = work(ledger)
+            self._save(connection, ledger)
+            if entry := log(done):
+                self._log(connection, entry)
+            reach("facts.before_commit")
+        reach("facts.after_commit")
+        return done
+
+    def mark(self, claim: Claim, is_secret: bool) -> Marks:
+        """The identity is always a keyed hash: a fact that becomes secret keeps it."""
+        matching = claim.matching
+        return Marks(
+            self._vault.hash("identity", claim.identity), self._vault.hash("matching", matching) if matching and is_secret else matching
+        )
+
+    def write_log(self, entry: Extraction) -> None:
+        with self._database.write() as connection:
+            self._log(connection, entry)
+
+    def log_of(self, call_id: str) -> Extraction | None:
+        with self._database.read() as connection:
+            row = connection.execute(select(extraction_log).where(extraction_log.c.call_id == call_id)).one_or_none()
+        return Extraction(**row._mapping) if row else None
+
+    def known(self, key: MemoryKey, limit: int) -> list[Fact]:
+        """What a reader may be told: believed now, never a secret, the freshest first."""
+        query = (
+            select(facts)
+            .where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
+            .order_by(facts.c.last_seen_at.desc())
+            .limit(limit)
+        )
+        return self._facts(query)
+
+    def page(self, wanted: Wanted) -> list[Fact]:
+        query = select(facts).order_by(facts.c.id).limit(min(wanted.limit, MOST)).where(facts.c.id > wanted.after)
+        if wanted.key:
+            query = query.where(*_of(wanted.key))
+        for name in ("agent_id", "category", "visibility"):
+            if value := getattr(wanted, name):
+                query = query.where(facts.c[name] == value)
+        if wanted.as_of:
+            until = facts.c.valid_until
+            query = query.where(facts.c.valid_from <= wanted.as_of, or_(until.is_(None), until > wanted.as_of))
+        elif not wanted.with_retired:
+            query = query.where(facts.c.is_active)
+        return self._facts(query)
+
+    def get(self, fact_id: str) -> Fact:
+        found = self._facts(select(facts).where(facts.c.id == fact_id))
+        if not found:
+            raise NotFound(f"there is no fact {fact_id}; `aftercall facts list` shows those there are")
+        return found[0]
+
+    def history(self, fact_id: str) -> list[Fact]:
+        """The chain that this fact is a link of, oldest first."""
+        fact = self.get(fact_id)
+        chain, seen = [fact], {fact.id}
+        for earlier in (True, False):
+            link = fact
+            while (other := link.supersedes if earlier else link.superseded_by) and other not in seen:
+                link = self.get(other)
+                seen.add(other)
+                chain.insert(0 if earlier else len(chain), link)
+        return chain
+
+    def occurrences(self, fact_id: str) -> list[Occurrence]:
+        query = select(fact_occurrences).where(fact_occurrences.c.fact_id == fact_id).order_by(fact_occurrences.c.at, fact_occurrences.c.id)
+        with self._database.read() as connection:
+            return [Occurrence(**row._mapping) for row in connection.execute(query)]
+
+    def of_call(self, call_id: str) -> list[str]:
+        """Ids of the facts that rest on this call."""
+        query = (
+            select(fact_occurrences.c.fact_id).where(fact_occurrences.c.call_id == call_id).distinct().order_by(fact_occurrences.c.fact_id)
+        )
+        with self._database.read() as connection:
+            return [str(row.fact_id) for row in connection.execute(query)]
+
+    def reveal(self, item: T) -> T:
+        """A fact or an occurrence with its secrets opened."""
+        values = {name: self._vault.open(value) for name, value in vars(item).items() if isinstance(value, str) and is_sealed(value)}
+        return replace(item, **values) if values else item  # type: ignore[type-var]
+
+    def restore(self, fact_id: str) -> Fact:
+        key = self.get(fact_id).key
+        return self.change(key, lambda ledger: ledger.restore(fact_id))
+
+    def _lock(self, connection: Connection, key: MemoryKey) -> None:
+        """One writer at a time for a memory. SQLite's writers wait for each other anyway."""
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"), {"key": "\n".join(key)})
+
+    def _load(self, connection: Connection, key: MemoryKey) -> Iterator[tuple[Fact, Claim | None]]:
+        for row in connection.execute(select(facts).where(*_of(key)).order_by(facts.c.id)):
+            fact = _to_fact(row)
+            yield fact, self._claim(fact)
+
+    def _claim(self, fact: Fact) -> Claim | None:
+        if not fact.is_secret:
+            return read_claim(fact.content)
+        try:
+            return read_secret_claim(self._vault.open(fact.content))
+        except SecretUnreadable:  # of another key: it stays, and nothing is compared with it
+            return None
+
+    def _save(self, connection: Connection, ledger: Ledger) -> None:
+        created = set(ledger.created)
+        known = [ledger.facts[fact_id] for fact_id in sorted(ledger.changed - created)]
+        for fact in known:
+            connection.execute(update(facts).where(facts.c.id == fact.id).values(self._row(fact)))
+        if known:
+            reach("facts.after_retire")
+        if created:
+            connection.execute(insert(facts), [self._row(ledger.facts[fact_id]) for fact_id in ledger.created])
+        fresh = self._add_occurrences(connection, ledger)
+        self._count(connection, {occurrence.fact_id for occurrence in ledger.occurrences})
+        self._seal_occurrences(connection, ledger.hidden)
+        self._tell_index(connection, ledger, fresh)
+
+    def _add_occurrences(self, connection: Connection, ledger: Ledger) -> list[Occurrence]:
+        """Only those that are new: a call that is read again says nothing again."""
+        once: dict[tuple[str, str, int], Occurrence] = {}
+        for item in ledger.occurrences:
+            once.setdefault((item.fact_id, item.call_id, item.first_turn), item)
+        calls_read = {item.call_id for item in once.values()}
+        said = fact_occurrences.c
+        query = select(said.fact_id, said.call_id, said.first_turn).where(said.call_id.in_(calls_read))
+        there = {tuple(row) for row in connection.execute(query)} if calls_read else set()
+        fresh = [item for key, item in once.items() if key not in there]
+        if fresh:
+            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+            rows = [self._sealed(asdict(item), ("words", "context"), ledger.facts[item.fact_id].is_secret) for item in fresh]
+            connection.execute(dialect.insert(fact_occurrences).on_conflict_do_nothing(), rows)
+        return fresh
+
+    def _count(self, connection: Connection, fact_ids: set[str]) -> None:
+        rows = select(func.count()).where(fact_occurrences.c.fact_id == facts.c.id).scalar_subquery()
+        for some in _in_hundreds(sorted(fact_ids)):
+            connection.execute(update(facts).where(facts.c.id.in_(some)).values(occurrence_count=rows))
+
+    def _seal_occurrences(self, connection: Connection, fact_ids: Sequence[str]) -> None:
+        """A fact has become secret, and so has what was written down with it before."""
+        said = fact_occurrences.c
+        query = select(said.id, said.words, said.context).where(said.fact_id.in_(fact_ids))
+        for row in connection.execute(query).all() if fact_ids else ():
+            sealed = self._sealed({"words": row.words, "context": row.context}, ("words", "context"), True)
+            connection.execute(update(fact_occurrences).where(fact_occurrences.c.id == row.id).values(sealed))
+
+    def _tell_index(self, connection: Connection, ledger: Ledger, fresh: Iterable[Occurrence]) -> None:
+        for fact_id in ledger.hidden:
+            self._index.remove(connection, fact_id)
+        passages = [_passage(ledger.facts[item.fact_id], item) for item in fresh if not ledger.facts[item.fact_id].is_secret]
+        if passages:
+            self._index.add(connection, passages)
+        past = [fact_id for fact_id in ledger.created if not ledger.facts[fact_id].is_active]
+        for fact_id in (*ledger.retired, *past):
+            if not ledger.facts[fact_id].is_secret:
+                self._index.retire(connection, fact_id)
+        for fact_id in sorted(ledger.changed.difference(ledger.created)):
+            if ledger.facts[fact_id].is_active and not ledger.facts[fact_id].is_secret:
+                self._index.restore(connection, fact_id)
+
+    def _row(self, fact: Fact) -> dict[str, Any]:
+        row = asdict(fact)
+        agent_id, caller = row.pop("key")
+        return self._sealed(row | {"agent_id": agent_id, "caller": caller}, ("content", "summary"), fact.is_secret)
+
+    def _sealed(self, row: Mapping[str, Any], names: Sequence[str], is_secret: bool) -> dict[str, Any]:
+        if not is_secret:
+            return dict(row)
+        return {**row, **{name: row[name] if is_sealed(row[name]) else self._vault.seal(row[name]) for name in names}}
+
+    def _log(self, connection: Connection, entry: Extraction) -> None:
+        values = asdict(entry)
+        upsert(connection, extraction_log, {"call_id": values.pop("call_id")}, values)
+
+    def _facts(self, query: Select[Any]) -> list[Fact]:
+        with self._database.read() as connection:
+            return [_to_fact(row) for row in connection.execute(query)]
+
+
+def _of(key: MemoryKey) -> tuple[Any, Any]:
+    return facts.c.agent_id == key.agent_id, facts.c.caller == key.caller
+
+
+def _to_fact(row: Row[Any]) -> Fact:
+    values = dict(row._mapping)
+    key = MemoryKey(values.pop("agent_id"), values.pop("caller"))
+    return Fact(key=key, **values)
+
+
+def _passage(fact: Fact, item: Occurrence) -> Passage:
+    return Passage(fact.id, fact.key, fact.category, fact.visibility, item.call_id, item.first_turn, item.at, fact.content, item.context)
+
+
+def _in_hundreds(ids: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(ids), 100):
+        yield ids[start : start + 100]

@@ -1,0 +1,63 @@
+"""Secrets at rest: encrypted, found again by keyed hashes, opened only here.
+
+The key is that of this installation: see keys.py.
+"""
+
+import base64
+import hmac
+import secrets
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from aftercall.errors import SecretUnreadable
+from aftercall.keys import FILE, load_key
+from aftercall.settings import Settings
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+_SEALED = "sealed:1:"
+_NONCE = 12
+
+
+class Vault:
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def seal(self, text: str) -> str:
+        nonce = secrets.token_bytes(_NONCE)
+        return _SEALED + base64.urlsafe_b64encode(nonce + self._cipher.encrypt(nonce, text.encode(), None)).decode()
+
+    def open(self, sealed: str) -> str:
+        """Raises SecretUnreadable for what was sealed with another key."""
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - most commands never open a secret
+
+        raw = base64.urlsafe_b64decode(sealed.removeprefix(_SEALED))
+        try:
+            return self._cipher.decrypt(raw[:_NONCE], raw[_NONCE:], None).decode()
+        except InvalidTag:
+            raise SecretUnreadable(
+                f"a secret was sealed with another key: set AFTERCALL_SECRET_KEY, or bring back the file {FILE} of the home"
+            ) from None
+
+    def hash(self, *parts: str) -> str:
+        """The same words give the same hash, and without the key nobody can try words out."""
+        return hmac.new(self._derive(b"match"), "\0".join(parts).encode(), sha256).hexdigest()[:40]
+
+    @cached_property
+    def _cipher(self) -> "AESGCM":
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - most commands never open a secret
+
+        return AESGCM(self._derive(b"seal"))
+
+    def _derive(self, use: bytes) -> bytes:
+        return hmac.new(self._key, b"aftercall " + use, sha256).digest()
+
+
+def is_sealed(text: str) -> bool:
+    return text.startswith(_SEALED)
+
+
+def open_vault(settings: Settings) -> Vault:
+    return Vault(load_key(settings))

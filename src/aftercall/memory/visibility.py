@@ -1,0 +1,96 @@
+"""How far a fact may go: shared, private or secret. A reader's level can be raised here, never lowered."""
+
+import re
+from collections.abc import Iterable
+
+from aftercall.llm.rules.secrets import Secret, find_secrets, mask
+from aftercall.llm.rules.sentences import MASK
+from aftercall.model.calls import Call
+from aftercall.model.reading import FactDraft, Visibility
+from aftercall.model.turns import Turn
+from aftercall.settings import MemorySettings
+
+LEVELS: tuple[Visibility, ...] = ("shared", "private", "secret")
+# By category or by topic; what is named in neither is shared.
+DEFAULTS: dict[str, Visibility] = {
+    "confided": "secret",
+    "medical": "secret",
+    "credentials": "secret",
+    "financial": "secret",
+    "operational": "private",
+}
+BLOT = "•"
+_TOPICS: dict[str, re.Pattern[str]] = {
+    "credentials": re.compile(
+        r"\b(?:pass ?words?|pass ?phrase|pass ?code|pin(?: number| code)?|cvv|cvc|(?:api|access|secret|private|"
+        r"recovery) (?:key|token|code)|"
+        r"security (?:code|word|answer|question))\b.{0,40}?(?:\bis\b|\bare\b|:|=|\d{3,})",
+        re.I,
+    ),
+    "financial": re.compile(
+        r"\b(?:iban|sort code|routing number|account number|card number|social security|ssn|tax (?:id|number))\b|"
+        r"\b[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){3,7}\b|\bi (?:earn|make|owe) \D{0,12}\d|\b(?:my|our) (?:salary|income|"
+        r"debts?|savings|mortgage)\b|"
+        r"\b(?:bankrupt\w*|in debt|credit score)\b",
+        re.I,
+    ),
+    "medical": re.compile(
+        r"\b(?:diagnos\w+|prescri\w+|chemo\w*|antidepress\w+|biops\w+|miscarriage|abortion|suicid\w+|hiv|rehab|psychiatr\w+|"
+        r"(?:test|blood|scan) results?|medications?|overdose)\b",
+        re.I,
+    ),
+    "operational": re.compile(
+        r"\b(?:workflows?|run ?books?|deployments?|cron ?jobs?|on-?call rota|internal process|escalation path)\b", re.I
+    ),
+}
+_LONG_NUMBER = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
+
+
+def find_confidences(call: Call, drafts: Iterable[FactDraft]) -> list[Secret]:
+    """Every secret of a call that our rules find, and those that the reader marked."""
+    marked = (draft for draft in drafts if draft.visibility == "secret")
+    return [*find_secrets(call.turns), *(Secret(min(draft.turns, default=1), draft.words, draft.words, draft.category) for draft in marked)]
+
+
+def classify(draft: FactDraft, confidences: list[Secret], settings: MemorySettings) -> Visibility:
+    topics = set(topics_of(draft.text)) | set(topics_of(draft.words))
+    levels = [settings.visibility.get(name) or DEFAULTS.get(name, "shared") for name in (draft.category, *topics)]
+    if holds_secret(draft.text, confidences) or holds_secret(draft.words, confidences) or _is_named(draft, settings.secret_words):
+        levels.append("secret")
+    return max((draft.visibility, *levels), key=LEVELS.index)
+
+
+def topics_of(text: str) -> list[str]:
+    found = [name for name, pattern in _TOPICS.items() if pattern.search(text)]
+    if any(_is_card(match.group()) for match in _LONG_NUMBER.finditer(text)):
+        found.append("financial")
+    if any(find_secrets((Turn.model_construct(seq=1, speaker="caller", text=text, at=None, confidence=None),))):
+        found.append("confided")
+    return found
+
+
+def holds_secret(text: str, confidences: list[Secret]) -> bool:
+    return mask(text, confidences) != text
+
+
+def blot_out(text: str, confidences: list[Secret]) -> str:
+    """The text with what is confided unreadable, for whoever may see the rest."""
+    hidden = mask(text, confidences)
+    hidden = _LONG_NUMBER.sub(lambda match: MASK if _is_card(match.group()) else match.group(), hidden)
+    return re.sub(f"{MASK}+", BLOT * 3, hidden)
+
+
+def raised(level: Visibility, other: Visibility) -> Visibility:
+    return max(level, other, key=LEVELS.index)
+
+
+def _is_named(draft: FactDraft, words: tuple[str, ...]) -> bool:
+    said = f"{draft.text} {draft.words}".casefold()
+    return any(re.search(rf"\b{re.escape(word.casefold())}\b", said) for word in words if word)
+
+
+def _is_card(number: str) -> bool:
+    """Luhn's check: the last figure of a card's number proves the others."""
+    figures = [int(figure) for figure in number if figure.isdecimal()]
+    doubled = [figure if at % 2 == 0 else sum(divmod(figure * 2, 10)) for at, figure in enumerate(reversed(figures))]
+    return sum(doubled) % 10 == 0

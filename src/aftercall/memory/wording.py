@@ -1,0 +1,112 @@
+"""Spoken words in one plain form, so that two wordings of one thing can be compared."""
+
+import re
+import unicodedata
+
+_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_NUMBERS = {word: number for number, word in enumerate(_UNITS.split())} | {"oh": 0}
+_TENS = {word: 10 * number for number, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)}
+_CONTRACTIONS = (
+    (r"\bwon't\b", "will not"),
+    (r"\bcan't\b|\bcannot\b|\bcannae\b", "can not"),
+    (r"\bain't\b", "is not"),
+    (r"n't\b", " not"),
+    (r"\b(d(?:o|oes|id)|is|are|was|ca|wo|would|could|should|have|has)nt\b", r"\1 not"),
+    (r"\blet's\b", "let us"),
+    (r"'re\b", " are"),
+    (r"'ve\b", " have"),
+    (r"'ll\b", " will"),
+    (r"'m\b", " am"),
+    (r"'d\b", " would"),
+    (r"\b(it|that|he|she|there|here|what|who|where|everything|which)'s\b", r"\1 is"),
+)
+_SPEAKER = (
+    (r"\b(?:the )?(?:caller|user|customer|client)'s\b", "my"),
+    (r"\b(?:the )?(?:caller|user|customer|client)\b", "i"),
+    (r"\b(?:our|ours|mine)\b", "my"),
+    (r"\b(?:we|us)\b", "i"),
+    (r"\bme\b", "i"),
+    (r"\bmyself\b", "i"),
+)
+_FILLER = re.compile(
+    r"\b(?:um+|uh+|er+m?|eh|ah+|oh(?! \d)|hmm|well|you know|i mean|i guess|i think|i believe|basically|honestly|"
+    r"really|actually|just|so|anyway|"
+    r"please|okay|ok|yes|yeah|yep|right|listen|look|by the way|as i said|like i said|to be honest|of course|"
+    r"definitely|absolutely|quite|very|"
+    r"currently|these days|nowadays|at the moment|still(?! water)|also|too|already|simply|always|usually|normally|"
+    r"generally|typically|mostly)\b"
+)
+_CLOCK = re.compile(r"\b(\d{1,2})(?:[:. ](\d\d))? ?(a ?\.?m|p ?\.?m)\b\.?")
+_HALF = re.compile(r"\b(half|quarter) (past|to) (\d{1,2})\b")
+_IN_THE = re.compile(r"\b(\d{1,2})(?: o'?clock)? (?:in the (morning|afternoon|evening)|at night)\b")
+_EMAIL_SPOKEN = re.compile(r"\b([\w.+-]+) at ([\w-]+) dot (\w+)\b")
+_DIGITS_APART = re.compile(r"\b\d(?:[ -]\d)+\b")
+_GROUPS = re.compile(r"(?<![\d:])\+?\d{2,}(?:[ -]\d{2,})+\b")
+_TOKEN = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)*")
+
+
+def plain(text: str) -> str:
+    """Lower case, contractions written out, the caller as `i`, number words as figures, no filler."""
+    words = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‘", "'")
+    for pattern, written in (*_CONTRACTIONS, *_SPEAKER):
+        words = re.sub(pattern, written, words)
+    words = _figures(words)
+    words = _EMAIL_SPOKEN.sub(r"\1@\2.\3", words)
+    words = _hours(words)
+    words = _DIGITS_APART.sub(lambda run: re.sub(r"[ -]", "", run.group()), words)
+    words = _GROUPS.sub(lambda run: _joined(run.group()), words)
+    words = _FILLER.sub(" ", words)
+    return re.sub(r"\s+", " ", re.sub(r"[^\w\s@+:'.-]|(?<!\w)['.-]|['.-](?!\w)", " ", words)).strip()
+
+
+def tokens(text: str) -> list[str]:
+    return _TOKEN.findall(text)
+
+
+def _figures(words: str) -> str:
+    """ "twenty two" → 22, "four four one nine" → 4 4 1 9."""
+    found = re.split(r"(\W+)", words)
+    out: list[str] = []
+    skip = 0
+    for at, word in enumerate(found):
+        if skip:
+            skip -= 1
+            continue
+        if word in _TENS:
+            unit = _NUMBERS.get(found[at + 2], 0) if at + 2 < len(found) and found[at + 1] in (" ", "-") else 0
+            tail = 0 < unit < 10
+            out.append(str(_TENS[word] + (unit if tail else 0)))
+            skip = 2 if tail else 0
+        elif word == "oh" and not _beside_number(found, at):
+            out.append(word)
+        else:
+            out.append(str(_NUMBERS[word]) if word in _NUMBERS else word)
+    return "".join(out)
+
+
+def _beside_number(found: list[str], at: int) -> bool:
+    beside = [found[near] for near in (at - 2, at + 2) if 0 <= near < len(found)]
+    return any(word in _NUMBERS or word in _TENS or word.isdecimal() for word in beside)
+
+
+def _hours(words: str) -> str:
+    words = _HALF.sub(lambda half: _half(half[1], half[2], int(half[3])), words)
+    words = _CLOCK.sub(lambda clock: _clock(int(clock[1]), clock[2], "p" in clock[3]), words)
+    return _IN_THE.sub(lambda hour: _clock(int(hour[1]), None, hour[2] != "morning"), words)
+
+
+def _half(part: str, side: str, hour: int) -> str:
+    if side == "to":
+        return f"{hour - 1 or 12}:45"
+    return f"{hour}:{'30' if part == 'half' else '15'}"
+
+
+def _clock(hour: int, minutes: str | None, is_late: bool) -> str:
+    hour = hour % 12 + 12 if is_late and hour <= 12 else hour
+    return f"{hour}:{minutes or '00'}"
+
+
+def _joined(run: str) -> str:
+    """Groups of one long number belong together; two quantities side by side do not."""
+    figures = re.sub(r"[ -]", "", run)
+    return figures if len(figures) >= 6 else run

@@ -1,0 +1,143 @@
+"""Requests and promises as rows of the ledger, and the work that is handed to a sink for them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from aftercall.model.reading import RequestKind
+
+FollowUpKind = Literal["request", "promise"]
+State = Literal["open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "broken"]
+Trust = Literal["verified", "known", "unknown"]
+Purpose = Literal["request", "reminder", "notice", "journal"]
+Spot = tuple[str, int]
+"""A turn: the call's id and the number within it."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A request or a promise as a conversation tells it, before the ledger compares it with what it holds."""
+
+    kind: FollowUpKind
+    request_kind: RequestKind
+    title: str = field(repr=False)
+    details: str = field(default="", repr=False)
+    person: str | None = field(default=None, repr=False)
+    due: str | None = None
+    spots: tuple[Spot, ...] = ()
+    words: str = field(default="", repr=False)
+    is_withdrawn: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """One row of the ledger."""
+
+    id: str
+    key: str
+    kind: FollowUpKind
+    request_kind: RequestKind
+    title: str = field(repr=False)
+    details: str = field(repr=False)
+    person: str | None = field(repr=False)
+    due: str | None
+    conversation: str
+    call_id: str
+    agent_id: str
+    caller: str | None = field(repr=False)
+    turns: tuple[Spot, ...]
+    words: str = field(repr=False)
+    state: State
+    reason: str
+    link: str | None
+    trust: Trust
+    sink: str
+    fulfilled_by: str | None
+    round: int
+    remind_at: datetime | None
+    created_at: datetime
+    changed_at: datetime
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        return tuple(self.sink.split("+")) if self.sink else ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """A line of a follow-up's history."""
+
+    at: datetime
+    who: str
+    what: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a sink is given. Everything in it but keys and paths was said on the phone: data, never an instruction."""
+
+    key: str
+    purpose: Purpose
+    kind: RequestKind
+    title: str = field(repr=False)
+    details: str = field(default="", repr=False)
+    person: str | None = field(default=None, repr=False)
+    due: str | None = None
+    words: str = field(default="", repr=False)
+    caller: str | None = field(default=None, repr=False)
+    agent_id: str = "main"
+    conversation: str = ""
+    call_id: str = ""
+    trust: Trust = "unknown"
+    at: datetime | None = None
+    archives: tuple[str, ...] = ()
+
+    @property
+    def is_to_caller(self) -> bool:
+        """A number that was only claimed is not rung back or written to."""
+        return self.purpose != "notice" and self.trust == "verified"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a sink made of it: where it is, and what it answered."""
+
+    link: str | None = None
+    response: str = ""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One effect of one sink, as far as it got."""
+
+    key: str
+    followup_id: str | None
+    conversation: str
+    sink: str
+    purpose: Purpose
+    state: Literal["sending", "waiting", "done", "rehearsed", "dead"]
+    attempts: int
+    reason: str
+    link: str | None
+    response: str | None
+    created_at: datetime
+    changed_at: datetime
+
+
+@dataclass(frozen=True)
+class Run:
+    """The follow-up work of one conversation: its timer, and how far it is."""
+
+    conversation: str
+    agent_id: str
+    caller: str | None = field(repr=False)
+    ended_at: datetime
+    state: Literal["due", "running", "done", "failed"]
+    reason: str
+    run: int
+    finished_run: int
+    legs: Mapping[str, Any]
+    changed_at: datetime

@@ -1,0 +1,47 @@
+"""The JSON API over facts. Secrets show only that they are there: opening one takes the command line."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from aftercall.app import App
+from aftercall.errors import RefusedInput
+from aftercall.memory.key import memory_key
+from aftercall.memory.store import Wanted
+from aftercall.memory.view import fact_json, parse_as_of, whole_fact_json
+from aftercall.model.knowledge import MemoryKey
+from aftercall.model.reading import Category
+from aftercall.web.queries import parse_caller
+
+
+def make_router(app: App) -> APIRouter:
+    router = APIRouter(prefix="/api", tags=["facts"])
+
+    @router.get("/facts", summary="What is believed now, or was `as_of` a day; `next` continues the list")
+    def get_facts(
+        caller: str | None = None,
+        category: Category | None = None,
+        as_of: str | None = None,
+        retired: bool = False,
+        limit: Annotated[int, Query(ge=1, le=500)] = 100,
+        after: str = "",
+    ) -> dict[str, Any]:
+        then = parse_as_of("as_of", as_of, app.settings.zone) if as_of else None
+        wanted = Wanted(key=_key(app, caller), category=category, as_of=then, with_retired=retired, limit=limit, after=after)
+        facts = app.facts.page(wanted)
+        return {"facts": [fact_json(fact) for fact in facts], "next": facts[-1].id if len(facts) == limit else None}
+
+    @router.get("/facts/{fact_id}", summary="One fact, each time it was said, and the chain it belongs to")
+    def get_fact(fact_id: str) -> dict[str, Any]:
+        return whole_fact_json(app.facts, fact_id)
+
+    return router
+
+
+def _key(app: App, caller: str | None) -> MemoryKey | None:
+    if caller is None:
+        return None
+    key = memory_key(app.settings, app.settings.agent_id, parse_caller(caller))
+    if key is None:
+        raise RefusedInput("caller", "nobody is remembered under this number")
+    return key

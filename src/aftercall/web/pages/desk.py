@@ -1,0 +1,65 @@
+"""What every page works with."""
+
+from dataclasses import dataclass
+
+from aftercall.app import App
+from aftercall.config import Loaded
+from aftercall.journal.store import CallRow
+from aftercall.model.steps import Step
+from aftercall.web.live import LiveFeed
+from aftercall.web.store import PageStore
+from aftercall.web.view import View
+from aftercall.workspace import files, user_md
+from aftercall.workspace.paths import Workspace
+
+WITHHELD = "withheld number"
+WHO = "the pages"
+
+
+@dataclass(frozen=True)
+class Desk:
+    app: App
+    view: View
+    store: PageStore
+    feed: LiveFeed
+    loaded: Loaded | None = None
+
+    def name_of(self, caller: str | None) -> str | None:
+        """What the caller likes to be called, as far as their page tells."""
+        person = Workspace.of(self.app.settings).person(caller) if caller else None
+        profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+        return profile.call_name or profile.name
+
+    def lines(self, rows: list[CallRow]) -> list["CallLine"]:
+        """Calls as a list shows them: who, when, what it was about, and how far the work is."""
+        steps = self.store.steps_of([row.live.id for row in rows])
+        names = {caller: self.name_of(caller) for caller in {row.live.caller for row in rows}}
+        return [CallLine(row, names[row.live.caller], tuple(steps[row.live.id])) for row in rows]
+
+
+@dataclass(frozen=True)
+class CallLine:
+    row: CallRow
+    name: str | None
+    steps: tuple[Step, ...]
+
+    @property
+    def title(self) -> str:
+        return self.name or self.row.live.caller or WITHHELD
+
+    @property
+    def summary(self) -> str:
+        done = [step.result for step in self.steps if step.name == "summary" and step.state == "done"]
+        return done[0] or "" if done else ""
+
+    @property
+    def mood(self) -> str:
+        """One word for the state, which is also its colour."""
+        states = {step.state for step in self.steps}
+        if self.row.state == "live":
+            return "live"
+        if "failed" in states:
+            return "failed"
+        if self.row.state != "sealed" or not states or states & {"waiting", "running"}:
+            return "working"
+        return "done"

@@ -1,0 +1,85 @@
+"""Memory: what is remembered, searched and as of a day; one fact with every time it was said."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from aftercall.errors import RefusedInput
+from aftercall.memory.key import memory_key
+from aftercall.memory.store import Wanted
+from aftercall.memory.view import parse_as_of, whole_fact_json
+from aftercall.model.knowledge import MemoryKey
+from aftercall.model.passages import Where
+from aftercall.model.reading import CATEGORIES
+from aftercall.web.pages.desk import WHO, Desk
+from aftercall.web.queries import parse_caller
+
+PAGE = 100
+
+
+def make_router(desk: Desk) -> APIRouter:
+    router = APIRouter(prefix="/memory", dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
+    change = [Depends(desk.view.door.admit_change)]
+
+    @router.get("", response_class=HTMLResponse)
+    def get_memory(request: Request, asked: Annotated[Asked, Depends()]) -> HTMLResponse:
+        try:
+            found = asked.look(desk)
+        except RefusedInput as error:
+            found = {"problem": str(error), "facts": [], "hits": []}
+        return desk.view.page(request, "memory.html", asked=asked, categories=CATEGORIES, **found)
+
+    @router.get("/facts/{fact_id}", response_class=HTMLResponse)
+    def get_fact(request: Request, fact_id: str) -> HTMLResponse:
+        return _show(desk, request, fact_id, reveal=False)
+
+    @router.post("/facts/{fact_id}/reveal", dependencies=change)
+    async def post_reveal(request: Request, fact_id: str) -> HTMLResponse:
+        await run_in_threadpool(desk.app.audit.note, WHO, "revealed", fact_id)
+        return await run_in_threadpool(_show, desk, request, fact_id, reveal=True)
+
+    @router.post("/facts/{fact_id}/restore", dependencies=change)
+    async def post_restore(fact_id: str) -> RedirectResponse:
+        await run_in_threadpool(desk.app.audit.note, WHO, "restored", fact_id)
+        await run_in_threadpool(desk.app.facts.restore, fact_id)
+        return RedirectResponse(f"/memory/facts/{fact_id}", 303)
+
+    return router
+
+
+class Asked:
+    """What the form of the page asks for."""
+
+    def __init__(
+        self,
+        q: Annotated[str, Query(max_length=10_000)] = "",
+        caller: str = "",
+        category: str = "",
+        as_of: str = "",
+        after: str = "",
+    ) -> None:
+        self.q, self.caller, self.category, self.as_of, self.after = q.strip(), caller.strip(), category, as_of, after
+
+    def look(self, desk: Desk) -> dict[str, Any]:
+        app = desk.app
+        then = parse_as_of("as of", self.as_of, app.settings.zone) if self.as_of else None
+        key = self._key(desk)
+        if self.q:
+            categories = (self.category,) if self.category else ()
+            where = Where(app.settings.agent_id, key.caller if key else None, categories=categories, as_of=then)
+            return {"hits": app.search.find(self.q, where, limit=30), "facts": [], "problem": ""}
+        category: Any = self.category if self.category in CATEGORIES else None
+        facts = app.facts.page(Wanted(key=key, category=category, as_of=then, limit=PAGE, after=self.after))
+        return {"facts": facts, "hits": [], "problem": ""}
+
+    def _key(self, desk: Desk) -> MemoryKey | None:
+        caller = parse_caller(self.caller or None)
+        return memory_key(desk.app.settings, desk.app.settings.agent_id, caller) if caller else None
+
+
+def _show(desk: Desk, request: Request, fact_id: str, *, reveal: bool) -> HTMLResponse:
+    fact = whole_fact_json(desk.app.facts, fact_id, reveal=reveal)
+    chain = desk.app.facts.history(fact_id)
+    return desk.view.page(request, "fact.html", fact=fact, chain=chain, is_revealed=reveal)

@@ -1,0 +1,101 @@
+"""People: who calls, what is known of them, and what their next call will be told."""
+
+from hashlib import sha256
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from aftercall.briefing.render import render
+from aftercall.errors import RefusedInput
+from aftercall.memory.key import memory_key
+from aftercall.memory.store import Wanted
+from aftercall.web.pages.desk import WHO, Desk
+from aftercall.web.queries import parse_caller
+from aftercall.web.store import Filter
+from aftercall.workspace import files
+from aftercall.workspace.paths import Person, Workspace
+
+PAGE = 50
+LONGEST_PROFILE = 200_000
+
+
+def make_router(desk: Desk) -> APIRouter:
+    router = APIRouter(prefix="/people", dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
+
+    @router.get("", response_class=HTMLResponse)
+    def get_people(request: Request, page: Annotated[int, Query(ge=1, le=10_000)] = 1) -> HTMLResponse:
+        people = desk.store.people(limit=PAGE, offset=(page - 1) * PAGE)
+        named = [(person, desk.name_of(person.caller)) for person in people]
+        return desk.view.page(request, "people.html", people=named, page=page, is_last=len(people) < PAGE)
+
+    @router.get("/{caller}", response_class=HTMLResponse)
+    def get_person(request: Request, caller: str) -> HTMLResponse:
+        return _show(desk, request, _known(caller))
+
+    @router.post("/{caller}/profile", dependencies=[Depends(desk.view.door.admit_change)])
+    async def post_profile(request: Request, caller: str, text: Annotated[str, Form()], was: Annotated[str, Form()]) -> Response:
+        """The markdown as it was typed; if the file changed meanwhile, nothing is written and both are shown."""
+        known = _known(caller)
+        person = _files_of(desk, known)
+        await run_in_threadpool(desk.app.audit.note, WHO, "edited", "a profile")
+        written = await run_in_threadpool(_save, person, text.replace("\r\n", "\n"), was)
+        if not written:
+            return await run_in_threadpool(_show, desk, request, known, typed=text)
+        return RedirectResponse(request.url_for("get_person", caller=known).path + "?saved=1", 303)
+
+    return router
+
+
+def _show(desk: Desk, request: Request, caller: str, typed: str | None = None) -> HTMLResponse:
+    profile = files.read(_files_of(desk, caller).user) or ""
+    briefing = render(desk.app.composer.preview(caller), desk.app.settings.zone)
+    calls = desk.lines(desk.store.calls(Filter(caller=caller), limit=20))
+    key = memory_key(desk.app.settings, desk.app.settings.agent_id, caller)
+    facts = desk.app.facts.page(Wanted(key=key, with_retired=True, limit=50)) if key else []
+    followups = desk.app.work.followups.page(limit=20, caller=caller)
+    values = {
+        "facts": facts,
+        "followups": followups,
+        "profile": profile,
+        "mark": _mark(profile),
+        "typed": typed,
+        "briefing": briefing,
+        "lines": calls,
+    }
+    status = 200 if typed is None else 409
+    return desk.view.page(request, "person.html", status=status, caller=caller, name=desk.name_of(caller), **values)
+
+
+def _save(person: Person, text: str, was: str) -> bool:
+    """Write, unless somebody else wrote since the page was shown; the comparison happens under the file's lock."""
+    if len(text) > LONGEST_PROFILE:
+        raise RefusedInput("text", f"is longer than {LONGEST_PROFILE:,} characters")
+    unchanged = True
+
+    def replace(now: str | None) -> str | None:
+        nonlocal unchanged
+        unchanged = _mark(now or "") == was
+        return text if unchanged else now
+
+    files.edit(person.user, replace)
+    return unchanged
+
+
+def _mark(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _files_of(desk: Desk, caller: str) -> Person:
+    person = Workspace.of(desk.app.settings).person(caller)
+    if person is None:
+        raise RefusedInput("caller", "nobody is remembered here (memory scope `none`)")
+    return person
+
+
+def _known(caller: str) -> str:
+    known = parse_caller(caller)
+    if known is None:
+        raise RefusedInput("caller", "is withheld; nobody is remembered for it")
+    return known

@@ -1,0 +1,120 @@
+"""The SQL of what the pages list: calls by filter, callers, what is live and what was just said."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Select, func, select, tuple_
+
+from aftercall.db.connect import Database
+from aftercall.db.tables import calls, journal, steps
+from aftercall.journal.store import CallRow, to_call_row
+from aftercall.model.steps import Step
+from aftercall.postcall.store import to_step
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which calls; None asks for all."""
+
+    caller: str | None = None
+    source: str | None = None
+    state: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    ids: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Person:
+    """A caller as the list of people shows them."""
+
+    caller: str
+    calls: int
+    last_at: datetime
+
+
+class NumberedEntry(NamedTuple):
+    n: int
+    call_id: str
+    kind: str
+    body: str
+
+
+class PageStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def calls(self, wanted: Filter, *, limit: int, before: tuple[datetime, str] | None = None) -> list[CallRow]:
+        """Newest first; `before` is the start and id of the last call of the page before."""
+        query = _narrow(select(calls), wanted).order_by(calls.c.started_at.desc(), calls.c.id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(tuple_(calls.c.started_at, calls.c.id) < before)
+        with self._database.read() as connection:
+            return [to_call_row(row) for row in connection.execute(query)]
+
+    def steps_of(self, call_ids: list[str]) -> dict[str, list[Step]]:
+        query = select(steps).where(steps.c.call_id.in_(call_ids)).order_by(steps.c.name)
+        found: dict[str, list[Step]] = {call_id: [] for call_id in call_ids}
+        with self._database.read() as connection:
+            for row in connection.execute(query):
+                found[row.call_id].append(to_step(row))
+        return found
+
+    def failed_steps(self, limit: int) -> list[tuple[str, Step]]:
+        query = select(steps).where(steps.c.state == "failed").order_by(steps.c.changed_at.desc()).limit(limit)
+        with self._database.read() as connection:
+            return [(str(row.call_id), to_step(row)) for row in connection.execute(query)]
+
+    def legs(self, conversation: str) -> list[CallRow]:
+        with self._database.read() as connection:
+            query = select(calls).where(calls.c.conversation == conversation).order_by(calls.c.started_at)
+            return [to_call_row(row) for row in connection.execute(query)]
+
+    def people(self, *, limit: int, offset: int = 0) -> list[Person]:
+        last = func.max(calls.c.started_at)
+        query = (
+            select(calls.c.caller, func.count().label("calls"), last.label("last_at"))
+            .where(calls.c.caller.is_not(None))
+            .group_by(calls.c.caller)
+            .order_by(last.desc())
+            .limit(limit)
+            .offset(offset)
+        )
+        with self._database.read() as connection:
+            return [Person(row.caller, row.calls, row.last_at) for row in connection.execute(query)]
+
+    def sources(self) -> list[str]:
+        with self._database.read() as connection:
+            return [str(row.source) for row in connection.execute(select(calls.c.source).distinct().order_by(calls.c.source))]
+
+    def live_ids(self) -> list[str]:
+        with self._database.read() as connection:
+            return [str(row.id) for row in connection.execute(select(calls.c.id).where(calls.c.state == "live"))]
+
+    def entries_after(self, n: int, limit: int) -> list[NumberedEntry]:
+        query = (
+            select(journal.c.n, journal.c.call_id, journal.c.kind, journal.c.body).where(journal.c.n > n).order_by(journal.c.n).limit(limit)
+        )
+        with self._database.read() as connection:
+            return [NumberedEntry(*row) for row in connection.execute(query)]
+
+    def newest_entry(self) -> int:
+        with self._database.read() as connection:
+            return connection.execute(select(func.max(journal.c.n))).scalar() or 0
+
+
+def _narrow(query: Select[tuple[object, ...]], wanted: Filter) -> Select[tuple[object, ...]]:
+    if wanted.caller is not None:
+        query = query.where(calls.c.caller == wanted.caller)
+    if wanted.source is not None:
+        query = query.where(calls.c.source == wanted.source)
+    if wanted.state is not None:
+        query = query.where(calls.c.state == wanted.state)
+    if wanted.since is not None:
+        query = query.where(calls.c.started_at >= wanted.since)
+    if wanted.until is not None:
+        query = query.where(calls.c.started_at < wanted.until)
+    if wanted.ids is not None:
+        query = query.where(calls.c.id.in_(wanted.ids))
+    return query

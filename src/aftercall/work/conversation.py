@@ -1,0 +1,42 @@
+"""The legs of one conversation, joined into one transcript that can be read from start to end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aftercall.model.calls import MAX_TURNS, Call
+from aftercall.model.followups import Spot
+from aftercall.model.turns import Event, Turn
+
+TAKEN = "request.taken"
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """`whole` numbers the turns through; `spots` says which leg's turn each of them is."""
+
+    id: str
+    legs: tuple[Call, ...]
+    whole: Call
+    spots: tuple[Spot, ...]
+
+    @property
+    def taken(self) -> list[tuple[str, Event]]:
+        """Requests that the agent wrote down during a call, with the call's id."""
+        return [(leg.id, event) for leg in self.legs for event in leg.events if event.kind == TAKEN]
+
+    @property
+    def is_silent(self) -> bool:
+        return not any(turn.speaker == "caller" and turn.text.strip() for turn in self.whole.turns)
+
+    def place(self, turns: Sequence[int]) -> tuple[Spot, ...]:
+        return tuple(self.spots[seq - 1] for seq in turns if 0 < seq <= len(self.spots))
+
+
+def join(conversation: str, legs: Sequence[tuple[Call, tuple[Turn, ...]]]) -> Conversation:
+    """Legs in the order they began, each with the late words of its addenda."""
+    spoken = [(call.id, turn) for call, late in legs for turn in (*call.turns, *late)][-MAX_TURNS:]
+    calls = tuple(call for call, _ in legs)
+    turns = tuple(turn.model_copy(update={"seq": number}) for number, (_, turn) in enumerate(spoken, 1))
+    whole: dict[str, Any] = {"id": conversation, "turns": turns, "events": (), "ended_at": max(call.ended_at for call in calls)}
+    return Conversation(conversation, calls, calls[0].model_copy(update=whole), tuple((call_id, turn.seq) for call_id, turn in spoken))

@@ -1,0 +1,161 @@
+"""Where follow-up work is done, one step at a time: read the conversation, hand over each request, settle what was promised.
+
+Every step may run again after a crash and leaves the same behind when it does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from functools import cached_property
+
+from aftercall.clock import Clock
+from aftercall.faults import reach
+from aftercall.journal.archive import Archive
+from aftercall.llm.reader import Reader
+from aftercall.model.followups import Draft, FollowUp, Run, Trust
+from aftercall.model.instants import parse_instant
+from aftercall.settings import Settings
+from aftercall.work.conversation import Conversation, join
+from aftercall.work.ledger import WHO, Judged, Origin, plan
+from aftercall.work.passcode import find_tries
+from aftercall.work.policy import Policy, Ruling, least
+from aftercall.work.promises import draft_promises, judge
+from aftercall.work.requests import draft_requests
+from aftercall.work.runs.store import RunStore
+from aftercall.work.sinks.choose import Router
+from aftercall.work.sinks.journal import write_entry
+from aftercall.work.sinks.sink import Sink
+from aftercall.work.sinks.store import DeliveryStore
+from aftercall.work.store import FollowUpStore, Transition
+
+DAY = timedelta(days=1)
+SILENT = "nothing was said"
+SWITCHED_OFF = "work.enabled is off"
+OUTBOUND = "an outbound call: the callee is not the user"
+
+
+@dataclass(frozen=True)
+class WorkDesk:
+    settings: Settings
+    reader: Reader
+    clock: Clock
+    archive: Archive
+    runs: RunStore
+    followups: FollowUpStore
+    deliveries: DeliveryStore
+    sinks: Mapping[str, Sink]
+
+    @cached_property
+    def policy(self) -> Policy:
+        return Policy(self.settings)
+
+    @cached_property
+    def router(self) -> Router:
+        return Router(self.settings, self.sinks)
+
+    def check(self) -> None:
+        """Raises ConfigError for policy or routes that cannot be used."""
+        _ = (self.policy, self.router)
+
+    def read(self, conversation: str) -> Conversation:
+        return join(conversation, [self.archive.read(name) for name in self.runs.archives(conversation).values()])
+
+    def gather(self, conversation_id: str, run: int) -> list[str]:
+        """Enter what the conversation asks for and promises; returns the ids of the follow-ups to do now."""
+        self.runs.mark_running(conversation_id, run, self.clock.now())
+        reach("work.before_gather")
+        conversation = self.read(conversation_id)
+        if not self._skips(conversation):
+            self._enter(conversation, self.runs.get(conversation_id))
+        reach("work.after_gather")
+        return [
+            row.id for row in self.followups.of_conversation(conversation_id) if row.kind == "request" and row.state in ("open", "doing")
+        ]
+
+    def close(self, conversation_id: str, run: int) -> None:
+        """Everything that could be done is done: settle promises, write the journal, and end the run."""
+        conversation = self.read(conversation_id)
+        self.runs.note_legs(conversation_id, {leg.id: _caller_turns(conversation, leg.id) for leg in conversation.legs})
+        reason = self._skips(conversation)
+        if not reason:
+            self.settle(conversation)
+        reach("work.after_settle")
+        self.runs.finish(conversation_id, run, "done", reason, self.clock.now())
+        reach("work.after_close")
+
+    def settle(self, conversation: Conversation) -> None:
+        """Promises stand as the work behind them stands; the journal tells all of it."""
+        rows = self.followups.of_conversation(conversation.id)
+        requests = [row for row in rows if row.kind == "request"]
+        for promise in rows:
+            if promise.kind == "promise" and promise.state != "refused":
+                kept = judge(promise, requests)
+                values = (("fulfilled_by", kept.by), ("link", kept.link))
+                if (kept.state, kept.reason, kept.by) != (promise.state, promise.reason, promise.fulfilled_by):
+                    self.followups.move(
+                        promise.id, Transition(kept.state, WHO, kept.reason, values=values), self.clock.now(), only_from=(promise.state,)
+                    )
+        rows = self.followups.of_conversation(conversation.id)
+        archives = list(self.runs.archives(conversation.id).values())
+        write_entry(self.settings, conversation.id, conversation.legs, archives, rows)
+
+    def _skips(self, conversation: Conversation) -> str:
+        """Why a conversation has no follow-up work, if it has none."""
+        if not self.settings.work.enabled or not self.settings.post_call_extraction:
+            return SWITCHED_OFF
+        if conversation.legs[0].direction == "outbound":
+            return OUTBOUND
+        return SILENT if conversation.is_silent and not conversation.taken else ""
+
+    def _enter(self, conversation: Conversation, run: Run) -> None:
+        asked = self.reader.find_asked(conversation.whole).value
+        trusts = self._trusts(conversation, run)
+        drafts = [*draft_requests(conversation, asked), *draft_promises(conversation, asked)]
+        first, last = conversation.legs[0], conversation.legs[-1]
+        origin = Origin(conversation.id, first.id, last.agent_id, last.caller)
+        today = self.followups.count_since(last.caller, self._midnight(), apart_from=conversation.id)
+        numbers = {id(draft): today + number for number, draft in enumerate((draft for draft in drafts if draft.kind == "request"), 1)}
+
+        def judge_draft(draft: Draft) -> Judged:
+            return self._judge(draft, least(trusts, draft.spots), numbers.get(id(draft), 0))
+
+        made = plan(drafts, self.followups.of_conversation(conversation.id), origin, judge_draft, self.clock.now())
+        self.followups.record(made.fresh, made.changes, made.reminders, self.clock.now())
+
+    def _judge(self, draft: Draft, trust: Trust, today: int) -> Judged:
+        if draft.kind == "promise":
+            return Judged(draft, trust, (), Ruling("do"))
+        sinks = self.router.route(draft.request_kind)
+        ruling = self.policy.rule(trust, draft.request_kind, leaves_machine=self.router.leaves_machine(sinks), today=today)
+        return Judged(draft, trust, sinks, ruling, self._remind_at(draft.due))
+
+    def _trusts(self, conversation: Conversation, run: Run) -> dict[str, Trust]:
+        """How far each leg is trusted."""
+        right: frozenset[str] = frozenset()
+        if passcode := self.settings.work.passcode:
+            most = self.settings.work.passcode_tries
+            own, everybody = self.runs.wrong_passcodes(run, self.clock.now() - DAY)
+            allowed = 0 if everybody >= most * 10 else max(0, most - own)
+            tries = find_tries(conversation.legs, passcode.get_secret_value(), allowed)
+            self.runs.note_wrong_passcodes(conversation.id, tries.wrong)
+            right = tries.right_in
+        return {leg.id: self.policy.trust(leg, leg.id in right) for leg in conversation.legs}
+
+    def _midnight(self) -> datetime:
+        return self.clock.now().astimezone(self.settings.zone).replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def _remind_at(self, due: str | None) -> datetime | None:
+        if due is None:
+            return None
+        if "T" in due:
+            return parse_instant(due)
+        return datetime.combine(date.fromisoformat(due), time(self.settings.work.reminder_hour), self.settings.zone)
+
+
+def _caller_turns(conversation: Conversation, call_id: str) -> int:
+    pairs = zip(conversation.spots, conversation.whole.turns, strict=True)
+    return sum(spot[0] == call_id and turn.speaker == "caller" and bool(turn.text.strip()) for spot, turn in pairs)
+
+
+def archive_paths(desk: WorkDesk, row: FollowUp) -> tuple[str, ...]:
+    return tuple(str(desk.settings.home / "archive" / name) for name in desk.runs.archives(row.conversation).values())

@@ -1,0 +1,56 @@
+"""Short messages about the work itself: to the owner after each conversation, and when something is due."""
+
+from collections.abc import Sequence
+
+from aftercall.model.followups import FollowUp, Run, Work
+
+_WAITS = "waits for approval"
+
+
+def notice_key(conversation: str, run: int, sink: str) -> str:
+    return f"{conversation}:{run}:notice:{sink}"
+
+
+def notice_work(run: Run, rows: Sequence[FollowUp], key: str) -> Work:
+    """Who called, what was asked, what was done, what waits."""
+    requests = [row for row in rows if row.kind == "request"]
+    held = sum(row.state == "held" for row in requests)
+    done = sum(row.state == "done" for row in requests)
+    told = f"{len(requests)} asked for, {done} done" if requests else "nothing asked for"
+    return Work(
+        key=key,
+        purpose="notice",
+        kind="note",
+        title=f"{run.caller or 'A withheld number'} called: {told}" + (f", {held} {_WAITS}" if held else ""),
+        details="\n".join(_line(row) for row in rows if row.kind == "request" or row.state == "broken"),
+        caller=run.caller,
+        agent_id=run.agent_id,
+        conversation=run.conversation,
+        call_id=next(iter(run.legs), ""),
+        at=run.ended_at,
+    )
+
+
+def reminder_work(row: FollowUp, sink: str) -> Work:
+    return Work(
+        key=f"{row.key}:reminder:{sink}",
+        purpose="reminder",
+        kind="reminder",
+        title=f"Due: {row.title}",
+        details=row.details,
+        person=row.person,
+        due=row.due,
+        caller=row.caller,
+        agent_id=row.agent_id,
+        conversation=row.conversation,
+        call_id=row.call_id,
+        trust=row.trust,
+        at=row.created_at,
+    )
+
+
+def _line(row: FollowUp) -> str:
+    what = f"promised, broken: {row.title}" if row.kind == "promise" else f"{row.state}: {row.title}"
+    if row.state == "held":
+        return f"{what} ({row.reason}) — approve with: aftercall followups approve {row.id}"
+    return f"{what} ({row.link or row.reason})" if row.link or row.reason else what

@@ -1,0 +1,76 @@
+"""What the agent said it would do, and which piece of work keeps it. A promise that no work keeps is broken."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aftercall.model.followups import Draft, FollowUp, State
+from aftercall.model.reading import Asked
+from aftercall.work.conversation import Conversation
+from aftercall.work.likeness import is_same, overlap
+from aftercall.work.requests import LONGEST_TITLE, LONGEST_WORDS, one_line, plain
+
+NO_WORK = "no work was asked for or done that keeps it"
+NO_WAY = "no sink can do that"
+ENOUGH = 0.5
+
+# What reaches the caller from outside needs a sink that acts in the world; a task in a file is not an email.
+_REACHES_OUT = re.compile(
+    r"\b(?:e-?mail|mail|text|sms|message|send|forward|call|ring|phone)(?:ing|ed|s)?\s+(?:it\s+(?:over\s+)?to\s+)?you\b", re.I
+)
+_ACTS = frozenset({"agent", "mcp", "webhook", "message"})
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How a promise stands, and what it rests on."""
+
+    state: State
+    reason: str = ""
+    by: str | None = None
+    link: str | None = None
+
+
+def draft_promises(conversation: Conversation, asked: Asked) -> list[Draft]:
+    drafts: list[Draft] = []
+    for promise in asked.promises:
+        title = one_line(promise.title, LONGEST_TITLE)
+        spots = conversation.place(promise.turns)
+        if title and not any(is_same(title, "other", draft.title, "other") for draft in drafts):
+            drafts.append(Draft("promise", "other", title, spots=spots, words=plain(promise.words, LONGEST_WORDS)))
+    return drafts
+
+
+def judge(promise: FollowUp, requests: Sequence[FollowUp]) -> Kept:
+    """A promise is as good as the work behind it."""
+    work = _find_work(promise, requests)
+    if work is None:
+        return Kept("broken", NO_WORK)
+    if _REACHES_OUT.search(promise.title) and work.state not in ("withdrawn", "refused") and not _ACTS & set(work.sinks):
+        return Kept("broken", NO_WAY, work.id)
+    match work.state:
+        case "done":
+            return Kept("done", "", work.id, work.link)
+        case "open" | "doing" | "held":
+            return Kept("held" if work.state == "held" else "open", work.reason, work.id)
+        case "withdrawn" | "refused":
+            return Kept("withdrawn", "what it promised is not wanted any more" if work.state == "withdrawn" else work.reason, work.id)
+        case _:
+            return Kept("broken", f"what it promised is {work.state}: {work.reason}", work.id)
+
+
+def _find_work(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | None:
+    fits = [(overlap(promise.title, _matter(request, promise)), request) for request in requests]
+    best = max(fits, key=lambda fit: fit[0], default=None)
+    if best and best[0] >= ENOUGH:
+        return best[1]
+    if overlap(promise.title, promise.title) == 0:  # "I'll do that": it means what was asked just before
+        before = [request for request in requests if request.turns and promise.turns and request.turns[0] <= promise.turns[-1]]
+        return before[-1] if before else None
+    return None
+
+
+def _matter(request: FollowUp, promise: FollowUp) -> str:
+    """What the request is about, without the promise itself: readers keep the agent's answer with the request."""
+    told = [line for line in re.split(r"[.\n]+", request.details) if overlap(line, promise.title) < 1]
+    return " ".join((request.title, *told))

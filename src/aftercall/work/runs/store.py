@@ -1,0 +1,105 @@
+"""The SQL of follow-up runs: the timer that sealing sets, and which conversations are ready."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row, and_, case, exists, func, or_, select, update
+
+from aftercall.db.connect import Database
+from aftercall.db.tables import calls, followup_runs
+from aftercall.errors import NotFound
+from aftercall.model.followups import Run
+
+runs = followup_runs
+
+
+class RunStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def due(self, now: datetime, window_s: float, limit: int = 50) -> list[Run]:
+        """Conversations whose window has passed and that no live call belongs to, or may still come to belong to."""
+        going_on = exists().where(
+            calls.c.state != "sealed",
+            or_(
+                calls.c.conversation == runs.c.conversation,
+                and_(calls.c.caller == runs.c.caller, calls.c.agent_id == runs.c.agent_id),
+            ),
+        )
+        query = (
+            select(runs)
+            .where(runs.c.state == "due", runs.c.run == runs.c.finished_run, runs.c.ended_at < now - timedelta(seconds=window_s))
+            .where(~going_on)
+            .order_by(runs.c.ended_at)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return [_to_run(row) for row in connection.execute(query)]
+
+    def mark_running(self, conversation: str, run: int, now: datetime) -> None:
+        """Started; a second process that enqueued the same run changes nothing."""
+        with self._database.write() as connection:
+            connection.execute(
+                update(runs)
+                .where(runs.c.conversation == conversation, runs.c.run == run - 1, runs.c.state == "due")
+                .values(state="running", run=run, changed_at=now)
+            )
+
+    def finish(self, conversation: str, run: int, state: str, reason: str, now: datetime) -> None:
+        """A leg that was sealed meanwhile has made it due again; then it stays due."""
+        is_running = runs.c.state == "running"
+        ended = {"state": case((is_running, state), else_=runs.c.state), "reason": case((is_running, reason), else_=runs.c.reason)}
+        with self._database.write() as connection:
+            connection.execute(
+                update(runs)
+                .where(runs.c.conversation == conversation, runs.c.finished_run < run)
+                .values(**ended, finished_run=run, changed_at=now)
+            )
+
+    def make_due(self, conversation: str, now: datetime) -> None:
+        """Run it once more: by hand, or because a sweep found that its workflow is gone."""
+        with self._database.write() as connection:
+            again = {"state": "due", "reason": "", "finished_run": runs.c.run, "changed_at": now}
+            connection.execute(update(runs).where(runs.c.conversation == conversation).values(again))
+
+    def get(self, conversation: str) -> Run:
+        with self._database.read() as connection:
+            row = connection.execute(select(runs).where(runs.c.conversation == conversation)).first()
+        if row is None:
+            raise NotFound(f"there is no conversation {conversation!r}")
+        return _to_run(row)
+
+    def note_legs(self, conversation: str, legs: dict[str, int]) -> None:
+        self._note(conversation, {"legs": legs})
+
+    def note_wrong_passcodes(self, conversation: str, wrong: int) -> None:
+        self._note(conversation, {"wrong_passcodes": wrong})
+
+    def _note(self, conversation: str, values: dict[str, Any]) -> None:
+        with self._database.write() as connection:
+            connection.execute(update(runs).where(runs.c.conversation == conversation).values(values))
+
+    def wrong_passcodes(self, run: Run, since: datetime) -> tuple[int, int]:
+        """Wrong tries since then in other conversations: this caller's, and everybody's."""
+        own = runs.c.caller == run.caller if run.caller else runs.c.caller.is_(None)
+        recent = and_(runs.c.ended_at >= since, runs.c.conversation != run.conversation, runs.c.wrong_passcodes > 0)
+        total = func.coalesce(func.sum(runs.c.wrong_passcodes), 0)
+        with self._database.read() as connection:
+            by_caller = connection.execute(select(total).where(recent, own)).scalar_one()
+            by_all = connection.execute(select(total).where(recent)).scalar_one()
+        return int(by_caller), int(by_all)
+
+    def archives(self, conversation: str) -> dict[str, str]:
+        """Sealed legs in the order they began: call id → name of its file."""
+        query = (
+            select(calls.c.id, calls.c.archive_name)
+            .where(calls.c.conversation == conversation, calls.c.state == "sealed")
+            .order_by(calls.c.started_at, calls.c.id)
+        )
+        with self._database.read() as connection:
+            return {row.id: row.archive_name for row in connection.execute(query)}
+
+
+def _to_run(row: Row[Any]) -> Run:
+    fields = {name: row._mapping[name] for name in Run.__dataclass_fields__}
+    return Run(**fields | {"legs": row.legs or {}})

@@ -1,0 +1,92 @@
+"""`email`: a message to the owner over SMTP. No address that was only spoken is ever written to."""
+
+import smtplib
+import ssl
+from contextlib import suppress
+from email.message import EmailMessage
+from email.utils import format_datetime
+
+from aftercall.clock import Clock
+from aftercall.errors import OutcomeUnknown, SinkRefused, SinkUnavailable
+from aftercall.model.followups import Receipt, Work
+from aftercall.settings import EmailSettings
+
+TIMEOUT_S = 30.0
+LONGEST_SUBJECT = 200
+
+
+class EmailSink:
+    name = "email"
+    leaves_machine = True
+    can_repeat = False  # a server that took the message and then fell silent cannot be asked
+
+    def __init__(self, settings: EmailSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+
+    def rehearse(self, work: Work) -> str:
+        return f"would send an email to {self._settings.to}"
+
+    def deliver(self, work: Work) -> Receipt:
+        message = self._write(work)
+        server = self._connect()
+        try:
+            server.send_message(message)
+        except (smtplib.SMTPRecipientsRefused, smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:
+            raise _refusal(error) from None
+        except (OSError, smtplib.SMTPException) as error:
+            raise OutcomeUnknown(f"email: the connection broke while sending ({type(error).__name__}); look whether it arrived") from None
+        finally:
+            with suppress(OSError, smtplib.SMTPException):
+                server.quit()
+        return Receipt(response=f"sent to {self._settings.to}")
+
+    def _connect(self) -> smtplib.SMTP:
+        host, port = self._settings.host or "", self._settings.port
+        try:
+            if self._settings.security == "tls":
+                server: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=TIMEOUT_S, context=ssl.create_default_context())
+            else:
+                server = smtplib.SMTP(host, port, timeout=TIMEOUT_S)
+        except (OSError, smtplib.SMTPException) as error:
+            raise SinkUnavailable(f"email: no connection to {host}:{port} ({type(error).__name__})") from None
+        try:
+            if self._settings.security == "starttls":
+                server.starttls(context=ssl.create_default_context())
+            if self._settings.username and self._settings.password:
+                server.login(self._settings.username, self._settings.password.get_secret_value())
+        except smtplib.SMTPAuthenticationError:
+            server.close()
+            raise SinkRefused("email: the server refuses the user or the password; check email.username and email.password") from None
+        except (OSError, smtplib.SMTPException) as error:
+            server.close()
+            raise SinkUnavailable(f"email: {host}:{port} broke off ({type(error).__name__})") from None
+        return server
+
+    def _write(self, work: Work) -> EmailMessage:
+        message = EmailMessage()
+        message["Subject"] = " ".join(work.title.split())[:LONGEST_SUBJECT]
+        message["From"], message["To"] = self._settings.sender, self._settings.to
+        message["Date"] = format_datetime(self._clock.now())
+        message["Message-ID"] = f"<{work.key.replace(':', '.')}@aftercall>"
+        message["Auto-Submitted"] = "auto-generated"
+        lines = [work.title, "", work.details, *(["", "In the caller's words:", work.words] if work.words else [])]
+        lines += [
+            "",
+            *([f"Due: {work.due}"] if work.due else []),
+            f"Caller: {work.caller or 'withheld'} ({work.trust})",
+            f"Call: {work.call_id}",
+        ]
+        message.set_content("\n".join(lines))
+        return message
+
+
+def _refusal(error: smtplib.SMTPException) -> SinkRefused | SinkUnavailable:
+    codes = (
+        [code for code, _ in error.recipients.values()]
+        if isinstance(error, smtplib.SMTPRecipientsRefused)
+        else [getattr(error, "smtp_code", 550)]
+    )
+    if all(400 <= code < 500 for code in codes):
+        return SinkUnavailable(f"email: the server said {codes[0]}; it is tried again")
+    return SinkRefused(f"email: the server refuses it ({codes[0]}); check email.sender and email.to")

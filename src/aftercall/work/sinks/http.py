@@ -1,0 +1,54 @@
+"""One HTTP request of a sink, and what its answer means: done, not now, or never."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+
+from aftercall.errors import OutcomeUnknown, SinkRefused, SinkUnavailable
+
+TIMEOUT_S = 20.0
+_NOT_NOW = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+_WHO_KNOWS = frozenset({408, 500, 502, 504})
+
+
+@dataclass(frozen=True)
+class Ask:
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    content: bytes | None = field(default=None, repr=False)
+    form: Mapping[str, str] | None = field(default=None, repr=False)
+    json: Any = field(default=None, repr=False)
+    query: Mapping[str, str] | None = field(default=None, repr=False)
+
+
+def send(sink: str, ask: Ask, transport: httpx2.BaseTransport | None = None, *, can_repeat: bool = True) -> httpx2.Response:
+    """The answer, if it is a good one. An answer that never came says nothing about what was done."""
+    body: dict[str, Any] = {"content": ask.content, "data": ask.form, "json": ask.json, "params": ask.query}
+    given = {name: value for name, value in body.items() if value is not None}
+    try:
+        with httpx2.Client(timeout=TIMEOUT_S, trust_env=False, transport=transport, follow_redirects=False) as http:
+            answer = http.request(ask.method, ask.url, headers=dict(ask.headers), **given)
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL) as error:
+        raise SinkUnavailable(f"{sink}: its address cannot be reached ({type(error).__name__})") from None
+    except httpx2.HTTPError as error:
+        if not can_repeat:
+            raise OutcomeUnknown(f"{sink}: gave no answer ({type(error).__name__}); look whether it was done") from None
+        raise SinkUnavailable(f"{sink}: gave no answer ({type(error).__name__}); it is tried again") from None
+    if not answer.is_success:
+        raise _problem(sink, answer, can_repeat)
+    return answer
+
+
+def _problem(sink: str, answer: httpx2.Response, can_repeat: bool) -> SinkUnavailable | SinkRefused | OutcomeUnknown:
+    if not can_repeat and answer.status_code in _WHO_KNOWS:
+        return OutcomeUnknown(f"{sink}: answered {answer.status_code}; look whether it was done")
+    if answer.status_code in _NOT_NOW or (answer.status_code == 403 and _is_limited(answer)):
+        return SinkUnavailable(f"{sink}: answered {answer.status_code}; it is tried again")
+    return SinkRefused(f"{sink}: answered {answer.status_code}; check its address and its key")
+
+
+def _is_limited(answer: httpx2.Response) -> bool:
+    return answer.headers.get("retry-after") is not None or answer.headers.get("x-ratelimit-remaining") == "0"

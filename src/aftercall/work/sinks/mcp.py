@@ -1,0 +1,77 @@
+"""`mcp`: one tool of a Model Context Protocol server. The tool is the owner's choice; the caller's words only fill its arguments."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from aftercall.errors import ConfigError, OutcomeUnknown, SinkRefused, SinkUnavailable
+from aftercall.model.followups import Receipt, Work
+from aftercall.settings import McpSettings
+from aftercall.work.sinks.webhook import work_json
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+LONGEST_ANSWER = 2000
+
+
+class McpSink:
+    name = "mcp"
+    leaves_machine = True
+    can_repeat = False  # a tool may do anything
+
+    def __init__(self, settings: McpSettings) -> None:
+        self._settings = settings
+
+    def rehearse(self, work: Work) -> str:
+        return f"would use the tool {self._settings.tool}"
+
+    def deliver(self, work: Work) -> Receipt:
+        try:
+            return asyncio.run(self._use(work))
+        except (SinkRefused, SinkUnavailable, OutcomeUnknown):
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge of a foreign library: it raises groups and errors of its own
+            raise OutcomeUnknown(f"mcp: {self._settings.tool} broke off ({type(error).__name__}); look whether it was done") from None
+
+    async def _use(self, work: Work) -> Receipt:
+        client = self._client()
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                await client.__aenter__()
+        except Exception as error:  # noqa: BLE001 - the edge of a foreign library: nothing has been done yet
+            raise SinkUnavailable(f"mcp: the server cannot be reached ({type(error).__name__})") from None
+        try:
+            arguments = await self._arguments(client, work)
+            async with asyncio.timeout(self._settings.timeout_s):
+                result = await client.call_tool(self._settings.tool or "", arguments)
+        except TimeoutError:
+            raise OutcomeUnknown(f"mcp: {self._settings.tool} gave no answer within {self._settings.timeout_s:g} s") from None
+        finally:
+            await client.__aexit__(None, None, None)
+        told = " ".join(text for item in result.content if (text := getattr(item, "text", None)))[:LONGEST_ANSWER]
+        if result.is_error:
+            raise SinkRefused(f"mcp: {self._settings.tool} answered with an error; `aftercall followups show` has its deliveries")
+        return Receipt(response=told)
+
+    async def _arguments(self, client: "Client", work: Work) -> dict[str, Any]:
+        """What the tool takes of what we have; a tool that needs more cannot be used."""
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        tool = tools.get(self._settings.tool or "")
+        if tool is None:
+            raise SinkRefused(f"mcp: the server has no tool {self._settings.tool}; it has {', '.join(sorted(tools)) or 'none'}")
+        have = {name: value for name, value in work_json(work).items() if value is not None}
+        takes = tool.input_schema.get("properties", {})
+        missing = [name for name in tool.input_schema.get("required", []) if name not in have]
+        if missing:
+            raise SinkRefused(f"mcp: {tool.name} needs {', '.join(missing)}, which a request does not have")
+        return {name: value for name, value in have.items() if name in takes}
+
+    def _client(self) -> "Client":
+        try:
+            from mcp import Client, StdioServerParameters  # noqa: PLC0415 - an extra that few install
+        except ImportError:
+            raise ConfigError("mcp: its library is not here; install aftercall[mcp]") from None
+        if self._settings.url:
+            return Client(self._settings.url, read_timeout_seconds=self._settings.timeout_s)
+        command, *arguments = self._settings.command
+        return Client(StdioServerParameters(command=command, args=arguments), read_timeout_seconds=self._settings.timeout_s)

@@ -1,0 +1,30 @@
+"""Spoken words made fit for files and pages: quoted, so that they cannot pass for structure."""
+
+import json
+import re
+import unicodedata
+
+_SLUG = re.compile(r"[^a-z0-9]+")
+LONGEST_SLUG = 60
+
+
+def slug(text: str) -> str:
+    """A file name of plain letters: no path, no dot, no meta character survives."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return _SLUG.sub("-", plain).strip("-")[:LONGEST_SLUG].strip("-") or "untitled"
+
+
+def quote(text: str) -> str:
+    """Markdown's block quote: a heading, a rule or front matter within stays words."""
+    return "\n".join(f"> {escape(line)}" for line in text.splitlines()) if text else ""
+
+
+def escape(text: str) -> str:
+    """One line without HTML and links; comments cannot be forged, nobody is mentioned."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`\[\]|])", r"\\\1", text).replace("@", "@\u200b")
+
+
+def yaml_string(text: str) -> str:
+    """JSON's strings are YAML's, with nothing left to interpret."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,76 @@
+"""`webhook`: a signed POST as Standard Webhooks describe it; its id is the key, by which a receiver knows a repeat."""
+
+import binascii
+import hmac
+import json
+from base64 import b64decode, b64encode
+from typing import Any
+
+import httpx2
+
+from aftercall.clock import Clock
+from aftercall.errors import ConfigError
+from aftercall.model.followups import Receipt, Work
+from aftercall.model.instants import format_instant
+from aftercall.settings import WebhookSettings
+from aftercall.work.sinks.http import Ask, send
+
+PREFIX = "whsec_"
+LONGEST_ANSWER = 500
+
+
+class WebhookSink:
+    name = "webhook"
+    leaves_machine = True
+    can_repeat = True
+
+    def __init__(self, settings: WebhookSettings, clock: Clock, transport: httpx2.BaseTransport | None = None) -> None:
+        self._url = settings.url or ""
+        self._key = _read_secret(settings.secret.get_secret_value()) if settings.secret else None
+        self._clock = clock
+        self._transport = transport
+
+    def rehearse(self, work: Work) -> str:
+        return f"would post a followup.{work.purpose} event"
+
+    def deliver(self, work: Work) -> Receipt:
+        now = self._clock.now()
+        body = json.dumps({"type": f"followup.{work.purpose}", "timestamp": format_instant(now), "data": work_json(work)}).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "aftercall"} | self._sign(work.key, int(now.timestamp()), body)
+        answer = send(self.name, Ask("POST", self._url, headers, content=body), self._transport)
+        return Receipt(response=f"{answer.status_code} {answer.text[:LONGEST_ANSWER]}".strip())
+
+    def _sign(self, key: str, timestamp: int, body: bytes) -> dict[str, str]:
+        identity = f"msg_{key.replace(':', '_')}"
+        signed = {"webhook-id": identity, "webhook-timestamp": str(timestamp)}
+        if self._key is None:
+            return signed
+        digest = hmac.digest(self._key, f"{identity}.{timestamp}.".encode() + body, "sha256")
+        return signed | {"webhook-signature": f"v1,{b64encode(digest).decode()}"}
+
+
+def _read_secret(secret: str) -> bytes:
+    try:
+        return b64decode(secret.removeprefix(PREFIX), validate=True)
+    except binascii.Error:
+        raise ConfigError("webhook.secret: is not base64; Standard Webhooks write it as whsec_ and base64") from None
+
+
+def work_json(work: Work) -> dict[str, Any]:
+    """The work as JSON for programs; everything that was said is in `title`, `details`, `person` and `words`."""
+    return {
+        "key": work.key,
+        "purpose": work.purpose,
+        "kind": work.kind,
+        "title": work.title,
+        "details": work.details,
+        "person": work.person,
+        "due": work.due,
+        "words": work.words,
+        "caller": work.caller,
+        "trust": work.trust,
+        "agent_id": work.agent_id,
+        "conversation": work.conversation,
+        "call": work.call_id,
+        "archives": list(work.archives),
+    }

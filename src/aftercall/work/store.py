@@ -1,0 +1,141 @@
+"""The SQL of the ledger: requests and promises, what became of them, and their history."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
+
+from aftercall.db.connect import Database
+from aftercall.db.tables import calls, followup_history, followups
+from aftercall.errors import NotFound
+from aftercall.model.followups import Change, FollowUp, State
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A follow-up's new state, and who brought it about."""
+
+    state: State
+    who: str
+    reason: str = ""
+    note: str = ""
+    values: tuple[tuple[str, Any], ...] = ()
+
+
+class FollowUpStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, fresh: Sequence[FollowUp], changes: Sequence[tuple[str, Transition]], reminders: set[str], now: datetime) -> None:
+        """New rows and changes of known ones in one transaction. A row whose key is known by now stays as it is."""
+        with self._database.write() as connection:
+            known = _known_keys(connection, [row.key for row in fresh])
+            for row in fresh:
+                if row.key in known:
+                    continue
+                reminder = {"reminder": "due"} if row.id in reminders else {}
+                connection.execute(insert(followups), _columns(row) | reminder)
+                _write_history(connection, row.id, now, "follow-up", row.state, row.reason)
+            for followup_id, transition in changes:
+                _apply(connection, followup_id, transition, now)
+
+    def move(self, followup_id: str, transition: Transition, now: datetime, *, only_from: tuple[State, ...]) -> bool:
+        """Change the state, if it is one of `only_from`; says whether it was."""
+        with self._database.write() as connection:
+            return _apply(connection, followup_id, transition, now, only_from)
+
+    def get(self, followup_id: str) -> FollowUp:
+        with self._database.read() as connection:
+            row = connection.execute(select(followups).where(followups.c.id == followup_id)).first()
+        if row is None:
+            raise NotFound(f"there is no follow-up {followup_id!r}; `aftercall followups list` shows those there are")
+        return _to_followup(row)
+
+    def of_conversation(self, conversation: str) -> list[FollowUp]:
+        return self._select(followups.c.conversation == conversation, oldest_first=True)
+
+    def page(self, *, limit: int, state: str | None = None, caller: str | None = None, before: str | None = None) -> list[FollowUp]:
+        """Newest first; ids sort by the time they were made."""
+        wanted = [followups.c.state == state] if state else []
+        wanted += [followups.c.caller == caller] if caller else []
+        wanted += [followups.c.id < before] if before else []
+        return self._select(and_(True, *wanted), limit=limit)
+
+    def history(self, followup_id: str) -> list[Change]:
+        query = select(followup_history).where(followup_history.c.followup_id == followup_id).order_by(followup_history.c.n)
+        with self._database.read() as connection:
+            return [Change(row.at, row.who, row.what, row.note) for row in connection.execute(query)]
+
+    def count_since(self, caller: str | None, since: datetime, *, apart_from: str) -> int:
+        """Requests of this caller in other conversations; all withheld numbers count as one caller."""
+        own = followups.c.caller == caller if caller else followups.c.caller.is_(None)
+        query = select(func.count()).where(
+            own, followups.c.kind == "request", followups.c.created_at >= since, followups.c.conversation != apart_from
+        )
+        with self._database.read() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def queued(self, limit: int = 50) -> list[FollowUp]:
+        """Approved, or to be tried again."""
+        return self._select(followups.c.queued == "due", oldest_first=True, limit=limit)
+
+    def mark_queued_started(self, followup_id: str, round_: int) -> None:
+        with self._database.write() as connection:
+            key = and_(followups.c.id == followup_id, followups.c.round == round_)
+            connection.execute(update(followups).where(key).values(queued="started"))
+
+    def reminders_due(self, now: datetime, limit: int = 50) -> list[FollowUp]:
+        """A held or failed request is not reminded of until it is settled; a withdrawn one never."""
+        is_due = and_(followups.c.reminder == "due", followups.c.remind_at <= now, followups.c.state.in_(("open", "doing", "done")))
+        return self._select(is_due, oldest_first=True, limit=limit)
+
+    def mark_reminder_started(self, followup_id: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(update(followups).where(followups.c.id == followup_id).values(reminder="started"))
+
+    def held_before(self, moment: datetime) -> list[FollowUp]:
+        return self._select(and_(followups.c.state == "held", followups.c.changed_at < moment))
+
+    def to_tell(self, agent_id: str, caller: str | None, *, limit: int) -> list[FollowUp]:
+        """What this caller's next call is told: what ended since their last call, and what still waits. None: every caller's."""
+        own = and_(followups.c.agent_id == agent_id, followups.c.kind == "request", *([followups.c.caller == caller] if caller else []))
+        last = select(func.max(calls.c.ended_at)).where(
+            calls.c.agent_id == agent_id, calls.c.state == "sealed", *([calls.c.caller == caller] if caller else [])
+        )
+        is_news = and_(followups.c.state.in_(("done", "failed", "refused", "expired")), followups.c.changed_at >= last.scalar_subquery())
+        return self._select(and_(own, or_(is_news, followups.c.state == "held")), limit=limit)[::-1]
+
+    def _select(self, wanted: Any, *, limit: int = 1000, oldest_first: bool = False) -> list[FollowUp]:
+        order = followups.c.id if oldest_first else followups.c.id.desc()
+        with self._database.read() as connection:
+            return [_to_followup(row) for row in connection.execute(select(followups).where(wanted).order_by(order).limit(limit))]
+
+
+def _known_keys(connection: Connection, keys: Sequence[str]) -> set[str]:
+    return {row.key for row in connection.execute(select(followups.c.key).where(followups.c.key.in_(keys)))}
+
+
+def _apply(
+    connection: Connection, followup_id: str, transition: Transition, now: datetime, only_from: tuple[State, ...] | None = None
+) -> bool:
+    where = followups.c.id == followup_id if only_from is None else and_(followups.c.id == followup_id, followups.c.state.in_(only_from))
+    values = {"state": transition.state, "reason": transition.reason, "changed_at": now} | dict(transition.values)
+    changed = connection.execute(update(followups).where(where).values(values)).rowcount == 1
+    if changed:
+        _write_history(connection, followup_id, now, transition.who, transition.state, transition.note or transition.reason)
+    return changed
+
+
+def _write_history(connection: Connection, followup_id: str, at: datetime, who: str, what: str, note: str) -> None:
+    connection.execute(insert(followup_history), {"followup_id": followup_id, "at": at, "who": who, "what": what, "note": note})
+
+
+def _columns(row: FollowUp) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in FollowUp.__dataclass_fields__} | {"turns": [list(spot) for spot in row.turns]}
+
+
+def _to_followup(row: Row[Any]) -> FollowUp:
+    fields = {name: row._mapping[name] for name in FollowUp.__dataclass_fields__}
+    return FollowUp(**fields | {"turns": tuple((call, seq) for call, seq in row.turns)})

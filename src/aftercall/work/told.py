@@ -1,0 +1,35 @@
+"""What the next call is told of the work: what was done since the last one, what could not be done, what waits."""
+
+import re
+
+from aftercall.model.followups import FollowUp
+from aftercall.settings import Settings
+from aftercall.work.store import FollowUpStore
+
+MOST = 10
+_ISSUE = re.compile(r"/issues/(\d+)$")
+_TOLD = {
+    "done": "Done",
+    "failed": "Could not be done",
+    "refused": "Was not allowed",
+    "expired": "Was never approved",
+    "held": "Waits for the owner's approval",
+}
+
+
+class Teller:
+    def __init__(self, settings: Settings, followups: FollowUpStore) -> None:
+        self._scope = settings.memory.scope
+        self._followups = followups
+
+    def tell(self, agent_id: str, caller: str | None) -> tuple[str, ...]:
+        """Lines for one caller's call; another caller's work is in them only where memory is shared."""
+        if self._scope == "none" or (self._scope == "per_caller" and caller is None):
+            return ()
+        rows = self._followups.to_tell(agent_id, caller if self._scope == "per_caller" else None, limit=MOST)
+        return tuple(_line(row) for row in rows)
+
+
+def _line(row: FollowUp) -> str:
+    number = _ISSUE.search(row.link or "")
+    return f"{_TOLD[row.state]}: {row.title}" + (f", number {number[1]}" if number else "")

@@ -1,0 +1,175 @@
+"""The durable workflows of follow-up work. The only file here that knows the durable engine.
+
+A run's id is its conversation and number, an approval's its follow-up and round: each is worked on once however often it is
+started. A step in flight at a crash runs again; the ledger and the keys of the sinks make that the same deed.
+"""
+
+import asyncio
+
+from dbos import DBOS, SetWorkflowID
+from dbos import error as engine_error
+
+from aftercall.durable import open_queue
+from aftercall.errors import AftercallError
+from aftercall.faults import reach
+from aftercall.log import get_logger
+from aftercall.work import handover
+from aftercall.work.desk import WorkDesk
+
+QUEUE = "aftercall.follow_up"
+AT_ONCE = 8
+ATTEMPTS = 10  # with doubling pauses: a sink that is away for a quarter of an hour loses nothing
+
+log = get_logger("work")
+
+# One at a time in a process, because the durable engine is one.
+_desk: WorkDesk | None = None
+
+
+def desk() -> WorkDesk:
+    if _desk is None:
+        raise RuntimeError("the follow-up work has not been opened")
+    return _desk
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, AftercallError) and error.retryable
+
+
+@DBOS.workflow(name="aftercall.follow_up")
+async def follow_up(conversation: str, run: int) -> None:
+    try:
+        todo = await gather(conversation, run)
+        await asyncio.gather(*(attempt(followup_id) for followup_id in todo))
+        await close(conversation, run)
+    except Exception as error:  # noqa: BLE001 - the edge of a run: it is recorded, shown, and swept up later
+        await fail_run(conversation, run, _reason(error))
+        return
+    await attempt_notice(conversation, run)
+
+
+@DBOS.workflow(name="aftercall.follow_up_one")
+async def follow_up_one(followup_id: str, conversation: str) -> None:
+    await attempt(followup_id)
+    await settle(conversation)
+
+
+@DBOS.workflow(name="aftercall.remind")
+async def remind(followup_id: str) -> None:
+    try:
+        await send_reminder(followup_id)
+    except Exception as error:  # noqa: BLE001 - the edge of a reminder: its delivery shows that it failed
+        log.warning("a reminder failed", followup=followup_id, error=_code(error))
+
+
+async def attempt(followup_id: str) -> None:
+    """One request's failure never stops another."""
+    try:
+        await do(followup_id)
+    except Exception as error:  # noqa: BLE001 - the edge of a step: the request has failed, which shows and can be tried again
+        await give_up(followup_id, _reason(error))
+
+
+async def attempt_notice(conversation: str, run: int) -> None:
+    try:
+        await send_notice(conversation, run)
+    except Exception as error:  # noqa: BLE001 - the edge of a notice: the work is done, the delivery shows that nobody was told
+        log.warning("a notice failed", conversation=conversation, error=_code(error))
+
+
+@DBOS.step(name="aftercall.gather", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+async def gather(conversation: str, run: int) -> list[str]:
+    return await asyncio.to_thread(desk().gather, conversation, run)
+
+
+@DBOS.step(name="aftercall.do", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+async def do(followup_id: str) -> None:
+    await asyncio.to_thread(handover.do, desk(), followup_id)
+
+
+@DBOS.step(name="aftercall.give_up_request")
+async def give_up(followup_id: str, reason: str) -> None:
+    log.warning("a request failed", followup=followup_id)
+    await asyncio.to_thread(handover.give_up, desk(), followup_id, reason)
+
+
+@DBOS.step(name="aftercall.close", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+async def close(conversation: str, run: int) -> None:
+    await asyncio.to_thread(desk().close, conversation, run)
+
+
+@DBOS.step(name="aftercall.settle", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+async def settle(conversation: str) -> None:
+    def settle_now() -> None:
+        desk().settle(desk().read(conversation))
+
+    await asyncio.to_thread(settle_now)
+
+
+@DBOS.step(name="aftercall.fail_run")
+async def fail_run(conversation: str, run: int, reason: str) -> None:
+    log.warning("a follow-up run failed", conversation=conversation)
+    await asyncio.to_thread(desk().runs.finish, conversation, run, "failed", reason, desk().clock.now())
+
+
+@DBOS.step(name="aftercall.notice", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+async def send_notice(conversation: str, run: int) -> None:
+    await asyncio.to_thread(handover.notify, desk(), conversation, run)
+
+
+@DBOS.step(name="aftercall.reminder", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+async def send_reminder(followup_id: str) -> None:
+    await asyncio.to_thread(handover.remind, desk(), followup_id)
+
+
+def _cause(error: Exception) -> Exception:
+    return error.errors[-1] if isinstance(error, engine_error.DBOSMaxStepRetriesExceeded) and error.errors else error
+
+
+def _reason(error: Exception) -> str:
+    """What a person can act on; the text of foreign errors may hold speech and is left out."""
+    cause = _cause(error)
+    return str(cause) if isinstance(cause, AftercallError) else type(cause).__name__
+
+
+def _code(error: Exception) -> str:
+    cause = _cause(error)
+    return cause.code if isinstance(cause, AftercallError) else type(cause).__name__
+
+
+async def open_work(at: WorkDesk) -> None:
+    """Take up the work; the durable engine has been launched. Settings that cannot be used are told now, not after a call."""
+    global _desk
+    _desk = at
+    at.check()
+    await open_queue(QUEUE, AT_ONCE)
+    await start_due(at)
+
+
+def close_work() -> None:
+    """The durable engine has ended."""
+    global _desk
+    _desk = None
+
+
+async def start_due(at: WorkDesk) -> None:
+    """Start what is due: conversations whose window has passed, approvals, reminders. Starting twice is starting once."""
+    for run in await asyncio.to_thread(at.runs.due, at.clock.now(), at.settings.reconnect_window_s):
+        number = run.run + 1
+        with SetWorkflowID(run_id(run.conversation, number)):
+            await DBOS.enqueue_workflow_async(QUEUE, follow_up, run.conversation, number)
+        reach("work.after_enqueue")
+        await asyncio.to_thread(at.runs.mark_running, run.conversation, number, at.clock.now())
+    for row in await asyncio.to_thread(at.followups.queued):
+        with SetWorkflowID(f"followup:{row.conversation}:{row.id}:{row.round}"):
+            await DBOS.enqueue_workflow_async(QUEUE, follow_up_one, row.id, row.conversation)
+        reach("work.after_queue")
+        await asyncio.to_thread(at.followups.mark_queued_started, row.id, row.round)
+    for row in await asyncio.to_thread(at.followups.reminders_due, at.clock.now()) if at.settings.work.reminders else ():
+        with SetWorkflowID(f"reminder:{row.id}"):
+            await DBOS.enqueue_workflow_async(QUEUE, remind, row.id)
+        await asyncio.to_thread(at.followups.mark_reminder_started, row.id)
+
+
+def run_id(conversation: str, run: int) -> str:
+    return f"followup:{conversation}:{run}"

@@ -1,0 +1,39 @@
+"""A real server and a real browser."""
+
+from collections.abc import Iterator
+
+import pytest
+from chromium import find_chromium
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from serving import serving
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = find_chromium()
+    if path is None:
+        pytest.skip("no Chromium here, and none could be installed (`make test` tries)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(tmp_path_factory.mktemp("home")) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page whose console must stay clean: a refused script or style is a fault of ours."""
+    complaints: list[str] = []
+    context = browser.new_context(base_url=address)
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page
+    context.close()
+    assert complaints == []

@@ -1,0 +1,150 @@
+"""The pages as a person uses them, in a real browser."""
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from serving import serving
+
+EVIL = "Please file a note about <script>document.title='owned'</script><img src=x onerror=alert(1)>."
+
+
+def ring(page: Page, caller: str, *lines: str) -> None:
+    page.goto("/phone")
+    page.fill("#caller", caller)
+    page.click("#ring")
+    expect(page.locator("#heard .agent")).to_have_count(1)
+    for number, line in enumerate(lines, 2):
+        page.fill("#line", line)
+        page.keyboard.press("Enter")
+        expect(page.locator("#heard .agent")).to_have_count(number)
+
+
+def hang_up(page: Page) -> None:
+    page.click("#hangup")
+    expect(page.get_by_role("status")).to_contain_text("has ended")
+
+
+def test_a_call_from_the_page_is_answered_kept_and_worked_on(page: Page) -> None:
+    ring(page, "+15550142", "Hi, this is Dana Fox.", "Please call the plumber tomorrow.")
+    hang_up(page)
+    summary = page.locator("#steps li", has_text="summary")
+    expect(summary).to_contain_text("done", timeout=20_000)
+    page.get_by_text("Open the call").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Dana Fox")
+    expect(page.locator(".turn.caller")).to_have_count(2)
+
+
+def test_what_is_spoken_appears_on_a_page_that_looks_on(page: Page, browser: Browser, address: str) -> None:
+    page.goto("/")
+    caller = browser.new_context(base_url=address).new_page()
+    ring(caller, "+15550143", "Good morning, here is the canary.")
+    expect(page.locator(".card.live")).to_contain_text("Good morning, here is the canary.")
+    page.locator(".card.live a").first.click()
+    caller.fill("#line", "And a second thing.")
+    caller.keyboard.press("Enter")
+    expect(page.locator(".turns")).to_contain_text("And a second thing.")
+    hang_up(caller)
+    expect(page.locator("main")).to_contain_text("caller hung up")
+    caller.context.close()
+
+
+def test_words_from_the_phone_stay_words(page: Page) -> None:
+    ring(page, "+15550144", EVIL)
+    hang_up(page)
+    page.get_by_text("Open the call").click()
+    expect(page.locator(".turn.caller")).to_contain_text("<script>")
+    assert page.title() != "owned"
+    assert page.locator("main img").count() == 0
+    page.goto("/calls")
+    expect(page.locator(".lines")).to_contain_text("15550144")
+
+
+def test_a_profile_is_edited_and_a_change_from_elsewhere_is_not_lost(page: Page, browser: Browser, address: str) -> None:
+    ring(page, "+15550145", "Hello, this is Ann Reed.")
+    hang_up(page)
+    expect(page.locator("#steps li", has_text="profile")).to_contain_text("done", timeout=20_000)
+    page.goto("/people/%2B15550145")
+    other = browser.new_context(base_url=address).new_page()
+    other.goto("/people/%2B15550145")
+    page.fill("#text", "- **Name:** Ann Reed-Wong\n")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ann Reed-Wong")
+    other.fill("#text", "- **Name:** Overwritten\n")
+    other.get_by_role("button", name="Save").click()
+    expect(other.get_by_role("alert")).to_contain_text("changed meanwhile")
+    expect(other.locator("main")).to_contain_text("Ann Reed-Wong")
+    other.context.close()
+
+
+def test_a_call_can_be_made_with_the_keyboard_alone(page: Page) -> None:
+    page.goto("/phone")
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("Skip to the content")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("+15550146")
+    page.keyboard.press("Enter")
+    expect(page.locator("#line")).to_be_focused()
+    page.keyboard.type("Please note that the tap drips.")
+    page.keyboard.press("Enter")
+    expect(page.locator("#heard .agent")).to_have_count(2)
+    hang_up(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_barrier(browser: Browser, address: str, scheme: str) -> None:
+    context = browser.new_context(base_url=address, color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    ring(page, "+15550147", "Please call me back.")
+    hang_up(page)
+    page.get_by_text("Open the call").click()
+    page.wait_for_url("**/calls/*")
+    found = {}
+    for path in (page.url, "/", "/calls", "/people", "/people/%2B15550147", "/phone", "/settings", "/docs", "/login"):
+        page.goto(path)
+        worst = [item for item in Axe().run(page).response["violations"] if item["impact"] in ("serious", "critical")]
+        if worst:
+            found[path] = [(item["id"], [node["html"][:120] for node in item["nodes"]][:3]) for item in worst]
+    context.close()
+    assert found == {}
+
+
+def test_dark_pages_are_dark(browser: Browser, address: str) -> None:
+    context = browser.new_context(base_url=address, color_scheme="dark")
+    page = context.new_page()
+    page.goto("/")
+    red, *_ = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+    context.close()
+    assert red < 60
+
+
+def test_pages_read_well_without_scripts(browser: Browser, address: str) -> None:
+    context = browser.new_context(base_url=address, java_script_enabled=False)
+    page = context.new_page()
+    for path, heading in (("/", "Today"), ("/calls", "Calls"), ("/people", "People"), ("/settings", "Settings"), ("/docs", "API")):
+        page.goto(path)
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    context.close()
+
+
+def test_with_a_token_nothing_is_seen_before_the_login(browser: Browser, tmp_path: Path) -> None:
+    with serving(tmp_path, AFTERCALL_API_TOKEN="s3cret-token") as address:
+        context = browser.new_context(base_url=address)
+        page = context.new_page()
+        page.goto("/calls")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
+        page.fill("#secret", "wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("neither")
+        page.fill("#secret", "s3cret-token")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Calls")
+        ring(page, "+15550148", "Hello.")
+        hang_up(page)
+        page.get_by_role("button", name="Log out").click()
+        page.goto("/")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
+        context.close()

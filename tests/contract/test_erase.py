@@ -1,0 +1,146 @@
+"""Erased is erased: nothing of the caller is left in any file or table, others keep theirs, and nothing comes back."""
+
+import sqlite3
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from aftercall.app import App, build
+from aftercall.clock import SystemClock
+from aftercall.custody.store import ERASED, HOLD_NOBODY
+from aftercall.db.tables import metadata
+from aftercall.errors import CallErased, RefusedInput
+from aftercall.journal.verify import verify
+from aftercall.model.calls import Call
+from aftercall.postcall.view import are_finished
+from aftercall.running import running
+from aftercall.settings import Settings
+from aftercall.testing import make_call, make_live_call
+from patience import until
+
+GOES, STAYS = "+15550142", "+15550199"
+MARKERS = (b"15550142", b"Quillfeather", b"zanzibarium", b"Xylograph")
+
+
+def call_of(caller: str, name: str, marker: str) -> Call:
+    said = [
+        ("agent", "Hello! What can I do for you?"),
+        (
+            "caller",
+            f"Hi, my name is {name}. My sister Xylograph {marker} lives in Utrecht." if caller == GOES else f"Hi, my name is {name}.",
+        ),
+        ("agent", "Thank you."),
+        ("caller", f"Please open a bug about the {marker} page, and remind me to call {marker} on Tuesday."),
+        ("agent", "I have taken that down."),
+        ("caller", f"File a note about Carl: he prefers {marker} in the morning."),
+    ]
+    return make_call(said, caller=caller)
+
+
+@pytest.fixture
+def live(settings: Settings) -> Iterator[App]:
+    app = build(settings.model_copy(update={"reconnect_window_s": 0}), SystemClock())
+    yield app
+    app.close()
+
+
+def is_worked_off(app: App, call: Call) -> bool:
+    return are_finished(app.steps.of_call(call.id)) and app.work.runs.get(call.conversation).state == "done"
+
+
+async def work_off(app: App, *calls: Call) -> None:
+    async with running(app):
+        for call in calls:
+            app.journal.take_in(call)
+        for call in calls:
+            await until(partial(is_worked_off, app, call))
+
+
+def raw_files(app: App) -> dict[str, bytes]:
+    return {str(path.relative_to(app.settings.home)): path.read_bytes() for path in app.settings.home.rglob("*") if path.is_file()}
+
+
+def rows_with(app: App, marker: bytes) -> list[str]:
+    found = []
+    with app.database.read() as connection:
+        for table in metadata.sorted_tables:
+            found += [table.name for row in connection.execute(table.select()) if marker.decode() in str(tuple(row))]
+    return found
+
+
+async def test_nothing_of_an_erased_caller_is_left_and_others_keep_theirs(live: App) -> None:
+    gone, kept = call_of(GOES, "Ada Quillfeather", "zanzibarium"), call_of(STAYS, "Ben Stay", "harbour")
+    await work_off(live, gone, kept)
+    assert all(any(marker in data for data in raw_files(live).values()) or live.database.dialect != "sqlite" for marker in MARKERS)
+    receipt = live.eraser.erase(GOES)
+    assert (receipt.calls, receipt.archive_files, receipt.scan.traces) == (1, 1, ())
+    assert receipt.pages >= 3
+    for marker in MARKERS:
+        assert [name for name, data in raw_files(live).items() if marker in data] == []
+        assert rows_with(live, marker) == []
+    assert all(marker.decode() not in str(receipt.to_json()) for marker in MARKERS)
+    assert verify(live.archive.place, live.store).faults == ()
+    assert live.store.get(kept.id).archive_name in live.archive.place.names()
+    assert "harbour" in str([fact.title for fact in live.work.followups.page(limit=10)])
+    assert (live.settings.home / "workspace" / "people" / STAYS / "USER.md").exists()
+
+
+async def test_what_was_erased_does_not_come_back(live: App) -> None:
+    call = call_of(GOES, "Ada Quillfeather", "zanzibarium")
+    live.journal.take_in(call)
+    live.eraser.erase(GOES)
+    with pytest.raises(CallErased):
+        live.journal.take_in(call)
+    assert live.eraser.erase(GOES).calls == 0
+    again = make_call(caller=GOES)
+    live.journal.take_in(again)  # they may call again, as somebody new
+    assert live.store.get(again.id).live.caller == GOES
+
+
+async def test_nobody_is_erased_while_on_the_phone(live: App) -> None:
+    record = await live.journal.open(make_live_call(caller=GOES))
+    with pytest.raises(RefusedInput, match="on the phone"):
+        live.eraser.erase(GOES)
+    await live.journal.seal(record, end_reason="caller_hung_up")
+    await live.journal.close()
+    assert live.eraser.erase(GOES).calls == 1
+
+
+class Cut(BaseException):
+    """The power goes here."""
+
+
+@pytest.mark.parametrize("point", ["archive.after_tombstone", "erase.after_archive", "erase.after_pages", "erase.after_rows"])
+def test_an_erasure_that_was_cut_off_is_finished_by_the_next(live: App, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for marker in ("zanzibarium", "zanzibarium again"):
+        live.journal.take_in(call_of(GOES, "Ada Quillfeather", marker))
+
+    def cut(reached: str) -> None:
+        if reached == point:
+            raise Cut
+
+    for module in ("aftercall.custody.erase", "aftercall.journal.archive"):
+        monkeypatch.setattr(f"{module}.reach", cut)
+    with pytest.raises(Cut):
+        live.eraser.erase(GOES)
+    monkeypatch.undo()
+    live.eraser.erase(GOES)
+    assert all(marker not in data for data in raw_files(live).values() for marker in MARKERS)
+    assert verify(live.archive.place, live.store).faults == ()
+
+
+def test_no_table_is_forgotten() -> None:
+    assert {table.name for table in ERASED} | set(HOLD_NOBODY) == set(metadata.tables)
+
+
+def test_deleted_words_linger_in_a_database_that_was_not_scrubbed(tmp_path: Path) -> None:
+    """The check can fail: it finds what a plain deletion leaves behind."""
+    file = tmp_path / "x.db"
+    connection = sqlite3.connect(file)
+    connection.executescript(
+        "PRAGMA secure_delete=OFF; CREATE TABLE said (text); INSERT INTO said VALUES ('zanzibarium words'); DELETE FROM said;"
+    )
+    connection.close()
+    assert b"zanzibarium" in file.read_bytes()

@@ -1,0 +1,152 @@
+"""Health, on both databases: exactly one state a call, what is worth a look, and a sweep that repairs what fell through."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import delete, update
+
+from aftercall import durable
+from aftercall.app import App
+from aftercall.db.tables import calls, followup_runs, steps
+from aftercall.errors import SinkRefused
+from aftercall.model.steps import done
+from aftercall.postcall.steps import STEPS
+from aftercall.testing import VirtualClock, make_live_call
+from aftercall.work import handover
+from aftercall.work.health.report import Report, report, report_json
+from aftercall.work.health.sweep import adopt_files, sweep, sweep_if_due
+from working import RecordingSink, follow, hold_call, later, with_sink
+
+
+def finish_steps(app: App, call_id: str) -> None:
+    for name in STEPS:
+        app.steps.finish(call_id, name, done(), app.clock.now())
+
+
+def look(app: App) -> Report:
+    return report(app.health, app.clock.now(), app.settings.reconnect_window_s)
+
+
+def state_of(app: App, call_id: str) -> str:
+    return next(call.state for call in look(app).calls if call.id == call_id)
+
+
+async def test_a_call_is_pending_until_everything_after_it_is_over(app: App) -> None:
+    record = await app.journal.open(make_live_call())
+    assert state_of(app, record.call.id) == "pending"
+    call = hold_call(app)
+    assert state_of(app, call.id) == "pending"
+    finish_steps(app, call.id)
+    assert state_of(app, call.id) == "pending"
+    follow(app.work, call.conversation)
+    assert state_of(app, call.id) == "ok"
+    assert (look(app).status, look(app).exit_code) == ("ok", 0)
+
+
+def test_what_failed_shows_and_is_recovered_once_it_is_fine(app: App) -> None:
+    desk = with_sink(app, RecordingSink("github", SinkRefused("github: answered 404")), policy={"unknown": "do"})
+    call = hold_call(app)
+    finish_steps(app, call.id)
+    failed = next(row for row in follow(desk, call.conversation) if row.state == "failed")
+    assert state_of(app, call.id) == "failed"
+    assert (look(app).status, look(app).exit_code) == ("failing", 2)
+    handover.retry(desk, failed.id, "me")
+    handover.do(desk, failed.id)
+    assert state_of(app, call.id) == "recovered"
+    assert look(app).exit_code == 0
+
+
+def test_a_failed_step_fails_its_call(app: App) -> None:
+    call = hold_call(app)
+    finish_steps(app, call.id)
+    follow(app.work, call.conversation)
+    app.steps.fail(call.id, "profile", "USER.md: may not be changed", app.clock.now())
+    assert (state_of(app, call.id), look(app).counts.failed_steps) == ("failed", 1)
+
+
+def test_empty_calls_are_told_apart(app: App) -> None:
+    silent = hold_call(app, [("agent", "Hello?")])
+    dropped = hold_call(app, [("agent", "Hello?")], caller="+15550142")
+    hold_call(app, caller="+15550142", conversation=dropped.conversation, resumes=dropped.id, started_at=later(60))
+    for line in look(app).calls:
+        finish_steps(app, line.id)
+    follow(app.work, silent.conversation)
+    follow(app.work, dropped.conversation)
+    assert (state_of(app, silent.id), state_of(app, dropped.id)) == ("nothing_said", "superseded")
+    assert look(app).exit_code == 0
+
+
+def test_what_waits_for_approval_is_held_and_worth_a_look_after_a_day(app: App, clock: VirtualClock) -> None:
+    call = hold_call(app)
+    finish_steps(app, call.id)
+    follow(with_sink(app, RecordingSink()), call.conversation)
+    assert (state_of(app, call.id), look(app).status) == ("held", "ok")
+    clock.move(25 * 3600)
+    assert look(app).status == "warn"
+
+
+def test_a_broken_promise_is_worth_a_look_until_it_is_settled(app: App) -> None:
+    call = hold_call(app, [("agent", "Hello."), ("caller", "Where is my invoice?"), ("agent", "I'll email you the invoice.")])
+    finish_steps(app, call.id)
+    broken = next(row for row in follow(app.work, call.conversation) if row.state == "broken")
+    made = look(app)
+    assert (made.status, made.exit_code, made.counts.broken) == ("warn", 1, 1)
+    assert "1 promises are broken" in made.reasons[0]
+    assert report_json(made)["broken_promises"] == 1
+    handover.reject(app.work, broken.id, "me")
+    assert look(app).status == "ok"
+
+
+def test_a_call_that_nobody_works_on_is_worth_a_look(app: App, clock: VirtualClock) -> None:
+    hold_call(app)
+    clock.move(600)
+    assert look(app).status == "ok"
+    clock.move(1200)
+    assert look(app).status == "warn"
+    assert report_json(look(app))["oldest_pending"] is not None
+
+
+def test_every_call_has_one_state_and_the_counts_add_up(app: App) -> None:
+    for number in range(5):
+        hold_call(app, caller=f"+1555010{number}")
+    made = look(app)
+    assert sum(made.by_state.values()) == len(made.calls) == 5
+
+
+@pytest.fixture
+async def engine(app: App) -> AsyncIterator[App]:
+    await durable.launch(app.settings, app.presence.process)
+    yield app
+    await durable.close()
+
+
+async def test_the_sweep_sets_going_what_fell_through_and_then_finds_nothing(engine: App, clock: VirtualClock) -> None:
+    call, lost = hold_call(engine), hold_call(engine, caller="+15550142")
+    with engine.database.write() as connection:
+        connection.execute(update(calls).values(postcall="started"))  # enqueued, they say, but no step was ever begun
+        connection.execute(delete(followup_runs).where(followup_runs.c.conversation == lost.conversation))
+        connection.execute(update(followup_runs).values(state="running", run=1))  # and its workflow is gone
+        connection.execute(delete(steps))
+    clock.move(3600)
+    found = await sweep(engine.health, engine.work, engine.journal)
+    assert {name: count for name, count in found.items() if count} == {"calls": 2, "timers": 1, "runs": 1}
+    assert sorted(run.conversation for run in engine.work.runs.due(clock.now(), 300)) == sorted([call.conversation, lost.conversation])
+    assert engine.steps.due() == sorted([call.id, lost.id])
+    assert sum((await sweep(engine.health, engine.work, engine.journal)).values()) == 0
+    assert await sweep_if_due(engine.health, engine.work, engine.journal) is not None
+    assert await sweep_if_due(engine.health, engine.work, engine.journal) is None
+    assert look(engine).counts.swept_at == clock.now()
+
+
+def test_a_sealed_file_that_the_database_lost_is_taken_in_again_and_its_work_is_not_done_twice(app: App) -> None:
+    call = hold_call(app)
+    before = follow(app.work, call.conversation)
+    with app.database.write() as connection:
+        for table in reversed(calls.metadata.sorted_tables):
+            connection.execute(delete(table))
+    assert adopt_files(app.journal, later(-3600)) == 1
+    assert adopt_files(app.journal, later(-3600)) == 0
+    tasks = sorted((app.settings.home / "workspace" / "tasks").iterdir())
+    again = follow(app.work, call.conversation)
+    assert [(row.key, row.state, row.link) for row in again] == [(row.key, row.state, row.link) for row in before]
+    assert sorted((app.settings.home / "workspace" / "tasks").iterdir()) == tasks

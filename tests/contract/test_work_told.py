@@ -1,0 +1,53 @@
+"""What the next call is told of the work, on both databases: its own caller's, since their last call."""
+
+from dataclasses import replace
+
+from aftercall.app import App
+from aftercall.briefing.render import render
+from aftercall.testing import VirtualClock
+from aftercall.work import handover
+from aftercall.work.told import Teller
+from working import RecordingSink, follow, hold_call, with_sink
+
+
+def test_what_was_done_and_what_waits_is_told_to_the_caller_who_asked_and_to_no_other(app: App, clock: VirtualClock) -> None:
+    desk = with_sink(app, RecordingSink(), policy={"unknown.issue": "do", "unknown.note": "hold"})
+    call = hold_call(app)
+    clock.move(400)
+    follow(desk, call.conversation)
+    told = app.composer.preview(call.caller)
+    assert told.work == (
+        "Done: Open a bug about the broken thumbnails, number 41",
+        "Done: Remind me to follow up with Markus on Tuesday",
+        "Waits for the owner's approval: File a note about the Carl conversation",
+    )
+    assert "Work from earlier calls. Done: Open a bug about the broken thumbnails, number 41" in render(told, app.settings.zone)
+    assert app.composer.preview("+15550142").work == ()
+    assert app.composer.preview(None).work == ()
+
+
+def test_what_was_told_is_not_told_again_after_the_next_call_but_what_waits_is(app: App, clock: VirtualClock) -> None:
+    desk = with_sink(app, RecordingSink())
+    call = hold_call(app)
+    clock.move(400)
+    follow(desk, call.conversation)
+    clock.move(400)
+    hold_call(app, [("agent", "Hello."), ("caller", "Just saying hi.")], started_at=clock.now())
+    assert app.composer.preview(call.caller).work == ("Waits for the owner's approval: Open a bug about the broken thumbnails",)
+    (held,) = app.work.followups.page(limit=10, state="held")
+    handover.reject(desk, held.id, "me")
+    clock.move(400)
+    assert app.composer.preview(call.caller).work == ()
+
+
+def test_memory_scope_decides_whose_work_is_told(app: App, clock: VirtualClock) -> None:
+    call = hold_call(app)
+    clock.move(400)
+    follow(app.work, call.conversation)
+
+    def tell(scope: str, caller: str | None) -> int:
+        memory = app.settings.memory.model_copy(update={"scope": scope})
+        return len(Teller(app.settings.model_copy(update={"memory": memory}), app.work.followups).tell("main", caller))
+
+    assert (tell("none", call.caller), tell("shared", "+15550142"), tell("per_caller", call.caller)) == (0, 3, 3)
+    assert replace(app.composer, teller=None).preview(call.caller).work == ()

@@ -1,0 +1,150 @@
+"""The pages as a browser asks for them: what is refused, what is escaped, what is never cached."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from argon2 import PasswordHasher
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
+
+from aftercall.app import App, build
+from aftercall.settings import PagesSettings, Settings
+from aftercall.testing import VirtualClock, make_call
+from aftercall.web.door import TRIES
+from aftercall.web.server import make_server
+
+CALLER = "+15550142"
+EVIL = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+def client(app: App) -> TestClient:
+    return TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1), follow_redirects=False)
+
+
+@pytest.fixture
+def locked(settings: Settings, clock: VirtualClock) -> Iterator[TestClient]:
+    pages = PagesSettings(password_hash=SecretStr(PasswordHasher(1, 8, 1).hash("open sesame")))
+    app = build(settings.model_copy(update={"api_token": SecretStr("t0ken"), "pages": pages}), clock)
+    yield TestClient(make_server(app), base_url="https://calls.example", client=("192.0.2.7", 1), follow_redirects=False)
+    app.close()
+
+
+def csrf_of(page: str) -> str:
+    found = re.search(r'X-CSRF-Token": "([0-9a-f]+)"', page)
+    assert found
+    return found[1]
+
+
+def log_in(client: TestClient, secret: str) -> int:
+    token = csrf_of(client.get("/login").text)
+    return client.post("/login", data={"csrf": token, "secret": secret, "to": "/calls"}).status_code
+
+
+def test_every_page_answers_with_a_strict_policy(client: TestClient, app: App) -> None:
+    row, _ = app.journal.take_in(make_call([("caller", EVIL)], caller=CALLER, sid="evil"))
+    call = f"/calls/{row.live.id}"
+    for path in (
+        "/",
+        "/calls",
+        call,
+        f"{call}/raw",
+        f"{call}/steps",
+        "/people",
+        f"/people/{CALLER}",
+        "/memory",
+        "/memory?q=thumbnails",
+        "/work",
+        "/phone",
+        "/settings",
+        "/docs",
+        "/login",
+    ):
+        page = client.get(path)
+        assert page.status_code == 200, path
+        assert "script-src 'self';" in page.headers["content-security-policy"]
+        assert page.headers["cache-control"] == "no-store"
+        assert EVIL not in page.text
+        assert len(page.content) < 60_000
+        assert not re.search(r"(src|href)=\"(https?:)?//", page.text)
+
+
+def test_calls_are_found_by_caller_day_line_and_state(client: TestClient, app: App) -> None:
+    app.journal.take_in(make_call(caller=CALLER, sid="one"))
+    app.journal.take_in(make_call(caller="+15550199", sid="two"))
+    assert CALLER in client.get("/calls", params={"caller": CALLER}).text
+    assert "+15550199" not in client.get("/calls", params={"caller": CALLER}).text
+    assert "No call fits" in client.get("/calls", params={"since": "2030-01-01"}).text
+    assert CALLER in client.get("/calls", params={"since": "2026-02-13", "until": "2026-02-13", "source": "test", "state": "sealed"}).text
+    assert "is not a date" in client.get("/calls", params={"since": "yesterday"}).text
+    assert "is not a phone number" in client.get("/calls", params={"caller": EVIL}).text
+
+
+def test_the_list_of_calls_goes_on(client: TestClient, app: App) -> None:
+    for number in range(53):
+        app.journal.take_in(make_call(caller=CALLER, sid=f"n{number}"))
+    first = client.get("/calls").text
+    older = re.search(r'href="(/calls\?before=[^"]+)"', first)
+    assert older
+    assert client.get(older[1].replace("&amp;", "&")).text.count('class="row"') == 3
+
+
+@pytest.mark.parametrize("headers", [{}, {"Origin": "https://evil.example"}])
+def test_a_change_needs_a_form_of_ours(client: TestClient, headers: dict[str, str]) -> None:
+    token = csrf_of(client.get(f"/people/{CALLER}").text)
+    data = {"text": "x", "was": "y", **({"csrf": token} if headers else {})}
+    assert client.post(f"/people/{CALLER}/profile", data=data, headers=headers).status_code == 403
+
+
+def test_a_form_of_one_browser_is_no_good_in_another(client: TestClient, app: App) -> None:
+    other = TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1))
+    stolen = csrf_of(other.get("/login").text)
+    client.get("/login")
+    assert client.post(f"/people/{CALLER}/profile", data={"csrf": stolen, "text": "x", "was": ""}).status_code == 403
+
+
+def test_without_a_token_only_this_machine_sees_pages(app: App) -> None:
+    stranger = TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=("192.0.2.7", 1))
+    assert stranger.get("/").status_code == 403
+
+
+def test_a_locked_page_leads_to_the_login_and_back(locked: TestClient) -> None:
+    asked = locked.get("/calls")
+    assert (asked.status_code, asked.headers["location"]) == (303, "/login?to=%2Fcalls")
+    assert log_in(locked, "nope") == 401
+    assert log_in(locked, "t0ken") == 303
+    assert locked.get("/calls").status_code == 200
+    cookie = next(cookie for cookie in locked.cookies.jar if cookie.name == "aftercall_session")
+    assert cookie.secure
+    assert cookie.has_nonstandard_attr("HttpOnly")
+
+
+def test_the_password_opens_too(locked: TestClient) -> None:
+    assert log_in(locked, "open sesame") == 303
+    assert locked.get("/").status_code == 200
+
+
+def test_guessing_is_slowed_down(locked: TestClient, clock: VirtualClock) -> None:
+    for _ in range(TRIES):
+        assert log_in(locked, "guess") == 401
+    assert log_in(locked, "t0ken") == 429
+    clock.move(61)
+    assert log_in(locked, "t0ken") == 303
+
+
+def test_a_forged_cookie_opens_nothing(locked: TestClient) -> None:
+    locked.cookies.set("aftercall_session", "eyJpZCI6IngiLCJpbiI6dHJ1ZX0.forged.forged", domain="calls.example")
+    assert locked.get("/").status_code == 303
+
+
+@pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/\\evil.example"])
+def test_a_login_never_leads_elsewhere(locked: TestClient, to: str) -> None:
+    token = csrf_of(locked.get("/login").text)
+    answer = locked.post("/login", data={"csrf": token, "secret": "t0ken", "to": to})
+    assert answer.headers["location"] == "/"
+
+
+def test_unknown_calls_and_withheld_callers_are_clear_errors(client: TestClient) -> None:
+    assert client.get("/calls/nope").status_code == 404
+    assert client.get("/people/Bob").status_code == 422

@@ -1,0 +1,31 @@
+"""`aftercall serve` as a user starts it, for tests that look at it from outside."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def serving(home: Path, **environment: str) -> Iterator[str]:
+    """A server on a free port; its address."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from aftercall.cli.main import run; run()", "serve", "--port", "0"],
+        env=clean | {"AFTERCALL_HOME": str(home), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        told = re.search(r"http://[\d.:]+", process.stdout.readline())
+        assert told
+        yield told[0]
+    finally:
+        process.terminate()
+        process.wait(20)
+        process.stdout.close()

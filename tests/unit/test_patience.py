@@ -1,0 +1,42 @@
+"""How long a step waits, on virtual time."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.errors import ModelUnavailable
+from aftercall.postcall.patience import LONGEST_ASKED_S, LONGEST_S, TRIES, pause_after
+from aftercall.testing import VirtualClock
+
+
+async def test_a_model_that_is_away_for_an_hour_is_asked_again_within_ten_minutes_of_its_return() -> None:
+    clock = VirtualClock()
+    tries = 0
+
+    def ask() -> None:
+        if clock.monotonic() < 3600:
+            raise ModelUnavailable("away")
+
+    while True:
+        tries += 1
+        try:
+            ask()
+            break
+        except ModelUnavailable as error:
+            pause_s = pause_after(tries, error.retry_after_s)
+            assert pause_s is not None
+            clock.move(pause_s)
+    assert 3600 <= clock.monotonic() <= 3600 + LONGEST_S
+    assert tries < 20
+
+
+def test_it_gives_up_after_about_a_day() -> None:
+    pauses = [pause_after(tries) for tries in range(1, TRIES)]
+    assert 20 * 3600 < sum(pause or 0 for pause in pauses) < 28 * 3600
+    assert pause_after(TRIES) is None
+
+
+@given(st.integers(1, TRIES - 1), st.none() | st.floats(0, 1e9))
+def test_it_waits_as_long_as_it_was_asked_to_within_reason(tries: int, asked_s: float | None) -> None:
+    pause_s = pause_after(tries, asked_s)
+    assert pause_s is not None
+    assert min(asked_s or 0, LONGEST_ASKED_S) <= pause_s <= LONGEST_ASKED_S

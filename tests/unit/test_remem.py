@@ -1,0 +1,102 @@
+"""The client of remote document memory against the emulated one, in both dialects."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from pydantic import SecretStr
+
+from aftercall.errors import RememRefused, RememUnavailable
+from aftercall.lab.loopback import serve_on_loopback
+from aftercall.lab.remem import Fault, RememLab, make_remem
+from aftercall.memory.remem import Remem
+from aftercall.model.documents import Document, id_from
+from aftercall.settings import RememSettings
+from aftercall.testing import START, VirtualClock
+
+PAGE = Document(
+    id=id_from("call", "1"),
+    title="Voice Call Summary",
+    content="About the bug.",
+    source="voice-call",
+    tags=("voice-session",),
+    metadata={"session_id": "voice-session:1"},
+    call_id="1",
+    made_at=START,
+    changed_at=START,
+)
+
+
+@pytest.fixture
+async def lab() -> RememLab:
+    return RememLab("vlt_lab", clock=VirtualClock())
+
+
+@pytest.fixture
+def url(lab: RememLab) -> Iterator[str]:
+    with serve_on_loopback(make_remem(lab)) as url:
+        yield url
+
+
+def client(url: str, dialect: Literal["ingest", "documents"] = "ingest", key: str = "vlt_lab", namespace: str | None = None) -> Remem:
+    return Remem(RememSettings(api_key=SecretStr(key), api_url=url, dialect=dialect, namespace=namespace))
+
+
+@pytest.mark.parametrize(("dialect", "path"), [("ingest", "/v1/documents/ingest"), ("documents", "/v1/documents")])
+def test_a_document_sent_twice_is_one_document(url: str, lab: RememLab, dialect: Literal["ingest", "documents"], path: str) -> None:
+    remem = client(url, dialect)
+    assert remem.send(PAGE) == remem.send(PAGE)
+    remem.close()
+    assert lab.posts == [path, path]
+    (kept,) = lab.documents.values()
+    assert (kept["title"], kept["content"], kept["source"]) == (PAGE.title, PAGE.content, "voice-call")
+    tags = kept["tags"] if dialect == "documents" else kept["metadata"]["tags"]
+    assert tags == ("voice-session" if dialect == "documents" else ["voice-session"])
+
+
+def test_a_lost_answer_leaves_one_document_when_it_is_sent_again(url: str, lab: RememLab) -> None:
+    lab.faults.append("lost_answer")
+    remem = client(url)
+    with pytest.raises(RememUnavailable):
+        remem.send(PAGE)
+    remem.send(PAGE)
+    remem.close()
+    assert len(lab.documents) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [("rate_limit", RememUnavailable), ("unavailable", RememUnavailable), ("forbidden", RememRefused), ("wrong_key", RememRefused)],
+)
+def test_what_may_pass_is_told_from_what_will_not(url: str, lab: RememLab, fault: Fault, error: type[RememUnavailable]) -> None:
+    lab.faults.append(fault)
+    remem = client(url, namespace="voice")
+    with pytest.raises(error) as raised:
+        remem.send(PAGE)
+    remem.close()
+    assert raised.value.retryable is (error is RememUnavailable)
+    assert raised.value.retry_after_s == (1 if fault == "rate_limit" else None)
+    assert "bug" not in str(raised.value)
+
+
+def test_a_wrong_key_is_said_plainly(url: str) -> None:
+    remem = client(url, key="vlt_wrong")
+    with pytest.raises(RememRefused, match="check REMEM_API_KEY"):
+        remem.send(PAGE)
+    remem.close()
+
+
+def test_nobody_there_may_come_back() -> None:
+    remem = client("http://127.0.0.1:9")
+    with pytest.raises(RememUnavailable, match="no answer"):
+        remem.send(PAGE)
+    remem.close()
+
+
+def test_the_emulated_one_finds_late_what_was_written(lab: RememLab) -> None:
+    lab.indexing_s = 10
+    lab.keep({"content": "About the bug."}, None)
+    assert lab.find("bug", 3) == []
+    assert isinstance(lab.clock, VirtualClock)
+    lab.clock.move(11)
+    assert len(lab.find("bug", 3)) == 1

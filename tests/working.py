@@ -1,0 +1,95 @@
+"""Follow-up work without the durable engine: the same steps, one after the other, on virtual time."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from aftercall.app import App
+from aftercall.errors import AftercallError, SinkUnavailable
+from aftercall.model.calls import Call
+from aftercall.model.followups import FollowUp, Receipt, Work
+from aftercall.testing import START, make_call
+from aftercall.work import handover
+from aftercall.work.desk import WorkDesk
+from aftercall.work.sinks.sink import Sink
+
+THREE_ASKS = (
+    ("agent", "Hello! What can I do for you?"),
+    ("caller", "Could you open a bug about the broken thumbnails?"),
+    ("agent", "Noted."),
+    ("caller", "And remind me to follow up with Markus on Tuesday. And please file a note about the Carl conversation."),
+    ("agent", "Noted."),
+)
+
+
+class RecordingSink:
+    """A sink that writes down every effect; `faults` come first, before or after the work."""
+
+    leaves_machine = True
+
+    def __init__(self, name: str = "github", *faults: Exception, works_first: bool = False, can_repeat: bool = True) -> None:
+        self.name = name
+        self.can_repeat = can_repeat
+        self.effects: list[Work] = []
+        self._faults = list(faults)
+        self._works_first = works_first
+
+    def rehearse(self, work: Work) -> str:
+        return "would write it down"
+
+    def deliver(self, work: Work) -> Receipt:
+        if self._works_first:
+            self._act(work)
+        if self._faults:
+            raise self._faults.pop(0)
+        self._act(work)
+        return Receipt(link=f"https://github.com/acme/site/issues/{41 + len(self.effects) - 1}", response="number 41")
+
+    def _act(self, work: Work) -> None:
+        if not self.can_repeat or all(work.key != other.key for other in self.effects):
+            self.effects.append(work)
+
+
+def with_sink(app: App, sink: Sink, **work_settings: Any) -> WorkDesk:
+    """The app's desk with one sink more, and settings for it."""
+    work = app.settings.work.model_copy(update=work_settings)
+    settings = app.settings.model_copy(update={"work": work})
+    return replace(app.work, settings=settings, sinks={**app.work.sinks, sink.name: sink})
+
+
+def hold_call(app: App, said: Sequence[tuple[str, str]] = THREE_ASKS, **fields: Any) -> Call:
+    call = make_call(said, **fields)
+    app.journal.take_in(call)
+    return call
+
+
+def follow(desk: WorkDesk, conversation: str) -> list[FollowUp]:
+    """One run of a conversation, as the workflow does it."""
+    number = desk.runs.get(conversation).run + 1
+    for followup_id in desk.gather(conversation, number):
+        attempt(desk, followup_id)
+    desk.close(conversation, number)
+    handover.notify(desk, conversation, number)
+    return desk.followups.of_conversation(conversation)
+
+
+def attempt(desk: WorkDesk, followup_id: str, tries: int = 3) -> None:
+    for number in range(1, tries + 1):
+        try:
+            handover.do(desk, followup_id)
+            return
+        except SinkUnavailable as error:
+            if number == tries:
+                handover.give_up(desk, followup_id, str(error))
+        except AftercallError as error:
+            handover.give_up(desk, followup_id, str(error))
+            return
+
+
+def states(rows: Sequence[FollowUp], kind: str = "request") -> dict[str, str]:
+    return {row.title: row.state for row in rows if row.kind == kind}
+
+
+def later(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
