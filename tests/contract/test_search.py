@@ -102,6 +102,20 @@ def test_a_phrase_must_stand_as_it_is_quoted(app: App, search: Search) -> None:
     assert search.find('"door front" green', OURS) == []
 
 
+def test_facts_are_found_once_told_and_as_of_the_time_they_held(app: App, search: Search) -> None:
+    for days, town in enumerate(("Leeds", "York")):
+        said = [("agent", "Hello!"), ("caller", f"Hi, this is Bill. I live in {town} now."), ("agent", "Noted."), ("caller", "Bye.")]
+        row, _ = app.journal.take_in(make_call(said, started_at=START + timedelta(days=10 * days)))
+        app.office.do(row.live.id, "facts")
+
+    def found(days: int) -> str:
+        where = Where("main", BILL, kinds=("fact",), as_of=START + timedelta(days=days))
+        return " ".join(texts(search.find("where does he live", where)))
+
+    assert ["Leeds" in found(days) for days in (1, 30)] == [True, False]
+    assert ["York" in found(days) for days in (1, 30)] == [False, True]
+
+
 def test_the_words_around_a_fact_find_it_too(app: App, search: Search) -> None:
     keep(app, fact("F1", "Lives in Leeds", around="we moved here for the university"))
     assert refs(search.find("universities", OURS)) == ["F1"]
