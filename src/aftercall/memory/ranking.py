@@ -2,7 +2,7 @@
 
     score = (words + call + day named) * speaker * time told * question * category * recency * frequency
 
-Tuned on some conversations and measured on others with bench/locomo; each weight stands on a plateau, not on a peak.
+Chosen with bench/locomo on five conversations; near each weight the recall changes by less than a hundredth.
 """
 
 import math
