@@ -31,8 +31,9 @@ from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.documents.store import DocumentStore
+from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.index import NoIndex
+from aftercall.memory.passages.index import PassageIndex
 from aftercall.memory.remem import Remem
 from aftercall.memory.search import Search
 from aftercall.memory.store import FactStore
@@ -77,12 +78,16 @@ class App:
     @cached_property
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
-        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem)
+        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder)
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property
     def search(self) -> Search:
-        return Search(self.database, self.clock)
+        return Search(self.database, self.clock, embedder=self.embedder)
+
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        return load_embedder(self.settings.memory.embedder)
 
     @cached_property
     def work(self) -> WorkDesk:
@@ -164,7 +169,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
         composer=Composer(settings, store, steps, archive, resume, clock, Teller(settings, FollowUpStore(database))),
-        facts=FactStore(database, open_vault(settings), NoIndex()),
+        facts=FactStore(database, open_vault(settings), PassageIndex()),
         documents=DocumentStore(database),
         line=line,
         remem=Remem(settings.remem) if settings.remem.api_key else None,

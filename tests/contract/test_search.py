@@ -1,6 +1,7 @@
 """Searching, on both databases: what is found, for whom, and as of when."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from sqlalchemy import select, text
 from aftercall.app import App
 from aftercall.db.connect import Database
 from aftercall.db.tables import passages
+from aftercall.errors import ConfigError
+from aftercall.memory.embedding import embed_new, load_embedder
 from aftercall.memory.indexing import BLOT, index_call
 from aftercall.memory.passages.store import add, note_mention, remove, restore, retire, scope_of
 from aftercall.memory.search import Search
@@ -68,6 +71,13 @@ def test_indexing_twice_leaves_one_of_each(app: App, search: Search) -> None:
     assert texts(search.find("boiler", OURS)) == {"The boiler is leaking.", "A leaking boiler."}
 
 
+def test_indexing_at_once_leaves_one_of_each(app: App, search: Search) -> None:
+    call = make_call([("caller", "The boiler is leaking."), ("agent", "Which boiler?")])
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(lambda _: index_call(app.database, call, "Boiler."), range(8))) == {3}
+    assert len(search.find("boiler", OURS)) == 3
+
+
 def test_indexing_again_leaves_the_facts_of_the_call(app: App, search: Search) -> None:
     call = make_call([("caller", "The boiler is leaking.")])
     keep(app, Passage("fact", "main", BILL, call.id, "Has a boiler", START, ref="F1"))
@@ -92,6 +102,20 @@ def test_a_phrase_must_stand_as_it_is_quoted(app: App, search: Search) -> None:
     assert search.find('"door front" green', OURS) == []
 
 
+def test_facts_are_found_once_told_and_as_of_the_time_they_held(app: App, search: Search) -> None:
+    for days, town in enumerate(("Leeds", "York")):
+        said = [("agent", "Hello!"), ("caller", f"Hi, this is Bill. I live in {town} now."), ("agent", "Noted."), ("caller", "Bye.")]
+        row, _ = app.journal.take_in(make_call(said, started_at=START + timedelta(days=10 * days)))
+        app.office.do(row.live.id, "facts")
+
+    def found(days: int) -> str:
+        where = Where("main", BILL, kinds=("fact",), as_of=START + timedelta(days=days))
+        return " ".join(texts(search.find("where does he live", where)))
+
+    assert ["Leeds" in found(days) for days in (1, 30)] == [True, False]
+    assert ["York" in found(days) for days in (1, 30)] == [False, True]
+
+
 def test_the_words_around_a_fact_find_it_too(app: App, search: Search) -> None:
     keep(app, fact("F1", "Lives in Leeds", around="we moved here for the university"))
     assert refs(search.find("universities", OURS)) == ["F1"]
@@ -113,8 +137,11 @@ def test_a_retired_fact_is_found_as_of_the_time_it_held_and_can_come_back(app: A
 def test_a_fact_told_often_and_lately_comes_first(app: App, search: Search) -> None:
     keep(app, *(fact(f"F{number}", "likes tea", at=START - timedelta(days=300)) for number in range(3)))
     with app.database.write() as connection:
-        note_mention(connection, "F1", mentions=3, at=START)
-    assert refs(search.find("tea", OURS))[0] == "F1"
+        assert note_mention(connection, "F1", "with milk", START)
+        assert not note_mention(connection, "F9", "", START)
+    first = search.find("tea", OURS)[0].passage
+    assert (first.ref, first.mentions) == ("F1", 2)
+    assert refs(search.find("milk", OURS)) == ["F1"]
 
 
 def test_filters_leave_only_what_they_name(app: App, search: Search) -> None:
@@ -158,9 +185,40 @@ def test_an_owner_searches_all_callers_of_one_agent(app: App, search: Search) ->
 
 
 def test_more_facts_than_a_page_holds_all_find_their_place(app: App, search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aftercall.memory.passages.store._ON_A_PAGE", 10)
-    keep(app, *(fact(f"F{number}", f"item {number}") for number in range(25)))
-    assert set(refs(search.find("item", OURS, limit=100))) == {f"F{number}" for number in range(25)}
+    monkeypatch.setattr("aftercall.memory.passages.store.PER_PAGE", 10)
+    keep(app, *(fact(f"F{number}", f"item {number}") for number in range(75)))
+    assert set(refs(search.find("item", OURS, limit=100))) == {f"F{number}" for number in range(75)}
+
+
+class Topics:
+    """An embedder that knows two topics."""
+
+    name = "topics"
+
+    def embed(self, told: Sequence[str]) -> list[list[float]]:
+        drinks, places = ("tea", "beverage", "espresso"), ("leeds", "town")
+        return [[float(any(word in text.lower() for word in words)) for words in (drinks, places)] for text in told]
+
+
+def test_with_an_embedder_what_is_near_in_meaning_is_found_within_the_callers_rows(app: App) -> None:
+    search = Search(app.database, app.clock, embedder=Topics())
+    keep(app, fact("F1", "loves an espresso"), fact("F2", "lives in Leeds"), fact("F3", "drinks tea", ANN))
+    assert embed_new(app.database, Topics()) == 3
+    assert embed_new(app.database, Topics()) == 0
+    assert refs(search.find("favourite beverage", OURS)) == ["F1"]
+    with app.database.write() as connection:
+        retire(connection, "F1", START)
+        remove(connection, ref="F2")
+    assert search.find("favourite beverage", OURS) == []
+    assert search.find("beverage in town", Where("main", None)) == []
+
+
+def test_an_embedder_is_named_by_module_and_factory() -> None:
+    assert load_embedder("aftercall.testing:VirtualClock") is not None  # any factory will do
+    assert load_embedder("") is None
+    for path in ("nonsense", "no.such.module:Thing", "json:nothing"):
+        with pytest.raises(ConfigError, match=r"memory\.embedder"):
+            load_embedder(path)
 
 
 SAID = st.text(alphabet=st.sampled_from("ab c'\"*-é东😀AND"), max_size=12)

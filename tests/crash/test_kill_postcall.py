@@ -3,12 +3,15 @@
 import multiprocessing
 import os
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from aftercall import faults
 from aftercall.app import App
+from aftercall.db.tables import passages
 from aftercall.journal.verify import verify
 from aftercall.postcall.view import are_finished
 from crash import afterwork
@@ -44,4 +47,7 @@ def test_every_step_ends_and_each_thing_stands_once(app: App, tmp_path: Path) ->
     assert {step.state for row in rows for step in app.steps.of_call(row.live.id)} <= {"done", "skipped"}
     calls_md = (app.settings.home / "workspace" / "CALLS.md").read_text()
     assert [calls_md.count(f"<!-- call: {row.live.id} -->") for row in rows] == [1] * min(RUNS, 50) + [0] * (RUNS - min(RUNS, 50))
+    with app.database.read() as connection:
+        found = Counter(connection.execute(select(passages.c.call_id)).scalars())
+    assert found == {row.live.id: 4 for row in rows}  # three turns and the summary
     assert verify(app.archive.place, app.store).faults == ()

@@ -191,3 +191,14 @@ def test_serve_refuses_a_database_newer_than_itself(shell: Shell) -> None:
     code, _, err = shell.run("serve", "--port", "0")
     assert code == 2
     assert "newer than this version knows" in err
+
+
+def test_what_was_said_can_be_searched(shell: Shell) -> None:
+    said = [("agent", "Hello!"), ("caller", "Hi, this is Bill. We adopted two greyhounds. Please call the vet."), ("agent", "I will.")]
+    shell.run("ingest", "-", "--wait", stdin=encode(make_call(said, caller="+15551234567")))
+    code, out, _ = shell.run("search", 'adopting "two greyhound"', "--json", "--caller", "+15551234567")
+    hits = json.loads(out)
+    assert (code, len(hits), hits[0]["turn"], hits[0]["before"][0]["text"]) == (0, 1, 2, "Hello!")
+    code, out, _ = shell.run("search", "greyhound", "--as-of", "2001-01-01")
+    assert (code, out) == (0, "Nothing found.\n")
+    assert shell.run("search", "greyhound", "--caller", "anonymous")[0] == 1

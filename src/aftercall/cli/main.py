@@ -22,6 +22,7 @@ from aftercall.cli import (
     password,
     read,
     rebuild,
+    search,
     serve,
     talk,
     verify,
@@ -48,6 +49,7 @@ program.command("talk")(talk.talk)
 program.command("ingest")(ingest.ingest)
 program.command("read")(read.read)
 program.add_typer(calls.group, name="calls")
+program.command("search")(search.search)
 program.add_typer(facts.group, name="facts")
 program.add_typer(memory.group, name="memory")
 program.add_typer(followups.group, name="followups")

@@ -18,7 +18,7 @@ STATEMENTS = {
         f"CREATE TRIGGER passages_removed AFTER DELETE ON passages BEGIN {_TAKE} END",
         f"CREATE TRIGGER passages_changed AFTER UPDATE OF shelf, terms, around ON passages BEGIN {_TAKE} {_ADD} END",
     ),
-    "postgresql": (f"CREATE INDEX ix_passages_lexemes ON passages USING gin (({LEXEMES}))",),
+    "postgresql": (f"CREATE INDEX ix_passages_lexemes ON passages USING gin (({LEXEMES})) WITH (fastupdate = off)",),
 }
 
 

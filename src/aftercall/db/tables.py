@@ -189,8 +189,8 @@ processes = Table(
 )
 
 # The unit of search: a turn, a summary or a fact. `terms`, `around` and `shelf` hold terms of memory/words.py, in which
-# neither database's tokeniser has anything left to decide. `n` is a page (one batch of passages of one call) and a place
-# on it; the turns of a call stand side by side, so a neighbour is found by counting.
+# neither database's tokeniser has anything left to decide. `n` is a page (a batch that came in together) and a place on
+# it; the turns of a call stand side by side on an odd page, so a neighbour is found by counting.
 passages = Table(
     "passages",
     metadata,

@@ -33,19 +33,10 @@ class Index(Protocol):
         """The fact is believed no longer."""
         ...
 
+    def restore(self, connection: Connection, ref: str) -> None:
+        """The fact is believed, perhaps again."""
+        ...
+
     def remove(self, connection: Connection, ref: str) -> None:
         """The fact has become a secret: nothing of it may be found."""
         ...
-
-
-class NoIndex:
-    """Facts are kept and listed, and not searched."""
-
-    def add(self, connection: Connection, passages: Sequence[Passage]) -> None:
-        return
-
-    def retire(self, connection: Connection, ref: str) -> None:
-        return
-
-    def remove(self, connection: Connection, ref: str) -> None:
-        return

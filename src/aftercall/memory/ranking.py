@@ -1,35 +1,53 @@
 """How passages are ranked: every weight, in one place. docs/reference/search.md tells it in words.
 
-    score = (words + CALL * call + DAYS * day named) * speaker * time told * question * category * recency * frequency
+    score = (words + call + day named) * speaker * time told * question * category * recency * frequency
 
-Tuned on some conversations and measured on others with bench/locomo; each weight stands on a plateau, not on a peak.
+Chosen with bench/locomo on five conversations; near each weight the recall changes by less than a hundredth.
 """
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 
 from aftercall.memory.query import Query
 from aftercall.memory.words import to_term
 from aftercall.model.passages import Signs
 
-POOL = 60
-"""How many of the best by words alone are looked at closely."""
+QUESTION, TIME = 1, 2
 
-# A word counts for the turn that holds it and, less, for its neighbours: an answer repeats little of its question.
-# Written from the least to the greatest, because of several reasons to count the best one does.
-REACH = ((-2, 0.35), (2, 0.45), (-1, 0.45), (1, 0.8), (0, 1.0))
-CALL = 0.6
-"""A call that is about the matter lifts all its turns."""
-FEW_PASSAGES, FEW_CALLS = 1_000, 30
-"""How large a memory is taken to be when a word's rarity is told; the true size would cost a count and changes little."""
 
-DAYS = 0.8
-NAMED_SPEAKER = 1.6
-TELLS_TIME = 1.4
-IS_QUESTION = 0.85
+@dataclass(frozen=True)
+class Weights:
+    """Every number that ranking depends on."""
 
+    pool: int = 40
+    """How many of the best by words alone are looked at closely."""
+    reach: tuple[tuple[int, float], ...] = ((-2, 0.35), (2, 0.45), (-1, 0.45), (1, 0.8), (0, 1.0))
+    """A word counts for the turn that holds it and, less, for its neighbours: an answer repeats little of its question.
+    Written from the least to the greatest: where several reasons count, the best one does."""
+    call: float = 0.6
+    """A call that is about the matter lifts all its turns."""
+    few_passages: int = 1_000
+    few_calls: int = 30
+    """How large a memory is taken to be when a word's rarity is told; the true size would cost a count and changes little."""
+    meaning: float = 0.5
+    """For nearness in meaning, where an embedder is configured: a third of what words and call can give together."""
+    days: float = 0.8
+    named_speaker: float = 1.6
+    tells_time: float = 1.4
+    """For a query that asks when."""
+    is_question: float = 0.85
+    recent_share: float = 0.15
+    """What a fact has to lose by growing old. What was said stays said: turns lose nothing."""
+    half_life_days: float = 60
+    repetition: float = 0.08
+    """What each doubling of a fact's mentions adds, up to most_mentions."""
+    most_mentions: int = 16
+
+
+WEIGHTS = Weights()
 CATEGORIES: Mapping[str, float] = {
     "correction": 1.15,
     "decision": 1.1,
@@ -39,11 +57,6 @@ CATEGORIES: Mapping[str, float] = {
     "routine": 0.95,
     "emotional": 0.95,
 }
-RECENT_SHARE = 0.15
-"""What a fact has to lose by growing old; half of it within HALF_LIFE_DAYS. What was said stays said: turns lose nothing."""
-HALF_LIFE_DAYS = 60
-REPETITION = 0.08
-MOST_REPETITIONS = 16
 
 _TIME_WORDS = frozenset(
     map(
@@ -95,69 +108,69 @@ _TIME_WORDS = frozenset(
 )
 
 
-QUESTION, TIME = 1, 2
-
-
 def marks_of(text: str, terms: str) -> int:
     """What is told once, when a passage is kept: whether it asks, and whether it tells of time."""
     is_question = QUESTION if text.rstrip().endswith("?") else 0
     return is_question if _TIME_WORDS.isdisjoint(terms.split()) else is_question | TIME
 
 
-def score_words(postings: Sequence[Sequence[int]], page_bits: int) -> dict[int, float]:
-    """The best by words, and by the calls they stand in: at most POOL, each between 0 and 1 + CALL.
+def score_words(postings: Sequence[Sequence[int]], page_bits: int, weights: Weights = WEIGHTS, at_least: int = 0) -> dict[int, float]:
+    """The best by words, and by the calls they stand in: as many as the pool holds, or as are wanted.
 
-    `postings` has for each term of the query the passages that hold it; passages side by side are neighbours.
+    `postings` has for each term of the query the passages that hold it. A passage's number is a page, the batch it came in,
+    and a place of `page_bits` on it; on odd pages passages side by side are neighbours.
     """
-    size = max(FEW_PASSAGES, 2 * max(map(len, postings), default=0))
+    size = max(weights.few_passages, 2 * max(map(len, postings), default=0))
     words: dict[int, float] = {}
     calls: dict[int, float] = {}
     for found in filter(None, postings):
         rarity = _rarity(len(found), size)
-        reached: dict[int, float] = {}
-        for step, weight in REACH:
+        turns = [n for n in found if n >> page_bits & 1]
+        reached = dict.fromkeys(found, rarity) if len(turns) < len(found) else {}
+        for step, weight in weights.reach:
             value = rarity * weight
-            for n in found:
+            for n in turns:
                 reached[n + step] = value
         for n, value in reached.items():
             words[n] = words.get(n, 0.0) + value
         pages = Counter([n >> page_bits for n in found])
-        rarity = _rarity(len(pages), max(FEW_CALLS, len(pages)))
+        rarity = _rarity(len(pages), max(weights.few_calls, len(pages)))
         for page, count in pages.items():
             calls[page] = calls.get(page, 0.0) + rarity * count / (count + 1)
-    return _fuse(words, calls, page_bits) if words else {}
+    scored = _fuse(words, calls, page_bits, weights.call) if words else {}
+    return {n: scored[n] for n in sorted(scored, key=scored.__getitem__, reverse=True)[: max(weights.pool, at_least)]}
 
 
-def _fuse(words: Mapping[int, float], calls: Mapping[int, float], page_bits: int) -> dict[int, float]:
+def _fuse(words: Mapping[int, float], calls: Mapping[int, float], page_bits: int, share: float) -> dict[int, float]:
+    """Words and calls, each against its best."""
     most = 1 / max(words.values())
-    lift = CALL / max(calls.values())
+    lift = share / max(calls.values())
     lifts = {page: value * lift for page, value in calls.items()}
     # A reach may step off the page of a call; there is no passage there, and nothing is fetched.
-    scored = {n: value * most + lifts.get(n >> page_bits, 0.0) for n, value in words.items()}
-    return {n: scored[n] for n in sorted(scored, key=scored.__getitem__, reverse=True)[:POOL]}
+    return {n: value * most + lifts.get(n >> page_bits, 0.0) for n, value in words.items()}
 
 
 def _rarity(count: int, size: int) -> float:
     return math.log(1 + (size - count + 0.5) / (count + 0.5))
 
 
-def weigh(query: Query, score: float, signs: Signs, today: int) -> float:
+def weigh(query: Query, score: float, signs: Signs, today: int, weights: Weights = WEIGHTS) -> float:
     """The final score of a passage whose words scored `score`; `today` is counted in days like `signs.day`."""
     if query.days:
         said = date.fromordinal(signs.day)
-        score += DAYS * max(day.closeness(said) for day in query.days)
+        score += weights.days * max(day.closeness(said) for day in query.days)
     if signs.speaker in query.speakers:
-        score *= NAMED_SPEAKER
+        score *= weights.named_speaker
     if query.asks_when and signs.marks & TIME:
-        score *= TELLS_TIME
+        score *= weights.tells_time
     if signs.marks & QUESTION:
-        score *= IS_QUESTION
-    return score if signs.kind == "turn" else score * weigh_fact(signs, today)
+        score *= weights.is_question
+    return score if signs.kind == "turn" else score * _weigh_fact(signs, today, weights)
 
 
-def weigh_fact(signs: Signs, today: int) -> float:
+def _weigh_fact(signs: Signs, today: int, weights: Weights) -> float:
     """Category, recency and frequency."""
     age = max(0, today - signs.day)
-    recency = 1 - RECENT_SHARE * (1 - math.pow(0.5, age / HALF_LIFE_DAYS))
-    frequency = 1 + REPETITION * math.log2(min(max(signs.mentions, 1), MOST_REPETITIONS))
+    recency = 1 - weights.recent_share * (1 - math.pow(0.5, age / weights.half_life_days))
+    frequency = 1 + weights.repetition * math.log2(min(max(signs.mentions, 1), weights.most_mentions))
     return CATEGORIES.get(signs.category, 1.0) * recency * frequency

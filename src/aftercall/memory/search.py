@@ -4,18 +4,21 @@ from collections.abc import Mapping
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
-from aftercall.memory.passages.store import PAGE_BITS, fetch, fetch_signs, find_postings
-from aftercall.memory.query import parse_query
-from aftercall.memory.ranking import score_words, weigh
-from aftercall.model.passages import Hit, Kind, Passage, Where
+from aftercall.memory.embedding import Embedder, find_near
+from aftercall.memory.passages.store import PAGE_BITS, Look, fetch, find_postings, look_into
+from aftercall.memory.query import LONGEST_QUERY, parse_query
+from aftercall.memory.ranking import WEIGHTS, Weights, score_words, weigh
+from aftercall.model.passages import Hit, Passage, Signs, Where
 
 CONTEXT = 1
 
 
 class Search:
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, weights: Weights = WEIGHTS, embedder: Embedder | None = None) -> None:
         self._database = database
         self._clock = clock
+        self._weights = weights
+        self._embedder = embedder
 
     def find(
         self, text: str, where: Where, *, limit: int = 10, context: int = CONTEXT, voices: Mapping[str, str] | None = None
@@ -23,23 +26,31 @@ class Search:
         """The best passages for any text, best first. `voices` tells whose name is whose, {"Bill": "caller"}."""
         query = parse_query(text, voices)
         today = self._clock.now().toordinal()
-        with self._database.read() as connection:
-            scores = score_words(find_postings(connection, query.terms, query.phrases, where), PAGE_BITS)
+        with look_into(self._database) as look:
+            postings = find_postings(look, query.terms, query.phrases, where)
+            scores = score_words(postings, PAGE_BITS, self._weights, limit)
+            self._add_meaning(look, scores, text, where)
             if not scores:
                 return []
-            pool = fetch_signs(connection, scores, query.phrases, where)
-            best = sorted([(weigh(query, scores[signs.n], signs, today), signs.n, signs.kind) for signs in pool], reverse=True)[:limit]
-            found = fetch(connection, {place for _, n, kind in best for place in _beside(n, kind, context)})
-        return [_hit(found, score, n, kind, context) for score, n, kind in best]
+            pool = fetch(look, scores, where, query.phrases)
+            best = sorted([(weigh(query, scores[signs.n], signs, today, self._weights), signs) for signs in pool], reverse=True)[:limit]
+            places = {place for _, signs in best for place in _beside(signs, context)}
+            beside = {signs.n: signs for signs in fetch(look, places, Where(where.agent_id, where.caller, ("turn",)))} if places else {}
+        return [Hit(signs.to_passage(), score, *_context(signs, beside, context)) for score, signs in best]
+
+    def _add_meaning(self, look: Look, scores: dict[int, float], text: str, where: Where) -> None:
+        if self._embedder is None:
+            return
+        for n, cosine in find_near(look, self._embedder, text[:LONGEST_QUERY], where, self._weights.pool).items():
+            scores[n] = scores.get(n, 0.0) + self._weights.meaning * cosine
 
 
-def _beside(n: int, kind: Kind, context: int) -> range:
+def _beside(signs: Signs, context: int) -> list[int]:
     """The turns of a call stand side by side; nothing else has neighbours."""
-    return range(n - context, n + context + 1) if kind == "turn" else range(n, n + 1)
+    return [signs.n + step for step in range(-context, context + 1) if step] if signs.kind == "turn" else []
 
 
-def _hit(found: Mapping[int, Passage], score: float, n: int, kind: Kind, context: int) -> Hit:
-    places = _beside(n, kind, context)
-    before = tuple(found[place] for place in places if place < n and place in found)
-    after = tuple(found[place] for place in places if place > n and place in found)
-    return Hit(found[n], score, before, after)
+def _context(signs: Signs, beside: Mapping[int, Signs], context: int) -> tuple[tuple[Passage, ...], tuple[Passage, ...]]:
+    near = [beside[place] for place in _beside(signs, context) if place in beside]
+    before = tuple(turn.to_passage() for turn in near if turn.n < signs.n)
+    return before, tuple(turn.to_passage() for turn in near if turn.n > signs.n)

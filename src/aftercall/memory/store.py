@@ -219,6 +219,9 @@ class FactStore:
         for fact_id in (*ledger.retired, *past):
             if not ledger.facts[fact_id].is_secret:
                 self._index.retire(connection, fact_id)
+        for fact_id in sorted(ledger.changed.difference(ledger.created)):
+            if ledger.facts[fact_id].is_active and not ledger.facts[fact_id].is_secret:
+                self._index.restore(connection, fact_id)
 
     def _row(self, fact: Fact) -> dict[str, Any]:
         row = asdict(fact)

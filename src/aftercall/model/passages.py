@@ -55,12 +55,39 @@ class Hit:
 
 
 class Signs(NamedTuple):
-    """What ranking looks at beside the words: light, because a search looks at many."""
+    """What ranking looks at beside the words, and the rest of the row behind it: light, because a search looks at many."""
 
     n: int
     day: int
     marks: int
-    mentions: int
     kind: Kind
     speaker: str
     category: str
+    mentions: int
+    seq: int
+    call_id: str | None
+    ref: str | None
+    agent_id: str
+    caller: str | None
+    visibility: str
+    at: datetime | str
+    until: datetime | str | None
+    text: str
+
+    def to_passage(self) -> Passage:
+        """Only what was found is made whole: SQLite keeps instants as text, and reading them takes time."""
+        return Passage(
+            kind=self.kind,
+            agent_id=self.agent_id,
+            caller=self.caller,
+            call_id=self.call_id,
+            text=self.text,
+            at=datetime.fromisoformat(self.at) if isinstance(self.at, str) else self.at,
+            seq=self.seq,
+            ref=self.ref,
+            speaker=self.speaker,
+            category=self.category,
+            visibility=self.visibility,
+            until=datetime.fromisoformat(self.until) if isinstance(self.until, str) else self.until,
+            mentions=self.mentions,
+        )

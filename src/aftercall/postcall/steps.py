@@ -12,6 +12,7 @@ from aftercall.faults import reach
 from aftercall.llm.reader import Reader
 from aftercall.memory.documents.page import make_page
 from aftercall.memory.documents.store import DocumentStore
+from aftercall.memory.embedding import Embedder, embed_new
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.indexing import index_call
 from aftercall.memory.remem import Remem
@@ -47,6 +48,7 @@ class Desk:
     documents: DocumentStore
     extractor: Extractor | None = None
     remem: Remem | None = None
+    embedder: Embedder | None = None
 
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
@@ -108,7 +110,9 @@ def index(desk: Desk, call: Call) -> Outcome:
     if desk.workspace(call).person(call.caller) is None:
         return skipped(REMEMBERS_NOBODY)
     answer = desk.reader.summarise(call)
-    count = index_call(desk.database, call, calls_md.plain_summary(answer.value.text))
+    count = index_call(desk.database, call, calls_md.plain_summary(answer.value.text), desk.settings.memory.secret_words)
+    if desk.embedder:
+        embed_new(desk.database, desk.embedder)
     return done(f"{count} passages", answer.trace)
 
 

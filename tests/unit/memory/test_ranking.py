@@ -4,13 +4,16 @@ from datetime import date
 
 from aftercall.memory.days import Day
 from aftercall.memory.query import Query
-from aftercall.memory.ranking import POOL, QUESTION, TIME, marks_of, score_words, weigh
+from aftercall.memory.ranking import QUESTION, TIME, WEIGHTS, marks_of, score_words, weigh
 from aftercall.memory.words import to_terms
 from aftercall.model.passages import Signs
 
 TODAY = date(2026, 2, 13).toordinal()
-FACT = Signs(n=8, day=TODAY, marks=0, mentions=1, kind="fact", speaker="", category="technical")
-TURN = Signs(n=1, day=TODAY, marks=0, mentions=1, kind="turn", speaker="caller", category="")
+TURN = Signs(
+    *(1, TODAY, 0, "turn", "caller", "", 1, 1),
+    *("C1", None, "main", "+15550100", "shared", "2026-02-13T00:00:00.000Z", None, "x"),
+)
+FACT = TURN._replace(kind="fact", speaker="", category="technical")
 
 
 def score(query: Query, signs: Signs) -> float:
@@ -18,24 +21,31 @@ def score(query: Query, signs: Signs) -> float:
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    common, rare = [place << 15 for place in range(1, 51)], [51 << 15]
+    common, rare = [place << 15 for place in range(2, 102, 2)], [102 << 15]
     scores = score_words([common, rare], 15)
     assert max(scores, key=scores.__getitem__) == rare[0]
 
 
 def test_the_turn_after_a_word_counts_less_than_its_own_and_more_than_the_one_before() -> None:
-    scores = score_words([[100]], 15)
-    assert scores[100] > scores[101] > scores[99] > scores[98]
-    assert 97 not in scores
+    turn = (1 << 15) + 100
+    scores = score_words([[turn]], 15)
+    assert scores[turn] > scores[turn + 1] > scores[turn - 1] > scores[turn - 2]
+    assert turn - 3 not in scores
+
+
+def test_facts_have_no_neighbours() -> None:
+    fact, turn = (2 << 15) + 5, (1 << 15) + 5
+    assert set(score_words([[fact]], 15)) == {fact}
+    assert {fact - 1, fact + 1}.isdisjoint(score_words([[fact, turn]], 15))
 
 
 def test_a_call_that_is_about_the_matter_lifts_its_turns() -> None:
-    scores = score_words([[(1 << 15) + 5, (1 << 15) + 50, (1 << 15) + 90, (2 << 15) + 5]], 15)
-    assert scores[(1 << 15) + 5] > scores[(2 << 15) + 5]
+    scores = score_words([[(1 << 15) + 5, (1 << 15) + 50, (1 << 15) + 90, (3 << 15) + 5]], 15)
+    assert scores[(1 << 15) + 5] > scores[(3 << 15) + 5]
 
 
 def test_no_more_than_a_pool_is_looked_at_closely() -> None:
-    assert len(score_words([[place * 8 for place in range(1, 1_000)]], 15)) == POOL
+    assert len(score_words([[place * 8 for place in range(1, 1_000)]], 15)) == WEIGHTS.pool
     assert score_words([[], []], 15) == {}
 
 

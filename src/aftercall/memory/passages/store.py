@@ -3,24 +3,28 @@
 Writing functions work inside the transaction they are given, so a fact and its passage stand or fall together.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, text, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, text, update
 
+from aftercall.db.connect import Database, translated_errors
 from aftercall.db.fulltext import LEXEMES
-from aftercall.db.tables import passage_pages, passages
+from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
+from aftercall.db.upsert import upsert
 from aftercall.memory.ranking import marks_of
 from aftercall.memory.words import to_terms
 from aftercall.model.instants import format_instant
 from aftercall.model.passages import Passage, Signs, Where
 
 PAGE_BITS = 15  # a call has 20,000 turns at most
-APART = 8  # places between passages that are no neighbours; wider than any reach in ranking.py
+PER_PAGE = 4_096  # facts and summaries on one page
+MOST_AROUND = 200  # words kept around a fact, the newest first
 MOST_POSTINGS = 1_000  # of one term, newest first: bounds the cost of an owner's search through everything
-_ON_A_PAGE = (1 << PAGE_BITS) // APART
 
 
 def scope_of(agent_id: str, caller: str | None) -> str:
@@ -33,13 +37,12 @@ def add(connection: Connection, fresh: Iterable[Passage]) -> None:
     found = [passage for passage in fresh if passage.visibility != "secret"]
     turns = [passage for passage in found if passage.kind == "turn"]
     for call_id in dict.fromkeys(passage.call_id for passage in turns):
-        page = _next_page(connection)
-        _insert(connection, [((page << PAGE_BITS) + passage.seq, passage) for passage in turns if passage.call_id == call_id])
+        first = _next_page(connection, has_neighbours=True)
+        _insert(connection, [(first + passage.seq, passage) for passage in turns if passage.call_id == call_id])
     others = [passage for passage in found if passage.kind != "turn"]
-    for start in range(0, len(others), _ON_A_PAGE):
-        page = _next_page(connection)
-        batch = others[start : start + _ON_A_PAGE]
-        _insert(connection, [((page << PAGE_BITS) + place * APART, passage) for place, passage in enumerate(batch)])
+    for start in range(0, len(others), PER_PAGE):
+        first = _next_page(connection, has_neighbours=False)
+        _insert(connection, list(enumerate(others[start : start + PER_PAGE], first)))
 
 
 def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage]) -> None:
@@ -67,58 +70,100 @@ def restore(connection: Connection, ref: str) -> None:
     _move(connection, ref, active=True, until=None)
 
 
-def note_mention(connection: Connection, ref: str, mentions: int, at: datetime) -> None:
-    """The fact was told again: how often so far, and when last."""
-    connection.execute(update(passages).where(passages.c.ref == ref).values(mentions=mentions, day=at.toordinal()))
+def note_mention(connection: Connection, ref: str, around: str, at: datetime) -> bool:
+    """The fact was told again: once more, when, and with which words around it. False if there is no such passage."""
+    row = connection.execute(select(passages.c.around, passages.c.day, passages.c.mentions).where(passages.c.ref == ref)).one_or_none()
+    if row is None:
+        return False
+    words = dict.fromkeys(f"{to_terms(around)} {row.around}".split())
+    values = {"mentions": row.mentions + 1, "day": max(row.day, at.toordinal()), "around": " ".join(list(words)[:MOST_AROUND])}
+    connection.execute(update(passages).where(passages.c.ref == ref).values(values))
+    return True
 
 
-def find_postings(connection: Connection, terms: Sequence[str], phrases: Sequence[str], where: Where) -> list[list[int]]:
+def end_of_fact(connection: Connection, ref: str) -> datetime:
+    """When a fact that is believed no longer ceased to hold, as the facts themselves tell; where they do not, it never held."""
+    row = connection.execute(select(facts.c.valid_from, facts.c.valid_until).where(facts.c.id == ref)).one()
+    ended: datetime = row.valid_until or row.valid_from
+    return ended
+
+
+@dataclass(frozen=True)
+class Look:
+    """One unchanging view of the database, to read passages from."""
+
+    is_postgres: bool
+    run: Callable[[str, tuple[Any, ...]], list[Any]]
+
+
+@contextmanager
+def look_into(database: Database) -> Iterator[Look]:
+    """On SQLite by the driver itself: a search is a few quick reads, and the layers between would cost as much again."""
+    if database.dialect == "postgresql":
+        with database.read() as connection:
+            yield Look(True, lambda sql, values: list(connection.exec_driver_sql(sql, values)))
+        return
+    with translated_errors(), closing(database.engine.raw_connection()) as pooled:
+        driver: Any = pooled.driver_connection
+        driver.execute("BEGIN")  # ended when the connection goes back
+        yield Look(False, lambda sql, values: driver.execute(sql, values).fetchall())
+
+
+def find_postings(look: Look, terms: Sequence[str], phrases: Sequence[str], where: Where) -> list[list[int]]:
     """For each term the passages that hold it, within one caller's rows: the cost is theirs, not the store's."""
-    is_postgres = connection.dialect.name == "postgresql"
-    conditions, values = _filter(where, phrases, is_postgres)
-    one = _POSTGRES if is_postgres else _SQLITE_JOINED if conditions else _SQLITE
-    ask = _tsquery if is_postgres else _match
-    given = tuple(value for term in terms for value in (ask(term, where), *values))
-    one = one.format(conditions, _ordered(where, is_postgres))
-    rows = connection.exec_driver_sql(" UNION ALL ".join([one] * len(terms)), given).fetchall() if terms else []
+    if not terms:
+        return []
+    conditions, values = _filter(where, phrases, look.is_postgres)
+    one = _POSTGRES if look.is_postgres else _SQLITE_JOINED if conditions else _SQLITE
+    ask = _tsquery if look.is_postgres else _match
+    shelves = _shelves(where)
+    given = tuple(value for term in terms for value in (ask(term, shelves), *values))
+    one = one.format(conditions, _ordered(where, look.is_postgres))
+    rows = look.run(" UNION ALL ".join([one] * len(terms)), given)
     return [list(map(int, row[0].split(","))) if row[0] else [] for row in rows]
 
 
-def fetch_signs(connection: Connection, numbers: Iterable[int], phrases: Sequence[str], where: Where) -> list[Signs]:
-    """What ranking looks at, for those of the numbers that may be found. Other callers' rows are never among them."""
-    is_postgres = connection.dialect.name == "postgresql"
-    conditions, values = _filter(where, phrases, is_postgres)
+def fetch(look: Look, numbers: Iterable[int], where: Where, phrases: Sequence[str] = ()) -> list[Signs]:
+    """Those of the numbers that may be found. Other callers' rows are never among them."""
+    conditions, values = _filter(where, phrases, look.is_postgres)
     whose = ("scope", scope_of(where.agent_id, where.caller)) if where.caller else ("agent_id", where.agent_id)
-    condition = f" AND p.{whose[0]} = {_mark(is_postgres)}{conditions}"
-    return list(map(Signs._make, _pick(connection, _SIGNS, numbers, condition, whose[1], *values)))
+    # The list is one value, so that the statement stays the same and is prepared once.
+    listed = list(numbers) if look.is_postgres else f"[{','.join(map(str, numbers))}]"
+    statement = f"{_PICK_POSTGRES if look.is_postgres else _PICK_SQLITE} AND p.{whose[0]} = {_mark(look.is_postgres)}{conditions}"
+    return list(map(Signs._make, look.run(statement, (listed, whose[1], *values))))
 
 
-def fetch(connection: Connection, numbers: Iterable[int]) -> dict[int, Passage]:
-    """Whole passages. `around` comes back as terms, which is all it is kept for."""
-    return {row[0]: _passage(row[1:]) for row in _pick(connection, _WHOLE, numbers)}
+def find_unembedded(connection: Connection, model: str, limit: int) -> list[tuple[int, str]]:
+    vectors = select(passage_vectors.c.n).where(passage_vectors.c.model == model)
+    query = select(passages.c.n, passages.c.text).where(passages.c.n.not_in(vectors), passages.c.text != "").order_by(passages.c.n)
+    return [(row.n, row.text) for row in connection.execute(query.limit(limit))]
 
 
-def _pick(connection: Connection, columns: str, numbers: Iterable[int], condition: str = "", *values: Any) -> Sequence[Row[Any]]:
-    """The list is one value, so that the statement stays the same and is prepared once."""
-    if connection.dialect.name == "postgresql":
-        statement, listed = f"SELECT {columns} FROM passages p WHERE p.n = ANY(%s){condition}", list(numbers)  # noqa: S608 - our own names
-        return connection.exec_driver_sql(statement, (listed, *values)).fetchall()
-    statement = f"SELECT {columns} FROM json_each(?) j CROSS JOIN passages p ON p.n = j.value{condition}"  # noqa: S608 - our own names
-    return connection.exec_driver_sql(statement, (f"[{','.join(map(str, numbers))}]", *values)).fetchall()
+def keep_vectors(connection: Connection, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
+    """A vector of another model gives way. A passage that went away in the meantime gets none."""
+    given = dict(vectors)
+    there = connection.execute(select(passages.c.n).where(passages.c.n.in_(list(given)))).scalars()
+    for n in list(there):
+        upsert(connection, passage_vectors, {"n": n}, {"model": model, "vector": given[n]})
 
 
-def _passage(values: Sequence[Any]) -> Passage:
-    """SQLite keeps instants as text."""
-    fields = dict(zip(_FIELDS, values, strict=True))
-    for name in ("at", "until"):
-        if isinstance(fields[name], str):
-            fields[name] = datetime.fromisoformat(fields[name])
-    return Passage(**fields)
+def fetch_vectors(look: Look, model: str, where: Where) -> list[tuple[int, bytes]]:
+    """Within one caller's rows: nearness is compared with all of them. An owner's search through everything goes by words."""
+    if not where.caller:
+        return []
+    conditions, values = _filter(where, (), look.is_postgres)
+    mark = _mark(look.is_postgres)
+    active = "" if where.as_of else " AND p.active"
+    statement = (
+        f"SELECT p.n, v.vector FROM passages p JOIN passage_vectors v ON v.n = p.n "  # noqa: S608 - our own names
+        f"WHERE p.scope = {mark} AND v.model = {mark}{active}{conditions}"
+    )
+    return [(row[0], row[1]) for row in look.run(statement, (scope_of(where.agent_id, where.caller), model, *values))]
 
 
-_FIELDS = tuple(Passage.__dataclass_fields__)
-_SIGNS = ", ".join(f"p.{name}" for name in Signs._fields)
-_WHOLE = ", ".join(f"p.{name}" for name in ("n", *_FIELDS))
+_COLUMNS = ", ".join(f"p.{name}" for name in Signs._fields)
+_PICK_SQLITE = f"SELECT {_COLUMNS} FROM json_each(?) j CROSS JOIN passages p ON p.n = j.value"  # noqa: S608 - our own names
+_PICK_POSTGRES = f"SELECT {_COLUMNS} FROM passages p WHERE p.n = ANY(%s)"  # noqa: S608 - our own names
 _SQLITE = "SELECT group_concat(rowid) FROM (SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?{}{})"
 _SQLITE_JOINED = (
     "SELECT group_concat(n) FROM (SELECT p.n FROM passages_fts JOIN passages p ON p.n = passages_fts.rowid WHERE passages_fts MATCH ?{}{})"
@@ -143,14 +188,14 @@ def _mark(is_postgres: bool) -> str:
     return "%s" if is_postgres else "?"
 
 
-def _match(term: str, where: Where) -> str:
-    shelves = " OR ".join(f'"{shelf}"' for shelf in _shelves(where))
-    return f'shelf:({shelves}) AND {{terms around}}:"{term}"'
+def _match(term: str, shelves: Sequence[str]) -> str:
+    listed = " OR ".join(f'"{shelf}"' for shelf in shelves)
+    return f'shelf:({listed}) AND {{terms around}}:"{term}"'
 
 
-def _tsquery(term: str, where: Where) -> str:
-    shelves = " | ".join(f"'@{shelf}'" for shelf in _shelves(where))
-    return f"({shelves}) & '{term}'"
+def _tsquery(term: str, shelves: Sequence[str]) -> str:
+    listed = " | ".join(f"'@{shelf}'" for shelf in shelves)
+    return f"({listed}) & '{term}'"
 
 
 def _filter(where: Where, phrases: Sequence[str], is_postgres: bool) -> tuple[str, list[Any]]:
@@ -189,17 +234,22 @@ def _shelf_tokens(agent_id: str, caller: str | None, *, active: bool) -> str:
 
 
 def _move(connection: Connection, ref: str, *, active: bool, until: datetime | None) -> None:
-    row = connection.execute(select(passages.c.agent_id, passages.c.caller).where(passages.c.ref == ref)).one_or_none()
+    row = connection.execute(
+        select(passages.c.agent_id, passages.c.caller).where(passages.c.ref == ref, passages.c.active != active)
+    ).one_or_none()
     if row is not None:
         shelf = _shelf_tokens(row.agent_id, row.caller, active=active)
         connection.execute(update(passages).where(passages.c.ref == ref).values(active=active, until=until, shelf=shelf))
 
 
-def _next_page(connection: Connection) -> int:
+def _next_page(connection: Connection, *, has_neighbours: bool) -> int:
+    """The first number of a fresh page. Odd pages are those of turns, whose neighbours count."""
     if connection.dialect.name == "postgresql":
-        return int(connection.scalar(passage_pages))
-    newest: int | None = connection.execute(select(func.max(passages.c.n))).scalar()
-    return ((newest or 0) >> PAGE_BITS) + 1
+        fresh = int(connection.scalar(passage_pages))
+    else:
+        newest: int | None = connection.execute(select(func.max(passages.c.n))).scalar()
+        fresh = ((newest or 0) >> (PAGE_BITS + 1)) + 1
+    return (2 * fresh + has_neighbours) << PAGE_BITS
 
 
 def _insert(connection: Connection, numbered: Sequence[tuple[int, Passage]]) -> None:

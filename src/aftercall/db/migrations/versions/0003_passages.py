@@ -59,7 +59,7 @@ def _create_indexes() -> None:
     op.create_index("ix_passages_scope", "passages", ["scope"])
     if op.get_bind().dialect.name == "postgresql":
         op.execute("CREATE SEQUENCE passage_pages")
-        op.execute(f"CREATE INDEX ix_passages_lexemes ON passages USING gin (({_LEXEMES}))")
+        op.execute(f"CREATE INDEX ix_passages_lexemes ON passages USING gin (({_LEXEMES})) WITH (fastupdate = off)")
         return
     op.execute(
         "CREATE VIRTUAL TABLE passages_fts USING fts5"

@@ -1,0 +1,71 @@
+"""`aftercall search`."""
+
+from datetime import datetime, time
+from enum import StrEnum
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from aftercall.app import App
+from aftercall.cli.stage import parse_number, print_json, stage_of
+from aftercall.errors import RefusedInput
+from aftercall.memory.passages.view import hit_json
+from aftercall.model.passages import Hit, Where
+from aftercall.workspace import files, identity_md, user_md
+from aftercall.workspace.paths import Workspace
+
+
+class Kind(StrEnum):
+    turn = "turn"
+    summary = "summary"
+    fact = "fact"
+
+
+def search(
+    context: typer.Context,
+    query: str = typer.Argument(metavar="QUERY", help='Any words; "quoted words" must stand side by side.'),
+    caller: str = typer.Option("", help="Only this caller's memory; without it, everybody's."),
+    kind: list[Kind] = typer.Option([], help="Only turns, summaries or facts; may be repeated."),  # noqa: B008 - typer's way
+    as_of: datetime | None = typer.Option(None, formats=["%Y-%m-%d"], help="What was known at the end of that day."),  # noqa: B008 - typer's way
+    limit: int = typer.Option(10, min=1, max=40, help="How many, best first."),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """Search what was said, summaries and facts, best first."""
+    stage = stage_of(context)
+    zone = stage.loaded.settings.zone
+    number = parse_number("--caller", caller)
+    if caller and number is None:
+        raise RefusedInput("--caller", "is withheld; such calls belong to nobody")
+    until = datetime.combine(as_of.date(), time.max, zone) if as_of else None
+    with stage.app() as app:
+        where = Where(app.settings.agent_id, number, kinds=tuple(one.value for one in kind), as_of=until)
+        hits = app.search.find(query, where, limit=limit, voices=_voices(app, number))
+    if json:
+        print_json([hit_json(hit) for hit in hits])
+        return
+    if not hits:
+        stage.console.print("Nothing found.")
+    for hit in hits:
+        _print_hit(stage.console, hit, f"{hit.passage.at.astimezone(zone):%Y-%m-%d %H:%M}")
+
+
+def _voices(app: App, caller: str | None) -> dict[str, str]:
+    """Whose name is whose: "what did Bill say" prefers the words of the caller who is called Bill."""
+    workspace = Workspace.of(app.settings, app.settings.agent_id)
+    person = workspace.person(caller)
+    known = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+    names = {known.name: "caller", known.call_name: "caller", identity_md.parse(files.read(workspace.identity)).name: "agent"}
+    return {name: speaker for name, speaker in names.items() if name}
+
+
+def _print_hit(console: Console, hit: Hit, at: str) -> None:
+    found = hit.passage
+    what = f"{found.speaker}, turn {found.seq}" if found.kind == "turn" else " ".join(filter(None, (found.category, found.kind)))
+    where = escape(found.ref or found.call_id or "")
+    console.print(f"[dim]{at}  {escape(found.caller or 'withheld')}  {what}  {where}[/]")
+    for turn in hit.before:
+        console.print(f"  [dim]{escape(turn.text)}[/]", highlight=False)
+    console.print(f"  {escape(found.text)}", highlight=False)
+    for turn in hit.after:
+        console.print(f"  [dim]{escape(turn.text)}[/]", highlight=False)

@@ -1,0 +1,43 @@
+"""Facts as passages: what the ledger of facts tells, written where search finds it, in the ledger's own transaction."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from aftercall.memory import index
+from aftercall.memory.passages import store
+from aftercall.model.passages import Passage
+
+
+class PassageIndex:
+    """A fact is one passage however often it was said; each time adds the words around it."""
+
+    def add(self, connection: Connection, passages: Sequence[index.Passage]) -> None:
+        for told in passages:
+            if not store.note_mention(connection, told.ref, told.around, told.at):
+                store.add(connection, [_fact(told)])
+
+    def retire(self, connection: Connection, ref: str) -> None:
+        store.retire(connection, ref, store.end_of_fact(connection, ref))
+
+    def restore(self, connection: Connection, ref: str) -> None:
+        store.restore(connection, ref)
+
+    def remove(self, connection: Connection, ref: str) -> None:
+        store.remove(connection, ref=ref)
+
+
+def _fact(told: index.Passage) -> Passage:
+    return Passage(
+        kind="fact",
+        agent_id=told.key.agent_id,
+        caller=told.key.caller,
+        call_id=told.call_id,
+        text=told.text,
+        at=told.at,
+        seq=told.first_turn,
+        ref=told.ref,
+        category=told.category,
+        visibility=told.visibility,
+        around=told.around,
+    )
