@@ -5,8 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+import httpx2
+
 from aftercall.bridge.turn_call import Parts
 from aftercall.briefing.compose import Composer
+from aftercall.carrier.control import TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
@@ -44,6 +47,24 @@ class App:
     resume: ResumeDesk
     reader: Reader
     composer: Composer
+    transport: httpx2.AsyncBaseTransport | None = None
+    """How carriers are reached; tests put the lab here."""
+
+    @cached_property
+    def twilio(self) -> TwilioRest | None:
+        """Twilio's REST address; None without an account and its token."""
+        set_up = self.settings.twilio.account_sid and self.settings.twilio.auth_token
+        return TwilioRest(self.settings.twilio, self.clock, self.transport) if set_up else None
+
+    @cached_property
+    def telnyx(self) -> TelnyxRest | None:
+        """Telnyx' REST address; None without a key."""
+        return TelnyxRest(self.settings.telnyx, self.clock, self.transport) if self.settings.telnyx.api_key else None
+
+    async def close_carriers(self) -> None:
+        for carrier in (self.twilio, self.telnyx):
+            if carrier is not None:
+                await carrier.close()
 
     @cached_property
     def office(self) -> Office:

@@ -37,7 +37,8 @@ class TelnyxControl:
     def speak(
         self, sid: str, text: str, *, cause: str, voice: str = "female", language: str = "en-US", state: Mapping[str, str] | None = None
     ) -> ControlRequest:
-        return _command(sid, "speak", cause, state, {"payload": text, "voice": voice, "language": language})
+        """Say something, in place of whatever is being said: answers do not queue up behind a caller who has gone on."""
+        return _command(sid, "speak", cause, state, {"payload": text, "voice": voice, "language": language, "stop": "all"})
 
     def gather_keys(
         self, sid: str, prompt: str, *, cause: str, most: int = 1, voice: str = "female", language: str = "en-US"
@@ -50,12 +51,22 @@ class TelnyxControl:
         """What the caller says arrives as events, in pieces; only their side, or the agent would hear itself."""
         return _command(sid, "transcription_start", cause, None, {"transcription_tracks": "inbound"})
 
-    def start_recording(self, sid: str, *, callback: str | None = None, cause: str = "") -> ControlRequest:
+    def start_recording(
+        self, sid: str, *, callback: str | None = None, cause: str = "", state: Mapping[str, str] | None = None
+    ) -> ControlRequest:
         """The finished recording is told to the connection's webhook; Telnyx takes no `callback` of its own."""
-        return _command(sid, "record_start", cause, None, {"channels": "dual", "format": "wav"})
+        return _command(sid, "record_start", cause, state, {"channels": "dual", "format": "wav"})
 
     def hang_up(self, sid: str, *, cause: str = "") -> ControlRequest:
         return _command(sid, "hangup", cause)
+
+    def find_recording(self, recording_sid: str) -> ControlRequest:
+        """Where a recording can be fetched now: the address that a webhook told is good for ten minutes only."""
+        return ControlRequest("GET", f"/v2/recordings/{path_part(recording_sid)}")
+
+    def send_message(self, sender: str, to: str, text: str, *, key: str) -> ControlRequest:
+        """A text message; the same `key` twice is one message."""
+        return ControlRequest("POST", "/v2/messages", json={"from": sender, "to": to, "text": text}, key=key)
 
     def is_over(self, status: int, body: bytes) -> bool:
         try:

@@ -14,21 +14,13 @@ from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.phone import twilio_webhooks, twiml
 from aftercall.phone.forms import MAX_BODY, Fields, read_form
-from aftercall.phone.notices import CallState, Ring
+from aftercall.phone.notices import Ring
 from aftercall.phone.signature import Flaw, SignedRequest
 from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.web.bodies import read_body
 
 VOICE = "/twilio/voice"
 NOT_SET_UP = "Twilio is not set up here: set TWILIO_AUTH_TOKEN and AFTERCALL_PUBLIC_URL"
-
-_END_REASONS = {
-    CallState.COMPLETED: "caller_hung_up",
-    CallState.BUSY: "busy",
-    CallState.FAILED: "failed",
-    CallState.NO_ANSWER: "no_answer",
-    CallState.CANCELLED: "cancelled",
-}
 
 log = get_logger("carrier")
 
@@ -52,7 +44,7 @@ def make_router(app: App) -> APIRouter:
     async def post_status(request: Request) -> None:
         progress = twilio_webhooks.read_progress(await _read_signed(request, signature))
         if progress.state.is_final:
-            await board.end(progress.sid, _END_REASONS[progress.state])
+            await board.end(progress.sid, progress.state.end_reason)
 
     return router
 
