@@ -5,7 +5,7 @@ import sys
 import typer
 
 from aftercall import __version__
-from aftercall.cli import briefing, calls, config, database, demo, doctor, ingest, read, serve, talk, verify, worker
+from aftercall.cli import briefing, calls, config, database, demo, doctor, ingest, lab, read, serve, talk, verify, worker
 from aftercall.cli.stage import Stage
 from aftercall.errors import AftercallError
 
@@ -23,6 +23,7 @@ program = typer.Typer(
 program.command("serve")(serve.serve)
 program.command("worker")(worker.worker)
 program.command("demo")(demo.demo)
+program.command("lab")(lab.lab)
 program.command("talk")(talk.talk)
 program.command("ingest")(ingest.ingest)
 program.command("read")(read.read)

@@ -1,0 +1,183 @@
+"""The emulated Twilio's REST routes: calls, recordings, messages. Refusals have the codes and the form of the real ones."""
+
+import hmac
+import secrets
+from base64 import b64encode
+from collections.abc import Callable, Coroutine
+from email.utils import format_datetime
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+
+from aftercall.lab.exchange import Dial, Exchange
+from aftercall.lab.leg import Leg
+from aftercall.lab.twilio import EmulatedTwilio, LabCall
+from aftercall.lab.twiml import TwimlFault, read_twiml
+from aftercall.phone.forms import Fields, read_form
+
+ACCOUNT = "/2010-04-01/Accounts/{account}"
+_MORE = "https://www.twilio.com/docs/errors/{}"
+
+
+class Refusal(Exception):
+    def __init__(self, status: int, code: int, message: str) -> None:
+        super().__init__(message)
+        self.answer = JSONResponse({"code": code, "message": message, "more_info": _MORE.format(code), "status": status}, status)
+
+
+class RefusingRoute(APIRoute):
+    """Answers a refusal raised anywhere below."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        inner = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await inner(request)
+            except Refusal as refusal:
+                return refusal.answer
+
+        return answer
+
+
+def make_router(exchange: Exchange, handsets: EmulatedTwilio | None = None) -> APIRouter:
+    """`handsets`: calls whose caller is played by hand can be steered, too."""
+    router = APIRouter(tags=["twilio"], prefix=ACCOUNT, route_class=RefusingRoute)
+    by_hand = handsets.calls if handsets else {}
+
+    @router.post("/Calls.json")
+    async def create_call(account: str, request: Request) -> Response:
+        form = await _read(request, account, exchange)
+        return JSONResponse(_describe(exchange, exchange.dial(_read_dial(form))), 201)
+
+    @router.get("/Calls/{sid}.json")
+    async def get_call(account: str, sid: str, request: Request) -> Response:
+        await _read(request, account, exchange)
+        return JSONResponse(_describe(exchange, _find(exchange, by_hand, sid)))
+
+    @router.post("/Calls/{sid}.json")
+    async def update_call(account: str, sid: str, request: Request) -> Response:
+        form = dict(await _read(request, account, exchange))
+        call = _find(exchange, by_hand, sid)
+        if call.is_over:
+            raise _not_found(request)
+        await _update(call, form, handsets)
+        return JSONResponse(_describe(exchange, call))
+
+    @router.post("/Calls/{sid}/Recordings.json")
+    async def record_call(account: str, sid: str, request: Request) -> Response:
+        form = dict(await _read(request, account, exchange))
+        leg = exchange.legs.get(sid)
+        if leg is None or leg.is_over:
+            raise _not_found(request)
+        if leg.state != "in-progress":
+            raise Refusal(400, 21220, "Requested resource is not eligible for recording")
+        recording = leg.record(form.get("RecordingStatusCallback"))
+        return JSONResponse({"sid": recording, "call_sid": sid, "account_sid": account, "status": "in-progress", "channels": 2}, 201)
+
+    @router.post("/Messages.json")
+    async def create_message(account: str, request: Request) -> Response:
+        form = dict(await _read(request, account, exchange))
+        return JSONResponse(_keep_message(exchange, form), 201)
+
+    @router.get("/Recordings/{name}")
+    async def get_recording(account: str, name: str, request: Request) -> Response:
+        await _read(request, account, exchange)
+        return exchange.office.recordings.serve(name.partition(".")[0], request)
+
+    return router
+
+
+async def _read(request: Request, account: str, exchange: Exchange) -> Fields:
+    ours = exchange.office.account_sid
+    expected = "Basic " + b64encode(f"{ours}:{exchange.auth_token}".encode()).decode()
+    given = request.headers.get("authorization", "")
+    if not hmac.compare_digest(given.encode(), expected.encode()):
+        raise Refusal(401, 20003, "Authenticate")
+    if account != ours:
+        raise _not_found(request)
+    return read_form(await request.body()) if request.method == "POST" else ()
+
+
+def _not_found(request: Request) -> Refusal:
+    return Refusal(404, 20404, f"The requested resource {request.url.path} was not found")
+
+
+def _read_dial(form: Fields) -> Dial:
+    fields = dict(form)
+    if not fields.get("To"):
+        raise Refusal(400, 21201, "No 'To' number is specified")
+    if not fields.get("From"):
+        raise Refusal(400, 21213, "'From' phone number is required")
+    if not fields["To"].startswith(("+", "sip:", "client:")):
+        raise Refusal(400, 21211, f"The phone number you are attempting to call, {fields['To']}, is not valid.")
+    url = fields.get("Url") or fields.get("Twiml") or ""
+    if not url:
+        raise Refusal(400, 21205, "Url parameter is required")
+    return Dial(
+        to=fields["To"],
+        caller=fields["From"],
+        url=url,
+        status_url=fields.get("StatusCallback", ""),
+        events=frozenset(value for name, value in form if name == "StatusCallbackEvent") or frozenset({"completed"}),
+        timeout_s=float(fields.get("Timeout", "60")),
+        is_recorded=fields.get("Record", "false").lower() == "true",
+        recording_url=fields.get("RecordingStatusCallback", ""),
+        detects_machines=bool(fields.get("MachineDetection")),
+    )
+
+
+def _find(exchange: Exchange, by_hand: dict[str, LabCall], sid: str) -> Leg | LabCall:
+    call = exchange.legs.get(sid) or by_hand.get(sid)
+    if call is None:
+        raise Refusal(404, 20404, f"The requested resource /Calls/{sid}.json was not found")
+    return call
+
+
+async def _update(call: Leg | LabCall, form: dict[str, str], handsets: EmulatedTwilio | None) -> None:
+    if form.get("Status") in ("completed", "canceled"):
+        if isinstance(call, Leg):
+            call.end.hang_up()
+        elif handsets is not None:
+            await handsets.hang_up(call)
+    elif form.get("Twiml") and isinstance(call, Leg):
+        try:
+            call.divert(read_twiml(form["Twiml"]))
+        except TwimlFault as fault:
+            raise Refusal(400, fault.code, str(fault)) from None
+    else:
+        raise Refusal(400, 20001, "Status or Twiml is needed, and a call that is played by hand takes only Status")
+
+
+def _describe(exchange: Exchange, call: Leg | LabCall) -> dict[str, Any]:
+    account = exchange.office.account_sid
+    is_leg = isinstance(call, Leg)
+    return {
+        "sid": call.sid,
+        "account_sid": account,
+        "api_version": "2010-04-01",
+        "from": call.caller,
+        "to": call.callee,
+        "direction": call.direction if isinstance(call, Leg) else "inbound",
+        "status": call.state,
+        "answered_by": call.answered_by if isinstance(call, Leg) else None,
+        "date_created": format_datetime(exchange.office.clock.now()),
+        "uri": f"/2010-04-01/Accounts/{account}/Calls/{call.sid}.json",
+        "subresource_uris": {"recordings": f"/2010-04-01/Accounts/{account}/Calls/{call.sid}/Recordings.json"} if is_leg else {},
+    }
+
+
+def _keep_message(exchange: Exchange, form: dict[str, str]) -> dict[str, Any]:
+    if not form.get("To"):
+        raise Refusal(400, 21604, "A 'To' phone number is required.")
+    if not form.get("From") and not form.get("MessagingServiceSid"):
+        raise Refusal(400, 21603, "A 'From' phone number is required.")
+    if not form.get("Body"):
+        raise Refusal(400, 21602, "Message body is required.")
+    message = {"sid": "SM" + secrets.token_hex(16), "from": form.get("From", ""), "to": form["To"], "body": form["Body"]}
+    exchange.messages.append(message)
+    account = exchange.office.account_sid
+    rest = {"status": "queued", "direction": "outbound-api", "num_segments": "1", "num_media": "0", "error_code": None}
+    return {**message, **rest, "account_sid": account, "uri": f"/2010-04-01/Accounts/{account}/Messages/{message['sid']}.json"}

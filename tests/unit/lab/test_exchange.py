@@ -1,0 +1,178 @@
+"""Two agents on the emulated exchange: what one says the other hears, in virtual time, whatever the webhooks do."""
+
+from collections.abc import Callable
+from urllib.parse import parse_qs
+
+import httpx2
+import pytest
+from twilio.request_validator import RequestValidator
+
+from aftercall.lab.exchange import VOICEMAIL, Dial, Exchange
+from aftercall.lab.habits import Habits
+from aftercall.lab.leg import APOLOGY, Leg
+from aftercall.lab.numbers import Number
+
+TOKEN = "token"
+AGENT, TESTER = "https://agent.example/voice", "https://tester.example/voice"
+EVERYTHING = frozenset({"initiated", "ringing", "answered", "completed"})
+
+Answer = Callable[[str, dict[str, str]], str]
+"""Host and form in, TwiML out."""
+
+
+def gather(says: str = "", **attributes: object) -> str:
+    extra = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    return f'<Gather input="speech" action="/voice"{extra}><Say>{says}</Say></Gather>'
+
+
+class Box:
+    def __init__(self, agent: Answer, tester: Answer, **options: object) -> None:
+        self.forms: list[tuple[str, dict[str, str]]] = []
+        self._answers = {"agent.example": agent, "tester.example": tester}
+        numbers = {
+            "+15550101": Number(AGENT, "https://agent.example/status"),
+            "+15550102": Number(outcome="busy"),
+            "+15550103": Number(outcome="no-answer"),
+            "+15550104": Number(outcome="failed"),
+            "+15550105": Number(outcome="voicemail"),
+        }
+        self.exchange = Exchange(TOKEN, numbers=numbers, transport=httpx2.MockTransport(self._answer), **options)  # type: ignore[arg-type]
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        form = {name: values[0] for name, values in parse_qs(request.content.decode(), keep_blank_values=True).items()}
+        assert RequestValidator(TOKEN).validate(str(request.url), form, request.headers["X-Twilio-Signature"])
+        host, path = request.url.host, request.url.path
+        self.forms.append((host + path, form))
+        if path != "/voice":
+            return httpx2.Response(204)
+        return httpx2.Response(200, text=f"<Response>{self._answers[host](host, form)}</Response>", headers={"Content-Type": "text/xml"})
+
+    async def call(self, to: str = "+15550101", **fields: object) -> Leg:
+        async with self.exchange as exchange:
+            dial = Dial(to, "+15550100", TESTER, "https://tester.example/status", EVERYTHING, **fields)  # type: ignore[arg-type]
+            leg = exchange.dial(dial)
+            await exchange.finish()
+        return leg
+
+    def statuses(self, host: str = "tester.example") -> list[str]:
+        return [form["CallStatus"] for path, form in self.forms if path == f"{host}/status"]
+
+    def heard_by(self, host: str) -> list[str]:
+        return [form["SpeechResult"] for path, form in self.forms if path == f"{host}/voice" and "SpeechResult" in form]
+
+
+def receptionist(host: str, form: dict[str, str]) -> str:
+    if "bye" in form.get("SpeechResult", ""):
+        return "<Say>Goodbye then.</Say><Hangup/>"
+    if "SpeechResult" in form:
+        return gather("I have taken that down. Anything else?") + "<Redirect>/voice</Redirect>"
+    return gather("Hello, how can I help you today?") + "<Redirect>/voice</Redirect>"
+
+
+def script(*lines: str) -> Answer:
+    rest = list(lines)
+
+    def answer(host: str, form: dict[str, str]) -> str:
+        if "SpeechResult" not in form or not rest:
+            return gather(timeout=30)
+        return f"<Say>{rest.pop(0)}</Say>{gather(timeout=30)}"
+
+    return answer
+
+
+async def test_what_one_leg_says_is_what_the_other_hears() -> None:
+    box = Box(receptionist, script("Please open a bug about the gallery.", "No thanks, bye."))
+    leg = await box.call()
+    assert box.heard_by("agent.example") == ["Please open a bug about the gallery.", "No thanks, bye."]
+    assert box.heard_by("tester.example") == ["Hello, how can I help you today?", "I have taken that down. Anything else?"]
+    assert leg.heard[-1] == "Goodbye then."
+    assert box.statuses() == ["initiated", "ringing", "in-progress", "completed"]
+    assert box.statuses("agent.example") == ["completed"]
+    assert {form["Direction"] for path, form in box.forms if path.startswith("agent")} == {"inbound"}
+    assert len({form["CallSid"] for _, form in box.forms}) == 2
+
+
+async def test_time_is_the_time_that_speaking_takes() -> None:
+    box = Box(receptionist, script("bye"))
+    await box.call()
+    durations = [int(form["CallDuration"]) for path, form in box.forms if form.get("CallDuration") and path.startswith("tester")]
+    assert durations == [6]  # 7 words, a pause, one word, a pause, two words
+
+
+async def test_a_caller_who_speaks_over_the_agent_is_heard_and_the_agent_breaks_off() -> None:
+    def interrupt(host: str, form: dict[str, str]) -> str:
+        return "" if "SpeechResult" in form else f"<Pause length='1'/><Say>Wait a moment bye</Say>{gather(timeout=3)}"
+
+    box = Box(receptionist, interrupt)
+    leg = await box.call()
+    assert box.heard_by("agent.example") == ["Wait a moment bye"]
+    assert leg.heard[0] == "Hello, how"  # the tester was speaking itself and missed it; the agent stopped after a second
+
+
+async def test_who_listens_late_has_missed_the_beginning() -> None:
+    box = Box(receptionist, lambda host, form: "<Hangup/>" if "SpeechResult" in form else f"<Pause length='1'/>{gather(timeout=9)}")
+    await box.call()
+    assert box.heard_by("tester.example") == ["can I help you today?"]
+
+
+async def test_silence_falls_through_and_a_document_that_ends_hangs_up() -> None:
+    box = Box(lambda host, form: gather("Hello?"), lambda host, form: gather(timeout=60))
+    leg = await box.call()
+    assert leg.state == "completed"
+    assert leg.heard == ["Hello?"]
+
+
+@pytest.mark.parametrize(
+    ("to", "statuses"),
+    [
+        ("+15550102", ["initiated", "ringing", "busy"]),
+        ("+15550103", ["initiated", "ringing", "no-answer"]),
+        ("+15550104", ["initiated", "failed"]),
+        ("+15550199", ["initiated", "failed"]),
+    ],
+)
+async def test_a_number_that_does_not_answer_is_told_as_twilio_tells_it(to: str, statuses: list[str]) -> None:
+    box = Box(receptionist, script())
+    leg = await box.call(to)
+    assert box.statuses() == statuses
+    assert [path for path, _ in box.forms if path.endswith("/voice")] == []
+    assert leg.is_over
+
+
+async def test_voice_mail_speaks_and_is_told_as_a_machine() -> None:
+    box = Box(receptionist, lambda host, form: "<Hangup/>" if "SpeechResult" in form else gather(timeout=20))
+    await box.call("+15550105", detects_machines=True)
+    assert box.heard_by("tester.example") == [VOICEMAIL]
+    assert {form["AnsweredBy"] for path, form in box.forms if path == "tester.example/voice"} == {"machine_start"}
+
+
+async def test_an_agent_that_rejects_the_call_was_busy() -> None:
+    box = Box(lambda host, form: '<Reject reason="busy"/>', script())
+    await box.call()
+    assert box.statuses() == ["initiated", "ringing", "busy"]
+    assert box.statuses("agent.example") == ["busy"]
+
+
+async def test_an_agent_whose_answer_cannot_be_read_is_heard_to_apologise() -> None:
+    box = Box(lambda host, form: "<Dance/>", script())
+    leg = await box.call()
+    assert leg.heard == [APOLOGY]
+    assert [other.fault.code for other in box.exchange.legs.values() if other.fault] == [12200]
+
+
+async def test_callbacks_come_twice_and_out_of_order_when_asked() -> None:
+    box = Box(receptionist, script("bye"), habits=Habits(twice=frozenset({"completed"}), late_s={"initiated": 0.05}))
+    await box.call()
+    told = box.statuses()
+    assert sorted(told) == sorted(["initiated", "ringing", "in-progress", "completed", "completed"])
+    assert told[0] != "initiated"
+    assert [
+        form["SequenceNumber"] for path, form in box.forms if path == "tester.example/status" and form["CallStatus"] == "initiated"
+    ] == ["0"]
+
+
+async def test_a_recogniser_may_hear_wrong_and_not_know_how_sure_it_is() -> None:
+    box = Box(receptionist, script("bye"), hearing=lambda text: (text.replace("bye", "pie bye"), None))
+    await box.call()
+    assert box.heard_by("agent.example") == ["pie bye"]
+    assert all("Confidence" not in form for _, form in box.forms)
