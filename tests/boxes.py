@@ -13,15 +13,10 @@ TOKEN, ACCOUNT, KEY = "lab-token", "AC" + "1" * 32, "KEYlab"
 
 
 @contextmanager
-def serving(app: object) -> Iterator[str]:
-    with listening() as (listener, address):
-        yield from _serve(app, listener, address)
-
-
-@contextmanager
 def listening() -> Iterator[tuple[socket.socket, str]]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen(64)  # early callers wait
     try:
         yield listener, f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
@@ -32,11 +27,11 @@ def listening() -> Iterator[tuple[socket.socket, str]]:
 def lab_box(**options: bool) -> Iterator[Lab]:
     with listening() as (listener, address):
         lab = make_lab(address, TOKEN, ACCOUNT, KEY, **options)
-        for _ in _serve(make_server(lab), listener, address):
+        for _ in serve(make_server(lab), listener, address):
             yield lab
 
 
-def _serve(app: object, listener: socket.socket, address: str) -> Iterator[str]:
+def serve(app: object, listener: socket.socket, address: str) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))  # type: ignore[arg-type]
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -20,6 +20,7 @@ from aftercall.journal.archive import Archive
 from aftercall.journal.place import Folder
 from aftercall.journal.presence import Presence
 from aftercall.journal.record import Journal
+from aftercall.journal.recordings.store import RecordingStore
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, Pen, ResumeState
 from aftercall.llm.reader import Reader
@@ -27,6 +28,7 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.office import Office
+from aftercall.postcall.recording_desk import RecordingDesk
 from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
@@ -41,6 +43,7 @@ class App:
     database: Database
     store: CallStore
     steps: StepStore
+    recordings: RecordingStore
     archive: Archive
     presence: Presence
     journal: Journal
@@ -69,6 +72,10 @@ class App:
     @cached_property
     def office(self) -> Office:
         return Office(Desk(self.settings, self.reader, self.clock), self.store, self.steps, self.archive, self.presence)
+
+    @cached_property
+    def recording_desk(self) -> RecordingDesk:
+        return RecordingDesk(self.settings, self.recordings, self.clock)
 
     @cached_property
     def turn_parts(self) -> Parts:
@@ -107,6 +114,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         database=database,
         store=store,
         steps=steps,
+        recordings=RecordingStore(database),
         archive=archive,
         presence=presence,
         journal=Journal(store, Pen(database), archive, presence, clock),

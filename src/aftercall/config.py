@@ -22,7 +22,7 @@ from aftercall.settings import Env, Section, Settings, find_zone
 PREFIX = "AFTERCALL_"
 
 # Names that are fixed already, of parts that are still to come: who sets one is told that nothing listens to it.
-NOT_YET = (*("secret_key", "extraction", "anthropic", "openai", "xai", "deepgram", "remem"),)
+NOT_YET = (*("secret_key", "extraction", "anthropic", "xai", "deepgram", "remem"),)
 _ONLY = {"engine": "receptionist", "model": "rules"}
 
 

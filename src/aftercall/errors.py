@@ -24,7 +24,9 @@ AftercallError
 │   └── CallOver           the call has already ended
 ├── RecordingError         the audio of a call
 │   ├── RecordingNotYet    the carrier does not have it yet; asked again
-│   └── RecordingRefused   not the carrier's, or too large
+│   ├── RecordingExpired   its address has run out
+│   ├── RecordingRefused   not the carrier's, or too large
+│   └── TranscriberUnreachable  no usable transcript; tried again
 ├── WireError              a carrier's media socket
 │   ├── StreamNotOpen      nothing can be sent now
 │   └── AudioTooLong       more than one frame carries
@@ -201,6 +203,19 @@ class RecordingNotYet(RecordingError):
     """The carrier does not have the recording yet; asked again for a while, then taken as absent."""
 
     code = "recording.not_yet"
+    retryable = True
+
+
+class RecordingExpired(RecordingError):
+    """The address of a recording has run out, or the credentials are wrong; Telnyx gives a new address on request."""
+
+    code = "recording.expired"
+
+
+class TranscriberUnreachable(RecordingError):
+    """No usable answer from the transcriber; tried again."""
+
+    code = "recording.transcriber"
     retryable = True
 
 

@@ -21,6 +21,9 @@ POINTS = (
     "postcall.before_step",
     "postcall.after_step",
     "postcall.after_finish",
+    "recording.after_enqueue",
+    "recording.after_part",
+    "recording.after_rename",
 )
 
 _armed: dict[str, int] = {}

@@ -10,6 +10,7 @@ from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
 from aftercall.log import get_logger
 from aftercall.postcall.office import Office
+from aftercall.postcall.recording import open_recordings, start_due_recordings
 from aftercall.postcall.workflow import close_office, open_office, start_due, take_over
 
 DUE_S = 0.5
@@ -22,6 +23,7 @@ async def running(app: App) -> AsyncIterator[App]:
     office = app.office
     await asyncio.to_thread(recover, app.journal)
     await open_office(office, app.settings)
+    await open_recordings(app.recording_desk)
     upkeep = [asyncio.create_task(job) for job in _upkeep(app, office)]
     try:
         yield app
@@ -46,6 +48,7 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
         _keep_doing(app, BEAT_S, lambda: asyncio.to_thread(app.presence.beat)),
         _keep_doing(app, EVERY_S, sweep),
         _keep_doing(app, DUE_S, lambda: start_due(office)),
+        _keep_doing(app, DUE_S, lambda: start_due_recordings(app.recording_desk)),
     ]
 
 

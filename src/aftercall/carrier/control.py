@@ -12,8 +12,6 @@ from aftercall.phone.telnyx_control import TelnyxControl
 from aftercall.phone.twilio_control import TwilioControl
 from aftercall.settings import TelnyxSettings, TwilioSettings
 
-_AUDIO = ("wav", "mp3")
-
 
 class CarrierControl(Protocol):
     async def hang_up(self, sid: str) -> bool:
@@ -26,10 +24,6 @@ class CarrierControl(Protocol):
 
     async def send_message(self, to: str, text: str, *, key: str) -> str:
         """A text message from our own number; its id at the carrier. Raises CarrierError, and ConfigError without a number."""
-        ...
-
-    async def find_recording(self, recording_sid: str) -> str | None:
-        """A fresh address of a recording, where the carrier's addresses run out; None where they do not."""
         ...
 
     async def close(self) -> None: ...
@@ -64,9 +58,6 @@ class TwilioRest:
             raise ConfigError("twilio: set TWILIO_PHONE_NUMBER to send messages")
         return _id(await self._client.send(self._commands.send_message(self._number, to, text, key=key)), "sid")
 
-    async def find_recording(self, recording_sid: str) -> str | None:
-        return None
-
     async def close(self) -> None:
         await self._client.close()
 
@@ -99,13 +90,6 @@ class TelnyxRest:
             raise ConfigError("telnyx: set TELNYX_PHONE_NUMBER to send messages")
         answer = await self.client.send(self._commands.send_message(self._number, to, text, key=key))
         return _id(answer.get("data") if isinstance(answer, dict) else None, "id")
-
-    async def find_recording(self, recording_sid: str) -> str | None:
-        answer = await self.client.send(self._commands.find_recording(recording_sid))
-        data = answer.get("data") if isinstance(answer, dict) else None
-        urls = data.get("download_urls") if isinstance(data, dict) else None
-        found = [urls[kind] for kind in _AUDIO if isinstance(urls.get(kind), str)] if isinstance(urls, dict) else []
-        return found[0] if found else None
 
     async def close(self) -> None:
         await self.client.close()

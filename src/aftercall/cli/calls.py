@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from aftercall.cli.progress import print_steps
 from aftercall.cli.stage import make_table, parse_number, print_json, stage_of
+from aftercall.journal.recordings.view import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.model.instants import parse_instant
 from aftercall.postcall.rerun import rerun
@@ -51,7 +52,8 @@ def show_call(
     stage = stage_of(context)
     with stage.app() as app:
         steps = app.steps.of_call(call_id)
-        call = call_json(app.store, app.archive, app.store.get(call_id)) | {"steps": steps_json(steps)}
+        recordings = recordings_json(app.recordings.of_call(call_id))
+        call = call_json(app.store, app.archive, app.store.get(call_id)) | {"steps": steps_json(steps), "recordings": recordings}
     if json:
         print_json(call)
         return
@@ -60,6 +62,8 @@ def show_call(
     stage.console.print(f"{call['state']}, {call['started_at']} to {call['ended_at'] or 'now'}, {call['end_reason'] or 'going on'}")
     if call["archive"]:
         stage.console.print(f"archive: {call['archive']}")
+    for recording in call["recordings"]:
+        stage.console.print(_recording_line(recording))
     for turn in call["turns"]:
         stage.console.print(_turn_line(turn, call["started_at"]))
     print_steps(stage.console, steps)
@@ -82,6 +86,13 @@ def rerun_steps(
         print_steps(stage.console, steps)
     if any(item.state == "failed" for item in steps):
         raise typer.Exit(1)
+
+
+def _recording_line(recording: dict[str, Any]) -> str:
+    where = f" {recording['path']} ({recording['bytes']:,} bytes)" if recording["path"] else ""
+    transcript = f", transcript {recording['transcript']}" if recording["transcript"] != "none" else ""
+    reason = f": {escape(recording['reason'])}" if recording["reason"] else ""
+    return f"recording: {recording['state']}{where}{transcript}{reason}"
 
 
 def _turn_line(turn: dict[str, Any], started_at: str) -> str:

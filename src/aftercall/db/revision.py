@@ -4,7 +4,7 @@ from sqlalchemy import Connection, inspect, text
 
 from aftercall.errors import DatabaseNewer
 
-KNOWN = ("0001",)
+KNOWN = ("0001", "0004")
 NEWEST = KNOWN[-1]
 
 

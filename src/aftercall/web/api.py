@@ -10,6 +10,7 @@ from aftercall.app import App
 from aftercall.briefing.view import briefing_json
 from aftercall.errors import RefusedInput
 from aftercall.journal.intake import take_in_json
+from aftercall.journal.recordings.view import recordings_json
 from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, row_json
 from aftercall.model.instants import format_instant, parse_instant
@@ -36,8 +37,8 @@ def make_router(app: App) -> APIRouter:
 
     @router.get("/calls/{call_id}", summary="One call, whole")
     def get_call(call_id: str) -> dict[str, Any]:
-        steps = steps_json(app.steps.of_call(call_id))
-        return call_json(app.store, app.archive, app.store.get(call_id)) | {"steps": steps}
+        steps, recordings = steps_json(app.steps.of_call(call_id)), recordings_json(app.recordings.of_call(call_id))
+        return call_json(app.store, app.archive, app.store.get(call_id)) | {"steps": steps, "recordings": recordings}
 
     @router.get("/briefing", summary="What an agent would be told if this caller rang now")
     def get_briefing(caller: str) -> dict[str, Any]:

@@ -20,10 +20,11 @@ from aftercall.errors import CallOver, CarrierError, CarrierUnreachable
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.instants import parse_instant
-from aftercall.phone.notices import CallState, Gathered, Notice, Progress, Ring, Spoken, StreamFailed
+from aftercall.phone.notices import CallState, Gathered, Notice, Progress, Recorded, Ring, Spoken, StreamFailed
 from aftercall.phone.telnyx_control import TelnyxControl
 from aftercall.phone.telnyx_webhooks import CALL_WORD, SOURCE
 from aftercall.web.deliveries import Command, Deliveries
+from aftercall.web.recordings import keep_recorded
 from aftercall.web.silence import SilenceWatch, speaking_s
 
 MOST_REMEMBERED = 5_000
@@ -87,6 +88,8 @@ class TelnyxCalls:
                 return self._go_on(notice)
             case StreamFailed():
                 return await self._apologise(notice)
+            case Recorded():
+                await run_in_threadpool(keep_recorded, self._app, SOURCE, notice)
             case _:
                 pass
         return []
