@@ -52,6 +52,4 @@ def _find(handsets: list[Handset], number: int) -> Handset:
 
 def _tell(number: int, handset: Handset) -> dict[str, Any]:
     """What was heard is told once."""
-    heard = list(handset.heard)
-    handset.heard.clear()
-    return {"call": number, "heard": heard, "is_over": handset.is_over(), "trouble": handset.trouble()}
+    return {"call": number, "heard": handset.hear(), "is_over": handset.is_over(), "trouble": handset.trouble()}

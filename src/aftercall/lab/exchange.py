@@ -80,9 +80,22 @@ class Exchange:
         await self.office.postman.close()
         await self.office.posts.close()
 
+    def ring_in(self, caller: str, callee: str) -> "tuple[Leg, End, asyncio.Task[None]]":
+        """A call whose caller is played by hand: the agent's leg, the caller's end of the line, and the agent's side at work.
+
+        Whoever holds the end counts as working: virtual time passes only while they speak or listen.
+        """
+        number = self.numbers.get(callee, FAILED)
+        near, far = connect(self._make_timeline())
+        leg = Leg(self.office, far, caller, callee, "inbound", number.voice_url, number.status_url, state="ringing")
+        self.legs[leg.sid] = leg
+        near.timeline.join()
+        near.timeline.join()
+        return leg, near, self.office.postman.spawn(self._pick_up(leg))
+
     def dial(self, wanted: Dial) -> Leg:
         """Queued: the call goes its way, and the leg tells how it stands."""
-        timeline: Timeline = RealTimeline(self.office.clock) if self._in_real_time else VirtualTimeline()
+        timeline = self._make_timeline()
         near, far = connect(timeline)
         leg = Leg(self.office, near, wanted.caller, wanted.to, "outbound-api", wanted.url, wanted.status_url, wanted.events)
         self.legs[leg.sid] = leg
@@ -122,17 +135,26 @@ class Exchange:
         leg.answered_by = "human" if wanted.detects_machines else None
         other = Leg(self.office, far, wanted.caller, wanted.to, "inbound", number.voice_url, number.status_url, state="ringing")
         self.legs[other.sid] = other
-        try:
-            verbs = await other.first_verbs()
-        except TwimlFault as fault:
-            other.fault = fault
-            verbs = [Say(APOLOGY)]
-        if verbs and isinstance(verbs[0], Reject):
-            refusal = "busy" if verbs[0].reason == "busy" else "no-answer"
+        verbs = await _first_verbs(other)
+        if refusal := _refusal(verbs):
             await asyncio.gather(other.finish(refusal), leg.finish(refusal))
             return
         await other.tell("answered")
         await self._converse(leg, self._play(other, verbs))
+
+    async def _pick_up(self, leg: Leg) -> None:
+        """The agent's side of a call whose other side is played by hand."""
+        verbs = await _first_verbs(leg)
+        if refusal := _refusal(verbs):
+            await leg.finish(refusal)
+            leg.end.hang_up()
+            leg.end.timeline.leave()
+            return
+        await leg.tell("answered")
+        await self._play(leg, verbs)
+
+    def _make_timeline(self) -> Timeline:
+        return RealTimeline(self.office.clock) if self._in_real_time else VirtualTimeline()
 
     async def _converse(self, leg: Leg, far_side: Coroutine[Any, Any, None]) -> None:
         """Both sides at once, each in its own time."""
@@ -159,3 +181,18 @@ class Exchange:
         finally:
             end.hang_up()
             end.timeline.leave()
+
+
+async def _first_verbs(leg: Leg) -> list[Verb]:
+    """What the agent wants done; what it answers that cannot be used is an apology."""
+    try:
+        return await leg.first_verbs()
+    except TwimlFault as fault:
+        leg.fault = fault
+        return [Say(APOLOGY)]
+
+
+def _refusal(verbs: list[Verb]) -> str | None:
+    if not verbs or not isinstance(verbs[0], Reject):
+        return None
+    return "busy" if verbs[0].reason == "busy" else "no-answer"

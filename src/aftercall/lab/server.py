@@ -11,7 +11,6 @@ from aftercall.lab import openai_audio, telnyx_rest, twilio_rest
 from aftercall.lab.exchange import Exchange
 from aftercall.lab.openai_audio import EmulatedAudio
 from aftercall.lab.telnyx import EmulatedTelnyx
-from aftercall.lab.twilio import EmulatedTwilio
 
 
 @dataclass
@@ -20,7 +19,6 @@ class Lab:
 
     address: str
     exchange: Exchange
-    twilio: EmulatedTwilio
     telnyx: EmulatedTelnyx
     audio: EmulatedAudio = field(default_factory=EmulatedAudio)
 
@@ -30,17 +28,17 @@ def make_lab(address: str, auth_token: str, account_sid: str, telnyx_key: str, *
     telnyx = EmulatedTelnyx(telnyx_key, key=key, pace=1.0 if in_real_time else 0.0)
     telnyx.address = address
     exchange = Exchange(auth_token, account_sid, in_real_time=in_real_time, address=address)
-    return Lab(address, exchange, EmulatedTwilio(auth_token, account_sid), telnyx)
+    return Lab(address, exchange, telnyx)
 
 
 def make_server(lab: Lab) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with lab.exchange, lab.twilio, lab.telnyx:
+        async with lab.exchange, lab.telnyx:
             yield
 
     server = FastAPI(title="Aftercall's lab", summary="A phone network in a box; nothing here reaches a real phone.", lifespan=lifespan)
-    server.include_router(twilio_rest.make_router(lab.exchange, lab.twilio))
+    server.include_router(twilio_rest.make_router(lab.exchange))
     outcomes = {number: plan.outcome for number, plan in lab.exchange.numbers.items() if plan.outcome}
     server.include_router(telnyx_rest.make_router(lab.telnyx, dict(outcomes)))
     server.include_router(openai_audio.make_router(lab.audio))

@@ -57,7 +57,6 @@ class EmulatedTwilio:
         self._token = auth_token.encode()
         self._account = account_sid
         self._clock = clock or SystemClock()
-        self.calls: dict[str, LabCall] = {}
         self._http = httpx2.AsyncClient(timeout=15.0, trust_env=False, transport=transport)  # Twilio waits 15 seconds for an answer
 
     async def __aenter__(self) -> Self:
@@ -69,7 +68,7 @@ class EmulatedTwilio:
     async def ring(self, voice_url: str, *, caller: str, callee: str = "+15550101", status_url: str | None = None) -> LabCall:
         """Someone dials; returns when the agent has said its first words and listens, or the call is over."""
         sid = "CA" + secrets.token_hex(16)
-        call = self.calls[sid] = LabCall(sid, caller, callee, voice_url, status_url, self._clock.monotonic())
+        call = LabCall(sid, caller, callee, voice_url, status_url, self._clock.monotonic())
         await self._follow(call, voice_url, {})
         return call
 

@@ -13,7 +13,6 @@ from fastapi.routing import APIRoute
 
 from aftercall.lab.exchange import Dial, Exchange
 from aftercall.lab.leg import Leg
-from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.lab.twiml import TwimlFault, read_twiml
 from aftercall.phone.forms import Fields, read_form
 
@@ -42,10 +41,8 @@ class RefusingRoute(APIRoute):
         return answer
 
 
-def make_router(exchange: Exchange, handsets: EmulatedTwilio | None = None) -> APIRouter:
-    """`handsets`: calls whose caller is played by hand can be steered, too."""
+def make_router(exchange: Exchange) -> APIRouter:
     router = APIRouter(tags=["twilio"], prefix=ACCOUNT, route_class=RefusingRoute)
-    by_hand = handsets.calls if handsets else {}
 
     @router.post("/Calls.json")
     async def create_call(account: str, request: Request) -> Response:
@@ -55,15 +52,15 @@ def make_router(exchange: Exchange, handsets: EmulatedTwilio | None = None) -> A
     @router.get("/Calls/{sid}.json")
     async def get_call(account: str, sid: str, request: Request) -> Response:
         await _read(request, account, exchange)
-        return JSONResponse(_describe(exchange, _find(exchange, by_hand, sid)))
+        return JSONResponse(_describe(exchange, _find(exchange, sid)))
 
     @router.post("/Calls/{sid}.json")
     async def update_call(account: str, sid: str, request: Request) -> Response:
         form = dict(await _read(request, account, exchange))
-        call = _find(exchange, by_hand, sid)
+        call = _find(exchange, sid)
         if call.is_over:
             raise _not_found(request)
-        await _update(call, form, handsets)
+        _update(call, form)
         return JSONResponse(_describe(exchange, call))
 
     @router.post("/Calls/{sid}/Recordings.json")
@@ -129,43 +126,40 @@ def _read_dial(form: Fields) -> Dial:
     )
 
 
-def _find(exchange: Exchange, by_hand: dict[str, LabCall], sid: str) -> Leg | LabCall:
-    call = exchange.legs.get(sid) or by_hand.get(sid)
-    if call is None:
+def _find(exchange: Exchange, sid: str) -> Leg:
+    leg = exchange.legs.get(sid)
+    if leg is None:
         raise Refusal(404, 20404, f"The requested resource /Calls/{sid}.json was not found")
-    return call
+    return leg
 
 
-async def _update(call: Leg | LabCall, form: dict[str, str], handsets: EmulatedTwilio | None) -> None:
+def _update(leg: Leg, form: dict[str, str]) -> None:
     if form.get("Status") in ("completed", "canceled"):
-        if isinstance(call, Leg):
-            call.end.hang_up()
-        elif handsets is not None:
-            await handsets.hang_up(call)
-    elif form.get("Twiml") and isinstance(call, Leg):
+        leg.end.hang_up()
+    elif form.get("Twiml"):
         try:
-            call.divert(read_twiml(form["Twiml"]))
+            leg.divert(read_twiml(form["Twiml"]))
         except TwimlFault as fault:
             raise Refusal(400, fault.code, str(fault)) from None
     else:
-        raise Refusal(400, 20001, "Status or Twiml is needed, and a call that is played by hand takes only Status")
+        raise Refusal(400, 20001, "Status or Twiml is needed")
 
 
-def _describe(exchange: Exchange, call: Leg | LabCall) -> dict[str, Any]:
+def _describe(exchange: Exchange, leg: Leg) -> dict[str, Any]:
     account = exchange.office.account_sid
-    is_leg = isinstance(call, Leg)
+    uri = f"/2010-04-01/Accounts/{account}/Calls/{leg.sid}"
     return {
-        "sid": call.sid,
+        "sid": leg.sid,
         "account_sid": account,
         "api_version": "2010-04-01",
-        "from": call.caller,
-        "to": call.callee,
-        "direction": call.direction if isinstance(call, Leg) else "inbound",
-        "status": call.state,
-        "answered_by": call.answered_by if isinstance(call, Leg) else None,
+        "from": leg.caller,
+        "to": leg.callee,
+        "direction": leg.direction,
+        "status": leg.state,
+        "answered_by": leg.answered_by,
         "date_created": format_datetime(exchange.office.clock.now()),
-        "uri": f"/2010-04-01/Accounts/{account}/Calls/{call.sid}.json",
-        "subresource_uris": {"recordings": f"/2010-04-01/Accounts/{account}/Calls/{call.sid}/Recordings.json"} if is_leg else {},
+        "uri": f"{uri}.json",
+        "subresource_uris": {"recordings": f"{uri}/Recordings.json"},
     }
 
 
