@@ -15,7 +15,7 @@ from aftercall.lab.recordings import LabRecording
 from aftercall.lab.server import Lab
 from aftercall.model.recordings import Recording
 from aftercall.phone.notices import Recorded, RecordingState
-from aftercall.postcall.recording_desk import RecordingDesk
+from aftercall.postcall.recording_desk import RecordingDesk, fetch_again
 from aftercall.settings import OpenAISettings, RecordingsSettings, Settings, TelnyxSettings, TwilioSettings
 from aftercall.testing import make_call
 from aftercall.web.recordings import keep_recorded
@@ -149,6 +149,20 @@ def test_a_telnyx_address_that_has_run_out_is_asked_for_anew(app: App, lab: Lab)
     desk(app, lab).download(recording.id)
     assert app.recordings.get(recording.id).state == "here"
     assert len(held.asked) == 2
+
+
+def test_what_failed_is_fetched_again_by_hand_and_what_is_absent_is_not(app: App, lab: Lab, call_id: str) -> None:
+    _, row = twilio_recording(app, lab, "RE11")
+    keep_recorded(app, "twilio", Recorded("RE12:absent", (CALL,), RecordingState.ABSENT, "RE12"))
+    at = desk(app, lab, transcribe=True)
+    at.give_up(row.id, "carrier.unreachable", "no answer")
+    assert app.recordings.get(row.id).state == "failed"
+    assert app.recordings.due() == []
+    lab.audio.faults[:] = [500]
+    again = {found.sid: found for found in fetch_again(at, call_id)}
+    assert (again["RE11"].state, again["RE11"].transcript, again["RE12"].state) == ("here", "failed", "absent")
+    again = {found.sid: found for found in fetch_again(at, call_id)}
+    assert (again["RE11"].transcript, again["RE11"].reason, again["RE12"].state) == ("here", "", "absent")
 
 
 async def test_a_transcript_lies_beside_with_segments_and_language(app: App, lab: Lab, call_id: str) -> None:

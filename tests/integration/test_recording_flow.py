@@ -1,5 +1,8 @@
 """A recorded Twilio call from the first answer to the file in the home, through the lab and the durable engine."""
 
+import os
+import subprocess
+import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
@@ -9,10 +12,8 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 from twilio.twiml.voice_response import Start, VoiceResponse
-from typer.testing import CliRunner
 
 from aftercall.app import App, build
-from aftercall.cli.main import program
 from aftercall.lab.numbers import Number
 from aftercall.lab.server import Lab
 from aftercall.phone import twiml
@@ -96,6 +97,6 @@ def test_a_recorded_call_ends_with_its_audio_and_its_transcript_in_the_home(reco
     assert [turn["text"] for turn in told["turns"] if turn["speaker"] == "caller"] == ["That's all, thanks, bye!"]
     assert (told["recordings"][0]["state"], told["recordings"][0]["bytes"]) == ("here", found.bytes)
     assert (home / str(found.path)).read_bytes().startswith(b"RIFF")
-    shown = CliRunner().invoke(program, ["calls", "show", row.live.id], env={"AFTERCALL_HOME": str(home)})
-    assert f"recording: here {found.path}" in shown.output
-    assert "transcript here" in shown.output
+    show = [str(Path(sys.executable).with_name("aftercall")), "calls", "show", row.live.id]
+    shown = subprocess.run(show, env=os.environ | {"AFTERCALL_HOME": str(home)}, capture_output=True, check=True, text=True).stdout
+    assert f"recording: here {found.path} ({found.bytes:,} bytes), transcript here" in shown

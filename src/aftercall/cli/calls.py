@@ -10,8 +10,11 @@ from aftercall.cli.stage import make_table, parse_number, print_json, stage_of
 from aftercall.journal.recordings.view import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.model.instants import parse_instant
+from aftercall.postcall.recording_desk import fetch_again
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.view import steps_json
+
+RECORDING = "recording"
 
 group = typer.Typer(no_args_is_help=True, help="The calls there were, and those going on.")
 
@@ -73,18 +76,22 @@ def show_call(
 def rerun_steps(
     context: typer.Context,
     call_id: str = typer.Argument(metavar="ID"),
-    step: str = typer.Argument("", metavar="STEP", help="One step; without it, every step that failed."),
+    step: str = typer.Argument("", metavar="STEP", help="One step, or `recording`; without it, all that failed."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Do steps of a call again; exit 1 if one fails again."""
     stage = stage_of(context)
     with stage.app() as app:
-        steps = rerun(app.office, call_id, step)
+        steps = rerun(app.office, call_id, step) if step != RECORDING else app.steps.of_call(call_id)
+        recordings = recordings_json(fetch_again(app.recording_desk, call_id) if step in ("", RECORDING) else [])
     if json:
         print_json(steps_json(steps))
     else:
+        for recording in recordings:
+            stage.console.print(_recording_line(recording))
         print_steps(stage.console, steps)
-    if any(item.state == "failed" for item in steps):
+    shown = steps if step != RECORDING else []
+    if any(item.state == "failed" for item in shown) or any("failed" in (item["state"], item["transcript"]) for item in recordings):
         raise typer.Exit(1)
 
 

@@ -46,9 +46,9 @@ def lab(
     if ring and _is_taken(port):  # a lab is running there, and the agent may be pointed at it
         asyncio.run(_play(console, f"http://127.0.0.1:{port}", wanted, say))
         return
-    listening = listen("127.0.0.1", port)
-    box = _make_box(f"http://127.0.0.1:{listening.getsockname()[1]}", agent, number, real_time)
-    asyncio.run(_visit(console, box, listening, wanted, say) if ring else _stay(console, box, listening))
+    with listen("127.0.0.1", port) as listening:
+        box = _make_box(f"http://127.0.0.1:{listening.getsockname()[1]}", agent, number, real_time)
+        asyncio.run(_visit(console, box, listening, wanted, say) if ring else _stay(console, box, listening))
 
 
 def _is_taken(port: int) -> bool:

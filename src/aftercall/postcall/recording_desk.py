@@ -12,7 +12,7 @@ from aftercall.carrier.control import basic
 from aftercall.carrier.hosts import MediaHosts
 from aftercall.carrier.media import MediaClient, audio_url
 from aftercall.clock import Clock
-from aftercall.errors import RecordingError, RecordingExpired, RecordingNotYet, TranscriberUnreachable
+from aftercall.errors import AftercallError, RecordingError, RecordingExpired, RecordingNotYet, TranscriberUnreachable
 from aftercall.journal.recordings.folder import RecordingFolder, hash_file
 from aftercall.journal.recordings.store import RecordingStore
 from aftercall.model.recordings import Recording
@@ -125,6 +125,23 @@ class RecordingDesk:
         if answer.status_code != 200:
             raise RecordingError(f"the transcriber refused the recording with {answer.status_code}")
         return _read_transcript(answer.content)
+
+
+def fetch_again(desk: RecordingDesk, call_id: str) -> list[Recording]:
+    """By hand: the recordings and transcripts of a call that failed. What is absent stays absent."""
+    for recording in desk.store.of_call(call_id):
+        try:
+            if recording.state == "failed":
+                desk.store.end(recording.id, "downloading", "", desk.clock.now())
+                desk.download(recording.id)
+            if desk.store.get(recording.id).transcript in ("waiting", "failed"):
+                desk.transcribe(recording.id)
+        except AftercallError as error:
+            if desk.store.get(recording.id).state == "here":
+                desk.give_up_transcript(recording.id, str(error))
+            else:
+                desk.give_up(recording.id, error.code, str(error))
+    return desk.store.of_call(call_id)
 
 
 def _read_transcript(body: bytes) -> dict[str, Any]:

@@ -1,10 +1,14 @@
 """Two agents on the emulated exchange: what one says the other hears, in virtual time, whatever the webhooks do."""
 
+import asyncio
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
 import httpx2
+import hypothesis
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from twilio.request_validator import RequestValidator
 
 from aftercall.lab.exchange import VOICEMAIL, Dial, Exchange
@@ -169,6 +173,67 @@ async def test_callbacks_come_twice_and_out_of_order_when_asked() -> None:
     assert [
         form["SequenceNumber"] for path, form in box.forms if path == "tester.example/status" and form["CallStatus"] == "initiated"
     ] == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("habits", "times"), [(Habits(), 1), (Habits(twice=frozenset({"recording"})), 2), (Habits(late_s={"recording": 0.05}), 1)]
+)
+async def test_a_recording_is_told_once_twice_or_after_the_end(habits: Habits, times: int) -> None:
+    box = Box(receptionist, script("bye"), habits=habits)
+    leg = await box.call(is_recorded=True, recording_url="https://tester.example/recording")
+    told = [
+        (path, form.get("RecordingStatus"), form["CallSid"])
+        for path, form in box.forms
+        if path.endswith(("/recording", "tester.example/status"))
+    ]
+    assert told.count(("tester.example/recording", "completed", leg.sid)) == times
+    assert (told[-1][1] == "completed") is bool(habits.late_s)
+
+
+async def test_a_silent_call_has_no_recording_and_says_so() -> None:
+    box = Box(receptionist, script("bye"))
+    async with box.exchange as exchange:
+        leg = exchange.dial(Dial("+15550101", "+15550100", TESTER, is_recorded=True, recording_url="https://tester.example/recording"))
+        exchange.office.recordings.kept.clear()
+        await exchange.finish()
+    (form,) = [form for path, form in box.forms if path == "tester.example/recording"]
+    assert (form["RecordingStatus"], form["ErrorCode"], form["RecordingSid"]) == ("absent", "16102", leg.recordings[0])
+
+
+VERBS = st.lists(
+    st.sampled_from(
+        [
+            "<Say>one two three</Say>",
+            "<Say/>",
+            "<Pause length='2'/>",
+            gather("four five"),
+            gather(timeout=2),
+            gather(timeout=7, speechTimeout=3),
+        ]
+    ),
+    max_size=5,
+)
+
+
+@hypothesis.settings(max_examples=60)
+@given(ours=st.lists(VERBS, min_size=1, max_size=3), theirs=st.lists(VERBS, min_size=1, max_size=3))
+def test_whatever_two_agents_do_the_call_ends_and_nothing_is_heard_that_was_not_said(
+    ours: list[list[str]], theirs: list[list[str]]
+) -> None:
+    def player(documents: list[list[str]]) -> Answer:
+        rest = ["".join(verbs) for verbs in documents]
+        return lambda host, form: rest.pop(0) if rest else "<Hangup/>"
+
+    async def play() -> None:
+        box = Box(player(theirs), player(ours))
+        leg = await box.call()
+        assert leg.state == "completed"
+        said = {"agent.example": leg.heard, "tester.example": [" ".join(part.words) for part in leg.end.said if part.words]}
+        for listener, speaker in (("agent.example", "tester.example"), ("tester.example", "agent.example")):
+            for text in box.heard_by(listener):
+                assert text in " ".join(said[speaker])
+
+    asyncio.run(asyncio.wait_for(play(), 20))
 
 
 async def test_a_recogniser_may_hear_wrong_and_not_know_how_sure_it_is() -> None:
