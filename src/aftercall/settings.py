@@ -83,7 +83,7 @@ class TelnyxSettings(Section):
     phone_number: Annotated[str | None, Env("TELNYX_PHONE_NUMBER")] = Field(default=None, description="number for SMS")
     api_url: str = Field(default="https://api.telnyx.com", description="REST address")
     voice: str = Field(default="female", description="the voice that speaks for the receptionist, in Telnyx's own names")
-    language: str = Field(default="en-US", description="the language it speaks")
+    language: str = Field(default="en-US", description="the language it speaks and hears")
 
 
 class RecordingsSettings(Section):

@@ -137,6 +137,23 @@ async def test_a_silent_caller_is_asked_twice_and_then_let_go(settings: Settings
     app.close()
 
 
+async def test_a_caller_who_speaks_for_long_is_not_taken_for_silent(settings: Settings, line: Line) -> None:
+    clock = VirtualClock()
+    app = reach(build(telnyx_settings(settings), clock), line)
+    async with telnyx_town(app, line, clock=clock) as town:
+        call = await town.lab.ring(EVENTS, caller=CALLER)
+        assert call.hears_interim
+        for words in range(1, 12):
+            piece = {"transcript": "well " * words, "is_final": False, "transcription_track": "inbound", "confidence": 0.0}
+            town.lab.tell(call, "call.transcription", {"transcription_data": piece})
+            await town.lab.settle(call)
+            await clock.advance(5.0)
+        assert len(call.heard) == 1
+        await town.lab.hang_up(call)
+        assert [speaker for speaker, _ in await sealed(app)] == ["agent"]
+    app.close()
+
+
 async def until_said(call: TelnyxCall, clock: VirtualClock) -> None:
     before = len(call.heard)
     while len(call.heard) == before and not call.is_over:

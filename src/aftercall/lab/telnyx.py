@@ -43,6 +43,7 @@ class TelnyxCall:
     actions: list[str] = field(default_factory=list)
     streams: list[dict[str, Any]] = field(default_factory=list)
     is_transcribed: bool = False
+    hears_interim: bool = False
     is_recorded: bool = False
     client_state: str | None = None
     refused: list[int] = field(default_factory=list)
@@ -102,8 +103,9 @@ class EmulatedTelnyx:
     async def say(self, call: TelnyxCall, text: str, *, confidence: float | None = 0.92) -> None:
         """The caller says something; the agent hears it if it has asked for a transcription."""
         if call.is_transcribed and not call.is_over:
-            first = " ".join(text.split()[:2])
-            self.tell(call, "call.transcription", {"transcription_data": _heard(first, None, is_final=False)})
+            if call.hears_interim:
+                first = " ".join(text.split()[:2])
+                self.tell(call, "call.transcription", {"transcription_data": _heard(first, 0.0, is_final=False)})
             self.tell(call, "call.transcription", {"transcription_data": _heard(text, confidence, is_final=True)})
         await self.settle(call)
 

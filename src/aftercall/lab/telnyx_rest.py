@@ -151,7 +151,9 @@ def _gather(telnyx: EmulatedTelnyx, call: TelnyxCall, body: dict[str, Any]) -> R
 
 
 def _transcribe(telnyx: EmulatedTelnyx, call: TelnyxCall, body: dict[str, Any]) -> Response | None:
+    engine = body.get("transcription_engine_config")
     call.is_transcribed = True
+    call.hears_interim = isinstance(engine, dict) and engine.get("interim_results") is True
     return None
 
 

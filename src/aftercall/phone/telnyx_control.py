@@ -47,9 +47,14 @@ class TelnyxControl:
         body = {"payload": prompt, "voice": voice, "language": language, "minimum_digits": 1, "maximum_digits": most}
         return _command(sid, "gather_using_speak", cause, None, body)
 
-    def start_transcription(self, sid: str, *, cause: str) -> ControlRequest:
-        """What the caller says arrives as events, in pieces; only their side, or the agent would hear itself."""
-        return _command(sid, "transcription_start", cause, None, {"transcription_tracks": "inbound"})
+    def start_transcription(self, sid: str, *, cause: str, language: str = "en") -> ControlRequest:
+        """What the caller says arrives as events, in pieces; only their side, or the agent would hear itself.
+
+        Interim pieces are wanted, too: without them a caller who speaks for long cannot be told from one who is silent.
+        """
+        engine = {"transcription_engine": "Google", "language": language, "interim_results": True}
+        body = {"transcription_engine": "Google", "transcription_engine_config": engine, "transcription_tracks": "inbound"}
+        return _command(sid, "transcription_start", cause, None, body)
 
     def start_recording(
         self, sid: str, *, callback: str | None = None, cause: str = "", state: Mapping[str, str] | None = None

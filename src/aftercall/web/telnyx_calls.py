@@ -115,7 +115,8 @@ class TelnyxCalls:
         make_call = self._call_maker(self._rings.get(sid) or notice.ring or await self._find_ring(sid))
         is_known = self._board.open_turn(sid) is None and await self._find(sid) is not None
         answer = await (self._board.hear(sid, None, "", None, make_call) if is_known else self._board.ring(sid, make_call))
-        listen = Command(sid, self._control.start_transcription(sid, cause=notice.key))
+        spoken = self._app.settings.telnyx.language.partition("-")[0]
+        listen = Command(sid, self._control.start_transcription(sid, cause=notice.key, language=spoken))
         return [*commands, listen, self._speak(sid, answer, notice.key)]
 
     async def _hear(self, notice: Gathered) -> list[Command]:
