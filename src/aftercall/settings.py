@@ -82,7 +82,7 @@ class TelnyxSettings(Section):
     public_key: Annotated[str | None, Env("TELNYX_PUBLIC_KEY")] = Field(default=None, description="key that checks webhook signatures")
     phone_number: Annotated[str | None, Env("TELNYX_PHONE_NUMBER")] = Field(default=None, description="number for SMS")
     api_url: str = Field(default="https://api.telnyx.com", description="REST address")
-    voice: str = Field(default="female", description="the voice that speaks for the receptionist, in Telnyx's own names")
+    voice: str = Field(default="AWS.Polly.Joanna-Neural", description="the voice that speaks for the receptionist, as Telnyx names it")
     language: str = Field(default="en-US", description="the language it speaks and hears")
 
 

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.cli import lab as command
-from aftercall.errors import RefusedInput
+from aftercall.errors import ConfigError, RefusedInput
 from aftercall.lab.numbers import Number, read_number
 from aftercall.settings import Settings, TelnyxSettings, TwilioSettings
 from aftercall.web.server import make_server
@@ -72,6 +72,14 @@ def test_wrong_use_is_said(port: int) -> None:
     code, shown = run("--port", str(port), "--number", "+15550101=asleep")
     assert (code, shown.count("\n")) == (1, 1)
     assert "busy, no-answer, failed, voicemail" in shown
+
+
+def test_habits_are_asked_for_by_kind() -> None:
+    habits = command.read_habits(["completed"], ["initiated=2.5"])
+    assert (habits.times("completed"), habits.times("ringing"), habits.delay_s("initiated"), habits.delay_s("x")) == (2, 1, 2.5, 0.0)
+    for wrong in ("initiated", "initiated=soon"):
+        with pytest.raises(ConfigError, match="KIND=SECONDS"):
+            command.read_habits([], [wrong])
 
 
 @pytest.mark.parametrize(

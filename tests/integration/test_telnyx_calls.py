@@ -122,6 +122,18 @@ async def test_a_call_on_which_nothing_can_be_said_is_hung_up_and_kept(town: Tel
     assert town.app.store.page(limit=5)[0].end_reason == "carrier_refused"
 
 
+async def test_what_is_said_is_in_no_log(town: TelnyxTown, line: Line, capsys: pytest.CaptureFixture[str]) -> None:
+    call = await town.lab.ring(EVENTS, caller=CALLER)
+    line.faults = [httpx2.ConnectError("x"), 500, 500, 422]
+    await town.lab.say(call, "Please tell the canary to sing.")
+    await sealed(town.app)
+    logged = "".join(capsys.readouterr())
+    assert "a command did not get through" in logged
+    assert "a command was refused" in logged
+    assert "canary" not in logged
+    assert CALLER not in logged
+
+
 async def test_a_silent_caller_is_asked_twice_and_then_let_go(settings: Settings, line: Line) -> None:
     clock = VirtualClock()
     app = reach(build(telnyx_settings(settings), clock), line)

@@ -18,6 +18,7 @@ from aftercall.cli.stage import stage_of
 from aftercall.errors import AftercallError, ConfigError
 
 if TYPE_CHECKING:
+    from aftercall.lab.habits import Habits
     from aftercall.lab.server import Lab
 
 ACCOUNT = "AC" + "1ab" * 10 + "00"
@@ -36,6 +37,8 @@ def lab(
     ring: str = typer.Option("", metavar="NUMBER", help="Ring the agent from this number, talk, hang up and exit."),
     say: list[str] = typer.Option([], "--say", help="With --ring: what the caller says, line by line; without it you type."),  # noqa: B008
     carrier: str = typer.Option("twilio", help="With --ring: twilio or telnyx."),
+    twice: list[str] = typer.Option([], "--twice", metavar="KIND", help="Webhooks that come twice: `completed`, `call.hangup` … or `*`."),  # noqa: B008
+    late: list[str] = typer.Option([], "--late", metavar="KIND=SECONDS", help="Webhooks that come late; others overtake them."),  # noqa: B008
     real_time: bool = typer.Option(False, "--real-time", help="Speech takes as long as speaking it does."),
 ) -> None:
     """A phone network in a box: emulated Twilio, Telnyx and OpenAI audio on this machine, for your agent to talk to."""
@@ -48,7 +51,18 @@ def lab(
         return
     with listen("127.0.0.1", port) as listening:
         box = _make_box(f"http://127.0.0.1:{listening.getsockname()[1]}", agent, number, real_time)
+        box.take_on(read_habits(twice, late))
         asyncio.run(_visit(console, box, listening, wanted, say) if ring else _stay(console, box, listening))
+
+
+def read_habits(twice: list[str], late: list[str]) -> "Habits":
+    from aftercall.lab.habits import Habits  # noqa: PLC0415 - other commands need no lab
+
+    try:
+        delays = {kind: float(seconds) for kind, seconds in (spec.split("=", 1) for spec in late)}
+    except ValueError:
+        raise ConfigError("lab: --late is KIND=SECONDS, as in completed=2.5") from None
+    return Habits(frozenset(twice), delays)
 
 
 def _is_taken(port: int) -> bool:

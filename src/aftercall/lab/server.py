@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from aftercall.lab import openai_audio, telnyx_rest, twilio_rest
 from aftercall.lab.exchange import Exchange
+from aftercall.lab.habits import Habits
 from aftercall.lab.openai_audio import EmulatedAudio
 from aftercall.lab.telnyx import EmulatedTelnyx
 
@@ -21,6 +22,10 @@ class Lab:
     exchange: Exchange
     telnyx: EmulatedTelnyx
     audio: EmulatedAudio = field(default_factory=EmulatedAudio)
+
+    def take_on(self, habits: Habits) -> None:
+        """Both carriers deliver like this from now on."""
+        self.exchange.office.postman.habits = self.telnyx.habits = habits
 
 
 def make_lab(address: str, auth_token: str, account_sid: str, telnyx_key: str, *, in_real_time: bool = False) -> Lab:

@@ -13,6 +13,7 @@ from aftercall.phone.client_state import pack_state
 from aftercall.phone.control import ControlRequest, path_part
 
 CALL_HAS_ENDED = "90018"
+VOICE = "AWS.Polly.Joanna-Neural"  # comes with Telnyx; plain `female` is for its basic service only
 # Without rtp the stream takes MP3 files at one a second and ignores our audio; without PCMU it would not be μ-law.
 _STREAM = {
     "stream_track": "inbound_track",
@@ -35,13 +36,13 @@ class TelnyxControl:
         return _command(sid, "streaming_stop", cause)
 
     def speak(
-        self, sid: str, text: str, *, cause: str, voice: str = "female", language: str = "en-US", state: Mapping[str, str] | None = None
+        self, sid: str, text: str, *, cause: str, voice: str = VOICE, language: str = "en-US", state: Mapping[str, str] | None = None
     ) -> ControlRequest:
         """Say something, in place of whatever is being said: answers do not queue up behind a caller who has gone on."""
         return _command(sid, "speak", cause, state, {"payload": text, "voice": voice, "language": language, "stop": "all"})
 
     def gather_keys(
-        self, sid: str, prompt: str, *, cause: str, most: int = 1, voice: str = "female", language: str = "en-US"
+        self, sid: str, prompt: str, *, cause: str, most: int = 1, voice: str = VOICE, language: str = "en-US"
     ) -> ControlRequest:
         """Say something and wait for keys. Speech is not gathered here but transcribed: see `start_transcription`."""
         body = {"payload": prompt, "voice": voice, "language": language, "minimum_digits": 1, "maximum_digits": most}
