@@ -10,9 +10,11 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
+from aftercall.errors import AftercallError, DatabaseUnreachable
 from aftercall.lab.habits import Habits
 from aftercall.lab.telnyx import TelnyxCall
-from aftercall.phone.notices import Ring
+from aftercall.model.calls import LiveCall
+from aftercall.phone.client_state import unpack_state
 from aftercall.settings import RecordingsSettings, Settings
 from aftercall.testing import VirtualClock
 from aftercall.web import telnyx as route
@@ -208,13 +210,15 @@ class Audio:
 
     def __init__(self) -> None:
         self.ended: list[tuple[str, str]] = []
+        self.trouble: AftercallError | None = None
 
-    def offer(self, ring: Ring) -> StreamOffer:
-        return StreamOffer("wss://calls.example/telnyx/media", {"pass": f"for {ring.caller}"})
+    async def offer(self, call: LiveCall) -> StreamOffer:
+        if self.trouble:
+            raise self.trouble
+        return StreamOffer("wss://calls.example/telnyx/media", {"pass": f"for {call.caller}"})
 
-    async def end(self, sid: str, reason: str) -> bool:
+    async def end(self, sid: str, reason: str) -> None:
         self.ended.append((sid, reason))
-        return True
 
 
 async def test_an_engine_of_streamed_audio_gets_the_stream_and_its_pass_and_the_end(
@@ -227,11 +231,25 @@ async def test_an_engine_of_streamed_audio_gets_the_stream_and_its_pass_and_the_
         assert call.actions == ["answer"]
         assert call.streams[0]["stream_url"] == "wss://calls.example/telnyx/media"
         assert call.streams[0]["stream_bidirectional_mode"] == "rtp"
+        assert unpack_state(call.client_state) == {"call": call.control_id, "stream": "1", "pass": f"for {CALLER}"}
         town.lab.tell(call, "streaming.failed", {"failure_reason": "connection_failed"})
         await town.lab.settle(call)
         assert call.heard[0].startswith("I'm sorry")
         assert call.is_over
     assert audio.ended == [(call.control_id, "stream_failed"), (call.control_id, "caller_hung_up")]
+
+
+async def test_a_stream_that_cannot_be_offered_leaves_the_call_to_the_receptionist(
+    live: App, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audio, plain = Audio(), route.make_router
+    audio.trouble = DatabaseUnreachable("gone")
+    monkeypatch.setattr(route, "make_router", lambda app: plain(app, audio))
+    async with telnyx_town(live, line) as town:
+        call = await town.lab.ring(EVENTS, caller=CALLER)
+        assert (call.streams, call.heard) == ([], [live.settings.receptionist.greeting])
+        await town.lab.hang_up(call)
+        await sealed(live)
 
 
 async def test_recording_is_asked_for_when_it_is_wanted_and_never_in_the_way(settings: Settings, line: Line) -> None:

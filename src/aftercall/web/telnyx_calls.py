@@ -16,7 +16,7 @@ from aftercall.app import App
 from aftercall.bridge.switchboard import Answer, Switchboard
 from aftercall.bridge.turn_call import SORRY_GOODBYE
 from aftercall.carrier.control import TelnyxRest
-from aftercall.errors import CallOver, CarrierError, CarrierUnreachable
+from aftercall.errors import AftercallError, CallOver, CarrierError, CarrierUnreachable
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.instants import parse_instant
@@ -46,12 +46,12 @@ class StreamOffer:
 class LiveAudio(Protocol):
     """Whoever answers calls with streamed audio. Implemented beside the media socket."""
 
-    def offer(self, ring: Ring) -> StreamOffer | None:
+    async def offer(self, call: LiveCall) -> StreamOffer | None:
         """How this call's audio is taken; None leaves the call to the receptionist."""
         ...
 
-    async def end(self, sid: str, reason: str) -> bool:
-        """The carrier says that the call is over; False if its stream was never opened here."""
+    async def end(self, sid: str, reason: str) -> None:
+        """The carrier says that the call is over, whether its stream was ever opened or not."""
         ...
 
 
@@ -77,7 +77,7 @@ class TelnyxCalls:
     async def _decide(self, notice: Notice) -> list[Command]:
         match notice:
             case Ring():
-                return self._answer(notice)
+                return await self._answer(notice)
             case Progress(state=CallState.ANSWERED):
                 return await self._begin(notice)
             case Progress(state=state) if state.is_final:
@@ -94,13 +94,22 @@ class TelnyxCalls:
                 pass
         return []
 
-    def _answer(self, ring: Ring) -> list[Command]:
+    async def _answer(self, ring: Ring) -> list[Command]:
         if ring.direction != "inbound" or ring.sid in self._over:
             return []
         _remember(self._rings, ring.sid, ring)
-        offer = self._audio.offer(ring) if self._audio else None
+        offer = await self._offer(ring)
         words = {CALL_WORD: ring.sid} | ({STREAM_WORD: "1", **offer.words} if offer else {})
         return [Command(ring.sid, self._control.answer(ring.sid, cause=ring.key, stream_url=offer.url if offer else None, state=words))]
+
+    async def _offer(self, ring: Ring) -> StreamOffer | None:
+        if self._audio is None:
+            return None
+        try:
+            return await self._audio.offer(self._call_maker(ring)(ring.sid))
+        except AftercallError as error:  # the receptionist says that nothing can be written down, if that is so
+            log.error("no stream for the call", error=error.code)  # noqa: TRY400 - the code says it
+            return None
 
     async def _begin(self, notice: Progress) -> list[Command]:
         sid = notice.sid
@@ -147,14 +156,14 @@ class TelnyxCalls:
         self._silence.stop(sid)
         is_known = self._board.open_turn(sid) is not None
         await self._board.end(sid, reason)
-        if self._audio is not None and await self._audio.end(sid, reason):
-            is_known = True
+        if self._audio is not None:
+            await self._audio.end(sid, reason)
         ring = self._rings.pop(sid, None) or (notice.ring if notice.words.get(CALL_WORD) == sid else None)
         if not is_known and ring is not None:
             await run_in_threadpool(self._keep_missed, ring, reason)
 
     def _keep_missed(self, ring: Ring, reason: str) -> None:
-        """A caller who hung up before anybody spoke has called all the same."""
+        """A caller who hung up before anybody spoke has called all the same; a call that was opened is known already."""
         now = self._app.clock.now()
         live = ring.open_call(_started(ring, now), self._app.settings.agent_id)
         self._app.journal.take_in(Call(**live.model_dump(), ended_at=now, end_reason=reason, turns=()))
