@@ -19,7 +19,7 @@ from aftercall.lab.line import End, HungUp, connect
 from aftercall.lab.numbers import Number
 from aftercall.lab.postman import Postman
 from aftercall.lab.recordings import LabRecordings
-from aftercall.lab.timeline import RealTimeline, Timeline, VirtualTimeline
+from aftercall.lab.timeline import Alarm, RealTimeline, Timeline, VirtualTimeline
 from aftercall.lab.twilio_posts import TwilioPosts
 from aftercall.lab.twiml import Reject, Say, TwimlFault, Verb
 
@@ -39,6 +39,7 @@ class Dial:
     status_url: str = ""
     events: frozenset[str] = frozenset({"completed"})
     timeout_s: float = 60.0
+    limit_s: float = 14_400.0
     is_recorded: bool = False
     recording_url: str = ""
     detects_machines: bool = False
@@ -130,7 +131,7 @@ class Exchange:
     async def _talk(self, leg: Leg, far: End, number: Number, wanted: Dial) -> None:
         if number.outcome == "voicemail":
             leg.answered_by = "machine_start" if wanted.detects_machines else None
-            await self._converse(leg, self._take_message(far))
+            await self._converse(leg, self._take_message(far), wanted)
             return
         leg.answered_by = "human" if wanted.detects_machines else None
         other = Leg(self.office, far, wanted.caller, wanted.to, "inbound", number.voice_url, number.status_url, state="ringing")
@@ -140,7 +141,7 @@ class Exchange:
             await asyncio.gather(other.finish(refusal), leg.finish(refusal))
             return
         await other.tell("answered")
-        await self._converse(leg, self._play(other, verbs))
+        await self._converse(leg, self._play(other, verbs), wanted)
 
     async def _pick_up(self, leg: Leg) -> None:
         """The agent's side of a call whose other side is played by hand."""
@@ -156,13 +157,23 @@ class Exchange:
     def _make_timeline(self) -> Timeline:
         return RealTimeline(self.office.clock) if self._in_real_time else VirtualTimeline()
 
-    async def _converse(self, leg: Leg, far_side: Coroutine[Any, Any, None]) -> None:
+    async def _converse(self, leg: Leg, far_side: Coroutine[Any, Any, None], wanted: Dial) -> None:
         """Both sides at once, each in its own time."""
         leg.end.timeline.join()
         other = self.office.postman.spawn(far_side)
         await leg.tell("answered")
+        limit = Alarm()
+        leg.end.timeline.join()
+        self.office.postman.spawn(self._limit(leg, limit, wanted.limit_s))
         await leg.play()
+        leg.end.timeline.wake(limit)
         await asyncio.wait({other})
+
+    async def _limit(self, leg: Leg, limit: Alarm, seconds: float) -> None:
+        """No call is longer than whoever made it allows."""
+        if not await leg.end.timeline.wait(limit, seconds):
+            leg.end.hang_up()
+        leg.end.timeline.leave()
 
     async def _play(self, leg: Leg, verbs: list[Verb]) -> None:
         try:

@@ -9,9 +9,9 @@ from urllib.parse import urljoin
 from aftercall.clock import Clock
 from aftercall.lab.line import End, HungUp
 from aftercall.lab.postman import Postman
-from aftercall.lab.recordings import LabRecordings
+from aftercall.lab.recordings import LabRecordings, make_wav
 from aftercall.lab.twilio_posts import HTTP_FAILED, TwilioPosts
-from aftercall.lab.twiml import Gather, HangUp, Pause, Redirect, Reject, Say, StartRecording, TwimlFault, Verb, read_twiml
+from aftercall.lab.twiml import Gather, HangUp, Pause, Press, Redirect, Reject, Say, StartRecording, TwimlFault, Verb, read_twiml
 
 APOLOGY = "We are sorry, an application error has occurred. Goodbye."
 MOST_REDIRECTS = 20
@@ -99,6 +99,7 @@ class Leg:
             return
         seconds = 0 if self._answered_s is None else round(self.end.timeline.now_s() - self._answered_s)
         for recording in self.recordings:
+            self._write_recording(recording)
             await self._tell_recording(recording, seconds)
         await self.tell(state, CallDuration=str(seconds))
 
@@ -144,6 +145,8 @@ class Leg:
             match verb:
                 case Say(text):
                     await self.end.say(text)
+                case Press(digits):
+                    await self.end.press(digits)
                 case Pause(seconds):
                     await self.end.pause(seconds)
                 case Gather():
@@ -164,10 +167,22 @@ class Leg:
             if not await self.end.say(say.text):
                 break
         said = await self.end.listen(gather.timeout_s, gather.end_silence_s)
+        keys = self.end.take_keys()
+        if keys and gather.takes_keys:
+            return {"Digits": keys}
         if not said:
             return {}
         text, confidence = self.office.hearing(said)
         return {"SpeechResult": text} | ({} if confidence is None else {"Confidence": f"{confidence}"})
+
+    def _write_recording(self, sid: str) -> None:
+        """Each side hums on its channel while it speaks: this leg on the first, the other on the second."""
+        recording, began_s = self.office.recordings.kept.get(sid), self._answered_s
+        if recording is None or began_s is None:
+            return
+        now_s = self.end.timeline.now_s()
+        sides = [[(said.began_s - began_s, (said.ended_s or now_s) - began_s) for said in end.said] for end in (self.end, self.end.other)]
+        recording.audio = make_wav(now_s - began_s, *sides)
 
     async def _tell_recording(self, sid: str, seconds: int) -> None:
         if not self.recording_url:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from aftercall.lab.timeline import Alarm, Timeline
 
 SECONDS_A_WORD = 0.4
+SECONDS_A_KEY = 0.25
 END_SILENCE_S = 1.0
 
 
@@ -44,6 +45,7 @@ class End:
     _listens_since_s: float | None = None
     _takes_interruptions: bool = False
     _heard: list[Utterance] = field(default_factory=list)
+    _keys: str = ""
     _alarm: Alarm | None = None
 
     @property
@@ -66,13 +68,27 @@ class End:
             self._finish(utterance)
         return not broken_off
 
+    async def press(self, digits: str) -> None:
+        """Keys reach the other end if it listens, one after the other."""
+        for digit in digits:
+            await self.pause(SECONDS_A_KEY)
+            if self.other.listens:
+                self.other._keys += digit
+                self.other.wake()
+
+    def take_keys(self) -> str:
+        """What the other end has pressed while we listened."""
+        keys, self._keys = self._keys, ""
+        return keys
+
     def begin_listening(self, *, takes_interruptions: bool = True) -> None:
         """What is said from now on is heard; what was said before is not."""
         self._listens_since_s, self._takes_interruptions = self.timeline.now_s(), takes_interruptions
         self._heard.clear()
+        self._keys = ""
 
     async def listen(self, timeout_s: float, end_silence_s: float | None = None) -> str:
-        """What the other end says until it pauses; empty if it says nothing for so long."""
+        """What the other end says until it pauses; empty if it says nothing for so long, or presses keys instead."""
         if self._listens_since_s is None:
             self.begin_listening()
         since_s, deadline_s = self._listens_since_s or 0.0, self.timeline.now_s() + timeout_s
@@ -90,7 +106,10 @@ class End:
                 elif now_s >= deadline_s - 1e-9:
                     return ""
                 else:
-                    await self._wait(deadline_s - now_s)
+                    pressed = self._keys
+                    await self._wait(pause_s if pressed else deadline_s - now_s)
+                    if pressed and pressed == self._keys:
+                        return ""
         finally:
             self._listens_since_s, self._takes_interruptions = None, False
             self._heard.clear()

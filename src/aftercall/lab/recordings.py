@@ -3,9 +3,9 @@
 import io
 import math
 import re
-import struct
 import wave
-from collections.abc import AsyncIterator
+from array import array
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from fastapi import Request, Response
@@ -14,7 +14,12 @@ from fastapi.responses import StreamingResponse
 from aftercall.clock import Clock
 
 RATE_HZ = 8000
+WHOLE = ((0.0, math.inf),)
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+
+
+Spans = Sequence[tuple[float, float]]
+"""When somebody speaks, in seconds from the beginning."""
 
 
 @dataclass
@@ -84,16 +89,25 @@ async def _break_off(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
-def make_wav(seconds: float) -> bytes:
-    """Two channels of 16-bit sound: the caller hums at 220 Hz, the agent at 330."""
-    frames = b"".join(
-        struct.pack("<hh", *(int(6000 * math.sin(2 * math.pi * hertz * n / RATE_HZ)) for hertz in (220, 330)))
-        for n in range(int(seconds * RATE_HZ))
-    )
+def make_wav(seconds: float, near: Spans = WHOLE, far: Spans = WHOLE) -> bytes:
+    """Two channels of 16-bit sound: while they speak, the near side hums at 220 Hz and the far side at 330."""
+    length = max(1, round(seconds * RATE_HZ))
+    both = array("h", bytes(4 * length))
+    both[0::2], both[1::2] = _hum(220, near, length), _hum(330, far, length)
     file = io.BytesIO()
     with wave.open(file, "wb") as sound:
         sound.setnchannels(2)
         sound.setsampwidth(2)
         sound.setframerate(RATE_HZ)
-        sound.writeframes(frames)
+        sound.writeframes(both.tobytes())
     return file.getvalue()
+
+
+def _hum(hertz: int, spans: Spans, length: int) -> "array[int]":
+    second = array("h", (int(6000 * math.sin(2 * math.pi * hertz * n / RATE_HZ)) for n in range(RATE_HZ)))
+    tone = second * (length // RATE_HZ + 1)
+    channel = array("h", bytes(2 * length))
+    for began_s, ended_s in spans:
+        start, end = max(0, round(began_s * RATE_HZ)), min(length, round(min(ended_s, length / RATE_HZ) * RATE_HZ))
+        channel[start:end] = tone[start:end]
+    return channel

@@ -119,11 +119,19 @@ def _read_dial(form: Fields) -> Dial:
         url=url,
         status_url=fields.get("StatusCallback", ""),
         events=frozenset(value for name, value in form if name == "StatusCallbackEvent") or frozenset({"completed"}),
-        timeout_s=float(fields.get("Timeout", "60")),
+        timeout_s=_number(fields, "Timeout", 60.0),
+        limit_s=_number(fields, "TimeLimit", 14_400.0),
         is_recorded=fields.get("Record", "false").lower() == "true",
         recording_url=fields.get("RecordingStatusCallback", ""),
         detects_machines=bool(fields.get("MachineDetection")),
     )
+
+
+def _number(fields: dict[str, str], name: str, default: float) -> float:
+    try:
+        return float(fields.get(name, default))
+    except ValueError:
+        raise Refusal(400, 20001, f"Invalid {name}") from None
 
 
 def _find(exchange: Exchange, sid: str) -> Leg:

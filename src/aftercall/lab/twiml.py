@@ -39,11 +39,19 @@ class Gather:
     timeout_s: float = 5.0
     end_silence_s: float | None = None
     """How much silence ends what was said; None leaves it to the recogniser."""
+    takes_keys: bool = False
 
 
 @dataclass(frozen=True)
 class Pause:
     seconds: float
+
+
+@dataclass(frozen=True)
+class Press:
+    """Keys that are pressed: `<Play digits="…">`."""
+
+    digits: str
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Reject:
     reason: str
 
 
-Verb = Say | Gather | Pause | Redirect | HangUp | Reject | StartRecording
+Verb = Say | Gather | Pause | Press | Redirect | HangUp | Reject | StartRecording
 
 
 def read_twiml(text: str) -> list[Verb]:
@@ -89,6 +97,8 @@ def _verbs(parent: ElementTree.Element) -> Iterator[Verb]:
                 yield Say(_text(element))
             case "Pause":
                 yield Pause(_seconds(element, "length", 1.0))
+            case "Play" if element.get("digits"):
+                yield Press(element.get("digits", ""))
             case "Start" if (recording := element.find("Recording")) is not None:
                 yield StartRecording(recording.get("recordingStatusCallback", ""))
             case "Gather":
@@ -108,8 +118,9 @@ def _gather(element: ElementTree.Element) -> Gather:
         raise TwimlFault(WRONG_VERB, "Gather without speech leaves a caller who talks unheard")
     says = tuple(verb for verb in _verbs(element) if isinstance(verb, Say))
     on_empty = element.get("actionOnEmptyResult", "false") == "true"
+    takes_keys = "dtmf" in element.get("input", "dtmf").split()
     end_silence = None if element.get("speechTimeout", "auto") == "auto" else _seconds(element, "speechTimeout", 1.0)
-    return Gather(element.get("action", ""), says, on_empty, _seconds(element, "timeout", 5.0), end_silence)
+    return Gather(element.get("action", ""), says, on_empty, _seconds(element, "timeout", 5.0), end_silence, takes_keys)
 
 
 def _seconds(element: ElementTree.Element, name: str, default: float) -> float:

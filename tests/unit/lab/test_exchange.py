@@ -1,6 +1,9 @@
 """Two agents on the emulated exchange: what one says the other hears, in virtual time, whatever the webhooks do."""
 
 import asyncio
+import io
+import wave
+from array import array
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
@@ -198,6 +201,36 @@ async def test_a_silent_call_has_no_recording_and_says_so() -> None:
         await exchange.finish()
     (form,) = [form for path, form in box.forms if path == "tester.example/recording"]
     assert (form["RecordingStatus"], form["ErrorCode"], form["RecordingSid"]) == ("absent", "16102", leg.recordings[0])
+
+
+async def test_a_call_is_no_longer_than_whoever_made_it_allows() -> None:
+    box = Box(receptionist, lambda host, form: f"<Say>and another thing</Say>{gather(timeout=30)}")
+    leg = await box.call(limit_s=300)
+    assert leg.state == "completed"
+    (duration,) = [int(form["CallDuration"]) for path, form in box.forms if form.get("CallDuration") and path.startswith("tester")]
+    assert 298 <= duration <= 300
+
+
+async def test_keys_reach_an_agent_that_takes_them() -> None:
+    def menu(host: str, form: dict[str, str]) -> str:
+        if "Digits" in form:
+            return f"<Say>You pressed {form['Digits']}</Say>"
+        return '<Gather input="speech dtmf" action="/voice" timeout="9"><Say>Press one for sales</Say></Gather>'
+
+    box = Box(menu, lambda host, form: "<Pause length='3'/><Play digits='12'/><Pause length='9'/>")
+    leg = await box.call()
+    assert leg.heard == ["Press one for sales", "You pressed 12"]
+
+
+async def test_the_recording_hums_when_somebody_speaks_and_is_silent_when_nobody_does() -> None:
+    box = Box(receptionist, script("bye"))
+    leg = await box.call(is_recorded=True, recording_url="https://tester.example/recording")
+    with wave.open(io.BytesIO(box.exchange.office.recordings.kept[leg.recordings[0]].audio)) as sound:
+        samples = array("h", sound.readframes(sound.getnframes()))
+        assert sound.getnframes() == 6 * sound.getframerate()
+    loud = [[max(map(abs, samples[side::2][at * 800 : at * 800 + 800])) > 1000 for at in range(60)] for side in (0, 1)]
+    assert [at for at in range(60) if loud[0][at]] == list(range(38, 42))  # "bye", a second after the greeting
+    assert [at for at in range(60) if loud[1][at]] == [*range(28), *range(52, 60)]  # seven words, then two
 
 
 VERBS = st.lists(

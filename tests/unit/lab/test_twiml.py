@@ -25,7 +25,11 @@ def test_what_twilios_own_library_writes_is_understood() -> None:
     response.append(gather)
     response.pause(length=2)
     response.hangup()
-    assert read_twiml(str(response)) == [Gather("/next", (Say("How can I help?"),), action_on_empty=True), Pause(2.0), HangUp()]
+    assert read_twiml(str(response)) == [
+        Gather("/next", (Say("How can I help?"),), action_on_empty=True, takes_keys=True),
+        Pause(2.0),
+        HangUp(),
+    ]
 
 
 @pytest.mark.parametrize(
