@@ -5,9 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+import httpx2
+
 from aftercall.audit.store import AuditLog
 from aftercall.bridge.turn_call import Parts
 from aftercall.briefing.compose import Composer
+from aftercall.carrier.control import TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock
 from aftercall.custody.erase import Eraser
 from aftercall.custody.export import Exporter
@@ -22,6 +25,7 @@ from aftercall.journal.archive import Archive
 from aftercall.journal.place import Folder
 from aftercall.journal.presence import Presence
 from aftercall.journal.record import Journal
+from aftercall.journal.recordings.store import RecordingStore
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, Pen, ResumeState
 from aftercall.llm.masked import MaskedReader
@@ -42,6 +46,7 @@ from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.answers.store import AnswerStore
 from aftercall.postcall.office import Office
+from aftercall.postcall.recording_desk import RecordingDesk
 from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
@@ -64,6 +69,7 @@ class App:
     database: Database
     store: CallStore
     steps: StepStore
+    recordings: RecordingStore
     archive: Archive
     presence: Presence
     journal: Journal
@@ -74,6 +80,24 @@ class App:
     documents: DocumentStore
     line: ModelLine | None = None
     remem: Remem | None = None
+    transport: httpx2.AsyncBaseTransport | None = None
+    """How carriers are reached; tests put the lab here."""
+
+    @cached_property
+    def twilio(self) -> TwilioRest | None:
+        """Twilio's REST address; None without an account and its token."""
+        set_up = self.settings.twilio.account_sid and self.settings.twilio.auth_token
+        return TwilioRest(self.settings.twilio, self.clock, self.transport) if set_up else None
+
+    @cached_property
+    def telnyx(self) -> TelnyxRest | None:
+        """Telnyx' REST address; None without a key."""
+        return TelnyxRest(self.settings.telnyx, self.clock, self.transport) if self.settings.telnyx.api_key else None
+
+    async def close_carriers(self) -> None:
+        for carrier in (self.twilio, self.telnyx):
+            if carrier is not None:
+                await carrier.close()
 
     @cached_property
     def office(self) -> Office:
@@ -114,6 +138,10 @@ class App:
     @cached_property
     def health(self) -> HealthStore:
         return HealthStore(self.database)
+
+    @cached_property
+    def recording_desk(self) -> RecordingDesk:
+        return RecordingDesk(self.settings, self.recordings, self.clock)
 
     @cached_property
     def turn_parts(self) -> Parts:
@@ -163,6 +191,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         database=database,
         store=store,
         steps=steps,
+        recordings=RecordingStore(database),
         archive=archive,
         presence=presence,
         journal=Journal(store, Pen(database), archive, presence, clock),

@@ -22,7 +22,7 @@ from aftercall.settings import Env, Section, Settings, find_zone
 PREFIX = "AFTERCALL_"
 
 # Names that are fixed already, of parts that are still to come: who sets one is told that nothing listens to it.
-NOT_YET = ("deepgram", "telnyx.public_key")
+NOT_YET = ("deepgram",)
 _ONLY = {"engine": "receptionist"}
 
 

@@ -30,6 +30,14 @@ AftercallError
 │   ├── WorkspaceFull      no room; goes on when there is
 │   ├── WorkspaceBusy      another program will not let go of the file
 │   └── FileTooLarge       more than a page that a person keeps
+├── CarrierError           a carrier's REST address refused
+│   ├── CarrierUnreachable   no answer; tried again
+│   └── CallOver           the call has already ended
+├── RecordingError         the audio of a call
+│   ├── RecordingNotYet    the carrier does not have it yet; asked again
+│   ├── RecordingExpired   its address has run out
+│   ├── RecordingRefused   not the carrier's, or too large
+│   └── TranscriberUnreachable  no usable transcript; tried again
 ├── WireError              a carrier's media socket
 │   ├── StreamNotOpen      nothing can be sent now
 │   └── AudioTooLong       more than one frame carries
@@ -260,6 +268,59 @@ class FileTooLarge(WorkspaceError):
     """A file of the workspace is larger than any page that a person keeps; it is neither read nor changed."""
 
     code = "workspace.too_large"
+
+
+class CarrierError(AftercallError):
+    """A carrier refused a command or a request; its status and code say why."""
+
+    code = "carrier.refused"
+    http_status = 502
+
+
+class CarrierUnreachable(CarrierError):
+    """No usable answer from a carrier's REST address; tried again."""
+
+    code = "carrier.unreachable"
+    retryable = True
+    http_status = 503
+
+
+class CallOver(CarrierError):
+    """The call has ended at the carrier; there is nothing left to steer."""
+
+    code = "carrier.call_over"
+
+
+class RecordingError(AftercallError):
+    """A recording could not be fetched, kept or transcribed; the call itself is not touched."""
+
+    code = "recording"
+
+
+class RecordingNotYet(RecordingError):
+    """The carrier does not have the recording yet; asked again for a while, then taken as absent."""
+
+    code = "recording.not_yet"
+    retryable = True
+
+
+class RecordingExpired(RecordingError):
+    """The address of a recording has run out, or the credentials are wrong; Telnyx gives a new address on request."""
+
+    code = "recording.expired"
+
+
+class TranscriberUnreachable(RecordingError):
+    """No usable answer from the transcriber; tried again."""
+
+    code = "recording.transcriber"
+    retryable = True
+
+
+class RecordingRefused(RecordingError):
+    """A recording that is not fetched: its address is not the carrier's, or it is larger than the limit."""
+
+    code = "recording.refused"
 
 
 class WireError(AftercallError):

@@ -44,6 +44,9 @@ POINTS = (
     "postcall.after_put_off",
     "documents.after_put",
     "remem.after_send",
+    "recording.after_enqueue",
+    "recording.after_part",
+    "recording.after_rename",
 )
 
 _armed: dict[str, int] = {}

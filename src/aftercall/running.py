@@ -11,6 +11,7 @@ from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
 from aftercall.log import get_logger
 from aftercall.postcall.office import Office
+from aftercall.postcall.recording import open_recordings, start_due_recordings
 from aftercall.postcall.workflow import close_office, open_office, start_due
 from aftercall.work import workflow as work
 from aftercall.work.health.sweep import sweep_if_due
@@ -29,6 +30,7 @@ async def running(app: App) -> AsyncIterator[App]:
     await durable.launch(app.settings, app.presence.process)
     await open_office(office)
     await work.open_work(app.work)
+    await open_recordings(app.recording_desk)
     await _take_over(app)
     upkeep = [asyncio.create_task(job) for job in _upkeep(app, office)]
     try:
@@ -58,6 +60,7 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
         _keep_doing(app, DUE_S, lambda: start_due(office)),
         _keep_doing(app, DUE_S, lambda: work.start_due(app.work)),
         _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
+        _keep_doing(app, DUE_S, lambda: start_due_recordings(app.recording_desk)),
     ]
 
 

@@ -119,7 +119,16 @@ class TwilioSettings(Section):
 class TelnyxSettings(Section):
     api_key: Annotated[SecretStr | None, Env("TELNYX_API_KEY")] = Field(default=None, description="key")
     public_key: Annotated[str | None, Env("TELNYX_PUBLIC_KEY")] = Field(default=None, description="key that checks webhook signatures")
+    phone_number: Annotated[str | None, Env("TELNYX_PHONE_NUMBER")] = Field(default=None, description="number for SMS")
     api_url: str = Field(default="https://api.telnyx.com", description="REST address")
+    voice: str = Field(default="AWS.Polly.Joanna-Neural", description="the voice that speaks for the receptionist, as Telnyx names it")
+    language: str = Field(default="en-US", description="the language it speaks and hears")
+
+
+class RecordingsSettings(Section):
+    enabled: bool = Field(default=False, description="record calls at the carrier and keep the audio; the law may want callers told")
+    max_bytes: int = Field(default=256 * 1024 * 1024, ge=1, description="larger recordings are not fetched")
+    transcribe: bool = Field(default=False, description="have recordings transcribed by OpenAI, beside the transcript of the call")
 
 
 class ElevenLabsSettings(Section):
@@ -306,6 +315,7 @@ class Settings(Section):
     deepgram: DeepgramSettings = DeepgramSettings()
     twilio: TwilioSettings = TwilioSettings()
     telnyx: TelnyxSettings = TelnyxSettings()
+    recordings: RecordingsSettings = RecordingsSettings()
     elevenlabs: ElevenLabsSettings = ElevenLabsSettings()
     vapi: VapiSettings = VapiSettings()
     retell: RetellSettings = RetellSettings()

@@ -62,13 +62,18 @@ class Switchboard:
         async with line.lock:
             return self._settle(line, await line.call.begin())
 
-    async def hear(self, sid: str, turn: int, text: str, confidence: float | None, make_call: MakeCall) -> Answer:
-        """The caller said something in answer to question `turn`; silence is an answer, too."""
+    def open_turn(self, sid: str) -> int | None:
+        """The number of the question that is open in this call; None if the board does not know the call."""
+        line = self._lines.get(sid)
+        return None if line is None else line.turn
+
+    async def hear(self, sid: str, turn: int | None, text: str, confidence: float | None, make_call: MakeCall) -> Answer:
+        """The caller said something in answer to question `turn`, or to whichever is open; silence is an answer, too."""
         line = self._lines.get(sid)
         if line is None:
             return await self._pick_up(sid, text, confidence, make_call)
         async with line.lock:
-            if turn != line.turn or line.call.ended is not None:  # asked twice, or overtaken by what came after
+            if turn not in (None, line.turn) or line.call.ended is not None:  # asked twice, or overtaken by what came after
                 return Answer(line.last, line.turn)
             line.turn += 1
             return self._settle(line, await self._answer(line, text, confidence))

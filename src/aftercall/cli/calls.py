@@ -7,15 +7,18 @@ from rich.markup import escape
 
 from aftercall.cli.progress import print_steps
 from aftercall.cli.stage import make_table, parse_number, print_json, stage_of
+from aftercall.journal.recordings.view import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.log import get_logger
 from aftercall.memory.veil import veil
 from aftercall.memory.view import extraction_json
 from aftercall.model.instants import parse_instant
+from aftercall.postcall.recording_desk import fetch_again
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.view import steps_json
 
 log = get_logger("memory")
+RECORDING = "recording"
 group = typer.Typer(no_args_is_help=True, help="The calls there were, and those going on.")
 
 
@@ -56,8 +59,10 @@ def show_call(
     stage = stage_of(context)
     with stage.app() as app:
         steps = app.steps.of_call(call_id)
+        recordings = recordings_json(app.recordings.of_call(call_id))
         whole = call_json(app.store, app.archive, app.store.get(call_id))
-        call = (whole if reveal else veil(whole)) | {"steps": steps_json(steps), "extraction": extraction_json(app.facts, call_id)}
+        beside = {"steps": steps_json(steps), "recordings": recordings, "extraction": extraction_json(app.facts, call_id)}
+        call = (whole if reveal else veil(whole)) | beside
     if reveal:
         log.warning("a call was shown whole", call=call_id)
     if json:
@@ -68,6 +73,8 @@ def show_call(
     stage.console.print(f"{call['state']}, {call['started_at']} to {call['ended_at'] or 'now'}, {call['end_reason'] or 'going on'}")
     if call["archive"]:
         stage.console.print(f"archive: {call['archive']}")
+    for recording in call["recordings"]:
+        stage.console.print(_recording_line(recording))
     for turn in call["turns"]:
         stage.console.print(_turn_line(turn, call["started_at"]))
     print_steps(stage.console, steps)
@@ -79,19 +86,30 @@ def show_call(
 def rerun_steps(
     context: typer.Context,
     call_id: str = typer.Argument(metavar="ID"),
-    step: str = typer.Argument("", metavar="STEP", help="One step; without it, every step that failed."),
+    step: str = typer.Argument("", metavar="STEP", help="One step, or `recording`; without it, all that failed."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Do steps of a call again; exit 1 if one fails again."""
     stage = stage_of(context)
     with stage.app() as app:
-        steps = rerun(app.office, call_id, step)
+        steps = rerun(app.office, call_id, step) if step != RECORDING else app.steps.of_call(call_id)
+        recordings = recordings_json(fetch_again(app.recording_desk, call_id) if step in ("", RECORDING) else [])
     if json:
         print_json(steps_json(steps))
     else:
+        for recording in recordings:
+            stage.console.print(_recording_line(recording))
         print_steps(stage.console, steps)
-    if any(item.state == "failed" for item in steps):
+    shown = steps if step != RECORDING else []
+    if any(item.state == "failed" for item in shown) or any("failed" in (item["state"], item["transcript"]) for item in recordings):
         raise typer.Exit(1)
+
+
+def _recording_line(recording: dict[str, Any]) -> str:
+    where = f" {recording['path']} ({recording['bytes']:,} bytes)" if recording["path"] else ""
+    transcript = f", transcript {recording['transcript']}" if recording["transcript"] != "none" else ""
+    reason = f": {escape(recording['reason'])}" if recording["reason"] else ""
+    return f"recording: {recording['state']}{where}{transcript}{reason}"
 
 
 def _turn_line(turn: dict[str, Any], started_at: str) -> str:

@@ -18,6 +18,7 @@ from aftercall.cli import (
     followups,
     health,
     ingest,
+    lab,
     memory,
     password,
     read,
@@ -45,6 +46,7 @@ program = typer.Typer(
 program.command("serve")(serve.serve)
 program.command("worker")(worker.worker)
 program.command("demo")(demo.demo)
+program.command("lab")(lab.lab)
 program.command("talk")(talk.talk)
 program.command("ingest")(ingest.ingest)
 program.command("read")(read.read)

@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 import uvicorn
@@ -28,13 +29,16 @@ def serve(
     stage.log_warnings()
     if stage.loaded.settings.api_token is None and not _is_loopback(host):
         raise ConfigError(f"serve: {host} is open to others; set AFTERCALL_API_TOKEN, or listen on 127.0.0.1")
-    listening = _listen(host, port)
+    listening = listen(host, port)
     with stage.app() as app:
         bound = listening.getsockname()[1]
         stage.console.print(f"Aftercall listens on http://{host}:{bound}  (home {app.settings.home}; stop with Ctrl-C)")
-        _Server(uvicorn.Config(make_server(app, stage.loaded), ws="websockets-sansio", log_config=None, access_log=False)).run(
-            sockets=[listening]
-        )
+        stopping_server(make_server(app, stage.loaded)).run(sockets=[listening])
+
+
+def stopping_server(app: Any) -> uvicorn.Server:
+    """A server for an ASGI app, which stops when it is told to."""
+    return _Server(uvicorn.Config(app, ws="websockets-sansio", log_config=None, access_log=False))
 
 
 class _Server(uvicorn.Server):
@@ -63,7 +67,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Listening before anything else starts: a port in use is said at once, port 0 is known, and early callers wait."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

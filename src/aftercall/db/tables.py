@@ -180,6 +180,27 @@ audit = Table(
     Column("subject", Text, nullable=False, comment="an id; never a number, a name or words"),
 )
 
+recordings = Table(
+    "recordings",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("call_id", Text, ForeignKey("calls.id"), nullable=False),
+    Column("carrier", Text, nullable=False),
+    Column("sid", Text, nullable=False),
+    Column("url", Text),
+    Column("state", Text, nullable=False, comment="waiting, downloading, here, absent, failed"),
+    Column("sha256", Text),
+    Column("bytes", Number),
+    Column("path", Text, comment="below the home"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("reason", Text, nullable=False),
+    Column("transcript", Text, nullable=False, server_default="none", comment="none, waiting, here, failed"),
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_recordings_carrier_sid", "carrier", "sid", unique=True),
+    Index("ix_recordings_call", "call_id"),
+    Index("ix_recordings_due", "state", sqlite_where=text("state = 'waiting'"), postgresql_where=text("state = 'waiting'")),
+)
+
 processes = Table(
     "processes",
     metadata,

@@ -6,7 +6,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, and_, case, delete, func, insert, literal, or_, select, update
+from sqlalchemy import Connection, Row, Text, and_, case, cast, delete, func, insert, literal, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import PoolProxiedConnection
 
@@ -176,6 +176,14 @@ class CallStore:
     def find(self, source: str, sid: str) -> CallRow | None:
         with self._database.read() as connection:
             row = connection.execute(select(calls).where(calls.c.source == source, calls.c.sid == sid)).first()
+        return None if row is None else to_call_row(row)
+
+    def find_by_ids(self, source: str, ids: Sequence[str], *, since: datetime) -> CallRow | None:
+        """The call that goes by one of these ids, its sid or one of those in its metadata; the first of them since then."""
+        named = or_(calls.c.sid.in_(ids), *(cast(calls.c.metadata, Text).contains(f'"{one}"', autoescape=True) for one in ids))
+        query = select(calls).where(calls.c.source == source, calls.c.started_at >= since, named).order_by(calls.c.started_at).limit(1)
+        with self._database.read() as connection:
+            row = connection.execute(query).first()
         return None if row is None else to_call_row(row)
 
     def page(self, *, limit: int, before: tuple[datetime, str] | None = None, caller: str | None = None) -> list[CallRow]:

@@ -36,6 +36,27 @@ class Gather:
     action: str
     says: tuple[Say, ...]
     action_on_empty: bool
+    timeout_s: float = 5.0
+    end_silence_s: float | None = None
+    """How much silence ends what was said; None leaves it to the recogniser."""
+    takes_keys: bool = False
+
+
+@dataclass(frozen=True)
+class Pause:
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Press:
+    """Keys that are pressed: `<Play digits="…">`."""
+
+    digits: str
+
+
+@dataclass(frozen=True)
+class StartRecording:
+    callback: str
 
 
 @dataclass(frozen=True)
@@ -53,11 +74,11 @@ class Reject:
     reason: str
 
 
-Verb = Say | Gather | Redirect | HangUp | Reject
+Verb = Say | Gather | Pause | Press | Redirect | HangUp | Reject | StartRecording
 
 
 def read_twiml(text: str) -> list[Verb]:
-    """The verbs in order; pauses are silent and left out."""
+    """The verbs in order."""
     if _DOCTYPE.search(text):
         raise TwimlFault(UNREADABLE, "a document type has no place in TwiML")
     try:
@@ -75,7 +96,11 @@ def _verbs(parent: ElementTree.Element) -> Iterator[Verb]:
             case "Say":
                 yield Say(_text(element))
             case "Pause":
-                continue
+                yield Pause(_seconds(element, "length", 1.0))
+            case "Play" if element.get("digits"):
+                yield Press(element.get("digits", ""))
+            case "Start" if (recording := element.find("Recording")) is not None:
+                yield StartRecording(recording.get("recordingStatusCallback", ""))
             case "Gather":
                 yield _gather(element)
             case "Redirect":
@@ -92,7 +117,17 @@ def _gather(element: ElementTree.Element) -> Gather:
     if "speech" not in element.get("input", "dtmf").split():
         raise TwimlFault(WRONG_VERB, "Gather without speech leaves a caller who talks unheard")
     says = tuple(verb for verb in _verbs(element) if isinstance(verb, Say))
-    return Gather(element.get("action", ""), says, element.get("actionOnEmptyResult", "false") == "true")
+    on_empty = element.get("actionOnEmptyResult", "false") == "true"
+    takes_keys = "dtmf" in element.get("input", "dtmf").split()
+    end_silence = None if element.get("speechTimeout", "auto") == "auto" else _seconds(element, "speechTimeout", 1.0)
+    return Gather(element.get("action", ""), says, on_empty, _seconds(element, "timeout", 5.0), end_silence, takes_keys)
+
+
+def _seconds(element: ElementTree.Element, name: str, default: float) -> float:
+    try:
+        return float(element.get(name, default))
+    except ValueError:
+        raise TwimlFault(WRONG_VERB, f"{name} of {element.tag} is not a number") from None
 
 
 def _text(element: ElementTree.Element) -> str:

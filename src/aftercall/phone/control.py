@@ -9,12 +9,17 @@ from urllib.parse import quote, urlencode
 
 @dataclass(frozen=True, slots=True)
 class ControlRequest:
-    """One request below the carrier's configured API address; either a form or JSON, never both."""
+    """One request below the carrier's configured API address; either a form or JSON, never both.
+
+    One that is not repeatable does its work again when it is sent again; `key` tells a carrier that listens to keys that it is the same.
+    """
 
     method: str
     path: str
     form: Sequence[tuple[str, str]] = field(default=(), repr=False)
     json: Mapping[str, Any] | None = field(default=None, repr=False)
+    is_repeatable: bool = True
+    key: str = ""
 
     @property
     def content_type(self) -> str:
@@ -22,6 +27,8 @@ class ControlRequest:
 
     @property
     def body(self) -> bytes:
+        if self.method == "GET":
+            return b""
         text = urlencode(self.form) if self.json is None else json.dumps(self.json)
         return text.encode()
 
@@ -34,6 +41,8 @@ class Control(Protocol):
     def start_recording(self, sid: str, *, callback: str | None = None) -> ControlRequest:
         """Record both sides on channels of their own."""
         ...
+
+    def send_message(self, sender: str, to: str, text: str, *, key: str) -> ControlRequest: ...
 
     def is_over(self, status: int, body: bytes) -> bool:
         """Whether an answer says that the call has already ended, so that there is nothing left to do."""

@@ -28,6 +28,11 @@ class CallState(StrEnum):
     def is_final(self) -> bool:
         return self not in (CallState.RINGING, CallState.ANSWERED)
 
+    @property
+    def end_reason(self) -> str:
+        """Why a call ended, as the archive says it."""
+        return "caller_hung_up" if self is CallState.COMPLETED else self.value
+
 
 class RecordingState(StrEnum):
     RUNNING = "running"
@@ -81,13 +86,18 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a call stands. Of two, the one with the higher `order` is the later; None where the carrier does not say."""
+    """Where a call stands. Of two, the one with the higher `order` is the later; None where the carrier does not say.
+
+    `ring` tells who is on the line where the carrier repeats it; `words` are our own, sent along with a command and come back.
+    """
 
     key: str
     sid: str
     state: CallState
     duration_s: int | None = None
     order: float | None = None
+    ring: Ring | None = field(default=None, repr=False)
+    words: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,15 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoken:
+    """What the carrier was asked to say has been said, or broken off; `words` are our own, sent along with the asking."""
+
+    key: str
+    sid: str
+    words: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class StreamFailed:
     """The carrier could not open or keep the media socket: the caller hears nothing unless somebody speaks."""
 
@@ -110,7 +129,7 @@ class StreamFailed:
     sid: str
 
 
-Notice = Ring | Gathered | Progress | Recorded | StreamFailed
+Notice = Ring | Gathered | Progress | Recorded | Spoken | StreamFailed
 
 
 def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None:

@@ -13,6 +13,7 @@ from aftercall.phone.client_state import pack_state
 from aftercall.phone.control import ControlRequest, path_part
 
 CALL_HAS_ENDED = "90018"
+VOICE = "AWS.Polly.Joanna-Neural"  # comes with Telnyx; plain `female` is for its basic service only
 # Without rtp the stream takes MP3 files at one a second and ignores our audio; without PCMU it would not be μ-law.
 _STREAM = {
     "stream_track": "inbound_track",
@@ -35,27 +36,43 @@ class TelnyxControl:
         return _command(sid, "streaming_stop", cause)
 
     def speak(
-        self, sid: str, text: str, *, cause: str, voice: str = "female", language: str = "en-US", state: Mapping[str, str] | None = None
+        self, sid: str, text: str, *, cause: str, voice: str = VOICE, language: str = "en-US", state: Mapping[str, str] | None = None
     ) -> ControlRequest:
-        return _command(sid, "speak", cause, state, {"payload": text, "voice": voice, "language": language})
+        """Say something, in place of whatever is being said: answers do not queue up behind a caller who has gone on."""
+        return _command(sid, "speak", cause, state, {"payload": text, "voice": voice, "language": language, "stop": "all"})
 
     def gather_keys(
-        self, sid: str, prompt: str, *, cause: str, most: int = 1, voice: str = "female", language: str = "en-US"
+        self, sid: str, prompt: str, *, cause: str, most: int = 1, voice: str = VOICE, language: str = "en-US"
     ) -> ControlRequest:
         """Say something and wait for keys. Speech is not gathered here but transcribed: see `start_transcription`."""
         body = {"payload": prompt, "voice": voice, "language": language, "minimum_digits": 1, "maximum_digits": most}
         return _command(sid, "gather_using_speak", cause, None, body)
 
-    def start_transcription(self, sid: str, *, cause: str) -> ControlRequest:
-        """What the caller says arrives as events, in pieces; only their side, or the agent would hear itself."""
-        return _command(sid, "transcription_start", cause, None, {"transcription_tracks": "inbound"})
+    def start_transcription(self, sid: str, *, cause: str, language: str = "en") -> ControlRequest:
+        """What the caller says arrives as events, in pieces; only their side, or the agent would hear itself.
 
-    def start_recording(self, sid: str, *, callback: str | None = None, cause: str = "") -> ControlRequest:
+        Interim pieces are wanted, too: without them a caller who speaks for long cannot be told from one who is silent.
+        """
+        engine = {"transcription_engine": "Google", "language": language, "interim_results": True}
+        body = {"transcription_engine": "Google", "transcription_engine_config": engine, "transcription_tracks": "inbound"}
+        return _command(sid, "transcription_start", cause, None, body)
+
+    def start_recording(
+        self, sid: str, *, callback: str | None = None, cause: str = "", state: Mapping[str, str] | None = None
+    ) -> ControlRequest:
         """The finished recording is told to the connection's webhook; Telnyx takes no `callback` of its own."""
-        return _command(sid, "record_start", cause, None, {"channels": "dual", "format": "wav"})
+        return _command(sid, "record_start", cause, state, {"channels": "dual", "format": "wav"})
 
     def hang_up(self, sid: str, *, cause: str = "") -> ControlRequest:
         return _command(sid, "hangup", cause)
+
+    def find_recording(self, recording_sid: str) -> ControlRequest:
+        """Where a recording can be fetched now: the address that a webhook told is good for ten minutes only."""
+        return ControlRequest("GET", f"/v2/recordings/{path_part(recording_sid)}")
+
+    def send_message(self, sender: str, to: str, text: str, *, key: str) -> ControlRequest:
+        """A text message; the same `key` twice is one message."""
+        return ControlRequest("POST", "/v2/messages", json={"from": sender, "to": to, "text": text}, key=key)
 
     def is_over(self, status: int, body: bytes) -> bool:
         try:

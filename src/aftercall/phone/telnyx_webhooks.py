@@ -8,6 +8,7 @@ from typing import Any
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
 from aftercall.model.instants import parse_instant
+from aftercall.phone.client_state import unpack_state
 from aftercall.phone.notices import (
     CallState,
     Gathered,
@@ -16,6 +17,7 @@ from aftercall.phone.notices import (
     Recorded,
     RecordingState,
     Ring,
+    Spoken,
     StreamFailed,
     clean_detail,
     read_confidence,
@@ -25,6 +27,7 @@ from aftercall.phone.notices import (
 SOURCE = "telnyx"
 RECORDING_URL_LIFE_S = 600
 MAX_BODY = 262_144
+CALL_WORD = "call"
 _ATTESTED = "A"
 _DETAILS = ("caller_id_name", "connection_id", "shaken_stir_attestation", "start_time")
 _CAUSES = {
@@ -92,13 +95,22 @@ def _ring(event: _Envelope) -> Ring:
 
 
 def _answered(event: _Envelope) -> Progress:
-    return Progress(event.id, _sid(event.payload), CallState.ANSWERED, order=event.occurred_at)
+    return _progress(event, CallState.ANSWERED)
 
 
 def _hung_up(event: _Envelope) -> Progress:
     cause = event.payload.get("hangup_cause")
     state = _CAUSES.get(cause, CallState.COMPLETED) if isinstance(cause, str) else CallState.COMPLETED
-    return Progress(event.id, _sid(event.payload), state, order=event.occurred_at)
+    return _progress(event, state)
+
+
+def _progress(event: _Envelope, state: CallState) -> Progress:
+    words = unpack_state(event.payload.get("client_state"))
+    return Progress(event.id, _sid(event.payload), state, order=event.occurred_at, ring=_ring(event), words=words)
+
+
+def _spoken(event: _Envelope) -> Spoken:
+    return Spoken(event.id, _sid(event.payload), unpack_state(event.payload.get("client_state")))
 
 
 def _transcribed(event: _Envelope) -> Gathered | None:
@@ -124,7 +136,7 @@ def _recorded(event: _Envelope) -> Recorded:
     recording = payload.get("recording_id")
     return Recorded(
         key=event.id,
-        calls=_other_ids(payload),
+        calls=_recorded_calls(payload),
         state=RecordingState.READY if found else RecordingState.ABSENT,
         recording_sid=recording if isinstance(recording, str) else None,
         url=found[0] if found else None,
@@ -133,7 +145,7 @@ def _recorded(event: _Envelope) -> Recorded:
 
 
 def _not_recorded(event: _Envelope) -> Recorded:
-    return Recorded(event.id, _other_ids(event.payload), RecordingState.FAILED)
+    return Recorded(event.id, _recorded_calls(event.payload), RecordingState.FAILED)
 
 
 def _stream_failed(event: _Envelope) -> StreamFailed:
@@ -146,6 +158,7 @@ _READERS: dict[str, Callable[[_Envelope], Notice | None]] = {
     "call.hangup": _hung_up,
     "call.transcription": _transcribed,
     "call.gather.ended": _keys,
+    "call.speak.ended": _spoken,
     "call.recording.saved": _recorded,
     "call.recording.error": _not_recorded,
     "streaming.failed": _stream_failed,
@@ -157,6 +170,12 @@ def _sid(payload: dict[str, Any]) -> str:
     if not isinstance(sid, str) or not is_sid(sid):
         raise RefusedInput("data.payload.call_control_id", "is missing or not an id")
     return sid
+
+
+def _recorded_calls(payload: dict[str, Any]) -> tuple[str, ...]:
+    """Our own words name the call, if they come back; its leg and session do in any case."""
+    told = unpack_state(payload.get("client_state")).get(CALL_WORD)
+    return (*((told,) if is_sid(told) and told else ()), *_other_ids(payload))
 
 
 def _other_ids(payload: dict[str, Any]) -> tuple[str, ...]:

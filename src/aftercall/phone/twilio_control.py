@@ -9,7 +9,7 @@ NOT_FOUND = 20_404
 
 class TwilioControl:
     def __init__(self, account_sid: str) -> None:
-        self._calls = f"/2010-04-01/Accounts/{path_part(account_sid)}/Calls"
+        self._account = f"/2010-04-01/Accounts/{path_part(account_sid)}"
 
     def hang_up(self, sid: str) -> ControlRequest:
         return self._post(f"{path_part(sid)}.json", ("Status", "completed"))
@@ -24,7 +24,12 @@ class TwilioControl:
         if callback:
             form += [("RecordingStatusCallback", callback), ("RecordingStatusCallbackMethod", "POST")]
             form += [("RecordingStatusCallbackEvent", event) for event in ("completed", "absent")]
-        return self._post(f"{path_part(sid)}/Recordings.json", *form)
+        return self._post(f"{path_part(sid)}/Recordings.json", *form, is_repeatable=False)
+
+    def send_message(self, sender: str, to: str, text: str, *, key: str) -> ControlRequest:
+        """A text message. Twilio takes no key, so whoever must not send twice may not ask twice."""
+        form = (("From", sender), ("To", to), ("Body", text))
+        return ControlRequest("POST", f"{self._account}/Messages.json", form=form, is_repeatable=False)
 
     def is_over(self, status: int, body: bytes) -> bool:
         try:
@@ -32,5 +37,5 @@ class TwilioControl:
         except (ValueError, KeyError, TypeError, RecursionError):
             return False
 
-    def _post(self, path: str, *form: tuple[str, str]) -> ControlRequest:
-        return ControlRequest("POST", f"{self._calls}/{path}", form=form)
+    def _post(self, path: str, *form: tuple[str, str], is_repeatable: bool = True) -> ControlRequest:
+        return ControlRequest("POST", f"{self._account}/Calls/{path}", form=form, is_repeatable=is_repeatable)

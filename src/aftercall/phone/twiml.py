@@ -15,7 +15,7 @@ LONGEST_PARAMETER = 500
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def connect_stream(url: str, parameters: Mapping[str, str], *, then: str | None = None) -> str:
+def connect_stream(url: str, parameters: Mapping[str, str], *, then: str | None = None, record_to: str | None = None) -> str:
     """Hand the call's audio to a media socket; afterwards ask `then` what to do, or hang up.
 
     Without an ending of its own, a call whose socket closes would stay open and silent.
@@ -24,7 +24,7 @@ def connect_stream(url: str, parameters: Mapping[str, str], *, then: str | None 
     parts = urlsplit(url)
     if parts.scheme not in ("wss", "ws") or parts.query or parts.fragment:
         raise ValueError("a stream's address begins with wss:// and has no query")
-    response = Element("Response")
+    response = _begin(record_to)
     stream = SubElement(SubElement(response, "Connect"), "Stream", url=_clean(url))
     for name, value in parameters.items():
         if len(name) + len(value) >= LONGEST_PARAMETER:
@@ -35,10 +35,17 @@ def connect_stream(url: str, parameters: Mapping[str, str], *, then: str | None 
 
 
 def gather_speech(
-    prompt: str, action: str, *, silent: str | None = None, language: str | None = None, voice: str | None = None, hints: str = ""
+    prompt: str,
+    action: str,
+    *,
+    silent: str | None = None,
+    language: str | None = None,
+    voice: str | None = None,
+    hints: str = "",
+    record_to: str | None = None,
 ) -> str:
     """Say something and listen; what was heard goes to `action`, and if nothing was, the call goes to `silent` or ends."""
-    response = Element("Response")
+    response = _begin(record_to)
     gather = SubElement(response, "Gather", input="speech", action=_clean(action), method="POST", speechTimeout="auto")
     if language:
         gather.set("language", _clean(language))
@@ -61,6 +68,15 @@ def reject(reason: Literal["rejected", "busy"] = "rejected") -> str:
     response = Element("Response")
     SubElement(response, "Reject", reason=reason)
     return _write(response)
+
+
+def _begin(record_to: str | None) -> Element:
+    """An answer that, if wanted, first starts to record both sides; silence is kept, so that audio and turns have one clock."""
+    response = Element("Response")
+    if record_to:
+        wanted = {"recordingStatusCallback": _clean(record_to), "recordingStatusCallbackEvent": "completed absent"}
+        SubElement(SubElement(response, "Start"), "Recording", wanted, channels="dual", track="both", trim="do-not-trim")
+    return response
 
 
 def _finish(response: Element, then: str | None) -> None:

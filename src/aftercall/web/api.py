@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.app import App
 from aftercall.briefing.view import briefing_json
 from aftercall.journal.intake import take_in_json
+from aftercall.journal.recordings.view import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.log import get_logger
 from aftercall.memory.veil import veil
@@ -36,11 +37,12 @@ def make_router(app: App) -> APIRouter:
 
     @router.get("/calls/{call_id}", summary="One call; what was confided is blotted out unless `reveal`")
     def get_call(call_id: str, reveal: bool = False) -> dict[str, Any]:
-        steps = steps_json(app.steps.of_call(call_id))
+        steps, recordings = steps_json(app.steps.of_call(call_id)), recordings_json(app.recordings.of_call(call_id))
         call = call_json(app.store, app.archive, app.store.get(call_id))
         if reveal:
             log.warning("a call was shown whole", call=call_id)
-        return (call if reveal else veil(call)) | {"steps": steps, "extraction": extraction_json(app.facts, call_id)}
+        beside = {"steps": steps, "recordings": recordings, "extraction": extraction_json(app.facts, call_id)}
+        return (call if reveal else veil(call)) | beside
 
     @router.get("/briefing", summary="What an agent would be told if this caller rang now")
     def get_briefing(caller: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
 from aftercall.bridge.switchboard import Answer, Switchboard
@@ -14,21 +15,14 @@ from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.phone import twilio_webhooks, twiml
 from aftercall.phone.forms import MAX_BODY, Fields, read_form
-from aftercall.phone.notices import CallState, Ring
+from aftercall.phone.notices import Ring
 from aftercall.phone.signature import Flaw, SignedRequest
 from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.web.bodies import read_body
+from aftercall.web.recordings import keep_recorded
 
-VOICE = "/twilio/voice"
+VOICE, RECORDING = "/twilio/voice", "/twilio/recording"
 NOT_SET_UP = "Twilio is not set up here: set TWILIO_AUTH_TOKEN and AFTERCALL_PUBLIC_URL"
-
-_END_REASONS = {
-    CallState.COMPLETED: "caller_hung_up",
-    CallState.BUSY: "busy",
-    CallState.FAILED: "failed",
-    CallState.NO_ANSWER: "no_answer",
-    CallState.CANCELLED: "cancelled",
-}
 
 log = get_logger("carrier")
 
@@ -44,7 +38,7 @@ def make_router(app: App) -> APIRouter:
         ring = twilio_webhooks.read_ring(form)
         make_call = _call_maker(app, ring)
         if turn is None:
-            return _speak(app, await board.ring(ring.sid, make_call))
+            return _speak(app, await board.ring(ring.sid, make_call), is_first=True)
         heard = twilio_webhooks.read_gathered(form)
         return _speak(app, await board.hear(ring.sid, turn, heard.text, heard.confidence, make_call))
 
@@ -52,7 +46,12 @@ def make_router(app: App) -> APIRouter:
     async def post_status(request: Request) -> None:
         progress = twilio_webhooks.read_progress(await _read_signed(request, signature))
         if progress.state.is_final:
-            await board.end(progress.sid, _END_REASONS[progress.state])
+            await board.end(progress.sid, progress.state.end_reason)
+
+    @router.post("/recording", summary="Twilio: how a recording stands", status_code=204)
+    async def post_recording(request: Request) -> None:
+        recorded = twilio_webhooks.read_recorded(await _read_signed(request, signature))
+        await run_in_threadpool(keep_recorded, app, twilio_webhooks.SOURCE, recorded)
 
     return router
 
@@ -67,12 +66,14 @@ def _call_maker(app: App, ring: Ring) -> Callable[[str], LiveCall]:
     return make_call
 
 
-def _speak(app: App, answer: Answer) -> Response:
+def _speak(app: App, answer: Answer, *, is_first: bool = False) -> Response:
     if answer.reply.ends_call:
         text = twiml.say_and_hang_up(answer.reply.text)
     else:
-        action = f"{(app.settings.public_url or '').rstrip('/')}{VOICE}?{urlencode({'turn': answer.turn})}"
-        text = twiml.gather_speech(answer.reply.text, action, silent=action)
+        public = (app.settings.public_url or "").rstrip("/")
+        action = f"{public}{VOICE}?{urlencode({'turn': answer.turn})}"
+        record_to = f"{public}{RECORDING}" if is_first and app.settings.recordings.enabled else None
+        text = twiml.gather_speech(answer.reply.text, action, silent=action, record_to=record_to)
     return Response(text, media_type=twiml.CONTENT_TYPE)
 
 

@@ -17,7 +17,7 @@ from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.keys import load_key
 from aftercall.log import get_logger
 from aftercall.running import running
-from aftercall.web import api, browser, carrier, documents, facts, hosted, work
+from aftercall.web import api, browser, carrier, documents, facts, hosted, telnyx, work
 from aftercall.web.auth import Guard
 from aftercall.web.door import Door, LoginNeeded
 from aftercall.web.live import LiveFeed
@@ -36,6 +36,7 @@ def make_server(app: App, loaded: Loaded | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with running(app):
             yield
+            await app.close_carriers()
 
     # FastAPI's own pages about the API would load their scripts from elsewhere; ours is /docs.
     summary = "The call ends; the work doesn't."
@@ -46,6 +47,7 @@ def make_server(app: App, loaded: Loaded | None = None) -> FastAPI:
         server.include_router(part.make_router(app), dependencies=guarded)
     server.include_router(browser.make_router(app, door))
     server.include_router(carrier.make_router(app))
+    server.include_router(telnyx.make_router(app))
     server.include_router(hosted.make_router(app))
     _add_pages(server, app, door, loaded)
     server.add_exception_handler(AftercallError, _answer_error)

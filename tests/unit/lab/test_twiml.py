@@ -4,7 +4,7 @@ import pytest
 from twilio.twiml.voice_response import Gather as SdkGather
 from twilio.twiml.voice_response import VoiceResponse
 
-from aftercall.lab.twiml import NOT_A_RESPONSE, UNREADABLE, WRONG_VERB, Gather, HangUp, Redirect, Reject, Say, TwimlFault, read_twiml
+from aftercall.lab.twiml import NOT_A_RESPONSE, UNREADABLE, WRONG_VERB, Gather, HangUp, Pause, Redirect, Reject, Say, TwimlFault, read_twiml
 from aftercall.phone import twiml
 
 
@@ -25,7 +25,11 @@ def test_what_twilios_own_library_writes_is_understood() -> None:
     response.append(gather)
     response.pause(length=2)
     response.hangup()
-    assert read_twiml(str(response)) == [Gather("/next", (Say("How can I help?"),), action_on_empty=True), HangUp()]
+    assert read_twiml(str(response)) == [
+        Gather("/next", (Say("How can I help?"),), action_on_empty=True, takes_keys=True),
+        Pause(2.0),
+        HangUp(),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,34 @@ def test_twilio_is_asked_to_record_both_sides_as_its_sdk_would(twilio_sdk: tuple
     assert as_sent(TWILIO.start_recording(CALL, callback="https://x.org/twilio/recording")) == tape.sent
 
 
+def test_twilio_is_asked_to_send_a_message_as_its_sdk_would(twilio_sdk: tuple[Any, TwilioTape]) -> None:
+    client, tape = twilio_sdk
+    client.messages.create(from_="+15550101", to="+15550100", body="It is done & dusted.")
+    request = TWILIO.send_message("+15550101", "+15550100", "It is done & dusted.", key="k")
+    assert as_sent(request) == tape.sent
+    assert not request.is_repeatable
+
+
+def test_telnyx_is_asked_for_messages_and_recordings_as_its_sdk_would() -> None:
+    import httpx
+    import telnyx
+
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={"data": {}})
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http:
+        sdk = telnyx.Telnyx(api_key="x", http_client=http)
+        sdk.messages.send(from_="+15550101", to="+15550100", text="It is done.", extra_headers={"Idempotency-Key": "k"})
+        sdk.recordings.retrieve("rec-1")
+    message, recording = TELNYX.send_message("+15550101", "+15550100", "It is done.", key="k"), TELNYX.find_recording("rec-1")
+    assert (message.method, message.path, message.json) == ("POST", sent[0].url.path, json.loads(sent[0].content))
+    assert message.key == sent[0].headers["idempotency-key"]
+    assert (recording.method, recording.path) == (sent[1].method, sent[1].url.path)
+
+
 def telnyx_sends(action: str, *words: str, **fields: Any) -> tuple[str, str, dict[str, Any]]:
     """What the SDK puts on the wire for an action with these fields."""
     import httpx

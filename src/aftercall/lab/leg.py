@@ -1,0 +1,203 @@
+"""One leg of an emulated Twilio call: asks its webhook what to do, does it on its end of the line, and tells how it stands."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from email.utils import format_datetime
+from urllib.parse import urljoin
+
+from aftercall.clock import Clock
+from aftercall.lab.line import End, HungUp
+from aftercall.lab.postman import Postman
+from aftercall.lab.recordings import LabRecordings, make_wav
+from aftercall.lab.twilio_posts import HTTP_FAILED, TwilioPosts
+from aftercall.lab.twiml import Gather, HangUp, Pause, Press, Redirect, Reject, Say, StartRecording, TwimlFault, Verb, read_twiml
+
+APOLOGY = "We are sorry, an application error has occurred. Goodbye."
+MOST_REDIRECTS = 20
+_STATUSES = {"answered": "in-progress"}
+_NUMBERS = {"initiated": 0, "ringing": 1, "answered": 2}
+
+Hearing = Callable[[str], tuple[str, float | None]]
+"""What the recogniser makes of what was said, and how sure it is."""
+
+
+@dataclass(frozen=True)
+class Office:
+    """What all legs of one emulated Twilio share."""
+
+    account_sid: str
+    address: str
+    posts: TwilioPosts
+    postman: Postman
+    recordings: LabRecordings
+    hearing: Hearing
+    clock: Clock
+
+
+class Diverted(Exception):
+    def __init__(self, verbs: list[Verb]) -> None:
+        super().__init__("diverted")
+        self.verbs = verbs
+
+
+@dataclass
+class Leg:
+    office: Office
+    end: End
+    caller: str
+    callee: str
+    direction: str
+    url: str
+    status_url: str = ""
+    events: frozenset[str] = frozenset({"completed"})
+    sid: str = field(default_factory=lambda: "CA" + secrets.token_hex(16))
+    state: str = "queued"
+    fault: TwimlFault | None = None
+    recording_url: str | None = None
+    answered_by: str | None = None
+    recordings: list[str] = field(default_factory=list)
+    _answered_s: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("completed", "busy", "no-answer", "failed", "canceled")
+
+    @property
+    def heard(self) -> list[str]:
+        """What the other end has said so far."""
+        return [" ".join(said.words) for said in self.end.other.said if said.words]
+
+    async def tell(self, event: str, **fields: str) -> None:
+        """A new state, and its status callback if one was wanted."""
+        self.state = _STATUSES.get(event, event)
+        if event == "answered":
+            self._answered_s = self.end.timeline.now_s()
+        wanted = "completed" if self.is_over else event
+        if self.status_url and wanted in self.events:
+            number = str(_NUMBERS.get(event, 3))
+            stamp = format_datetime(self.office.clock.now())
+            form = self._form({"SequenceNumber": number, "Timestamp": stamp, "CallbackSource": "call-progress-events", **fields})
+            await self.office.postman.deliver(event, lambda: self.office.posts.tell(self.status_url, form))
+
+    async def first_verbs(self) -> list[Verb]:
+        """What the webhook wants done with the call that rings. Raises TwimlFault."""
+        return await self._ask(self.url, {})
+
+    async def play(self, verbs: list[Verb] | None = None) -> None:
+        """Do what the webhook says until the call is over; the line is closed afterwards, whoever closed it."""
+        try:
+            await self._play(verbs)
+        except HungUp:
+            pass
+        finally:
+            self.end.hang_up()
+            await self.finish("completed")
+
+    async def finish(self, state: str) -> None:
+        if self.is_over:
+            return
+        seconds = 0 if self._answered_s is None else round(self.end.timeline.now_s() - self._answered_s)
+        for recording in self.recordings:
+            self._write_recording(recording)
+            await self._tell_recording(recording, seconds)
+        await self.tell(state, CallDuration=str(seconds))
+
+    def divert(self, verbs: list[Verb]) -> None:
+        """New orders in the middle of the call."""
+        self.end.interrupt = Diverted(verbs)
+        self.end.wake()
+
+    def record(self, callback: str | None = None) -> str:
+        sid = "RE" + secrets.token_hex(16)
+        self.recording_url = callback or self.recording_url
+        self.office.recordings.keep(sid, self.sid)
+        self.recordings.append(sid)
+        return sid
+
+    async def _play(self, verbs: list[Verb] | None) -> None:
+        redirects, fields = 0, dict[str, str]()
+        url: str | None = self.url
+        while url is not None or verbs is not None:
+            try:
+                if verbs is None and url is not None:
+                    verbs = await self._ask(url, fields, redirects)
+                url, fields = await self._do(verbs or [])
+                redirects = 0 if fields else redirects + 1
+                verbs = None
+            except Diverted as orders:
+                verbs, url = orders.verbs, None
+            except TwimlFault as fault:
+                self.fault = fault
+                await self.end.say(APOLOGY)
+                return
+
+    async def _ask(self, url: str, fields: dict[str, str], redirects: int = 0) -> list[Verb]:
+        if redirects > MOST_REDIRECTS:
+            raise TwimlFault(HTTP_FAILED, f"more than {MOST_REDIRECTS} redirects in a row")
+        if url.startswith("<"):
+            return read_twiml(url)
+        return read_twiml(await self.office.posts.fetch_twiml(urljoin(self.url, url), self._form(fields)))
+
+    async def _do(self, verbs: list[Verb]) -> tuple[str | None, dict[str, str]]:
+        """The address that says how it goes on, and what to tell it; None when the document has come to its end."""
+        for verb in verbs:
+            match verb:
+                case Say(text):
+                    await self.end.say(text)
+                case Press(digits):
+                    await self.end.press(digits)
+                case Pause(seconds):
+                    await self.end.pause(seconds)
+                case Gather():
+                    result = await self._gather(verb)
+                    if result or verb.action_on_empty:
+                        return verb.action or self.url, result or {"SpeechResult": ""}
+                case Redirect(url):
+                    return url, {}
+                case StartRecording(callback):
+                    self.record(callback)
+                case HangUp() | Reject():
+                    break
+        return None, {}
+
+    async def _gather(self, gather: Gather) -> dict[str, str]:
+        self.end.begin_listening()
+        for say in gather.says:
+            if not await self.end.say(say.text):
+                break
+        said = await self.end.listen(gather.timeout_s, gather.end_silence_s)
+        keys = self.end.take_keys()
+        if keys and gather.takes_keys:
+            return {"Digits": keys}
+        if not said:
+            return {}
+        text, confidence = self.office.hearing(said)
+        return {"SpeechResult": text} | ({} if confidence is None else {"Confidence": f"{confidence}"})
+
+    def _write_recording(self, sid: str) -> None:
+        """Each side hums on its channel while it speaks: this leg on the first, the other on the second."""
+        recording, began_s = self.office.recordings.kept.get(sid), self._answered_s
+        if recording is None or began_s is None:
+            return
+        now_s = self.end.timeline.now_s()
+        sides = [[(said.began_s - began_s, (said.ended_s or now_s) - began_s) for said in end.said] for end in (self.end, self.end.other)]
+        recording.audio = make_wav(now_s - began_s, *sides)
+
+    async def _tell_recording(self, sid: str, seconds: int) -> None:
+        if not self.recording_url:
+            return
+        recording = self.office.recordings.kept.get(sid)
+        status = {"RecordingStatus": "completed"} if recording else {"RecordingStatus": "absent", "ErrorCode": "16102"}
+        address = f"{self.office.address}/2010-04-01/Accounts/{self.office.account_sid}/Recordings/{sid}"
+        form = {"AccountSid": self.office.account_sid, "CallSid": self.sid, "RecordingSid": sid, "RecordingUrl": address, **status}
+        form |= {"RecordingDuration": str(seconds), "RecordingChannels": "2", "RecordingTrack": "both"}
+        form |= {"RecordingSource": "StartCallRecordingAPI", "RecordingStartTime": format_datetime(self.office.clock.now())}
+        to = self.recording_url
+        await self.office.postman.deliver("recording", lambda: self.office.posts.tell(to, form))
+
+    def _form(self, fields: dict[str, str]) -> dict[str, str]:
+        parties = {"From": self.caller, "To": self.callee, "Caller": self.caller, "Called": self.callee}
+        whole = {"CallSid": self.sid, "AccountSid": self.office.account_sid, "ApiVersion": "2010-04-01", "Direction": self.direction}
+        answered_by = {"AnsweredBy": self.answered_by} if self.answered_by else {}
+        return whole | parties | {"CallStatus": self.state} | answered_by | fields

@@ -1,0 +1,165 @@
+"""Two ends of an emulated line: what one end says is what the other end hears, if it listens, and as far as it listened."""
+
+from dataclasses import dataclass, field
+
+from aftercall.lab.timeline import Alarm, Timeline
+
+SECONDS_A_WORD = 0.4
+SECONDS_A_KEY = 0.25
+END_SILENCE_S = 1.0
+
+
+class HungUp(Exception):
+    """The line is closed; whoever was speaking or listening has nobody left."""
+
+
+@dataclass
+class Utterance:
+    """Something said: its words, cut where it was broken off."""
+
+    words: list[str]
+    began_s: float
+    ended_s: float | None = None
+
+    @property
+    def duration_s(self) -> float:
+        return len(self.words) * SECONDS_A_WORD
+
+    def after(self, moment_s: float) -> str:
+        """The words from this moment on: who begins to listen late has missed the first ones."""
+        missed = max(0.0, moment_s - self.began_s) / SECONDS_A_WORD
+        return " ".join(self.words[round(missed) :])
+
+
+@dataclass
+class End:
+    """One end of the line."""
+
+    timeline: Timeline
+    said: list[Utterance] = field(default_factory=list)
+    is_open: bool = True
+    interrupt: Exception | None = None
+    """Raised at the next wait: new orders for whoever holds this end."""
+    _other: "End | None" = None
+    _speaking: Utterance | None = None
+    _listens_since_s: float | None = None
+    _takes_interruptions: bool = False
+    _heard: list[Utterance] = field(default_factory=list)
+    _keys: str = ""
+    _alarm: Alarm | None = None
+
+    @property
+    def other(self) -> "End":
+        assert self._other is not None  # noqa: S101 - `connect` joins two ends
+        return self._other
+
+    async def say(self, text: str) -> bool:
+        """Speak; False if the other end broke in (only while we listen, too)."""
+        utterance = self._speaking = Utterance(text.split(), self.timeline.now_s())
+        self.said.append(utterance)
+        if self.other.listens:
+            self.other.wake()
+        broken_off = False
+        try:
+            while not broken_off and (rest_s := utterance.began_s + utterance.duration_s - self.timeline.now_s()) > 1e-9:
+                await self._wait(rest_s)
+                broken_off = self._takes_interruptions and self.other._speaking is not None
+        finally:
+            self._finish(utterance)
+        return not broken_off
+
+    async def press(self, digits: str) -> None:
+        """Keys reach the other end if it listens, one after the other."""
+        for digit in digits:
+            await self.pause(SECONDS_A_KEY)
+            if self.other.listens:
+                self.other._keys += digit
+                self.other.wake()
+
+    def take_keys(self) -> str:
+        """What the other end has pressed while we listened."""
+        keys, self._keys = self._keys, ""
+        return keys
+
+    def begin_listening(self, *, takes_interruptions: bool = True) -> None:
+        """What is said from now on is heard; what was said before is not."""
+        self._listens_since_s, self._takes_interruptions = self.timeline.now_s(), takes_interruptions
+        self._heard.clear()
+        self._keys = ""
+
+    async def listen(self, timeout_s: float, end_silence_s: float | None = None) -> str:
+        """What the other end says until it pauses; empty if it says nothing for so long, or presses keys instead."""
+        if self._listens_since_s is None:
+            self.begin_listening()
+        since_s, deadline_s = self._listens_since_s or 0.0, self.timeline.now_s() + timeout_s
+        pause_s = END_SILENCE_S if end_silence_s is None else end_silence_s
+        try:
+            while True:
+                now_s = self.timeline.now_s()
+                if self.other._speaking is not None:
+                    await self._wait(None)
+                elif self._heard:
+                    rest_s = (self._heard[-1].ended_s or now_s) + pause_s - now_s
+                    if rest_s <= 1e-9:
+                        return " ".join(filter(None, (piece.after(since_s) for piece in self._heard)))
+                    await self._wait(rest_s)
+                elif now_s >= deadline_s - 1e-9:
+                    return ""
+                else:
+                    pressed = self._keys
+                    await self._wait(pause_s if pressed else deadline_s - now_s)
+                    if pressed and pressed == self._keys:
+                        return ""
+        finally:
+            self._listens_since_s, self._takes_interruptions = None, False
+            self._heard.clear()
+
+    async def pause(self, seconds: float) -> None:
+        until_s = self.timeline.now_s() + seconds
+        while (rest_s := until_s - self.timeline.now_s()) > 1e-9:
+            await self._wait(rest_s)
+
+    @property
+    def listens(self) -> bool:
+        return self._listens_since_s is not None
+
+    def hang_up(self) -> None:
+        """Either end closes the line for both."""
+        for end in (self, self.other):
+            end.is_open = False
+            end.wake()
+
+    def wake(self) -> None:
+        if self._alarm is not None:
+            self.timeline.wake(self._alarm)
+
+    async def _wait(self, seconds: float | None) -> None:
+        self._check()
+        self._alarm = Alarm()
+        try:
+            await self.timeline.wait(self._alarm, seconds)
+        finally:
+            self._alarm = None
+        self._check()
+
+    def _check(self) -> None:
+        if not self.is_open:
+            raise HungUp
+        if self.interrupt is not None:
+            orders, self.interrupt = self.interrupt, None
+            raise orders
+
+    def _finish(self, utterance: Utterance) -> None:
+        now_s = self.timeline.now_s()
+        spoken = round((now_s - utterance.began_s) / SECONDS_A_WORD)
+        del utterance.words[max(0, spoken) :]
+        utterance.ended_s, self._speaking = now_s, None
+        if utterance.words and self.other.listens:
+            self.other._heard.append(utterance)
+        self.other.wake()
+
+
+def connect(timeline: Timeline) -> tuple[End, End]:
+    one, two = End(timeline), End(timeline)
+    one._other, two._other = two, one
+    return one, two

@@ -1,0 +1,76 @@
+"""An emulated OpenAI audio address: takes a file, gives back words with times; refuses what the real one refuses; fails on demand.
+
+Multipart is read here by hand: the usual parser would be one more package for one route.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+_BOUNDARY = re.compile(r'boundary="?([^";]+)"?')
+_NAME = re.compile(rb'name="([^"]*)"')
+_FORMATS = ("json", "text", "srt", "verbose_json", "vtt")
+
+
+@dataclass
+class EmulatedAudio:
+    """`faults`: statuses for the next requests; 0 is an answer that breaks off in the middle."""
+
+    api_key: str = "sk-lab"
+    text: str = "Hello, how can I help you? Please open a bug."
+    language: str = "english"
+    faults: list[int] = field(default_factory=list)
+    received: list[dict[str, bytes]] = field(default_factory=list)
+
+
+def make_router(audio: EmulatedAudio) -> APIRouter:
+    router = APIRouter(tags=["openai"])
+
+    @router.post("/v1/audio/transcriptions")
+    async def transcribe(request: Request) -> Response:
+        if request.headers.get("authorization", "") != f"Bearer {audio.api_key}":
+            return _refuse(401, "Incorrect API key provided.", "invalid_api_key")
+        fault = audio.faults.pop(0) if audio.faults else None
+        if fault:
+            return _refuse(fault, "The server had an error while processing your request.", None, {"Retry-After": "1"})
+        fields = read_multipart(await request.body(), request.headers.get("content-type", ""))
+        audio.received.append(fields)
+        if not fields.get("file") or not fields.get("model"):
+            return _refuse(400, "file and model are required.", None)
+        wanted = fields.get("response_format", b"json").decode()
+        if wanted not in _FORMATS:
+            return _refuse(400, f"{wanted} is not a valid response format.", None)
+        answer = JSONResponse(_verbose(audio) if wanted == "verbose_json" else {"text": audio.text})
+        return Response(answer.body[: len(answer.body) // 2], media_type="application/json") if fault == 0 else answer
+
+    return router
+
+
+def read_multipart(body: bytes, content_type: str) -> dict[str, bytes]:
+    """The fields by name; of a file, its bytes."""
+    found = _BOUNDARY.search(content_type)
+    if found is None:
+        return {}
+    fields = {}
+    for part in body.split(b"--" + found[1].encode())[1:-1]:
+        head, _, content = part.strip(b"\r\n").partition(b"\r\n\r\n")
+        if name := _NAME.search(head):
+            fields[name[1].decode()] = content
+    return fields
+
+
+def _verbose(audio: EmulatedAudio) -> dict[str, Any]:
+    sentences = [sentence.strip() for sentence in re.split(r"(?<=[.?!])\s", audio.text)]
+    segments = [
+        {"id": number, "start": 2.0 * number, "end": 2.0 * number + 1.5, "text": sentence, "avg_logprob": -0.2, "no_speech_prob": 0.01}
+        for number, sentence in enumerate(sentences)
+    ]
+    return {"task": "transcribe", "language": audio.language, "duration": 2.0 * len(segments), "text": audio.text, "segments": segments}
+
+
+def _refuse(status: int, message: str, code: str | None, headers: dict[str, str] | None = None) -> Response:
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    return JSONResponse({"error": {"message": message, "type": kind, "param": None, "code": code}}, status, headers)

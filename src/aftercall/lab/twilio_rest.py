@@ -1,0 +1,185 @@
+"""The emulated Twilio's REST routes: calls, recordings, messages. Refusals have the codes and the form of the real ones."""
+
+import hmac
+import secrets
+from base64 import b64encode
+from collections.abc import Callable, Coroutine
+from email.utils import format_datetime
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+
+from aftercall.lab.exchange import Dial, Exchange
+from aftercall.lab.leg import Leg
+from aftercall.lab.twiml import TwimlFault, read_twiml
+from aftercall.phone.forms import Fields, read_form
+
+ACCOUNT = "/2010-04-01/Accounts/{account}"
+_MORE = "https://www.twilio.com/docs/errors/{}"
+
+
+class Refusal(Exception):
+    def __init__(self, status: int, code: int, message: str) -> None:
+        super().__init__(message)
+        self.answer = JSONResponse({"code": code, "message": message, "more_info": _MORE.format(code), "status": status}, status)
+
+
+class RefusingRoute(APIRoute):
+    """Answers a refusal raised anywhere below."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        inner = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await inner(request)
+            except Refusal as refusal:
+                return refusal.answer
+
+        return answer
+
+
+def make_router(exchange: Exchange) -> APIRouter:
+    router = APIRouter(tags=["twilio"], prefix=ACCOUNT, route_class=RefusingRoute)
+
+    @router.post("/Calls.json")
+    async def create_call(account: str, request: Request) -> Response:
+        form = await _read(request, account, exchange)
+        return JSONResponse(_describe(exchange, exchange.dial(_read_dial(form))), 201)
+
+    @router.get("/Calls/{sid}.json")
+    async def get_call(account: str, sid: str, request: Request) -> Response:
+        await _read(request, account, exchange)
+        return JSONResponse(_describe(exchange, _find(exchange, sid)))
+
+    @router.post("/Calls/{sid}.json")
+    async def update_call(account: str, sid: str, request: Request) -> Response:
+        form = dict(await _read(request, account, exchange))
+        call = _find(exchange, sid)
+        if call.is_over:
+            raise _not_found(request)
+        _update(call, form)
+        return JSONResponse(_describe(exchange, call))
+
+    @router.post("/Calls/{sid}/Recordings.json")
+    async def record_call(account: str, sid: str, request: Request) -> Response:
+        form = dict(await _read(request, account, exchange))
+        leg = exchange.legs.get(sid)
+        if leg is None or leg.is_over:
+            raise _not_found(request)
+        if leg.state != "in-progress":
+            raise Refusal(400, 21220, "Requested resource is not eligible for recording")
+        recording = leg.record(form.get("RecordingStatusCallback"))
+        return JSONResponse({"sid": recording, "call_sid": sid, "account_sid": account, "status": "in-progress", "channels": 2}, 201)
+
+    @router.post("/Messages.json")
+    async def create_message(account: str, request: Request) -> Response:
+        form = dict(await _read(request, account, exchange))
+        return JSONResponse(_keep_message(exchange, form), 201)
+
+    @router.get("/Recordings/{name}")
+    async def get_recording(account: str, name: str, request: Request) -> Response:
+        await _read(request, account, exchange)
+        return exchange.office.recordings.serve(name.partition(".")[0], request)
+
+    return router
+
+
+async def _read(request: Request, account: str, exchange: Exchange) -> Fields:
+    ours = exchange.office.account_sid
+    expected = "Basic " + b64encode(f"{ours}:{exchange.auth_token}".encode()).decode()
+    given = request.headers.get("authorization", "")
+    if not hmac.compare_digest(given.encode(), expected.encode()):
+        raise Refusal(401, 20003, "Authenticate")
+    if account != ours:
+        raise _not_found(request)
+    return read_form(await request.body()) if request.method == "POST" else ()
+
+
+def _not_found(request: Request) -> Refusal:
+    return Refusal(404, 20404, f"The requested resource {request.url.path} was not found")
+
+
+def _read_dial(form: Fields) -> Dial:
+    fields = dict(form)
+    if not fields.get("To"):
+        raise Refusal(400, 21201, "No 'To' number is specified")
+    if not fields.get("From"):
+        raise Refusal(400, 21213, "'From' phone number is required")
+    if not fields["To"].startswith(("+", "sip:", "client:")):
+        raise Refusal(400, 21211, f"The phone number you are attempting to call, {fields['To']}, is not valid.")
+    url = fields.get("Url") or fields.get("Twiml") or ""
+    if not url:
+        raise Refusal(400, 21205, "Url parameter is required")
+    return Dial(
+        to=fields["To"],
+        caller=fields["From"],
+        url=url,
+        status_url=fields.get("StatusCallback", ""),
+        events=frozenset(value for name, value in form if name == "StatusCallbackEvent") or frozenset({"completed"}),
+        timeout_s=_number(fields, "Timeout", 60.0),
+        limit_s=_number(fields, "TimeLimit", 14_400.0),
+        is_recorded=fields.get("Record", "false").lower() == "true",
+        recording_url=fields.get("RecordingStatusCallback", ""),
+        detects_machines=bool(fields.get("MachineDetection")),
+    )
+
+
+def _number(fields: dict[str, str], name: str, default: float) -> float:
+    try:
+        return float(fields.get(name, default))
+    except ValueError:
+        raise Refusal(400, 20001, f"Invalid {name}") from None
+
+
+def _find(exchange: Exchange, sid: str) -> Leg:
+    leg = exchange.legs.get(sid)
+    if leg is None:
+        raise Refusal(404, 20404, f"The requested resource /Calls/{sid}.json was not found")
+    return leg
+
+
+def _update(leg: Leg, form: dict[str, str]) -> None:
+    if form.get("Status") in ("completed", "canceled"):
+        leg.end.hang_up()
+    elif form.get("Twiml"):
+        try:
+            leg.divert(read_twiml(form["Twiml"]))
+        except TwimlFault as fault:
+            raise Refusal(400, fault.code, str(fault)) from None
+    else:
+        raise Refusal(400, 20001, "Status or Twiml is needed")
+
+
+def _describe(exchange: Exchange, leg: Leg) -> dict[str, Any]:
+    account = exchange.office.account_sid
+    uri = f"/2010-04-01/Accounts/{account}/Calls/{leg.sid}"
+    return {
+        "sid": leg.sid,
+        "account_sid": account,
+        "api_version": "2010-04-01",
+        "from": leg.caller,
+        "to": leg.callee,
+        "direction": leg.direction,
+        "status": leg.state,
+        "answered_by": leg.answered_by,
+        "date_created": format_datetime(exchange.office.clock.now()),
+        "uri": f"{uri}.json",
+        "subresource_uris": {"recordings": f"{uri}/Recordings.json"},
+    }
+
+
+def _keep_message(exchange: Exchange, form: dict[str, str]) -> dict[str, Any]:
+    if not form.get("To"):
+        raise Refusal(400, 21604, "A 'To' phone number is required.")
+    if not form.get("From") and not form.get("MessagingServiceSid"):
+        raise Refusal(400, 21603, "A 'From' phone number is required.")
+    if not form.get("Body"):
+        raise Refusal(400, 21602, "Message body is required.")
+    message = {"sid": "SM" + secrets.token_hex(16), "from": form.get("From", ""), "to": form["To"], "body": form["Body"]}
+    exchange.messages.append(message)
+    account = exchange.office.account_sid
+    rest = {"status": "queued", "direction": "outbound-api", "num_segments": "1", "num_media": "0", "error_code": None}
+    return {**message, **rest, "account_sid": account, "uri": f"/2010-04-01/Accounts/{account}/Messages/{message['sid']}.json"}
