@@ -15,6 +15,7 @@ from aftercall.clock import Clock, SystemClock
 from aftercall.custody.erase import Eraser
 from aftercall.custody.export import Exporter
 from aftercall.custody.rebuild import Rebuilder
+from aftercall.custody.retention import Retention
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.prepare import prepare
@@ -130,6 +131,10 @@ class App:
     @cached_property
     def exporter(self) -> Exporter:
         return Exporter(self.settings, self.database, self.archive, self.facts, self.work.followups, self.audit, self.clock)
+
+    @cached_property
+    def retention(self) -> Retention:
+        return Retention(self.settings, self.database, self.clock)
 
     @cached_property
     def rebuilder(self) -> Rebuilder:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 from aftercall import durable
 from aftercall.app import App
+from aftercall.custody import retention
 from aftercall.errors import AftercallError
 from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
@@ -61,6 +62,7 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
         _keep_doing(app, DUE_S, lambda: work.start_due(app.work)),
         _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
         _keep_doing(app, DUE_S, lambda: start_due_recordings(app.recording_desk)),
+        _keep_doing(app, retention.EVERY_S, lambda: asyncio.to_thread(app.retention.apply)),
     ]
 
 

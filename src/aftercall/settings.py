@@ -55,6 +55,10 @@ class MemorySettings(Section):
     )
 
 
+class RetentionSettings(Section):
+    recordings_days: int = Field(default=90, ge=0, description="after how many days recordings go; 0 keeps them for good")
+
+
 class PagesSettings(Section):
     password_hash: SecretStr | None = Field(
         default=None, description="opens the pages with a password, besides the API token; `aftercall password` makes it"
@@ -309,6 +313,7 @@ class Settings(Section):
     reading: ReadingSettings = ReadingSettings()
     receptionist: ReceptionistSettings = ReceptionistSettings()
     pages: PagesSettings = PagesSettings()
+    retention: RetentionSettings = RetentionSettings()
     anthropic: AnthropicSettings = AnthropicSettings()
     openai: OpenAISettings = OpenAISettings()
     xai: XaiSettings = XaiSettings()

@@ -23,6 +23,7 @@ from aftercall.cli import (
     password,
     read,
     rebuild,
+    retention,
     search,
     serve,
     talk,
@@ -60,6 +61,7 @@ program.command("briefing")(briefing.briefing)
 program.command("export")(export.export)
 program.command("erase")(erase.erase)
 program.command("rebuild")(rebuild.rebuild)
+program.command("retention")(retention.retention)
 program.command("verify")(verify.verify)
 program.command("config")(config.config)
 program.command("doctor")(doctor.doctor)

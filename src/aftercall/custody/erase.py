@@ -13,8 +13,9 @@ from aftercall import durable
 from aftercall.audit.store import AuditLog
 from aftercall.clock import Clock
 from aftercall.custody.pages import erase_pages
+from aftercall.custody.retention import remove_recording
 from aftercall.custody.scan import Scan, scan
-from aftercall.custody.store import bury_calls, calls_of, erase_rows, followup_ids, scrub
+from aftercall.custody.store import bury_calls, calls_of, erase_rows, followup_ids, recording_paths, scrub
 from aftercall.custody.subject import Subject, needles_of
 from aftercall.db.connect import Database
 from aftercall.durable import forget_workflows
@@ -102,7 +103,9 @@ class Eraser:
         return forget_workflows(self.settings, beginnings)
 
     def _erase_recordings(self, subject: Subject) -> int:
-        return 0
+        found = recording_paths(self.database, subject)
+        forget_workflows(self.settings, [recording_id for recording_id, _ in found])
+        return sum(remove_recording(self.settings.home, path) for _, path in found if path)
 
     def _scan(self, needles: frozenset[bytes]) -> Scan:
         folders = [self.settings.home, *([self.settings.workspace] if self.settings.workspace else [])]

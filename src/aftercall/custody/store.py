@@ -22,6 +22,7 @@ from aftercall.db.tables import (
     journal,
     passage_vectors,
     passages,
+    recordings,
     resume_states,
     steps,
 )
@@ -44,6 +45,7 @@ ERASED: tuple[Table, ...] = (
     deliveries,
     followups,
     followup_runs,
+    recordings,
     steps,
     journal,
     resume_states,
@@ -82,6 +84,7 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
         deliveries: [*_in(deliveries.c.conversation, subject.conversations), *_in(deliveries.c.followup_id, own)],
         followups: _in(followups.c.id, own),
         followup_runs: [followup_runs.c.caller == subject.number, *_in(followup_runs.c.conversation, subject.conversations)],
+        recordings: _in(recordings.c.call_id, subject.calls),
         steps: _in(steps.c.call_id, subject.calls),
         journal: _in(journal.c.call_id, subject.calls),
         resume_states: [resume_states.c.caller_hash == hash_caller(subject.number)],
@@ -91,6 +94,26 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
     for table in ERASED:
         counts[table.name] = sum(connection.execute(delete(table).where(part)).rowcount for part in wanted[table])
     return counts
+
+
+def recording_paths(database: Database, subject: Subject) -> list[tuple[str, str | None]]:
+    """Ids, and where each lies below the home, if it does."""
+    with database.read() as connection:
+        found = [row for part in _in(recordings.c.call_id, subject.calls) for row in connection.execute(select(recordings).where(part))]
+    return [(row.id, row.path) for row in found]
+
+
+def old_recordings(database: Database, before: datetime) -> list[tuple[str, str]]:
+    """Those of calls that began before then and that are still here."""
+    query = select(recordings.c.id, recordings.c.path).join(calls, calls.c.id == recordings.c.call_id)
+    with database.read() as connection:
+        return [(row.id, row.path) for row in connection.execute(query.where(calls.c.started_at < before, recordings.c.path.is_not(None)))]
+
+
+def forget_recording(database: Database, recording_id: str, reason: str, now: datetime) -> None:
+    gone = {"state": "absent", "path": None, "transcript": "none", "reason": reason, "changed_at": now}
+    with database.write() as connection:
+        connection.execute(update(recordings).where(recordings.c.id == recording_id).values(gone))
 
 
 def followup_ids(database: Database, subject: Subject) -> list[str]:

@@ -5,10 +5,10 @@ from datetime import date, datetime, time, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from aftercall.errors import RefusedInput
+from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, turns_of
 from aftercall.memory.key import memory_key
@@ -52,6 +52,15 @@ def make_router(desk: Desk) -> APIRouter:
         row = desk.app.store.get(call_id)
         text = json.dumps(veil(call_json(desk.app.store, desk.app.archive, row)), indent=2, ensure_ascii=False)
         return desk.view.page(request, "raw.html", row=row, text=text)
+
+    @router.get("/{call_id}/recordings/{recording_id}")
+    def get_recording(call_id: str, recording_id: str) -> FileResponse:
+        """The audio, in pieces if the player asks for pieces."""
+        found = [one for one in desk.app.recordings.of_call(call_id) if one.id == recording_id and one.path]
+        file = desk.app.settings.home / str(found[0].path) if found else None
+        if file is None or not file.is_file():
+            raise NotFound("there is no such recording; `aftercall calls show` tells what became of it")
+        return FileResponse(file, headers={"Cache-Control": "private, no-store"})
 
     @router.post("/{call_id}/rerun/{step}", dependencies=change)
     async def post_rerun(call_id: str, step: str) -> RedirectResponse:
@@ -122,6 +131,7 @@ def _show(desk: Desk, row: CallRow) -> dict[str, Any]:
     legs = [leg for leg in desk.store.legs(row.live.conversation) if leg.live.id != row.live.id]
     followups = desk.app.work.followups.of_conversation(row.live.conversation)
     shown = {"turns": veil_turns(turns), "late": veil_turns(late), "facts": _facts(desk, row.live.id), "followups": followups}
+    shown["recordings"] = desk.app.recordings.of_call(row.live.id)
     return shown | {"line": line, "row": row, "events": events, "legs": legs}
 
 
