@@ -48,7 +48,9 @@ def only(app: App, **wanted: Any) -> Fact:
 def counts_agree(app: App) -> bool:
     with app.database.read() as connection:
         rows = connection.execute(select(facts.c.id, facts.c.occurrence_count)).all()
-        said = dict(connection.execute(select(fact_occurrences.c.fact_id, func.count()).group_by(fact_occurrences.c.fact_id)).all())
+        said: dict[str, int] = dict(
+            connection.execute(select(fact_occurrences.c.fact_id, func.count()).group_by(fact_occurrences.c.fact_id)).all()
+        )
     return all(said.get(row.id) == row.occurrence_count for row in rows)
 
 
