@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 from aftercall.app import App
 from aftercall.cli.main import program
 from aftercall.memory.extraction import Extractor
+from aftercall.memory.store import Wanted
 from aftercall.memory.told import facts_told, told_event
-from aftercall.settings import Settings
-from aftercall.testing import START
+from aftercall.model.knowledge import MemoryKey
 from aftercall.web.server import make_server
-from drafts import draft, reader_of, say
+from drafts import draft, on, reader_of, say
 
 
 @pytest.fixture
@@ -119,6 +119,11 @@ def test_notes_are_taken_in_once(learnt: App, tmp_path: Path) -> None:
     assert "I live in Lisbon" in contents(run("facts", "list", "--json", "--caller", "+15550100"))
 
 
-def test_which_facts_a_call_was_told_is_kept_with_it(settings: Settings) -> None:
-    call = say("Hello", "Bye").model_copy(update={"events": (told_event(1, START, ["a", "b"]),)})
-    assert facts_told(call) == {"a", "b"}
+def test_what_a_call_was_told_is_kept_with_it_and_said_again_it_is_a_confirmation(learnt: App) -> None:
+    known = learnt.facts.page(Wanted(key=MemoryKey("main", "+15550100")))[0]
+    call = say("I live in Lisbon", "Bye", day=20).model_copy(update={"events": (told_event(1, on(20), [known.id]),)})
+    learnt.journal.take_in(call)
+    kept, _ = learnt.archive.read(str(learnt.store.get(call.id).archive_name))
+    assert facts_told(kept) == {known.id}
+    Extractor(learnt.settings, learnt.facts, learnt.clock).extract(kept, reader_of(draft("I live in Lisbon")))
+    assert [item.sentiment for item in learnt.facts.occurrences(known.id)] == ["update", "confirmation"]

@@ -11,6 +11,7 @@ from aftercall.memory.key import memory_key
 from aftercall.memory.ledger import Ledger
 from aftercall.memory.sifting import Sieve, sift
 from aftercall.memory.store import FactStore
+from aftercall.memory.told import facts_told
 from aftercall.model.calls import Call
 from aftercall.model.knowledge import Extraction, MemoryKey
 from aftercall.model.reading import KnownFact, Trace
@@ -49,6 +50,7 @@ class Extractor:
         entry = Extraction(call.id, self.clock.now(), trace.reader, trace.prompt, facts_refused=sieve.refused, facts_dropped=sieve.dropped)
 
         def note(ledger: Ledger) -> Extraction:
+            ledger.told = facts_told(call)
             came = Counter(ledger.note(found, call.id, trace) for found in sieve.kept)
             return replace(entry, facts_extracted=came["new"], facts_updated=came["update"], facts_deduplicated=came["again"])
 

@@ -1,11 +1,11 @@
 """The SQL of facts. Secrets are sealed on the way in and opened only where somebody asks for it by name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, func, insert, or_, select, text, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, insert, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -22,6 +22,12 @@ from aftercall.model.knowledge import Extraction, Fact, MemoryKey, Occurrence
 from aftercall.model.reading import Category, Visibility
 
 T = TypeVar("T")
+_KEPT = ("id", "occurrence_count")  # the second is counted from the occurrences, never written
+_CHANGE = (
+    update(facts)
+    .where(facts.c.id == bindparam("new_id"))
+    .values({column.name: bindparam(f"new_{column.name}", type_=column.type) for column in facts.c if column.name not in _KEPT})
+)
 TRIES = 5
 MOST = 10_000
 
@@ -169,9 +175,8 @@ class FactStore:
     def _save(self, connection: Connection, ledger: Ledger) -> None:
         created = set(ledger.created)
         known = [ledger.facts[fact_id] for fact_id in sorted(ledger.changed - created)]
-        for fact in known:
-            connection.execute(update(facts).where(facts.c.id == fact.id).values(self._row(fact)))
         if known:
+            connection.execute(_CHANGE, [{f"new_{name}": value for name, value in self._row(fact).items()} for fact in known])
             reach("facts.after_retire")
         if created:
             connection.execute(insert(facts), [self._row(ledger.facts[fact_id]) for fact_id in ledger.created])
@@ -192,7 +197,7 @@ class FactStore:
         fresh = [item for key, item in once.items() if key not in there]
         if fresh:
             dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-            rows = [self._sealed(asdict(item), ("words", "context"), ledger.facts[item.fact_id].is_secret) for item in fresh]
+            rows = [self._sealed(vars(item), ("words", "context"), ledger.facts[item.fact_id].is_secret) for item in fresh]
             connection.execute(dialect.insert(fact_occurrences).on_conflict_do_nothing(), rows)
         return fresh
 
@@ -221,7 +226,7 @@ class FactStore:
                 self._index.retire(connection, fact_id)
 
     def _row(self, fact: Fact) -> dict[str, Any]:
-        row = asdict(fact)
+        row = dict(vars(fact))
         agent_id, caller = row.pop("key")
         return self._sealed(row | {"agent_id": agent_id, "caller": caller}, ("content", "summary"), fact.is_secret)
 
@@ -231,7 +236,7 @@ class FactStore:
         return {**row, **{name: row[name] if is_sealed(row[name]) else self._vault.seal(row[name]) for name in names}}
 
     def _log(self, connection: Connection, entry: Extraction) -> None:
-        values = asdict(entry)
+        values = dict(vars(entry))
         upsert(connection, extraction_log, {"call_id": values.pop("call_id")}, values)
 
     def _facts(self, query: Select[Any]) -> list[Fact]:
