@@ -44,7 +44,7 @@ async def test_calls_beyond_the_limit_wait_and_are_searched_later(live: App, mon
             await app.clock.sleep(0.05)
     assert seen == ["done", "waiting"]
     assert states("facts") == ["done", "done"]
-    assert [fact.occurrence_count for fact in app.facts.known(app.facts.get(app.facts.of_call(calls[0].id)[0]).key, 10)] == [2, 2]
+    assert [app.facts.get(fact_id).occurrence_count for fact_id in app.facts.of_call(calls[0].id)] == [2, 2]
 
 
 def test_rules_cost_nothing_and_are_limited_only_where_asked_for() -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Dialect, Flo
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from aftercall.clock import to_millisecond
-from aftercall.model.instants import format_instant, parse_instant
+from aftercall.model.instants import format_instant
 
 metadata = MetaData(
     naming_convention={
@@ -36,7 +36,7 @@ class InstantColumn(TypeDecorator[datetime]):
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         if value is None:
             return None
-        return to_millisecond(value) if dialect.name == "postgresql" else parse_instant(value)
+        return to_millisecond(value) if dialect.name == "postgresql" else datetime.fromisoformat(value)
 
 
 Number = BigInteger().with_variant(Integer(), "sqlite")

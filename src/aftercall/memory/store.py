@@ -19,7 +19,7 @@ from aftercall.memory.index import Index, Passage
 from aftercall.memory.ledger import Ledger, Marks
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.knowledge import Extraction, Fact, MemoryKey, Occurrence
-from aftercall.model.reading import Category, Visibility
+from aftercall.model.reading import Category, KnownFact, Visibility
 
 T = TypeVar("T")
 _KEPT = ("id", "occurrence_count")  # the second is counted from the occurrences, never written
@@ -90,15 +90,12 @@ class FactStore:
             row = connection.execute(select(extraction_log).where(extraction_log.c.call_id == call_id)).one_or_none()
         return Extraction(**row._mapping) if row else None
 
-    def known(self, key: MemoryKey, limit: int) -> list[Fact]:
+    def known(self, key: MemoryKey, limit: int) -> list[KnownFact]:
         """What a reader may be told: believed now, never a secret, the freshest first."""
-        query = (
-            select(facts)
-            .where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
-            .order_by(facts.c.last_seen_at.desc())
-            .limit(limit)
-        )
-        return self._facts(query)
+        query = select(facts.c.id, facts.c.category, facts.c.content).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(facts.c.last_seen_at.desc()).limit(limit)).all()
+        return [KnownFact(id=row.id, category=row.category, text=row.content) for row in rows]
 
     def page(self, wanted: Wanted) -> list[Fact]:
         query = select(facts).order_by(facts.c.id).limit(min(wanted.limit, MOST)).where(facts.c.id > wanted.after)
