@@ -133,7 +133,7 @@ def read_secret_claim(text: str) -> Claim:
     words = {
         stem(word)
         for at, word in enumerate(spoken)
-        if word not in _EMPTY and not _day(word) and not (_NUMBER.fullmatch(word) and at >= before)
+        if word not in _EMPTY and canonical(word) not in _EMPTY and not _day(word) and not (_NUMBER.fullmatch(word) and at >= before)
     }
     is_denied = disliked ^ bool(_NO.search(_ONLY_NO.sub("", main)))
     return Claim(
@@ -161,7 +161,7 @@ def _identify(said: str, words: set[str], numbers: set[str], days: set[str], is_
 
 def content_words(text: str) -> frozenset[str]:
     """What a text speaks of, values included."""
-    said = (word for word in tokens(plain(text)) if word not in _EMPTY)
+    said = (word for word in tokens(plain(text)) if word not in _EMPTY and canonical(word) not in _EMPTY)
     return frozenset(_number(word) if _NUMBER.fullmatch(word) else _day(word) or stem(word) for word in said)
 
 
