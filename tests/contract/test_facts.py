@@ -14,10 +14,12 @@ from sqlalchemy import Connection, func, select
 from aftercall.app import App
 from aftercall.db.tables import fact_occurrences, facts
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable, WorkspaceBusy
+from aftercall.journal.view import call_json
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.index import Passage
 from aftercall.memory.store import FactStore, Wanted
 from aftercall.memory.vault import Vault, open_vault
+from aftercall.memory.veil import veil
 from aftercall.model.calls import Call
 from aftercall.model.knowledge import Extraction, Fact, MemoryKey
 from aftercall.settings import ExtractionSettings
@@ -270,6 +272,25 @@ def test_the_index_is_told_of_every_change_and_never_of_a_secret(app: App) -> No
     raised = app.facts.get(lisbon.id)
     assert "Lisbon" not in repr((raised, app.facts.occurrences(lisbon.id)))
     assert app.facts.reveal(raised).content == "I live in Lisbon"
+
+
+def test_the_index_hears_of_the_past_and_of_a_restoration(app: App) -> None:
+    index = Recorder()
+    told = replace(app, facts=FactStore(app.database, open_vault(app.settings), index))
+    for day, place in ((10, "Lisbon"), (0, "Porto")):
+        learn(told, say(f"I live in {place}", "Yes", day=day), reader_of(draft(f"I live in {place}")))
+    porto = app.facts.history(only(app).id)[0]
+    assert index.said == [("add", "I live in Lisbon"), ("add", "I live in Porto"), ("retire", porto.id)]
+    index.said.clear()
+    told.facts.restore(porto.id)
+    assert index.said == [("remove", porto.id), ("add", "I live in Porto")]
+
+
+def test_what_only_a_reader_took_for_a_secret_is_hidden_in_the_call_too(app: App) -> None:
+    call = say("the heron flies at midnight on the pier", "I like tea")
+    learn(app, call, reader_of(draft("the heron flies at midnight on the pier", visibility="secret")))
+    shown = veil(call_json(app.store, app.archive, app.store.get(call.id)), app.facts.confided(call.id))
+    assert [turn["text"] for turn in shown["turns"]] == ["Hello!", "•••", "I like tea", "Noted."]
 
 
 def test_badly_heard_words_replace_nothing_until_they_are_heard_well(app: App) -> None:

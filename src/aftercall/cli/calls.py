@@ -57,7 +57,10 @@ def show_call(
     with stage.app() as app:
         steps = app.steps.of_call(call_id)
         whole = call_json(app.store, app.archive, app.store.get(call_id))
-        call = (whole if reveal else veil(whole)) | {"steps": steps_json(steps), "extraction": extraction_json(app.facts, call_id)}
+        call = (whole if reveal else veil(whole, app.facts.confided(call_id))) | {
+            "steps": steps_json(steps),
+            "extraction": extraction_json(app.facts, call_id),
+        }
     if reveal:
         log.warning("a call was shown whole", call=call_id)
     if json:

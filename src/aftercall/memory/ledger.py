@@ -46,6 +46,7 @@ class Ledger:
         self.changed: set[str] = set()
         self.retired: list[str] = []
         self.hidden: list[str] = []
+        self.restored: list[str] = []
         self.occurrences: list[Occurrence] = []
         self._mark = mark
         self._claims: dict[str, Claim] = {}
@@ -80,6 +81,7 @@ class Ledger:
             self._change(by, supersedes=None)
         self._change(fact_id, is_active=True, valid_until=None, superseded_by=None, metadata=fact.metadata | {UNDONE: by})
         self._by_identity[fact.identity] = fact_id
+        self.restored.append(fact_id)
         return self.facts[fact_id]
 
     def _decide(self, found: Sifted) -> tuple[str, str | None]:

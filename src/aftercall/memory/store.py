@@ -1,6 +1,7 @@
 """The SQL of facts. Secrets are sealed on the way in and opened only where somebody asks for it by name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -130,9 +131,18 @@ class FactStore:
         return chain
 
     def occurrences(self, fact_id: str) -> list[Occurrence]:
-        query = select(fact_occurrences).where(fact_occurrences.c.fact_id == fact_id).order_by(fact_occurrences.c.at, fact_occurrences.c.id)
         with self._database.read() as connection:
-            return [Occurrence(**row._mapping) for row in connection.execute(query)]
+            return _occurrences(connection, fact_id)
+
+    def confided(self, call_id: str) -> list[str]:
+        """The words of this call that secret facts rest on, opened: for hiding them elsewhere."""
+        said = fact_occurrences.c
+        query = select(said.words).join(facts, facts.c.id == said.fact_id).where(said.call_id == call_id, facts.c.visibility == "secret")
+        with self._database.read() as connection:
+            sealed = [str(row.words) for row in connection.execute(query)]
+        with suppress(SecretUnreadable):
+            return [self._vault.open(words) for words in sealed]
+        return []
 
     def of_call(self, call_id: str) -> list[str]:
         """Ids of the facts that rest on this call."""
@@ -212,13 +222,15 @@ class FactStore:
             connection.execute(update(fact_occurrences).where(fact_occurrences.c.id == row.id).values(sealed))
 
     def _tell_index(self, connection: Connection, ledger: Ledger, fresh: Iterable[Occurrence]) -> None:
-        for fact_id in ledger.hidden:
+        for fact_id in (*ledger.hidden, *ledger.restored):
             self._index.remove(connection, fact_id)
-        passages = [_passage(ledger.facts[item.fact_id], item) for item in fresh if not ledger.facts[item.fact_id].is_secret]
+        again = [item for fact_id in ledger.restored for item in _occurrences(connection, fact_id)]
+        said = [(ledger.facts[item.fact_id], item) for item in (*fresh, *again)]
+        passages = [_passage(fact, item) for fact, item in said if not fact.is_secret]
         if passages:
             self._index.add(connection, passages)
-        past = [fact_id for fact_id in ledger.created if not ledger.facts[fact_id].is_active]
-        for fact_id in (*ledger.retired, *past):
+        past = [fact.id for fact, _ in said if not fact.is_active]
+        for fact_id in dict.fromkeys((*ledger.retired, *past)):
             if not ledger.facts[fact_id].is_secret:
                 self._index.retire(connection, fact_id)
 
@@ -239,6 +251,11 @@ class FactStore:
     def _facts(self, query: Select[Any]) -> list[Fact]:
         with self._database.read() as connection:
             return [_to_fact(row) for row in connection.execute(query)]
+
+
+def _occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:
+    query = select(fact_occurrences).where(fact_occurrences.c.fact_id == fact_id).order_by(fact_occurrences.c.at, fact_occurrences.c.id)
+    return [Occurrence(**row._mapping) for row in connection.execute(query)]
 
 
 def _of(key: MemoryKey) -> tuple[Any, Any]:

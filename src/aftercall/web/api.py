@@ -44,7 +44,10 @@ def make_router(app: App) -> APIRouter:
         call = call_json(app.store, app.archive, app.store.get(call_id))
         if reveal:
             log.warning("a call was shown whole", call=call_id)
-        return (call if reveal else veil(call)) | {"steps": steps, "extraction": extraction_json(app.facts, call_id)}
+        return (call if reveal else veil(call, app.facts.confided(call_id))) | {
+            "steps": steps,
+            "extraction": extraction_json(app.facts, call_id),
+        }
 
     @router.get("/briefing", summary="What an agent would be told if this caller rang now")
     def get_briefing(caller: str) -> dict[str, Any]:
