@@ -19,7 +19,7 @@ from aftercall.postcall.office import Office
 from aftercall.postcall.steps import STEPS
 from aftercall.postcall.view import are_finished
 from aftercall.postcall.workflow import QUEUE, close_office, open_office, start_due
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import DatabaseSettings, ExtractionSettings, Settings
 from aftercall.testing import FakeReader, make_call
 from tables import met, print_table
 
@@ -58,7 +58,8 @@ async def time_ours(app: App, office: Office, count: int) -> float:
 
 
 async def measure(home: Path, database: str, count: int) -> None:
-    app = build(Settings(home=home, database=DatabaseSettings(url=database)))
+    unlimited = ExtractionSettings(max_per_minute=1_000_000)
+    app = build(Settings(home=home, database=DatabaseSettings(url=database), extraction=unlimited))
     app = replace(app, reader=FakeReader())
     office = app.office
     await durable.launch(app.settings, app.presence.process)
@@ -74,7 +75,7 @@ async def measure(home: Path, database: str, count: int) -> None:
         ["", "calls/s", "share", "aim", ""],
         [
             ["the durable engine, as many steps that do nothing", f"{theirs:.1f}", "1.00", "", ""],
-            ["summary, profile, identity, greeting, index", f"{ours:.1f}", f"{share:.2f}", "≥ 0.60", met(share >= 0.6)],
+            ["every step after a call", f"{ours:.1f}", f"{share:.2f}", "≥ 0.60", met(share >= 0.6)],
         ],
     )
 

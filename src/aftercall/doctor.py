@@ -36,6 +36,10 @@ def examine(loaded: Loaded) -> Iterator[Check]:
     yield _check_database(settings)
     for warning in loaded.warnings:
         yield Check("settings", "warn", warning)
+    if settings.secret_key is None and not settings.database_url.startswith("sqlite"):
+        yield Check(
+            "secret key", "warn", "not set: each machine seals secrets with a key of its own; set AFTERCALL_SECRET_KEY on all of them"
+        )
     if settings.public_url is None:
         yield Check("public address", "warn", "not set: carriers cannot reach this server; set AFTERCALL_PUBLIC_URL to answer phone calls")
     if settings.api_token is None:

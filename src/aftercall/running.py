@@ -54,6 +54,7 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
         await asyncio.to_thread(recover, app.journal)
         await asyncio.to_thread(app.resume.sweep, app.clock.now())
         await _take_over(app)
+        await asyncio.to_thread(app.database.forget_traces)
 
     return [
         _keep_doing(app, BEAT_S, lambda: asyncio.to_thread(app.presence.beat)),

@@ -62,7 +62,7 @@ def show_call(
         recordings = recordings_json(app.recordings.of_call(call_id))
         whole = call_json(app.store, app.archive, app.store.get(call_id))
         beside = {"steps": steps_json(steps), "recordings": recordings, "extraction": extraction_json(app.facts, call_id)}
-        call = (whole if reveal else veil(whole)) | beside
+        call = (whole if reveal else veil(whole, app.facts.confided(call_id))) | beside
     if reveal:
         log.warning("a call was shown whole", call=call_id)
     if json:

@@ -72,7 +72,7 @@ def show_fact(
     state = "believed" if fact["is_active"] else f"retired by {fact['superseded_by']}"
     stage.console.print(f"[bold]{fact['id']}[/]  {escape(fact['content'])}")
     stage.console.print(
-        f"{fact['category']}, {fact['visibility']}, {state}, of {escape(fact['caller'])}; {_times(fact['occurrence_count'])}"
+        f"{fact['category']}, {fact['visibility']}, {state}, of {escape(fact['caller'])}; said {_times(fact['occurrence_count'])}"
     )
     stage.console.print(f"valid from {fact['valid_from']}" + (f" until {fact['valid_until']}" if fact["valid_until"] else ""))
     if fact["needs_confirmation"]:

@@ -37,6 +37,20 @@ class Database:
         with translated_errors(), self.engine.connect() as connection:
             yield connection
 
+    def forget_traces(self) -> None:
+        """Words that were deleted are not to be read in the write-ahead file either. Whoever is busy is not waited for."""
+        if self.dialect != "sqlite":
+            return
+        with translated_errors():
+            pooled = self.engine.raw_connection()
+            try:
+                driver: Any = pooled.driver_connection
+                driver.execute("PRAGMA busy_timeout=0")
+                driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+            finally:
+                pooled.close()
+
     def close(self) -> None:
         self.engine.dispose()
 

@@ -25,7 +25,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from aftercall.clock import to_millisecond
 from aftercall.db.fulltext import attach
-from aftercall.model.instants import format_instant, parse_instant
+from aftercall.model.instants import format_instant
 
 metadata = MetaData(
     naming_convention={
@@ -54,7 +54,7 @@ class InstantColumn(TypeDecorator[datetime]):
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         if value is None:
             return None
-        return to_millisecond(value) if dialect.name == "postgresql" else parse_instant(value)
+        return to_millisecond(value) if dialect.name == "postgresql" else datetime.fromisoformat(value)
 
 
 Number = BigInteger().with_variant(Integer(), "sqlite")
@@ -273,8 +273,8 @@ facts = Table(
     Column("valid_from", InstantColumn, nullable=False),
     Column("valid_until", InstantColumn),
     Column("occurrence_count", Integer, nullable=False, comment="always the number of its occurrences"),
-    Column("supersedes", Text, ForeignKey("facts.id")),
-    Column("superseded_by", Text, comment="no foreign key: both ends of a link change in one transaction, in either order"),
+    Column("supersedes", Text, comment="a fact's id; no foreign key, for both ends of a link change in either order"),
+    Column("superseded_by", Text),
     Column("is_active", Boolean, nullable=False),
     Column("identity", Text, nullable=False, comment="keyed hash of what it says, however it is worded"),
     Column("matching", Text, comment="subject and attribute; a keyed hash where the fact is secret"),

@@ -105,21 +105,12 @@ class Claim:
     is_denied: bool
     corrects: bool
     denied: frozenset[str]
-
-    @property
-    def identity(self) -> str:
-        if not self.everything:
-            return f"text|{self.text}"
-        parts = (sorted(self.words), sorted(self.numbers), sorted(self.days), "no" if self.is_denied else "yes")
-        return "|".join(" ".join(part) if isinstance(part, list) else part for part in parts)
+    everything: frozenset[str]
+    identity: str
 
     @property
     def matching(self) -> str | None:
         return self.slots[0].key if self.slots else None
-
-    @property
-    def everything(self) -> frozenset[str]:
-        return self.words | self.numbers | self.days
 
 
 @lru_cache(maxsize=20_000)
@@ -142,8 +133,9 @@ def read_secret_claim(text: str) -> Claim:
     words = {
         stem(word)
         for at, word in enumerate(spoken)
-        if word not in _EMPTY and not _day(word) and not (_NUMBER.fullmatch(word) and at >= before)
+        if word not in _EMPTY and canonical(word) not in _EMPTY and not _day(word) and not (_NUMBER.fullmatch(word) and at >= before)
     }
+    is_denied = disliked ^ bool(_NO.search(_ONLY_NO.sub("", main)))
     return Claim(
         text=said,
         slots=tuple(find_slots(main)),
@@ -152,10 +144,25 @@ def read_secret_claim(text: str) -> Claim:
         numbers=frozenset(numbers),
         days=frozenset(days),
         names=frozenset(stem(name) for name in map(str.lower, re.findall(r"(?<=\w )[A-Z][a-z]+\b", text)) if not _day(name)),
-        is_denied=disliked ^ bool(_NO.search(_ONLY_NO.sub("", main))),
+        is_denied=is_denied,
         corrects=bool(_CORRECTS.search(said)) or bool(denied and main is not said),
         denied=frozenset(stem(word) for word in tokens(denied[1])) if denied and main is not said else frozenset(),
+        everything=frozenset(words | numbers | days),
+        identity=_identify(said, words, numbers, days, is_denied),
     )
+
+
+def _identify(said: str, words: set[str], numbers: set[str], days: set[str], is_denied: bool) -> str:
+    """What is the same for two wordings of one thing."""
+    if not words and not numbers and not days:
+        return f"text|{said}"
+    return "|".join((" ".join(sorted(words)), " ".join(sorted(numbers)), " ".join(sorted(days)), "no" if is_denied else "yes"))
+
+
+def content_words(text: str) -> frozenset[str]:
+    """What a text speaks of, values included."""
+    said = (word for word in tokens(plain(text)) if word not in _EMPTY and canonical(word) not in _EMPTY)
+    return frozenset(_number(word) if _NUMBER.fullmatch(word) else _day(word) or stem(word) for word in said)
 
 
 def canonical(word: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from aftercall.memory.claims import read_secret_claim
+from aftercall.memory.claims import content_words
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft
 from aftercall.model.turns import Turn
@@ -40,6 +40,7 @@ class Transcript:
 
     def __init__(self, call: Call) -> None:
         self.call = call
+        self._kept: dict[int, frozenset[str]] = {}
 
     def find(self, draft: FactDraft) -> Ground | None:
         """None where the words were not said, were only the agent's, or have nothing to do with the fact."""
@@ -99,9 +100,13 @@ class Transcript:
 
     def _supports(self, first: int, last: int, draft: FactDraft) -> bool:
         """Something of what the fact says was said there, or in the question before."""
-        said = read_secret_claim(" ".join(turn.text for turn in self.call.turns[max(0, first - 1) : last + 1]))
-        told = read_secret_claim(draft.text)
-        return not told.everything or bool(told.everything & (said.everything | said.denied | said.kin))
+        told = content_words(draft.text)
+        return not told or any(told & self._words(at) for at in range(max(0, first - 1), last + 1))
+
+    def _words(self, at: int) -> frozenset[str]:
+        if at not in self._kept:
+            self._kept[at] = content_words(self.call.turns[at].text)
+        return self._kept[at]
 
     def _around(self, first: int, last: int) -> str:
         turns = self.call.turns[max(0, first - 1) : last + 2]

@@ -11,9 +11,10 @@ from aftercall.memory.key import memory_key
 from aftercall.memory.ledger import Ledger
 from aftercall.memory.sifting import Sieve, sift
 from aftercall.memory.store import FactStore
+from aftercall.memory.told import facts_told
 from aftercall.model.calls import Call
 from aftercall.model.knowledge import Extraction, MemoryKey
-from aftercall.model.reading import KnownFact, Trace
+from aftercall.model.reading import Trace
 from aftercall.settings import Settings
 
 NOBODY = "nobody is remembered for this caller"
@@ -33,7 +34,7 @@ class Extractor:
         if len(call.turns) < self.settings.extraction.min_turns:
             return self._skip(call, reader, f"fewer than {self.settings.extraction.min_turns} turns")
         try:
-            answer = reader.find_facts(call, self._known(key))
+            answer = reader.find_facts(call, self.store.known(key, self.settings.extraction.known_facts))
         except AftercallError as error:
             self.store.write_log(Extraction(call.id, self.clock.now(), reader.name, error=error.code))
             raise
@@ -41,14 +42,11 @@ class Extractor:
         sieve = sift(call, answer.value, self.settings)
         return self._write(key, call, sieve, answer.trace), answer.trace
 
-    def _known(self, key: MemoryKey) -> list[KnownFact]:
-        known = self.store.known(key, self.settings.extraction.known_facts)
-        return [KnownFact(id=fact.id, category=fact.category, text=fact.content) for fact in known]
-
     def _write(self, key: MemoryKey, call: Call, sieve: Sieve, trace: Trace) -> Extraction:
         entry = Extraction(call.id, self.clock.now(), trace.reader, trace.prompt, facts_refused=sieve.refused, facts_dropped=sieve.dropped)
 
         def note(ledger: Ledger) -> Extraction:
+            ledger.told = facts_told(call)
             came = Counter(ledger.note(found, call.id, trace) for found in sieve.kept)
             return replace(entry, facts_extracted=came["new"], facts_updated=came["update"], facts_deduplicated=came["again"])
 

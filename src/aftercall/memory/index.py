@@ -33,10 +33,6 @@ class Index(Protocol):
         """The fact is believed no longer."""
         ...
 
-    def restore(self, connection: Connection, ref: str) -> None:
-        """The fact is believed, perhaps again."""
-        ...
-
     def remove(self, connection: Connection, ref: str) -> None:
         """The fact has become a secret: nothing of it may be found."""
         ...

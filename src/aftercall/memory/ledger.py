@@ -33,13 +33,20 @@ class Marks:
 
 
 class Ledger:
-    def __init__(self, key: MemoryKey, facts: Iterable[tuple[Fact, Claim | None]], mark: Callable[[Claim, bool], Marks]) -> None:
+    def __init__(
+        self,
+        key: MemoryKey,
+        facts: Iterable[tuple[Fact, Claim | None]],
+        mark: Callable[[Claim, bool], Marks],
+    ) -> None:
         self.key = key
+        self.told: frozenset[str] = frozenset()
         self.facts: dict[str, Fact] = {}
         self.created: list[str] = []
         self.changed: set[str] = set()
         self.retired: list[str] = []
         self.hidden: list[str] = []
+        self.restored: list[str] = []
         self.occurrences: list[Occurrence] = []
         self._mark = mark
         self._claims: dict[str, Claim] = {}
@@ -74,6 +81,7 @@ class Ledger:
             self._change(by, supersedes=None)
         self._change(fact_id, is_active=True, valid_until=None, superseded_by=None, metadata=fact.metadata | {UNDONE: by})
         self._by_identity[fact.identity] = fact_id
+        self.restored.append(fact_id)
         return self.facts[fact_id]
 
     def _decide(self, found: Sifted) -> tuple[str, str | None]:
@@ -134,11 +142,17 @@ class Ledger:
             last_seen_at=max(fact.last_seen_at, at),
             valid_from=at if fact.supersedes is None and at < fact.valid_from else fact.valid_from,
         )
-        self._occur(fact_id, found, call_id, trace, _manner(found, "said" if fact.occurrence_count < 2 else "repeated"))
+        self._occur(fact_id, found, call_id, trace, self._manner_again(fact, found))
         doubted = fact.metadata.get(DOUBTS)
         if is_clear and fact.is_active and doubted in self.facts and self.facts[doubted].is_active:
             self._retire(doubted, fact_id, self.facts[fact_id].valid_from)
             self._change(fact_id, supersedes=doubted, metadata={name: value for name, value in fact.metadata.items() if name != DOUBTS})
+
+    def _manner_again(self, fact: Fact, found: Sifted) -> str:
+        """A fact that the agent had been told of was brought up by it: said again, it is confirmed, not repeated."""
+        if fact.id in self.told:
+            return "confirmation"
+        return _manner(found, "said" if fact.occurrence_count < 2 else "repeated")
 
     def _replace(self, known: str, found: Sifted, call_id: str, trace: Trace) -> None:
         old = self.facts[known]

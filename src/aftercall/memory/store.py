@@ -1,11 +1,12 @@
 """The SQL of facts. Secrets are sealed on the way in and opened only where somebody asks for it by name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, func, insert, or_, select, text, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, insert, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -19,9 +20,15 @@ from aftercall.memory.index import Index, Passage
 from aftercall.memory.ledger import Ledger, Marks
 from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.knowledge import Extraction, Fact, MemoryKey, Occurrence
-from aftercall.model.reading import Category, Visibility
+from aftercall.model.reading import Category, KnownFact, Visibility
 
 T = TypeVar("T")
+_KEPT = ("id", "occurrence_count")  # the second is counted from the occurrences, never written
+_CHANGE = (
+    update(facts)
+    .where(facts.c.id == bindparam("new_id"))
+    .values({column.name: bindparam(f"new_{column.name}", type_=column.type) for column in facts.c if column.name not in _KEPT})
+)
 TRIES = 5
 MOST = 10_000
 
@@ -84,15 +91,12 @@ class FactStore:
             row = connection.execute(select(extraction_log).where(extraction_log.c.call_id == call_id)).one_or_none()
         return Extraction(**row._mapping) if row else None
 
-    def known(self, key: MemoryKey, limit: int) -> list[Fact]:
+    def known(self, key: MemoryKey, limit: int) -> list[KnownFact]:
         """What a reader may be told: believed now, never a secret, the freshest first."""
-        query = (
-            select(facts)
-            .where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
-            .order_by(facts.c.last_seen_at.desc())
-            .limit(limit)
-        )
-        return self._facts(query)
+        query = select(facts.c.id, facts.c.category, facts.c.content).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(facts.c.last_seen_at.desc()).limit(limit)).all()
+        return [KnownFact(id=row.id, category=row.category, text=row.content) for row in rows]
 
     def page(self, wanted: Wanted) -> list[Fact]:
         query = select(facts).order_by(facts.c.id).limit(min(wanted.limit, MOST)).where(facts.c.id > wanted.after)
@@ -127,9 +131,18 @@ class FactStore:
         return chain
 
     def occurrences(self, fact_id: str) -> list[Occurrence]:
-        query = select(fact_occurrences).where(fact_occurrences.c.fact_id == fact_id).order_by(fact_occurrences.c.at, fact_occurrences.c.id)
         with self._database.read() as connection:
-            return [Occurrence(**row._mapping) for row in connection.execute(query)]
+            return _occurrences(connection, fact_id)
+
+    def confided(self, call_id: str) -> list[str]:
+        """The words of this call that secret facts rest on, opened: for hiding them elsewhere."""
+        said = fact_occurrences.c
+        query = select(said.words).join(facts, facts.c.id == said.fact_id).where(said.call_id == call_id, facts.c.visibility == "secret")
+        with self._database.read() as connection:
+            sealed = [str(row.words) for row in connection.execute(query)]
+        with suppress(SecretUnreadable):
+            return [self._vault.open(words) for words in sealed]
+        return []
 
     def of_call(self, call_id: str) -> list[str]:
         """Ids of the facts that rest on this call."""
@@ -169,9 +182,8 @@ class FactStore:
     def _save(self, connection: Connection, ledger: Ledger) -> None:
         created = set(ledger.created)
         known = [ledger.facts[fact_id] for fact_id in sorted(ledger.changed - created)]
-        for fact in known:
-            connection.execute(update(facts).where(facts.c.id == fact.id).values(self._row(fact)))
         if known:
+            connection.execute(_CHANGE, [{f"new_{name}": value for name, value in self._row(fact).items()} for fact in known])
             reach("facts.after_retire")
         if created:
             connection.execute(insert(facts), [self._row(ledger.facts[fact_id]) for fact_id in ledger.created])
@@ -192,7 +204,7 @@ class FactStore:
         fresh = [item for key, item in once.items() if key not in there]
         if fresh:
             dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-            rows = [self._sealed(asdict(item), ("words", "context"), ledger.facts[item.fact_id].is_secret) for item in fresh]
+            rows = [self._sealed(vars(item), ("words", "context"), ledger.facts[item.fact_id].is_secret) for item in fresh]
             connection.execute(dialect.insert(fact_occurrences).on_conflict_do_nothing(), rows)
         return fresh
 
@@ -210,21 +222,20 @@ class FactStore:
             connection.execute(update(fact_occurrences).where(fact_occurrences.c.id == row.id).values(sealed))
 
     def _tell_index(self, connection: Connection, ledger: Ledger, fresh: Iterable[Occurrence]) -> None:
-        for fact_id in ledger.hidden:
+        for fact_id in (*ledger.hidden, *ledger.restored):
             self._index.remove(connection, fact_id)
-        passages = [_passage(ledger.facts[item.fact_id], item) for item in fresh if not ledger.facts[item.fact_id].is_secret]
+        again = [item for fact_id in ledger.restored for item in _occurrences(connection, fact_id)]
+        said = [(ledger.facts[item.fact_id], item) for item in (*fresh, *again)]
+        passages = [_passage(fact, item) for fact, item in said if not fact.is_secret]
         if passages:
             self._index.add(connection, passages)
-        past = [fact_id for fact_id in ledger.created if not ledger.facts[fact_id].is_active]
-        for fact_id in (*ledger.retired, *past):
+        past = [fact.id for fact, _ in said if not fact.is_active]
+        for fact_id in dict.fromkeys((*ledger.retired, *past)):
             if not ledger.facts[fact_id].is_secret:
                 self._index.retire(connection, fact_id)
-        for fact_id in sorted(ledger.changed.difference(ledger.created)):
-            if ledger.facts[fact_id].is_active and not ledger.facts[fact_id].is_secret:
-                self._index.restore(connection, fact_id)
 
     def _row(self, fact: Fact) -> dict[str, Any]:
-        row = asdict(fact)
+        row = dict(vars(fact))
         agent_id, caller = row.pop("key")
         return self._sealed(row | {"agent_id": agent_id, "caller": caller}, ("content", "summary"), fact.is_secret)
 
@@ -234,12 +245,17 @@ class FactStore:
         return {**row, **{name: row[name] if is_sealed(row[name]) else self._vault.seal(row[name]) for name in names}}
 
     def _log(self, connection: Connection, entry: Extraction) -> None:
-        values = asdict(entry)
+        values = dict(vars(entry))
         upsert(connection, extraction_log, {"call_id": values.pop("call_id")}, values)
 
     def _facts(self, query: Select[Any]) -> list[Fact]:
         with self._database.read() as connection:
             return [_to_fact(row) for row in connection.execute(query)]
+
+
+def _occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:
+    query = select(fact_occurrences).where(fact_occurrences.c.fact_id == fact_id).order_by(fact_occurrences.c.at, fact_occurrences.c.id)
+    return [Occurrence(**row._mapping) for row in connection.execute(query)]
 
 
 def _of(key: MemoryKey) -> tuple[Any, Any]:

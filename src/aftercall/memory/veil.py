@@ -1,5 +1,6 @@
 """A call for whoever may read it but not its secrets: what was confided is blotted out. The archive keeps every word."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from aftercall.llm.rules.secrets import Secret, find_secrets
@@ -7,18 +8,18 @@ from aftercall.memory.visibility import blot_out
 from aftercall.model.turns import Turn
 
 
-def veil(call: dict[str, Any]) -> dict[str, Any]:
-    """`call` as journal/view.py gives it."""
+def veil(call: dict[str, Any], confided: Sequence[str] = ()) -> dict[str, Any]:
+    """`call` as journal/view.py gives it; `confided` are words of it that memory holds as secrets."""
     turns = tuple(Turn.model_construct(seq=seq, speaker=turn["speaker"], text=turn["text"]) for seq, turn in enumerate(call["turns"], 1))
-    confidences = find_secrets(turns)
+    confidences = [*find_secrets(turns), *(Secret(1, words, words, "person") for words in confided)]
     return call | {
         "turns": [turn | {"text": blot_out(turn["text"], confidences)} for turn in call["turns"]],
         "events": _veil_all(call["events"], confidences),
     }
 
 
-def veil_turns(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    confidences = find_secrets(turns)
+def veil_turns(turns: tuple[Turn, ...], confided: Sequence[str] = ()) -> tuple[Turn, ...]:
+    confidences = [*find_secrets(turns), *(Secret(1, words, words, "person") for words in confided)]
     return tuple(turn.model_copy(update={"text": blot_out(turn.text, confidences)}) for turn in turns)
 
 

@@ -53,7 +53,7 @@ def find_confidences(call: Call, drafts: Iterable[FactDraft]) -> list[Secret]:
 
 
 def classify(draft: FactDraft, confidences: list[Secret], settings: MemorySettings) -> Visibility:
-    topics = set(topics_of(draft.text)) | set(topics_of(draft.words))
+    topics = {topic for text in {draft.text, draft.words} for topic in topics_of(text)}
     levels = [settings.visibility.get(name) or DEFAULTS.get(name, "shared") for name in (draft.category, *topics)]
     if holds_secret(draft.text, confidences) or holds_secret(draft.words, confidences) or _is_named(draft, settings.secret_words):
         levels.append("secret")

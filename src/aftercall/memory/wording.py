@@ -6,12 +6,17 @@ import unicodedata
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 _NUMBERS = {word: number for number, word in enumerate(_UNITS.split())} | {"oh": 0}
 _TENS = {word: 10 * number for number, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)}
-_CONTRACTIONS = (
+
+
+def _written(*forms: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern), written) for pattern, written in forms)
+
+
+_CONTRACTIONS = _written(
     (r"\bwon't\b", "will not"),
-    (r"\bcan't\b|\bcannot\b|\bcannae\b", "can not"),
+    (r"\bcan't\b", "can not"),
     (r"\bain't\b", "is not"),
     (r"n't\b", " not"),
-    (r"\b(d(?:o|oes|id)|is|are|was|ca|wo|would|could|should|have|has)nt\b", r"\1 not"),
     (r"\blet's\b", "let us"),
     (r"'re\b", " are"),
     (r"'ve\b", " have"),
@@ -20,14 +25,9 @@ _CONTRACTIONS = (
     (r"'d\b", " would"),
     (r"\b(it|that|he|she|there|here|what|who|where|everything|which)'s\b", r"\1 is"),
 )
-_SPEAKER = (
-    (r"\b(?:the )?(?:caller|user|customer|client)'s\b", "my"),
-    (r"\b(?:the )?(?:caller|user|customer|client)\b", "i"),
-    (r"\b(?:our|ours|mine)\b", "my"),
-    (r"\b(?:we|us)\b", "i"),
-    (r"\bme\b", "i"),
-    (r"\bmyself\b", "i"),
-)
+_WITHOUT_MARK = re.compile(r"\b(d(?:o|oes|id)|is|are|was|ca|wo|would|could|should|have|has)nt\b")
+_CANNOT = re.compile(r"\bcann(?:ot|ae)\b")
+_SPEAKER = re.compile(r"\b(?:(?:(?:the )?(?:caller|user|customer|client)(?P<own>'s)?)|(?P<ours>ours?|mine)|we|us|me|myself)\b")
 _FILLER = re.compile(
     r"\b(?:um+|uh+|er+m?|eh|ah+|oh(?! \d)|hmm|well|you know|i mean|i guess|i think|i believe|basically|honestly|"
     r"really|actually|just|so|anyway|"
@@ -48,8 +48,11 @@ _TOKEN = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)*")
 def plain(text: str) -> str:
     """Lower case, contractions written out, the caller as `i`, number words as figures, no filler."""
     words = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‘", "'")
-    for pattern, written in (*_CONTRACTIONS, *_SPEAKER):
-        words = re.sub(pattern, written, words)
+    if "'" in words:
+        for pattern, written in _CONTRACTIONS:
+            words = pattern.sub(written, words)
+    words = _CANNOT.sub("can not", _WITHOUT_MARK.sub(r"\1 not", words))
+    words = _SPEAKER.sub(lambda who: "my" if who["own"] or who["ours"] else "i", words)
     words = _figures(words)
     words = _EMAIL_SPOKEN.sub(r"\1@\2.\3", words)
     words = _hours(words)

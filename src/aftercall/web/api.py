@@ -42,7 +42,7 @@ def make_router(app: App) -> APIRouter:
         if reveal:
             log.warning("a call was shown whole", call=call_id)
         beside = {"steps": steps, "recordings": recordings, "extraction": extraction_json(app.facts, call_id)}
-        return (call if reveal else veil(call)) | beside
+        return (call if reveal else veil(call, app.facts.confided(call_id))) | beside
 
     @router.get("/briefing", summary="What an agent would be told if this caller rang now")
     def get_briefing(caller: str) -> dict[str, Any]:

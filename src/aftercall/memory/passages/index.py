@@ -20,9 +20,6 @@ class PassageIndex:
     def retire(self, connection: Connection, ref: str) -> None:
         store.retire(connection, ref, store.end_of_fact(connection, ref))
 
-    def restore(self, connection: Connection, ref: str) -> None:
-        store.restore(connection, ref)
-
     def remove(self, connection: Connection, ref: str) -> None:
         store.remove(connection, ref=ref)
 

@@ -65,11 +65,6 @@ def retire(connection: Connection, ref: str, until: datetime) -> None:
     _move(connection, ref, active=False, until=until)
 
 
-def restore(connection: Connection, ref: str) -> None:
-    """The fact holds again."""
-    _move(connection, ref, active=True, until=None)
-
-
 def note_mention(connection: Connection, ref: str, around: str, at: datetime) -> bool:
     """The fact was told again: once more, when, and with which words around it. False if there is no such passage."""
     row = connection.execute(select(passages.c.around, passages.c.day, passages.c.mentions).where(passages.c.ref == ref)).one_or_none()

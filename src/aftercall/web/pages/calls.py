@@ -50,7 +50,8 @@ def make_router(desk: Desk) -> APIRouter:
     @router.get("/{call_id}/raw", response_class=HTMLResponse)
     def get_raw(request: Request, call_id: str) -> HTMLResponse:
         row = desk.app.store.get(call_id)
-        text = json.dumps(veil(call_json(desk.app.store, desk.app.archive, row)), indent=2, ensure_ascii=False)
+        call = veil(call_json(desk.app.store, desk.app.archive, row), desk.app.facts.confided(call_id))
+        text = json.dumps(call, indent=2, ensure_ascii=False)
         return desk.view.page(request, "raw.html", row=row, text=text)
 
     @router.get("/{call_id}/recordings/{recording_id}")
@@ -130,7 +131,13 @@ def _show(desk: Desk, row: CallRow) -> dict[str, Any]:
         turns, events = call.turns, list(call.events)
     legs = [leg for leg in desk.store.legs(row.live.conversation) if leg.live.id != row.live.id]
     followups = desk.app.work.followups.of_conversation(row.live.conversation)
-    shown = {"turns": veil_turns(turns), "late": veil_turns(late), "facts": _facts(desk, row.live.id), "followups": followups}
+    confided = desk.app.facts.confided(row.live.id)
+    shown: dict[str, Any] = {
+        "turns": veil_turns(turns, confided),
+        "late": veil_turns(late, confided),
+        "facts": _facts(desk, row.live.id),
+        "followups": followups,
+    }
     shown["recordings"] = desk.app.recordings.of_call(row.live.id)
     return shown | {"line": line, "row": row, "events": events, "legs": legs}
 

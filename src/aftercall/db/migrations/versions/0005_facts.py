@@ -34,8 +34,8 @@ def _create_facts() -> None:
         sa.Column("valid_from", InstantColumn, nullable=False),
         sa.Column("valid_until", InstantColumn),
         sa.Column("occurrence_count", sa.Integer, nullable=False, comment="always the number of its occurrences"),
-        sa.Column("supersedes", sa.Text),
-        sa.Column("superseded_by", sa.Text, comment="no foreign key: both ends of a link change in one transaction, in either order"),
+        sa.Column("supersedes", sa.Text, comment="a fact's id; no foreign key, for both ends of a link change in either order"),
+        sa.Column("superseded_by", sa.Text),
         sa.Column("is_active", sa.Boolean, nullable=False),
         sa.Column("identity", sa.Text, nullable=False, comment="keyed hash of what it says, however it is worded"),
         sa.Column("matching", sa.Text, comment="subject and attribute; a keyed hash where the fact is secret"),
@@ -43,7 +43,6 @@ def _create_facts() -> None:
         sa.Column("prompt_hash", sa.Text),
         sa.Column("metadata", sa.JSON, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_facts"),
-        sa.ForeignKeyConstraint(["supersedes"], ["facts.id"], name="fk_facts_supersedes_facts"),
     )
     op.create_index("ix_facts_memory", "facts", ["agent_id", "caller", "is_active", "last_seen_at"])
     for column in ("category", "caller", "visibility", "is_active"):

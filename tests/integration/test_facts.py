@@ -1,0 +1,129 @@
+"""Facts as somebody at the command line or a client of the API meets them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from aftercall.app import App
+from aftercall.cli.main import program
+from aftercall.memory.extraction import Extractor
+from aftercall.memory.store import Wanted
+from aftercall.memory.told import facts_told, told_event
+from aftercall.model.knowledge import MemoryKey
+from aftercall.web.server import make_server
+from drafts import draft, on, reader_of, say
+
+
+@pytest.fixture
+def learnt(app: App, monkeypatch: pytest.MonkeyPatch) -> App:
+    """Bill lived in Porto, then in Lisbon; somebody else likes jazz."""
+    extractor = Extractor(app.settings, app.facts, app.clock)
+    said = (("+15550100", "I live in Porto", 0), ("+15550100", "I live in Lisbon", 10), ("+15550199", "I like jazz", 1))
+    for caller, words, day in said:
+        call = say(words, "Yes", day=day, caller=caller)
+        app.journal.take_in(call)
+        extractor.extract(call, reader_of(draft(words)))
+    monkeypatch.setenv("AFTERCALL_HOME", str(app.settings.home))
+    monkeypatch.setenv("AFTERCALL_DATABASE_URL", app.settings.database_url)
+    return app
+
+
+@pytest.fixture
+def client(learnt: App) -> Iterator[TestClient]:
+    client = TestClient(make_server(learnt), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 50_000))
+    yield client
+    client.close()
+
+
+def run(*command: str) -> str:
+    answer = CliRunner().invoke(program, command, catch_exceptions=False)
+    assert answer.exit_code == 0, answer.output
+    return answer.stdout
+
+
+def contents(answer: str) -> list[str]:
+    return [fact["content"] for fact in json.loads(answer)]
+
+
+def test_the_command_line_lists_dates_chains_and_restores(learnt: App) -> None:
+    assert contents(run("facts", "list", "--json", "--caller", "+15550100")) == ["I live in Lisbon"]
+    assert contents(run("facts", "at", "2026-02-15", "--json", "--caller", "+15550100")) == ["I live in Porto"]
+    assert contents(run("facts", "list", "--json", "--category", "person")) == []
+    (now,) = json.loads(run("facts", "list", "--json", "--caller", "+15550100"))
+    assert contents(run("facts", "history", now["id"], "--json")) == ["I live in Porto", "I live in Lisbon"]
+    assert "believed again" in run("facts", "restore", now["supersedes"])
+    assert len(contents(run("facts", "list", "--json", "--caller", "+15550100"))) == 2
+    shown = run("facts", "show", now["id"])
+    assert "said once" in shown
+    assert "“I live in Lisbon”" in shown
+    assert [json.loads(line)["content"] for line in run("facts", "export").splitlines()] == [
+        "I live in Porto",
+        "I live in Lisbon",
+        "I like jazz",
+    ]
+    assert "I live in Lisbon" in run("facts", "list")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["facts", "show", "nobody"], "there is no fact nobody"),
+        (["facts", "at", "someday"], "DATE: is not a day"),
+        (["facts", "list", "--category", "nonsense"], "--category: is not one of"),
+        (["facts", "list", "--caller", "Bill"], "--caller: is not a phone number"),
+    ],
+)
+def test_mistakes_are_named(learnt: App, command: list[str], said: str) -> None:
+    answer = CliRunner().invoke(program, command)
+    assert said in str(answer.exception)
+
+
+def test_the_api_lists_filters_and_pages(client: TestClient) -> None:
+    def listed(**query: str) -> list[str]:
+        return [fact["content"] for fact in client.get("/api/facts", params=query).json()["facts"]]
+
+    assert listed(caller="+15550100") == ["I live in Lisbon"]
+    assert listed(caller="+15550100", as_of="2026-02-15") == ["I live in Porto"]
+    assert listed(caller="+15550100", retired="true") == ["I live in Porto", "I live in Lisbon"]
+    assert listed(category="person") == []
+    first = client.get("/api/facts?limit=1").json()
+    assert listed(after=first["next"]) == ["I like jazz"]
+    whole = client.get(f"/api/facts/{first['facts'][0]['id']}").json()
+    assert (len(whole["history"]), whole["occurrences"][0]["words"]) == (2, "I live in Lisbon")
+    call = client.get(f"/api/calls/{whole['occurrences'][0]['call_id']}").json()
+    assert (call["extraction"]["facts_updated"], call["extraction"]["facts"]) == (1, [whole["id"]])
+
+
+def test_the_api_names_what_it_cannot_use(client: TestClient) -> None:
+    statuses = [client.get(f"/api/facts{query}").status_code for query in ("?caller=Bill", "?as_of=noon", "?category=x", "/nobody")]
+    assert statuses == [422, 422, 422, 404]
+
+
+def test_notes_are_taken_in_once(learnt: App, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "2026-01-02.md").write_text("- User lives in Faro.\n- Has two kids.\n- The wifi password is sunflowerseven.\n")
+    command = ("memory", "import", str(folder), "--caller", "+15550100", "--json")
+    first, second = json.loads(run(*command)), json.loads(run(*command))
+    assert (first["new"], first["facts"]) == (1, {"new": 2, "updated": 1, "said again": 0})
+    assert (second["new"], second["known"], sum(second["facts"].values())) == (0, 1, 0)
+    assert contents(run("facts", "at", "2026-01-05", "--json", "--caller", "+15550100")) == [
+        "(secret)",
+        "I live in Faro",
+        "I have two kids",
+    ]
+    assert "I live in Lisbon" in contents(run("facts", "list", "--json", "--caller", "+15550100"))
+
+
+def test_what_a_call_was_told_is_kept_with_it_and_said_again_it_is_a_confirmation(learnt: App) -> None:
+    known = learnt.facts.page(Wanted(key=MemoryKey("main", "+15550100")))[0]
+    call = say("I live in Lisbon", "Bye", day=20).model_copy(update={"events": (told_event(1, on(20), [known.id]),)})
+    learnt.journal.take_in(call)
+    kept, _ = learnt.archive.read(str(learnt.store.get(call.id).archive_name))
+    assert facts_told(kept) == {known.id}
+    Extractor(learnt.settings, learnt.facts, learnt.clock).extract(kept, reader_of(draft("I live in Lisbon")))
+    assert [item.sentiment for item in learnt.facts.occurrences(known.id)] == ["update", "confirmation"]

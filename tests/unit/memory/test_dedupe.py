@@ -1,0 +1,77 @@
+"""The matcher: what says the same, what takes another's place, and what leaves it alone; held to labelled pairs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.memory.claims import read_claim
+from aftercall.memory.dedupe import best, compare, contradicts, is_related
+
+PAIRS = Path(__file__).parents[3] / "bench" / "facts"
+
+
+def verdict(known: str, new: str, category: Any = "preference") -> str:
+    return compare(read_claim(new), read_claim(known), category)
+
+
+def wrong(name: str, expected: str, got: str) -> list[dict[str, str]]:
+    pairs = json.loads((PAIRS / name).read_text())
+    return [pair for pair in pairs if pair["is"] == expected and verdict(pair["known"], pair["new"], pair["category"]) == got]
+
+
+def test_no_fact_of_the_tuned_pairs_is_retired_by_one_that_leaves_it_alone() -> None:
+    assert wrong("tuned.json", "different", "update") == []
+    assert wrong("tuned.json", "same", "update") == []
+
+
+def test_on_pairs_nobody_tuned_for_wrong_retirements_stay_rare() -> None:
+    assert len(wrong("held_out.json", "different", "update") + wrong("held_out.json", "same", "update")) <= 3
+    assert len(wrong("held_out.json", "update", "different")) <= 6
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "expected"),
+    [
+        ("I live in Porto", "The caller lives in Porto.", "same"),
+        ("My number is 555 0100 22", "my phone number is five five five oh one oh oh two two", "same"),
+        ("I finish at 5 pm", "I finish at five in the afternoon", "same"),
+        ("I like coffee", "I can't stand coffee", "update"),
+        ("My son Tom is seven", "My son Jim is nine", "different"),
+        ("Room 4 has a leak", "Room 7 has a leak", "different"),
+    ],
+)
+def test_wordings(known: str, new: str, expected: str) -> None:
+    assert verdict(known, new, "person") == expected
+
+
+def test_an_appointment_does_not_replace_another_unless_it_says_so() -> None:
+    assert verdict("I'll call the bank on Monday", "I'll call the bank on Friday", "action_item") == "different"
+    assert verdict("I'll call the bank on Monday", "It's changed to Friday that I'll call the bank, not Monday", "action_item") != "same"
+
+
+def test_of_several_the_likest_is_taken_and_a_repetition_before_a_replacement() -> None:
+    known = [("a", read_claim("I live in Porto")), ("b", read_claim("I live in Lisbon")), ("c", read_claim("I like tea"))]
+    assert best(read_claim("I live in Lisbon"), known, "person") == ("same", "b")
+    assert best(read_claim("I own a boat"), known, "person") == ("different", None)
+
+
+def test_a_models_word_is_believed_only_where_the_words_allow_it() -> None:
+    assert is_related(read_claim("I live in Lisbon"), read_claim("I live in Porto"))
+    assert not is_related(read_claim("I like jazz"), read_claim("My son is allergic to nuts"))
+    assert contradicts(read_claim("I get up at six"), read_claim("I get up at seven"))
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_claim_that_repeats_itself(text: str) -> None:
+    claim = read_claim(text)
+    assert compare(claim, claim) == "same"
+    assert claim.identity
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_any_two_texts_can_be_compared(first: str, second: str) -> None:
+    assert compare(read_claim(first), read_claim(second)) in ("same", "update", "different")

@@ -1,0 +1,94 @@
+"""One memory over any sequence of calls, in any order: chains hold together and no two active facts are twins."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aftercall.memory.claims import Claim, read_claim
+from aftercall.memory.evidence import Ground
+from aftercall.memory.ledger import Ledger, Marks
+from aftercall.memory.sifting import Sifted
+from aftercall.model.knowledge import Fact, MemoryKey
+from aftercall.model.reading import Trace
+from aftercall.testing import START
+from drafts import draft
+
+KEY = MemoryKey("main", "+15550100")
+SENTENCES = (
+    *("I live in Porto", "I live in Lisbon", "I moved to Braga", "I like tea", "I don't like tea any more", "I like jazz"),
+    *(
+        "I get up at six",
+        "I get up at seven",
+        "My son is allergic to nuts",
+        "It's Lisbon now, not Porto",
+        "Email is best",
+        "Text me instead",
+    ),
+)
+
+
+def mark(claim: Claim, is_secret: bool) -> Marks:
+    return Marks(claim.identity, claim.matching)
+
+
+def sifted(text: str, day: float, heard: float = 1.0) -> Sifted:
+    ground = Ground(2, 2, START + timedelta(days=day), "", heard, False)
+    return Sifted(draft(text), ground, "shared", "", read_claim(text))
+
+
+def note_all(said: list[tuple[str, int, float]]) -> Ledger:
+    ledger = Ledger(KEY, (), mark)
+    for number, (text, day, heard) in enumerate(said):
+        ledger.note(sifted(text, day, heard), f"call{number}", Trace("test"))
+    return ledger
+
+
+calls = st.lists(st.tuples(st.sampled_from(SENTENCES), st.integers(0, 9), st.sampled_from([1.0, 0.5])), max_size=14)
+
+
+@given(calls)
+def test_chains_hold_together_whatever_comes_in_whatever_order(said: list[tuple[str, int, float]]) -> None:
+    facts = note_all(said).facts
+    for fact in facts.values():
+        assert (fact.valid_until is None) == fact.is_active == (fact.superseded_by is None)
+        assert fact.valid_until is None or fact.valid_until >= fact.valid_from
+        if fact.superseded_by:
+            assert facts[fact.superseded_by].supersedes == fact.id
+        if fact.supersedes:
+            assert facts[fact.supersedes].superseded_by == fact.id
+    active = [fact.identity for fact in facts.values() if fact.is_active]
+    assert len(active) == len(set(active))
+    for chain in chains(facts):
+        assert len(chain) == len({fact.id for fact in chain})
+        assert all(old.valid_from <= new.valid_from for old, new in pairwise(chain))
+
+
+@given(calls)
+def test_nothing_that_was_said_is_lost(said: list[tuple[str, int, float]]) -> None:
+    ledger = note_all(said)
+    assert len(ledger.occurrences) == len(said)
+    assert {item.fact_id for item in ledger.occurrences} == set(ledger.facts)
+
+
+@given(calls)
+def test_a_restored_fact_stands_and_the_chains_still_hold(said: list[tuple[str, int, float]]) -> None:
+    ledger = note_all(said)
+    for fact in [fact for fact in ledger.facts.values() if not fact.is_active]:
+        if not any(other.is_active and other.identity == fact.identity for other in ledger.facts.values()):
+            ledger.restore(fact.id)
+            assert ledger.facts[fact.id].is_active
+    active = [fact.identity for fact in ledger.facts.values() if fact.is_active]
+    assert len(active) == len(set(active))
+
+
+def chains(facts: dict[str, Fact]) -> list[list[Fact]]:
+    found = []
+    for fact in facts.values():
+        if fact.supersedes is None:
+            chain = [fact]
+            while (following := chain[-1].superseded_by) and len(chain) <= len(facts):
+                chain.append(facts[following])
+            found.append(chain)
+    return found
