@@ -21,7 +21,7 @@ POINTS = (
     "postcall.before_step",
     "postcall.after_step",
     "postcall.after_finish",
-    "postcall.after_put_off",
+    "step.after_put_off",
     "documents.after_put",
     "remem.after_send",
 )

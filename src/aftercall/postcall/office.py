@@ -33,7 +33,7 @@ class Office:
         """The step is to be tried again; until then it shows why it waits."""
         again = self.desk.clock.now() + timedelta(seconds=pause_s)
         self.steps.put_off(call_id, name, f"{reason} (tried again at {again:%H:%M:%S} UTC)", self.desk.clock.now())
-        reach("postcall.after_put_off")
+        reach("step.after_put_off")
 
     def give_up(self, call_id: str, name: str, reason: str) -> None:
         self.steps.fail(call_id, name, reason, self.desk.clock.now())

@@ -7,11 +7,7 @@ from pydantic_ai import exceptions as theirs
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
 from aftercall.errors import ModelDeclined, ModelError, ModelOffForm, ModelRefused, ModelUnavailable
@@ -66,13 +62,26 @@ class Client:
 
 
 def _connect(choice: Choice, http: httpx2.AsyncClient) -> Model:
+    return _connect_anthropic(choice, http) if choice.provider == "anthropic" else _connect_openai(choice, http)
+
+
+def _connect_anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model:
+    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - each SDK takes a second to load; one is enough
+    from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
+
     key = choice.api_key.get_secret_value()
-    match choice.provider:
-        case "anthropic":
-            return AnthropicModel(choice.model, provider=AnthropicProvider(api_key=key, base_url=choice.base_url, http_client=http))
-        case "openai":
-            return OpenAIResponsesModel(choice.model, provider=OpenAIProvider(api_key=key, base_url=choice.base_url, http_client=http))
-    return OpenAIChatModel(choice.model, provider=OpenAIProvider(api_key=key, base_url=choice.base_url, http_client=http))
+    return AnthropicModel(choice.model, provider=AnthropicProvider(api_key=key, base_url=choice.base_url, http_client=http))
+
+
+def _connect_openai(choice: Choice, http: httpx2.AsyncClient) -> Model:
+    """OpenAI itself by its newer way of asking; servers that are like it by the one that all of them know."""
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # noqa: PLC0415 - as above
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - the same
+
+    provider = OpenAIProvider(api_key=choice.api_key.get_secret_value(), base_url=choice.base_url, http_client=http)
+    if choice.provider == "openai":
+        return OpenAIResponsesModel(choice.model, provider=provider)
+    return OpenAIChatModel(choice.model, provider=provider)
 
 
 def _text(response: ModelResponse) -> str:
