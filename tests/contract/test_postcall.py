@@ -10,14 +10,16 @@ from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.errors import WorkspaceBusy, WorkspaceReadOnly
 from aftercall.llm.reader import Reader
+from aftercall.memory.remem import Remem
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
 from aftercall.model.steps import Step
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import Desk, take
 from aftercall.postcall.view import are_finished
+from aftercall.postcall.workflow import AT_ONCE
 from aftercall.running import running
-from aftercall.settings import Settings
+from aftercall.settings import RememSettings, Settings
 from aftercall.testing import FakeReader, make_call
 
 ASKED = Reading(
@@ -119,3 +121,24 @@ async def test_the_last_calls_of_this_caller_and_no_other_are_told_oldest_first(
     assert len(app.steps.recent_summaries("main", "+15550100", 3)) == 2
     assert len(app.steps.recent_summaries("main", "+15550100", 1)) == 1
     assert app.steps.recent_summaries("other", "+15550100", 3) == []
+
+
+async def test_a_step_that_waits_says_why_and_holds_no_place_in_the_queue(live: App) -> None:
+    nobody = RememSettings.model_validate({"api_key": "x", "api_url": "http://127.0.0.1:9"})
+    app = replace(live, reader=FakeReader(ASKED), remem=Remem(nobody))
+    calls = [make_call() for _ in range(AT_ONCE + 2)]
+    async with running(app):
+        for call in calls:
+            await asyncio.to_thread(app.journal.take_in, call)
+        waiting = {call.id for call in calls}
+        while waiting:
+            await app.clock.sleep(0.05)
+            for call_id in list(waiting):
+                steps = {step.name: step for step in await asyncio.to_thread(app.steps.of_call, call_id)}
+                if steps and steps["remem"].reason and steps["summary"].state == "done":
+                    waiting.discard(call_id)
+                    assert steps["remem"].state == "waiting"
+                    assert "remem: no answer" in steps["remem"].reason
+                    assert "tried again at" in steps["remem"].reason
+    assert app.remem is not None
+    app.remem.close()
