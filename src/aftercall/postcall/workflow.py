@@ -35,6 +35,7 @@ def office() -> Office:
 @DBOS.workflow(name="aftercall.post_call")
 async def post_call(call_id: str) -> None:
     names = list(STEPS)
+    await asyncio.to_thread(office().begin, call_id, names)
     pauses = await asyncio.gather(*(take_step(call_id, name, 1) for name in names))
     for name, pause_s in zip(names, pauses, strict=True):
         await come_back(call_id, name, 1, pause_s)
@@ -42,6 +43,7 @@ async def post_call(call_id: str) -> None:
 
 @DBOS.workflow(name="aftercall.step_again")
 async def step_again(call_id: str, name: str, number: int) -> None:
+    await asyncio.to_thread(office().begin, call_id, [name])
     await come_back(call_id, name, number, await take_step(call_id, name, number))
 
 
