@@ -24,7 +24,8 @@ class Client:
         self._choice = choice
         self._http = httpx2.AsyncClient(timeout=choice.limits.timeout_s)
         self._model = _connect(choice, self._http)
-        self._takes_schema = choice.provider != "openai-compatible" and bool(self._model.profile.get("supports_json_schema_output"))
+        self._is_anyones = choice.provider == "openai-compatible"
+        self._takes_schema = self._is_anyones or bool(self._model.profile.get("supports_json_schema_output"))
 
     async def ask(self, put: Put, timeout_s: float) -> Said:
         """One request, never repeated here: the step does that. Raises a ModelError."""
@@ -36,6 +37,9 @@ class Client:
                 self._model, self._messages(put), model_settings=settings, model_request_parameters=self._parameters(put)
             )
         except theirs.AgentRunError as error:
+            if self._is_anyones and self._takes_schema and _is_plain_rejection(error):
+                self._takes_schema = False  # not every server like OpenAI's takes a schema; all take words
+                return await self.ask(put, timeout_s)
             raise translate(error, self._choice.name) from None  # their text may hold the prompt, and so speech
         return Said(_text(response), _FINISHES.get(response.finish_reason, "whole"), _paid(response))
 
@@ -44,7 +48,7 @@ class Client:
 
     def _messages(self, put: Put) -> list[ModelMessage]:
         instructions = put.instructions
-        if not self._takes_schema:
+        if self._is_anyones or not self._takes_schema:
             instructions += f"\n\nThe answer is JSON of this schema:\n{json.dumps(put.schema)}"
         messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(put.data)], instructions=instructions)]
         if put.repair:
@@ -82,6 +86,10 @@ def _connect_openai(choice: Choice, http: httpx2.AsyncClient) -> Model:
     if choice.provider == "openai":
         return OpenAIResponsesModel(choice.model, provider=provider)
     return OpenAIChatModel(choice.model, provider=provider)
+
+
+def _is_plain_rejection(error: theirs.AgentRunError) -> bool:
+    return isinstance(error, theirs.ModelHTTPError) and error.status_code in (400, 422)
 
 
 def _text(response: ModelResponse) -> str:
