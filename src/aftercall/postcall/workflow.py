@@ -14,7 +14,7 @@ from aftercall.faults import reach
 from aftercall.log import get_logger
 from aftercall.postcall.office import Office
 from aftercall.postcall.patience import pause_after
-from aftercall.postcall.steps import STEPS
+from aftercall.postcall.steps import names_for
 
 QUEUE = "aftercall.post_call"
 AT_ONCE = 8
@@ -33,8 +33,8 @@ def office() -> Office:
 
 
 @DBOS.workflow(name="aftercall.post_call")
-async def post_call(call_id: str) -> None:
-    names = list(STEPS)
+async def post_call(call_id: str, names: list[str]) -> None:
+    """The names are told and not looked up: other settings or another version must not change what was begun."""
     await asyncio.to_thread(office().begin, call_id, names)
     pauses = await asyncio.gather(*(take_step(call_id, name, 1) for name in names))
     for name, pause_s in zip(names, pauses, strict=True):
@@ -95,9 +95,10 @@ def close_office() -> None:
 async def start_due(at: Office) -> list[str]:
     """Start the work of every sealed call that has none yet. A crash in between starts it again, which is the same."""
     due = await asyncio.to_thread(at.steps.due)
+    names = names_for(at.desk)
     for call_id in due:
         with SetWorkflowID(call_id):
-            await DBOS.enqueue_workflow_async(QUEUE, post_call, call_id)
+            await DBOS.enqueue_workflow_async(QUEUE, post_call, call_id, names)
         reach("postcall.after_enqueue")
-        await asyncio.to_thread(at.steps.mark_started, call_id, list(STEPS), at.desk.clock.now())
+        await asyncio.to_thread(at.steps.mark_started, call_id, names, at.desk.clock.now())
     return due
