@@ -103,28 +103,30 @@ async def measure_share(home: Path, database: str, count: int) -> None:
 
 
 async def measure_reading_time(home: Path, database: str, count: int) -> None:
-    """From the seal of each call until its summary can be read."""
+    """From the seal of each call until its own summary can be read; all of them hang up at once."""
     app = open_app(home, database)
+    sealed: dict[str, float] = {}
     waits: dict[str, float] = {}
+
+    async def seal(call: Call) -> None:
+        await asyncio.to_thread(app.journal.take_in, call)
+        sealed[call.id] = time.perf_counter()
+
     async with running(app):
-        calls = make_calls(count)
-        begun = time.perf_counter()
-        for call in calls:
-            await asyncio.to_thread(app.journal.take_in, call)
-        sealed = time.perf_counter()
+        sealing = asyncio.gather(*(seal(call) for call in make_calls(count)))
         while len(waits) < count:
-            for call in calls:
-                if call.id not in waits:
-                    steps = {step.name: step for step in await asyncio.to_thread(app.steps.of_call, call.id)}
-                    if "summary" in steps and steps["summary"].state == "done":
-                        waits[call.id] = time.perf_counter() - sealed
+            for call_id in [call_id for call_id in sealed if call_id not in waits]:
+                steps = {step.name: step.state for step in await asyncio.to_thread(app.steps.of_call, call_id)}
+                if steps.get("summary") == "done":
+                    waits[call_id] = time.perf_counter() - sealed[call_id]
             await asyncio.sleep(0.01)
+        await sealing
     app.close()
     values = list(waits.values())
     print_table(
-        f"Summary readable after hang-up, {app.database.dialect}, {count} calls ending together (sealed in {sealed - begun:.2f} s)",
-        ["", "p50 s", "p99 s", "aim", ""],
-        [["after the last of them was sealed", f"{percentile(values, 0.5):.2f}", f"{max(values):.2f}", "≤ 2", met(max(values) <= 2)]],
+        f"Summary readable after hang-up, {app.database.dialect}, {count} calls ending together",
+        ["", "p50 s", "max s", "aim", ""],
+        [["after a call's own seal", f"{percentile(values, 0.5):.2f}", f"{max(values):.2f}", "≤ 2", met(max(values) <= 2)]],
     )
 
 
@@ -136,7 +138,7 @@ async def measure_ticker(home: Path, database: str, queued: int) -> None:
         calls = make_calls(queued)
         for call in calls:
             await asyncio.to_thread(app.journal.take_in, call)
-        work = asyncio.create_task(until_finished(app, calls[-1:]))
+        work = asyncio.create_task(until_finished(app, calls))
         busy = await tick(lambda n: n >= 100 and work.done())
         await work
     app.close()
