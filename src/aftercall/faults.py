@@ -41,7 +41,7 @@ POINTS = (
     "work.after_done",
     "work.after_settle",
     "work.after_close",
-    "postcall.after_put_off",
+    "step.after_put_off",
     "documents.after_put",
     "remem.after_send",
     "recording.after_enqueue",

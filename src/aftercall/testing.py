@@ -140,6 +140,9 @@ class FakeModel:
             return said
         return Said(said if isinstance(said, str) else json.dumps(said), paid=Paid(100, 10, 0.001))
 
+    async def ask_within(self, put: Put, timeout_s: float) -> Said:
+        return self.ask(put)
+
 
 class FakePhone:
     """A caller with a script: rings, says a line after each thing they hear, and hangs up when out of lines."""

@@ -10,14 +10,16 @@ from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.errors import WorkspaceBusy, WorkspaceReadOnly
 from aftercall.llm.reader import Reader
+from aftercall.memory.remem import Remem
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
 from aftercall.model.steps import Step
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import Desk, take
 from aftercall.postcall.view import are_finished
+from aftercall.postcall.workflow import AT_ONCE
 from aftercall.running import running
-from aftercall.settings import Settings
+from aftercall.settings import RememSettings, Settings
 from aftercall.testing import FakeReader, make_call
 
 ASKED = Reading(
@@ -62,8 +64,9 @@ def workspace(app: App) -> dict[str, str]:
 
 async def test_a_call_leaves_summary_profile_identity_and_greeting(live: App) -> None:
     (steps,) = await finish(with_reader(live, FakeReader(ASKED)), make_call(SAID, caller="+15551234567"))
-    states = {name: step.state for name, step in steps.items()}
-    assert (states.pop("remem"), set(states.values())) == ("skipped", {"done"})
+    assert {name: step.state for name, step in steps.items()} == dict.fromkeys(
+        ("summary", "profile", "identity", "greeting", "index", "facts", "document"), "done"
+    )
     pages = workspace(live)
     assert "Bill asked for a bug to be opened." in pages["CALLS.md"]
     assert "- **Name:** Bill Harker" in pages["people/+15551234567/USER.md"]
@@ -100,7 +103,7 @@ async def test_a_failed_step_can_be_run_again_by_hand(live: App, monkeypatch: py
 async def test_what_may_pass_is_tried_again_by_itself(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = FakeReader(ASKED, WorkspaceBusy("held"), WorkspaceBusy("held"))
     (steps,) = await finish(with_reader(live, reader), make_call(SAID, started_at=live.clock.now()))  # its follow-up is not due yet
-    assert {step.state for name, step in steps.items() if name != "remem"} == {"done"}
+    assert {step.state for step in steps.values()} == {"done"}
     assert sum(step.attempts for step in steps.values()) == len(steps) + 2
 
 
@@ -120,3 +123,24 @@ async def test_the_last_calls_of_this_caller_and_no_other_are_told_oldest_first(
     assert len(app.steps.recent_summaries("main", "+15550100", 3)) == 2
     assert len(app.steps.recent_summaries("main", "+15550100", 1)) == 1
     assert app.steps.recent_summaries("other", "+15550100", 3) == []
+
+
+async def test_a_step_that_waits_says_why_and_holds_no_place_in_the_queue(live: App) -> None:
+    nobody = RememSettings.model_validate({"api_key": "x", "api_url": "http://127.0.0.1:9"})
+    app = replace(live, reader=FakeReader(ASKED), remem=Remem(nobody))
+    calls = [make_call() for _ in range(AT_ONCE + 2)]
+    async with running(app):
+        for call in calls:
+            await asyncio.to_thread(app.journal.take_in, call)
+        waiting = {call.id for call in calls}
+        while waiting:
+            await app.clock.sleep(0.05)
+            for call_id in list(waiting):
+                steps = {step.name: step for step in await asyncio.to_thread(app.steps.of_call, call_id)}
+                if steps and steps["remem"].reason and steps["summary"].state == "done":
+                    waiting.discard(call_id)
+                    assert steps["remem"].state == "waiting"
+                    assert "remem: no answer" in steps["remem"].reason
+                    assert "tried again at" in steps["remem"].reason
+    assert app.remem is not None
+    app.remem.close()

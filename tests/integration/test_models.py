@@ -84,8 +84,7 @@ def test_every_provider_reads_a_call_whole(lab: Lab, provider: Provider) -> None
     assert [(item.kind, item.turns) for item in reading.requests] == [("issue", (2,))]
     assert [item.turns for item in reading.promises] == [(3,)]
     assert (trace.reader, trace.input_tokens > 0, trace.output_tokens > 0) == (f"{provider}:{MODELS[provider]}", True, True)
-    has_schema = all(asked.schema for asked in lab.script.asked)
-    assert has_schema is (provider != "openai-compatible")
+    assert all(asked.schema for asked in lab.script.asked)
     assert all(("temperature" in asked.body) is (provider == "openai-compatible") for asked in lab.script.asked)
 
 
@@ -142,6 +141,12 @@ def test_a_wrong_key_or_name_is_said_and_not_tried_again(lab: Lab, provider: Pro
         ask_for_greeting(lab.choice(provider, key="wrong"))
     with pytest.raises(ModelRefused, match="no such model"):
         ask_for_greeting(lab.choice(provider, model="claude-sonnet-0" if provider == "anthropic" else "gpt-4o-nope"))
+
+
+def test_a_server_that_takes_no_schema_is_asked_in_words(lab: Lab) -> None:
+    lab.script.faults.append("no_schema")
+    assert ask_for_greeting(lab.choice("openai-compatible")) is not None
+    assert [asked.schema is None for asked in lab.script.asked] == [False, True]
 
 
 def test_a_server_that_is_not_there_may_come_back(lab: Lab) -> None:

@@ -5,13 +5,13 @@ So the caller always hears something, and what is taken down does not depend on 
 
 from dataclasses import dataclass
 from datetime import tzinfo
+from typing import Protocol
 
 from aftercall.engine.receptionist import Receptionist, ReceptionistSession
 from aftercall.engine.session import Reply, TurnSession
 from aftercall.errors import ModelError
 from aftercall.llm.model.asking import WrongShape, fit
-from aftercall.llm.model.exchange import Put
-from aftercall.llm.model.line import ModelLine
+from aftercall.llm.model.exchange import Put, Said
 from aftercall.llm.model.questions import SPOKEN
 from aftercall.llm.model.transcript import fence
 from aftercall.log import get_logger
@@ -24,9 +24,18 @@ EARLIER_CHARS = 12_000
 log = get_logger("engine")
 
 
+class Voice(Protocol):
+    """A line to a model that can be hurried."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def ask_within(self, put: Put, timeout_s: float) -> Said: ...
+
+
 @dataclass(frozen=True)
 class SpokenByModel:
-    line: ModelLine
+    line: Voice
     fallback: Receptionist
     zone: tzinfo
 

@@ -14,6 +14,7 @@ def rerun(office: Office, call_id: str, name: str = "") -> list[Step]:
         raise NotFound(f"call {call_id} is still going on")
     failed = [step.name for step in office.steps.of_call(call_id) if step.state == "failed"]
     for step in [name] if name else failed:
+        office.steps.begin(call_id, [step], office.desk.clock.now(), again=True)
         try:
             office.do(call_id, step)
         except AftercallError as error:

@@ -184,6 +184,11 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
 RATIONED = "facts"  # the one step with a limit a minute
 
 
+def names_for(desk: Desk) -> list[str]:
+    """The steps that calls get under these settings."""
+    return [name for name in STEPS if name != "remem" or desk.remem is not None]
+
+
 def take(desk: Desk, name: str, call: Call) -> Outcome:
     """Do one step, if the call is one for it."""
     if not desk.settings.post_call_extraction:

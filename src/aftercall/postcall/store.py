@@ -1,5 +1,6 @@
 """The SQL of post-call work: which calls are due, and how far each step is."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -32,11 +33,15 @@ class StepStore:
                     connection, steps, {"call_id": call_id, "name": name}, {"state": "waiting", "reason": "", "changed_at": now}, changes={}
                 )
 
-    def begin(self, call_id: str, name: str, now: datetime) -> None:
+    def begin(self, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> None:
+        """In one transaction, since the steps of a call begin together. `again` also begins what had come to its end."""
+        running = {"state": "running", "reason": "", "changed_at": now}
+        unfinished = None if again else steps.c.state.in_(("waiting", "running"))
         with self._database.write() as connection:
-            running = {"state": "running", "reason": "", "changed_at": now}
-            key = {"call_id": call_id, "name": name}
-            upsert(connection, steps, key, running | {"attempts": 1}, changes=running | {"attempts": steps.c.attempts + 1})
+            for name in names:
+                key = {"call_id": call_id, "name": name}
+                counted = running | {"attempts": steps.c.attempts + 1}
+                upsert(connection, steps, key, running | {"attempts": 1}, changes=counted, only_where=unfinished)
 
     def finish(self, call_id: str, name: str, outcome: Outcome, now: datetime) -> None:
         trace = asdict(outcome.trace) if outcome.trace else None

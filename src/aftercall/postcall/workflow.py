@@ -15,7 +15,7 @@ from aftercall.log import get_logger
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.office import Office
 from aftercall.postcall.patience import pause_after
-from aftercall.postcall.steps import RATIONED, STEPS
+from aftercall.postcall.steps import RATIONED, names_for
 
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
@@ -36,22 +36,26 @@ def office() -> Office:
 
 
 @DBOS.workflow(name="aftercall.post_call")
-async def post_call(call_id: str) -> None:
-    with SetWorkflowID(f"{call_id}.{RATIONED}"):  # not waited for: it may queue for long, and the others shall not
-        await DBOS.enqueue_workflow_async(RATIONED_QUEUE, rationed_step, call_id)
-    names = [name for name in STEPS if name != RATIONED]
+async def post_call(call_id: str, names: list[str], rationed: list[str]) -> None:
+    """The names are told and not looked up: other settings or another version must not change what was begun."""
+    for name in rationed:  # not waited for: it may queue for long, and the others shall not
+        with SetWorkflowID(f"{call_id}.{name}"):
+            await DBOS.enqueue_workflow_async(RATIONED_QUEUE, rationed_step, call_id, name)
+    await asyncio.to_thread(office().begin, call_id, names)
     pauses = await asyncio.gather(*(take_step(call_id, name, 1) for name in names))
     for name, pause_s in zip(names, pauses, strict=True):
         await come_back(call_id, name, 1, pause_s)
 
 
 @DBOS.workflow(name="aftercall.rationed_step")
-async def rationed_step(call_id: str) -> None:
-    await come_back(call_id, RATIONED, 1, await take_step(call_id, RATIONED, 1))
+async def rationed_step(call_id: str, name: str) -> None:
+    await asyncio.to_thread(office().begin, call_id, [name])
+    await come_back(call_id, name, 1, await take_step(call_id, name, 1))
 
 
 @DBOS.workflow(name="aftercall.step_again")
 async def step_again(call_id: str, name: str, number: int) -> None:
+    await asyncio.to_thread(office().begin, call_id, [name])
     await come_back(call_id, name, number, await take_step(call_id, name, number))
 
 
@@ -104,9 +108,11 @@ def close_office() -> None:
 async def start_due(at: Office) -> list[str]:
     """Start the work of every sealed call that has none yet. A crash in between starts it again, which is the same."""
     due = await asyncio.to_thread(at.steps.due)
+    rationed = [RATIONED] if limit_per_minute(at.desk.settings, at.desk.reader) else []
+    names = [name for name in names_for(at.desk) if name not in rationed]
     for call_id in due:
         with SetWorkflowID(call_id):
-            await DBOS.enqueue_workflow_async(QUEUE, post_call, call_id)
+            await DBOS.enqueue_workflow_async(QUEUE, post_call, call_id, names, rationed)
         reach("postcall.after_enqueue")
-        await asyncio.to_thread(at.steps.mark_started, call_id, list(STEPS), at.desk.clock.now())
+        await asyncio.to_thread(at.steps.mark_started, call_id, [*names, *rationed], at.desk.clock.now())
     return due

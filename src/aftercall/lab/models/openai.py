@@ -17,6 +17,7 @@ _FAULTS = {
     "quota": (429, "insufficient_quota"),
     "overloaded": (503, "server_overloaded"),
     "server_error": (500, "server_error"),
+    "no_schema": (400, "unsupported_parameter"),
 }
 NO_TEMPERATURE = ("gpt-5", "o1", "o3", "o4")
 I_CANNOT = "I'm sorry, I can't help with that."

@@ -18,6 +18,7 @@ Fault = Literal[
     "wrong_shape",
     "prose",
     "empty",
+    "no_schema",
 ]
 PROSE = "I would be glad to help you with this call! It seems to me that the caller was quite friendly."
 

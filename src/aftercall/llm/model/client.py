@@ -7,11 +7,7 @@ from pydantic_ai import exceptions as theirs
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
 from aftercall.errors import ModelDeclined, ModelError, ModelOffForm, ModelRefused, ModelUnavailable
@@ -28,7 +24,8 @@ class Client:
         self._choice = choice
         self._http = httpx2.AsyncClient(timeout=choice.limits.timeout_s)
         self._model = _connect(choice, self._http)
-        self._takes_schema = choice.provider != "openai-compatible" and bool(self._model.profile.get("supports_json_schema_output"))
+        self._is_anyones = choice.provider == "openai-compatible"
+        self._takes_schema = self._is_anyones or bool(self._model.profile.get("supports_json_schema_output"))
 
     async def ask(self, put: Put, timeout_s: float) -> Said:
         """One request, never repeated here: the step does that. Raises a ModelError."""
@@ -40,6 +37,9 @@ class Client:
                 self._model, self._messages(put), model_settings=settings, model_request_parameters=self._parameters(put)
             )
         except theirs.AgentRunError as error:
+            if self._is_anyones and self._takes_schema and _is_plain_rejection(error):
+                self._takes_schema = False  # not every server like OpenAI's takes a schema; all take words
+                return await self.ask(put, timeout_s)
             raise translate(error, self._choice.name) from None  # their text may hold the prompt, and so speech
         return Said(_text(response), _FINISHES.get(response.finish_reason, "whole"), _paid(response))
 
@@ -48,7 +48,7 @@ class Client:
 
     def _messages(self, put: Put) -> list[ModelMessage]:
         instructions = put.instructions
-        if not self._takes_schema:
+        if self._is_anyones or not self._takes_schema:
             instructions += f"\n\nThe answer is JSON of this schema:\n{json.dumps(put.schema)}"
         messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(put.data)], instructions=instructions)]
         if put.repair:
@@ -66,13 +66,30 @@ class Client:
 
 
 def _connect(choice: Choice, http: httpx2.AsyncClient) -> Model:
+    return _connect_anthropic(choice, http) if choice.provider == "anthropic" else _connect_openai(choice, http)
+
+
+def _connect_anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model:
+    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - each SDK takes a second to load; one is enough
+    from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
+
     key = choice.api_key.get_secret_value()
-    match choice.provider:
-        case "anthropic":
-            return AnthropicModel(choice.model, provider=AnthropicProvider(api_key=key, base_url=choice.base_url, http_client=http))
-        case "openai":
-            return OpenAIResponsesModel(choice.model, provider=OpenAIProvider(api_key=key, base_url=choice.base_url, http_client=http))
-    return OpenAIChatModel(choice.model, provider=OpenAIProvider(api_key=key, base_url=choice.base_url, http_client=http))
+    return AnthropicModel(choice.model, provider=AnthropicProvider(api_key=key, base_url=choice.base_url, http_client=http))
+
+
+def _connect_openai(choice: Choice, http: httpx2.AsyncClient) -> Model:
+    """OpenAI itself by its newer way of asking; servers that are like it by the one that all of them know."""
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # noqa: PLC0415 - as above
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - the same
+
+    provider = OpenAIProvider(api_key=choice.api_key.get_secret_value(), base_url=choice.base_url, http_client=http)
+    if choice.provider == "openai":
+        return OpenAIResponsesModel(choice.model, provider=provider)
+    return OpenAIChatModel(choice.model, provider=provider)
+
+
+def _is_plain_rejection(error: theirs.AgentRunError) -> bool:
+    return isinstance(error, theirs.ModelHTTPError) and error.status_code in (400, 422)
 
 
 def _text(response: ModelResponse) -> str:
