@@ -143,10 +143,19 @@ class Ledger:
             valid_from=at if fact.supersedes is None and at < fact.valid_from else fact.valid_from,
         )
         self._occur(fact_id, found, call_id, trace, self._manner_again(fact, found))
-        doubted = fact.metadata.get(DOUBTS)
-        if is_clear and fact.is_active and doubted in self.facts and self.facts[doubted].is_active:
-            self._retire(doubted, fact_id, self.facts[fact_id].valid_from)
-            self._change(fact_id, supersedes=doubted, metadata={name: value for name, value in fact.metadata.items() if name != DOUBTS})
+        if is_clear and fact.is_active:
+            self._settle_doubt(fact_id, at)
+
+    def _settle_doubt(self, fact_id: str, at: datetime) -> None:
+        """What was badly heard has been heard well: it takes its place, if it was said after what it replaces."""
+        fact = self.facts[fact_id]
+        doubted = self.facts.get(fact.metadata.get(DOUBTS, ""))
+        if doubted is None or not doubted.is_active or at < doubted.valid_from:
+            return
+        since = fact.valid_from if fact.valid_from >= doubted.valid_from else at
+        self._retire(doubted.id, fact_id, since)
+        settled = {name: value for name, value in fact.metadata.items() if name != DOUBTS}
+        self._change(fact_id, supersedes=doubted.id, valid_from=since, metadata=settled)
 
     def _manner_again(self, fact: Fact, found: Sifted) -> str:
         """A fact that the agent had been told of was brought up by it: said again, it is confirmed, not repeated."""
