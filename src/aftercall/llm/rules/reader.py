@@ -12,7 +12,7 @@ from aftercall.llm.rules.language import language_of
 from aftercall.llm.rules.memo import forget
 from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
-from aftercall.llm.rules.secrets import find_secrets, mask, secret_facts
+from aftercall.llm.rules.secrets import Secret, find_secrets, mask, secret_facts
 from aftercall.llm.rules.sentences import Clause, split_clauses
 from aftercall.llm.rules.summary import summarise, summarise_foreign
 from aftercall.llm.rules.todos import find_todos
@@ -35,13 +35,14 @@ class RulesReader:
 def _read(call: Call) -> Reading:
     language = language_of(turn.text for turn in call.turns)
     secrets = find_secrets(call.turns)
+    call = _masked(call, secrets)
     named = read_names(call.turns)
     if language != "en":
         profile = Profile(name=named.name)
         facts = tuple(secret_facts(secrets))
         return Reading(language=language, summary=summarise_foreign(language, profile), profile=profile, facts=facts)
-    texts = {turn.seq: mask(turn.text, secrets) for turn in call.turns}
-    clauses = {turn.seq: split_clauses(turn, texts[turn.seq]) for turn in call.turns if turn.speaker == "caller"}
+    texts = {turn.seq: turn.text for turn in call.turns}
+    clauses = {turn.seq: split_clauses(turn) for turn in call.turns if turn.speaker == "caller"}
     zone = _zone(call, clauses)
     profile = _profile(call, named, zone)
     floor = _walk(call, texts, clauses, _today(call, zone))
@@ -59,6 +60,12 @@ def _read(call: Call) -> Reading:
         promises=tuple(promises),
         facts=tuple(facts_told),
     )
+
+
+def _masked(call: Call, secrets: list[Secret]) -> Call:
+    """The call with every secret blotted out, which is all that the other rules get to see."""
+    turns = tuple(turn.model_copy(update={"text": mask(turn.text, secrets)}) for turn in call.turns)
+    return call.model_copy(update={"turns": turns}) if secrets else call
 
 
 def _profile(call: Call, named: Named, zone: str | None) -> Profile:
