@@ -23,7 +23,7 @@ _ASKING = (
     r"that\b)\w+ (?:on|to) (?:the|my)\b|let['’]s\b|never ?mind\b|scratch\b|forget (?:the|about|it|that)\b|"
     rf"do you\b|is there\b|are there\b|if (?:i|we|you)\b|(?:no|not),? (?:make|wait|actually|sorry|hold|hang)\b|"
     rf"(?<!\byou )(?<!['’]ll )(?<!['’]d )(?<!\bto )(?<!\bi )(?<!\bwe )(?<!['’]t )(?<!\bcan )(?<!\bould )(?<!\bwill )"
-    rf"(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?:just )?{IMPERATIVE} "
+    rf"(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?<!\bdo )(?<!\bnot )(?<!\bor )(?<!\bme )(?:just )?{IMPERATIVE} "
     r"(?:(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some)\b|(?-i:[A-Z]))"
 )
 # Verbs that go on with a bare noun: "book a cab and order flowers".
@@ -55,6 +55,13 @@ _RUN_ON_START = re.compile(
     re.I,
 )
 _RUN_ON_WORDS = 22
+_FEW = 3
+# Nothing but hesitation and joints: it belongs to what follows.
+_FALSE_START = re.compile(
+    r"(?:(?:and|but|so|then|or|also|plus|just|um+|uh+|er+m?|em+|oh|ah|like|well|please|because|cause|cos|though|if|i mean|you know|"
+    r"first|second|third|it's|it’s|is|i|we|that)[\s,;:.…-]*)+",
+    re.I,
+)
 
 LEAD_IN = re.compile(
     r"(?:(?:(?:right|good|great|fine|look|listen|no|love|dear|first|second|third|morning|wait|sure|lovely|hello|now|sorry|"
@@ -139,10 +146,21 @@ def _cut(sentence: str) -> Iterator[str]:
     if _runs_on(sentence):
         cuts |= {match.start("joint") for match in _RUN_ON.finditer(sentence)}
         cuts |= {match.end() for match in _RUN_ON_START.finditer(sentence)}
-    edges = sorted(cuts)
-    for start, end in itertools.pairwise(edges):
-        if piece := sentence[start:end].strip(" ,;:"):
+    edges = [edge for edge in sorted(cuts) if edge]
+    start = 0
+    for end, after in itertools.zip_longest(edges, edges[1:]):
+        piece = sentence[start:end].strip(" ,;:")
+        if after and (_FALSE_START.fullmatch(piece) or _starts_over(piece, sentence[end:after])):
+            continue
+        if piece:
             yield piece
+        start = end
+
+
+def _starts_over(piece: str, following: str) -> bool:
+    """ "Could they, could they come earlier": the first try says nothing of its own."""
+    tried = piece.lower().split()
+    return len(tried) <= _FEW and following.lower().split()[: len(tried)] == tried
 
 
 def _runs_on(sentence: str) -> bool:
