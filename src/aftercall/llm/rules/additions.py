@@ -4,6 +4,7 @@ from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause
+from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.triggers import Trigger
 
 _NEAR = 4  # turns after which "it" may well be something else
@@ -28,3 +29,21 @@ def _answers(trigger: Trigger, clause: Clause) -> bool:
 
 def _says_how_to_reach(trigger: Trigger, said: str) -> bool:
     return bool(is_promise(said) and cues.REACHES.search(said) and cues.REACH_ME.match(trigger.act))
+
+
+def is_slight(body: str) -> bool:
+    """Whether words near a request add nothing to it."""
+    return bool(cues.SMALL_TALK.search(body) or cues.SLIGHT.match(body)) or not stems(body)
+
+
+def replaces(current: Ask, trigger: Trigger, clause: Clause, before: list[Clause]) -> bool:
+    """ "The small car won't do. Give me a seven seater.": what was asked for gives way to another thing of its kind."""
+    if current.kind not in ("booking", "task") or clause.seq - current.turns[-1] > 2 or not cues.WANTS_THING.match(trigger.act):
+        return False
+    spoken = [other for other in before if other.seq == clause.seq]
+    unfit = [match["what"] for other in spoken if (match := cues.UNFIT.search(other.text)) and stems(match["what"]) & stems(current.act)]
+    if not unfit and not cues.INSTEAD.search(clause.whole):
+        return False
+    current.denied += [" ".join(what.split()[-2:]) for what in unfit]
+    current.replace_act(trigger.act, trigger.words, clause.seq)
+    return True

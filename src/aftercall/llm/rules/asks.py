@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from aftercall.llm.rules.corrections import erase, find_repair, longest_without, settle_repairs
+from aftercall.llm.rules.numbers import quantities
 from aftercall.llm.rules.persons import person_in
 from aftercall.llm.rules.sentences import MASK, body_of
 from aftercall.llm.rules.stems import stems
 from aftercall.model.reading import Request, RequestKind, Withdrawn
 
 _TITLE_LENGTH = 100
-_HEARD_BACK = 2  # of the agent's sentences about a request
+_HEARD_BACK = 3  # of the agent's sentences about a request
 _TRAILING = re.compile(
     r"(?:[\s,;:.!?…-]|\b(?:and|but|so|or|the|a|an|um+|uh+|like|please|then|just|you know|if that['’]s (?:possible|okay|"
     r"all right|ok)|would you|could you|for me|though|cause|because|to|for|of|with|it['’]s|is|oh)\b)+$",
@@ -55,8 +56,21 @@ class Ask:
 
     def add_detail(self, seq: int, text: str) -> None:
         text = tidy(text)
+        self.denied += self._outnumbered(text)
         if text and text.lower() not in self.act.lower() and all(text != known for _, known in self.details):
             self.details.append((seq, text))
+        self.cite(seq)
+
+    def _outnumbered(self, text: str) -> list[str]:
+        """ "Ten people" once "twelve people" was said."""
+        new = quantities(text)
+        told = [quantities(earlier) for earlier in (self.act, *(known for _, known in self.details))] if new else []
+        return [f"{number} {noun}" for known in told for noun, number in known.items() if noun in new and new[noun] != number]
+
+    def replace_act(self, act: str, words: str, seq: int) -> None:
+        """Another thing is wanted in place of the one asked for; what was agreed about it stays."""
+        verb = self.act.split(" ", 1)[0] if not act.lower().startswith(("the ", "that ")) else ""
+        self.act, self.words = f"{verb} {act}" if verb.isalpha() and verb.lower() not in ("a", "an", "the", "my") else act, words
         self.cite(seq)
 
     def drop_details(self, seq: int) -> None:

@@ -73,7 +73,7 @@ SEND_SOMEONE = re.compile(
     re.I,
 )
 SMALL_TALK = re.compile(
-    r"^\W*(?:\w+\W+){0,2}$|\b(?:thank|thanks|bye|goodbye|cheers|how are you|you['’]re a star|have a (?:good|nice)|hello\?|"
+    r"\b(?:thank|thanks|bye|goodbye|cheers|how are you|you['’]re a star|have a (?:good|nice)|hello\?|"
     r"are you there|can you hear)\b",
     re.I,
 )
@@ -207,3 +207,17 @@ KEEPS = re.compile(
     ),
     re.I,
 )
+# A short answer that says nothing of its own.
+SLIGHT = re.compile(
+    r"^\W*(?:(?:yes|yeah|yep|no|nope|nah|okay|ok|sure|right|good|great|fine|perfect|lovely|please|exactly|correct|hm+|oh|ha|haha|cool|nice|"
+    r"um|uh|hello|hi|hey|ta|cheers|sorry|wait|that one|either|both|whatever|me|same|twice|barely|brilliant|grand|super|safe|alright)\W*)+$",
+    re.I,
+)
+INSTEAD = re.compile(r"\binstead\b|\brather than\b", re.I)
+# The thing talked of will not do.
+UNFIT = re.compile(
+    r"(?P<what>[\w '’-]+?) (?:won['’]?t do|(?:is|are)(?:n['’]?t| not| too) \w+|is no (?:good|use)|doesn['’]?t (?:work|fit|suit)|won['’]?t (?:work|fit))\b", re.I
+)
+WANTS_THING = re.compile(r"^(?:an?|the|one|two|three|four|five|six|some|another)\b", re.I)
+OWN_WORDS = re.compile(r"\b(?:i|we|you|you['’]\w+|i['’]\w+|we['’]\w+|sorry|thank|unfortunately|only|can['’]?t|but|or|not|no|fee|costs?|charge)\b", re.I)
+ABOUT_TIME = re.compile(r"\b(?:day|time|slot|date|appointment|book|come|visit|call|ring|see you|move|reschedule|another|fit|schedule|someone|somebody)\b", re.I)

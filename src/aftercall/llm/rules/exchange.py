@@ -54,6 +54,7 @@ class Exchange(Ledger):
             self._drop_ignored_faults(text)
         self._keep_faults()
         self._hear_back(turn.seq, text)
+        self._turn_to(text)
         self._offer = offer or self._offer
         self._standing_offer = offer or self._standing_offer
         self._asks_matter = asks_matter(text)
@@ -70,14 +71,32 @@ class Exchange(Ledger):
     def _hear_back(self, seq: int, text: str) -> None:
         """What the agent says it takes down, in its own words."""
         for sentence in split_sentences(text):
-            if sentence.endswith("?") or not (is_promise(sentence) or cues.CONFIRMS.search(sentence)):
-                continue
             current = self._current if self._current and self._current.turns[-1] >= seq - _FRESH else None
+            if sentence.endswith("?"):
+                continue
+            if not (is_promise(sentence) or cues.CONFIRMS.search(sentence)):
+                if current and not current.is_stop and self._echoes(current, sentence):
+                    current.heard_back.append((seq, sentence))
+                continue
             ask = self._overlapping(stems(sentence)) or current
             if ask is None and is_promise(sentence):
                 ask = self._keep_offer(sentence) or self._take_up(seq, sentence)
             if ask and not ask.is_stop:
                 ask.heard_back.append((seq, sentence))
+
+    def _echoes(self, ask: Ask, sentence: str) -> bool:
+        """The agent says back what it understood, in no words of its own: "Six people, on the terrace." """
+        said = ask.stems.union(*(stems(clause.text) for clause in self._before))
+        about = stems(sentence)
+        others = any(about & stems(other.act) - ask.stems for other in self.asks if other is not ask)
+        return bool(about & said) and not others and not cues.OWN_WORDS.search(sentence)
+
+    def _turn_to(self, text: str) -> None:
+        """The agent asks on about one of several requests: what the caller answers belongs to that one."""
+        asked = [sentence for sentence in split_sentences(text) if sentence.endswith("?")]
+        about = stems(asked[-1]) if asked else frozenset()
+        if self._current and about and not about & self._current.stems and not is_offer(asked[-1]):
+            self._current = next((ask for ask in reversed(self.asks) if about & stems(ask.act)), self._current)
 
     def _keep_offer(self, sentence: str) -> Ask | None:
         """An offer nobody refused, and the agent now says it will do it."""
@@ -130,12 +149,17 @@ class Exchange(Ledger):
 
     def _answer_offer(self, answer: Stance | None, clauses: list[Clause]) -> None:
         offer, seq = self._offer, clauses[0].seq
+        if answer is None and offer and self._names_time(clauses) and cues.ABOUT_TIME.search(offer.act):
+            answer = "yes"
         if offer is None or answer is None:
             return
         if answer == "yes" and (thing := self._thing_offered(offer)):
             self._raise(Ask(kind_of(thing), thing, clauses[0].text, [offer.seq - 1, offer.seq, seq], due=self._first_day(offer.act)))
             return
-        known = self._meant(offer)
+        known = None if offer.replaces else self._meant(offer)
+        if offer.replaces and answer == "yes" and self._current:
+            self._supplant(self._current, offer, seq)
+            return
         if answer == "no":
             restated = known if known and share(stems(offer.act), known.stems) >= _SAME else None
             self._declined = restated is None
@@ -149,9 +173,35 @@ class Exchange(Ledger):
             act = as_caller(offer.act)
             ask = Ask("booking" if offer.stands else kind_of(act), act, clauses[0].text, [offer.seq, seq])
             ask.due = self._first_day(offer.act)
-            if self._matter and len(stems(offer.act)) < _BARE_OFFER:
-                ask.add_detail(self._matter.seq, self._matter.text)
+            for told in self._prompts(offer):
+                ask.add_detail(told.seq, told.text)
             self._raise(ask)
+
+    def _prompts(self, offer: Offer) -> list[Clause]:
+        """What the caller said that the offer answers, as far as no request holds it yet."""
+        told = [
+            clause
+            for clause in self._before
+            if clause.seq == offer.seq - 1
+            and len(clause.body.split()) > 2
+            and not cues.SMALL_TALK.search(clause.body)
+            and not any(clause.seq in ask.turns for ask in self.asks)
+        ]
+        bare = self._matter and len(stems(offer.act)) < _BARE_OFFER and self._matter not in told
+        return [self._matter, *told] if bare and self._matter else told
+
+    def _names_time(self, clauses: list[Clause]) -> bool:
+        first = clauses[0]
+        return bool(cues.TIME_ONLY.match(first.body) or find_dates(first.text, self.today)) and not first.is_question
+
+    def _supplant(self, ask: Ask, offer: Offer, seq: int) -> None:
+        """ "Instead of cancelling we could freeze it." "Go on then." """
+        act = as_caller(offer.act)
+        instead = Ask(kind_of(act), act, offer.act, [offer.seq, seq])
+        instead.add_detail(ask.turns[0], ask.act)
+        instead.denied += [ask.act.split(" ", 1)[0]]
+        self._withdraw(ask, seq)
+        self._raise(instead)
 
     def _thing_offered(self, offer: Offer) -> str | None:
         """ "Do you have a cot?", "Shall I add one?": the offer means what the caller asked after."""
@@ -215,7 +265,7 @@ class Exchange(Ledger):
             answer = "yes"
         for proposal in self._proposals:
             mention = proposal.mention
-            ask = self._overlapping(stems(proposal.sentence), least=0.6) or self._current
+            ask = self._dated_by(proposal)
             if ask is None or not takes_day(ask) or cues.NOT_FREE.search(proposal.sentence):
                 continue
             if ask.kind == "issue" and not (self._question or cues.SLOT.search(proposal.sentence)):
@@ -228,6 +278,14 @@ class Exchange(Ledger):
                 if answer == "yes" and ask.kind == "task" and cues.HOUR.search(proposal.sentence) and not cues.ORDERS.search(ask.act):
                     ask.kind = "booking"
                 ask.cite(proposal.seq, seq)
+
+    def _dated_by(self, proposal: Proposal) -> Ask | None:
+        """The request a day is put forward for: the one named before it, or the only one it can be."""
+        before, about = stems(proposal.sentence[: proposal.mention.start]), stems(proposal.sentence)
+        named = [ask for ask in self.asks if stems(ask.act) & before] or [ask for ask in self.asks if stems(ask.act) & about]
+        if self._current in named or not named:
+            return self._overlapping(about, least=0.6) or self._current
+        return named[-1] if len(named) == 1 else None
 
     def _choose(self, clause: Clause) -> None:
         """ "The later one": of two days put forward, the caller takes one by its place."""

@@ -3,7 +3,7 @@
 import re
 
 from aftercall.llm.rules import cues
-from aftercall.llm.rules.additions import only_adds
+from aftercall.llm.rules.additions import is_slight, only_adds, replaces
 from aftercall.llm.rules.asks import Ask, tidy
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
 from aftercall.llm.rules.due import is_about_request, opening_day
@@ -17,9 +17,10 @@ from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import stance
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, is_own_doing, is_unreal
-from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier, is_put_off
+from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier, find_negated, is_put_off
 
 _RUN_ON_WORDS = 30
+_LETS_BE = ("forget", "scratch", "never", "skip", "don", "leave", "hold", "keep", "let")
 _SHORT = 7  # words of an answer that says little else than a day
 _NEAR = 4  # turns within which a day still belongs to the request talked of
 
@@ -65,6 +66,8 @@ class Floor(Exchange):
         if (stop := cues.STOP.match(clause.body)) and not (self._current and find_call_off(clause.text)):
             self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
             return
+        if self._negates(clause):
+            return
         if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
             return
         if self._gives_up(clause) or self._keeps(clause):
@@ -87,6 +90,17 @@ class Floor(Exchange):
             self._raise(Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text)))
         else:
             self._fill_in(clause, after)
+
+    def _negates(self, clause: Clause) -> bool:
+        """ "Don't cancel": the request that has this verb is called off, whichever was last."""
+        negated = find_negated(clause.text)
+        if negated is None:
+            return False
+        verb, about = negated
+        fits = [ask for ask in self.asks if ask.act.lower().startswith(verb) and (not about or about & ask.stems)]
+        if fits:
+            self._withdraw(fits[-1], clause.seq)
+        return bool(fits)
 
     def _gives_up(self, clause: Clause) -> bool:
         """ "I'll ring you back" to a slot or a price that was put forward."""
@@ -149,6 +163,9 @@ class Floor(Exchange):
         current = self._current
         if cues.RECORDS.match(trigger.act):
             self._record(trigger, clause)
+            return
+        if current and replaces(current, trigger, clause, self._before):
+            self._current = current
             return
         if current and not self._has_own_antecedent(current, trigger, clause) and only_adds(current, trigger, clause, self._said):
             self._correct(current, clause)
@@ -270,7 +287,7 @@ class Floor(Exchange):
             self._move(ask, clause.text)
         if not (same_breath or self._question or self._agent_dated):
             return
-        if not clause.is_question and not cues.SMALL_TALK.search(body) and not self._declined and not asks_name(self._question):
+        if not clause.is_question and not is_slight(body) and not self._declined and not asks_name(self._question):
             self._add(ask, clause)
 
     def _may_date(self, ask: Ask, clause: Clause) -> bool:
@@ -302,7 +319,7 @@ class Floor(Exchange):
             for ask in standing:
                 self._withdraw(ask, clause.seq)
             return bool(standing)
-        if call_off.scope == "last" and self._called_off_at == clause.seq:
+        if call_off.scope == "last" and (self._called_off_at == clause.seq or self._muted == (clause.seq, clause.sentence)):
             return True
         if call_off.scope == "last":
             target = self._current if self._current in standing else (standing[-1] if standing else None)
@@ -322,7 +339,7 @@ class Floor(Exchange):
             return True
         for ask in standing:
             ask.details = [(seq, text) for seq, text in ask.details if not stems(text) & call_off.stems]
-        return find_trigger(clause.text) is None or clause.body.lower().startswith(("forget", "scratch", "never", "skip", "don"))
+        return find_trigger(clause.text) is None or clause.body.lower().startswith(_LETS_BE)
 
     def _refuses_suggestion(self, ask: Ask) -> bool:
         """ "Don't do that" to a suggestion of the agent's own leaves the request alone."""

@@ -13,7 +13,7 @@ from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.triggers import Trigger, find_trigger
 
-_MAX_DETAILS = 8
+_MAX_DETAILS = 12
 _TELLING = 3  # stems without which words only point to something said before
 
 
@@ -41,7 +41,7 @@ class Ledger:
         self._current = ask
 
     def _add(self, ask: Ask, clause: Clause) -> None:
-        if len(ask.details) < _MAX_DETAILS and len(clause.body.split()) > 1:
+        if len(ask.details) < _MAX_DETAILS and (len(clause.body.split()) > 1 or stems(clause.body)):
             ask.add_detail(clause.seq, clause.text)
         else:
             ask.cite(clause.seq)

@@ -27,6 +27,14 @@ NUMBER_WORD = "(?:zero|oh|" + "|".join((*_UNITS, *_TEENS, *_TENS)) + "|hundred|t
 ALL_NUMBERS = re.compile(rf"(?:(?:{NUMBER_WORD}|\d+|uh|um|er|then|and)[\s,\-]*)+", re.I)
 
 
+_QUANTITY = re.compile(rf"\b(?P<number>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})?|\d+) (?P<noun>[a-z]{{3,}})\b", re.I)
+
+
+def quantities(text: str) -> dict[str, str]:
+    """How many of what: "twelve people" is `people: twelve`."""
+    return {match["noun"].lower(): match["number"].lower() for match in _QUANTITY.finditer(text)}
+
+
 def day_number(ordinal: str) -> int | None:
     """ "twenty second" and "22nd" are 22."""
     word = ordinal.lower().replace(" ", "-")

@@ -238,10 +238,10 @@ _OWN_DOING = re.compile(
 )
 
 HYPOTHETICAL = Caseless(
-    r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
+    r"^(?:and |but |so |well )*if\b(?! you (?:would|do)n['’]?t mind)[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
     r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
     r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|\bif (?:it|"
-    r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t|doesn['’]t)\b|"
+    r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t(?! mind)|doesn['’]t)\b|"
     r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
     r"eventually|^next time\b|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
     r"\bi (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|"

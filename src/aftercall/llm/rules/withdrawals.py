@@ -40,6 +40,16 @@ _CALL_OFF = tuple(
             r"the \w+(?: \w+)?)(?:,? (?:then|anymore|after all|yet|for now))?[.!,]*$"
         ),
         r"\bdon['’]?t (?:worry about (?!it\b|that\b|me\b)|bother with |bother about |bother )(?P<what>[^.!?]*)",
+        # "Leave the boosters" lets them be; "leave the parcel with Joan" does not.
+        (
+            r"^(?:no[, ]+|then |so |just |well |actually,? |okay,? |please |oh,? |yeah,? |and )*leave (?P<what>(?:the|those|my|any|that) "
+            r"(?!(?:[\w'’-]+ ){0,3}(?:with|at|on|in|by|outside|under|behind|to|here|there|next|inside|around|where|until|till|alone|as|for)\b)"
+            r"[\w '’-]{3,40})(?:[,.!]|$)"
+        ),
+        r"\b(?:leave|keep) (?:it|that|them|things) (?:open|running|going|in place|as (?:normal|usual|planned|before)|on|where|for the moment|how)\b(?P<what>)",
+        r"\b(?:just |let['’]s )?hold (?:off|fire|your horses)(?: on (?P<what>[^.!?]+)|(?= for now| then|[,.!]|$| i\b| until| till))",
+        r"^(?:actually|hm+|well|oh|no|wait|but|and|hang on|hold on|[, ])*let me (?:just )?(?:see|wait|check|think|ask|talk|find out|sleep)\b"
+        r".*\b(?:first|before (?:i|we)|on it|over)\b(?P<what>)",
         r"\bdon['’]?t bother\b(?P<what>)",
         r"^(?:oh |no,? |actually,? |wait,? |hmm,? )*don['’]?t[.!]?$(?P<what>)",
         r"\b(?:there['’]s )?no need (?:to|for) (?P<what>[^.!?]*)",
@@ -106,8 +116,10 @@ _CALL_OFF = tuple(
 _HINT = Caseless(
     r"scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
     r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|"
-    r"getting|already|changed|^\W*(?:so |then |and )*no ",
+    r"getting|already|changed|first|before|on it|^\W*(?:so |then |and )*no ",
 )
+# "I'm not asking you to take her off", "I was going to ask you to drop it": nothing is taken back.
+_NOT_ASKING = re.compile(r"\b(?:not (?:asking|saying|telling)|was going to|wasn['’]?t going to|i never said)\b", re.I)
 _ALL = re.compile(
     r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|"
     r"any of it)\b",
@@ -153,6 +165,8 @@ class CallOff:
 def find_call_off(text: str) -> CallOff | None:
     if not _HINT.occurs(text):
         return None
+    if _NOT_ASKING.search(text):
+        return None
     body = body_of(text)
     for pattern in _CALL_OFF:
         match = pattern.search(text) or (pattern.search(body) if body != text and pattern.pattern.startswith("^") else None)
@@ -168,6 +182,15 @@ def find_call_off(text: str) -> CallOff | None:
             return CallOff("last", frozenset(), what, bool(_EARLIER.search(text)), standing)
         return CallOff("named", stems(what), what, bool(_EARLIER.search(text)), standing)
     return None
+
+
+_NEGATED = re.compile(r"^(?:(?:no|oh|actually|wait|please|but|so|and|then|just|hm+|yeah|yes)[,. ]+)*(?:don['’]?t|do not) (?P<verb>[a-z]+)\b(?P<rest>.*)", re.I)
+
+
+def find_negated(text: str) -> tuple[str, frozenset[str]] | None:
+    """ "Don't tell him anything": the verb not to be done, and what it would be done to."""
+    match = _NEGATED.match(text)
+    return (match["verb"].lower(), stems(match["rest"])) if match else None
 
 
 def find_earlier(text: str) -> bool:
