@@ -45,7 +45,9 @@ PASSWORD = re.compile(
     r"\b(?:pass ?words?|pass ?phrase|log ?in|(?:memorable|safe|code|security|secret) (?:word|answer|phrase)|security question|maiden name)\b",
     re.I,
 )
-_SAYS = re.compile(r"(?:\b(?:is|it['’]?s|it is|that['’]s|was|will be|set to|to be)\b|['’]s(?=[ ,])|:)[,\s]*(?:(?:uh+|um+|er+|like|so|now),?\s*)*", re.I)
+_SAYS = re.compile(
+    r"(?:\b(?:is|it['’]?s|it is|that['’]s|was|will be|set to|to be)\b|['’]s(?=[ ,])|:)[,\s]*(?:(?:uh+|um+|er+|like|so|now),?\s*)*", re.I
+)
 _TYPED = re.compile(r"\b(?:typed|entered|used|tried|put in|type|enter|use)[,\s]+(?:(?:uh+|um+|er+|so|like|in),?\s+)*(?=\S)", re.I)
 _NO_VALUE = re.compile(
     r"^(?:not|n't|been|being|expired|wrong|reset|forgotten|invalid|incorrect|lost|locked|working|safe|fine|ok|okay|right|correct|gone|"
@@ -55,7 +57,9 @@ _NO_VALUE = re.compile(
     r"due|all|just|only|more|easier|better|again)\b",
     re.I,
 )
-_GOES_ON = re.compile(r"\b(?:i|it|you|should|shouldn['’]t|don['’]t|can|could|but|and (?:i|it|my|we|you|the|can|could|that)|because|so|anyway)\b", re.I)
+_GOES_ON = re.compile(
+    r"\b(?:i|it|you|should|shouldn['’]t|don['’]t|can|could|but|and (?:i|it|my|we|you|the|can|could|that)|because|so|anyway)\b", re.I
+)
 _NEXT_MATTER = re.compile(r"\s+(?:and|but|so|can|could|please|then)\b(?= \w+ \w+ \w+)", re.I)
 _TRAILS_OFF = re.compile(r"(?:[,\s]+(?:oh|ah|oops|uh|um|er|sorry|wait|well|right|please))+$", re.I)
 _LONGEST_PASSWORD = 12

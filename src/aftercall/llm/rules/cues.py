@@ -216,8 +216,13 @@ SLIGHT = re.compile(
 INSTEAD = re.compile(r"\binstead\b|\brather than\b", re.I)
 # The thing talked of will not do.
 UNFIT = re.compile(
-    r"(?P<what>[\w '’-]+?) (?:won['’]?t do|(?:is|are)(?:n['’]?t| not| too) \w+|is no (?:good|use)|doesn['’]?t (?:work|fit|suit)|won['’]?t (?:work|fit))\b", re.I
+    r"(?P<what>[\w '’-]+?) (?:won['’]?t do|(?:is|are)(?:n['’]?t| not| too) \w+|is no (?:good|use)|doesn['’]?t (?:work|fit|suit)|won['’]?t (?:work|fit))\b",
+    re.I,
 )
 WANTS_THING = re.compile(r"^(?:an?|the|one|two|three|four|five|six|some|another)\b", re.I)
-OWN_WORDS = re.compile(r"\b(?:i|we|you|you['’]\w+|i['’]\w+|we['’]\w+|sorry|thank|unfortunately|only|can['’]?t|but|or|not|no|fee|costs?|charge)\b", re.I)
-ABOUT_TIME = re.compile(r"\b(?:day|time|slot|date|appointment|book|come|visit|call|ring|see you|move|reschedule|another|fit|schedule|someone|somebody)\b", re.I)
+OWN_WORDS = re.compile(
+    r"\b(?:i|we|you|you['’]\w+|i['’]\w+|we['’]\w+|sorry|thank|unfortunately|only|can['’]?t|but|or|not|no|fee|costs?|charge)\b", re.I
+)
+ABOUT_TIME = re.compile(
+    r"\b(?:day|time|slot|date|appointment|book|come|visit|call|ring|see you|move|reschedule|another|fit|schedule|someone|somebody)\b", re.I
+)

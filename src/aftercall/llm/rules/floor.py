@@ -6,8 +6,8 @@ from aftercall.llm.rules import cues
 from aftercall.llm.rules.additions import is_slight, only_adds, replaces
 from aftercall.llm.rules.asks import Ask, tidy
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
+from aftercall.llm.rules.dictation import Dictation
 from aftercall.llm.rules.due import is_about_request, opening_day
-from aftercall.llm.rules.exchange import Exchange
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.matters import is_bare_thing
@@ -25,7 +25,7 @@ _SHORT = 7  # words of an answer that says little else than a day
 _NEAR = 4  # turns within which a day still belongs to the request talked of
 
 
-class Floor(Exchange):
+class Floor(Dictation):
     def hear_caller(self, clauses: list[Clause]) -> None:
         if any(cues.WRONG_NUMBER.search(clause.text) for clause in clauses):
             self._forget_everything()
@@ -135,14 +135,6 @@ class Floor(Exchange):
         matter = self._asks_matter
         goes_on = any(other.sentence == clause.sentence and cues.PRONOUN.match(other.text) for other in after[:1])
         return bool(matter and not clause.is_question and not goes_on and is_bare_thing(clause.body.strip(" .,!"), matter))
-
-    def _is_muted(self, clause: Clause) -> bool:
-        """What others wish and what is only supposed colours the rest of its sentence."""
-        place = (clause.seq, clause.sentence)
-        if is_unreal(clause.text) or is_others_wish(clause.text):
-            self._muted = place if len(clause.whole.split()) <= _RUN_ON_WORDS else None
-            return True
-        return self._muted == place and not cues.TURNS.match(clause.text)
 
     def _aimed(self, call_off: CallOff, clause: Clause) -> CallOff:
         """ "The tubes I ordered, leave those off": the thing meant stands in front."""
@@ -352,22 +344,3 @@ class Floor(Exchange):
             and not stems(last[0]) & ask.stems
             and ask.turns[-1] < self._agent_seq
         )
-
-    def _is_dictated(self, clause: Clause) -> bool:
-        if (
-            self._current
-            and self._current.kind in ("message", "note")
-            and clause.seq == self._current.turns[-1]
-            and cues.DICTATES.match(clause.body)
-        ):
-            self._dictated = (clause.seq, clause.sentence)
-            return True
-        if self._current and self._dictates_on == clause.seq:
-            return True
-        return self._dictated == (clause.seq, clause.sentence) and not (cues.NEW_POINT.match(clause.text) and find_trigger(clause.text))
-
-    def _answers_what_to_say(self, clause: Clause) -> bool:
-        """Whatever answers "what's the message?" is the message, wishes and all."""
-        ask = self._current
-        asked = cues.WHAT_TO_SAY.search(self._question)
-        return bool(ask and ask.kind in ("message", "note") and asked)

@@ -15,7 +15,7 @@ from aftercall.llm.rules.language import language_of
 from aftercall.llm.rules.memo import forget
 from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
-from aftercall.llm.rules.secrets import Secret, find_secrets, mask, secret_facts
+from aftercall.llm.rules.secrets import find_secrets, mask, secret_facts
 from aftercall.llm.rules.sentences import Clause, split_clauses
 from aftercall.llm.rules.summary import summarise, summarise_foreign
 from aftercall.llm.rules.todos import find_todos

@@ -82,7 +82,10 @@ _STATED = re.compile(r"(?:i|we|someone|somebody|an? \w+|the \w+|he|she|they) (?:
 
 
 # "I can send a link. Shall I?": the question only repeats the offer before it.
-_BARE_OFFER = re.compile(r"(?:so |and |then )*(?:shall|should|can|may) (?:i|we)(?: do (?:that|it|so))?(?: for you)?\?|would (?:that|it) (?:help|work|be \w+|suit)\b.*\?|would you like that\?", re.I)
+_BARE_OFFER = re.compile(
+    r"(?:so |and |then )*(?:shall|should|can|may) (?:i|we)(?: do (?:that|it|so))?(?: for you)?\?|would (?:that|it) (?:help|work|be \w+|suit)\b.*\?|would you like that\?",
+    re.I,
+)
 _INSTEAD = re.compile(r"\b(?:instead of|rather than)\b", re.I)
 
 

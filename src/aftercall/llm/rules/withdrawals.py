@@ -184,7 +184,9 @@ def find_call_off(text: str) -> CallOff | None:
     return None
 
 
-_NEGATED = re.compile(r"^(?:(?:no|oh|actually|wait|please|but|so|and|then|just|hm+|yeah|yes)[,. ]+)*(?:don['’]?t|do not) (?P<verb>[a-z]+)\b(?P<rest>.*)", re.I)
+_NEGATED = re.compile(
+    r"^(?:(?:no|oh|actually|wait|please|but|so|and|then|just|hm+|yeah|yes)[,. ]+)*(?:don['’]?t|do not) (?P<verb>[a-z]+)\b(?P<rest>.*)", re.I
+)
 
 
 def find_negated(text: str) -> tuple[str, frozenset[str]] | None:

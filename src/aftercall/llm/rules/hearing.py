@@ -1,0 +1,126 @@
+"""What the agent says, and what it shows of the requests: taken up, said back, asked on, put forward."""
+
+from datetime import date
+
+from aftercall.llm.rules import cues
+from aftercall.llm.rules.asks import Ask, as_caller
+from aftercall.llm.rules.dates import find_dates
+from aftercall.llm.rules.due import Proposal, find_proposals
+from aftercall.llm.rules.faults import is_fault
+from aftercall.llm.rules.kinds import kind_of
+from aftercall.llm.rules.ledger import Ledger
+from aftercall.llm.rules.matters import Matter, Recheck, asks_matter, find_recheck
+from aftercall.llm.rules.promises import is_promise
+from aftercall.llm.rules.sentences import Clause, split_sentences
+from aftercall.llm.rules.stances import Offer, find_offer, is_offer
+from aftercall.llm.rules.stems import share, stems
+from aftercall.model.turns import Turn
+
+_FRESH = 3  # turns within which the agent's words are still about the request talked of
+SAME = 0.75  # how much of an offer must be the caller's own request for a no to call that off
+
+
+class Hearing(Ledger):
+    def __init__(self, today: date) -> None:
+        super().__init__(today)
+        self._offer: Offer | None = None
+        self._proposals: list[Proposal] = []
+        self._question = ""
+        self._declined = False
+        self._agent_dated = False
+        self._said = ""
+        self._agent_seq = 0
+        self._inquiry: Clause | None = None
+        self._dictated: tuple[int, int] | None = None
+        self._dictates_on = 0
+        self._led = ""
+        self._muted: tuple[int, int] | None = None
+        self._asked_after: Clause | None = None
+        self._asks_matter: Matter | None = None
+        self._rechecked: Recheck | None = None
+        self._declined_at = 0
+        self._standing_offer: Offer | None = None
+
+    def hear_agent(self, turn: Turn, text: str) -> None:
+        if cues.WRONG_NUMBER.search(text):
+            self._forget_everything()
+        offer = find_offer(turn, text)
+        self._proposals = find_proposals(turn.seq, text, self.today, self._anchor())
+        if not (offer or self._proposals):
+            self._drop_ignored_faults(text)
+        self._keep_faults()
+        self._hear_back(turn.seq, text)
+        self._turn_to(text)
+        self._offer = offer or self._offer
+        self._standing_offer = offer or self._standing_offer
+        self._asks_matter = asks_matter(text)
+        self._rechecked = find_recheck(text)
+        self._agent_dated = bool(find_dates(text, self.today))
+        self._question = text if "?" in text else ""
+        self._said = text
+        if cues.ANYTHING_ELSE.search(text):
+            self._current, self._question = None, ""
+        if cues.OPENS.search(text):
+            self._question = ""
+        self._agent_seq = turn.seq
+
+    def _hear_back(self, seq: int, text: str) -> None:
+        """What the agent says it takes down, in its own words."""
+        for sentence in split_sentences(text):
+            current = self._current if self._current and self._current.turns[-1] >= seq - _FRESH else None
+            if sentence.endswith("?"):
+                continue
+            if not (is_promise(sentence) or cues.CONFIRMS.search(sentence)):
+                if current and not current.is_stop and self._echoes(current, sentence):
+                    current.heard_back.append((seq, sentence))
+                continue
+            ask = self._overlapping(stems(sentence)) or current
+            if ask is None and is_promise(sentence):
+                ask = self._keep_offer(sentence) or self._take_up(seq, sentence)
+            if ask and not ask.is_stop:
+                ask.heard_back.append((seq, sentence))
+
+    def _echoes(self, ask: Ask, sentence: str) -> bool:
+        """The agent says back what it understood, in no words of its own: "Six people, on the terrace." """
+        said = ask.stems.union(*(stems(clause.text) for clause in self._before))
+        about = stems(sentence)
+        others = any(about & stems(other.act) - ask.stems for other in self.asks if other is not ask)
+        return bool(about & said) and not others and not cues.OWN_WORDS.search(sentence)
+
+    def _turn_to(self, text: str) -> None:
+        """The agent asks on about one of several requests: what the caller answers belongs to that one."""
+        asked = [sentence for sentence in split_sentences(text) if sentence.endswith("?")]
+        about = stems(asked[-1]) if asked else frozenset()
+        if self._current and about and not about & self._current.stems and not is_offer(asked[-1]):
+            self._current = next((ask for ask in reversed(self.asks) if about & stems(ask.act)), self._current)
+
+    def _keep_offer(self, sentence: str) -> Ask | None:
+        """An offer nobody refused, and the agent now says it will do it."""
+        offer, matter = self._standing_offer, self._matter
+        if offer is None or matter is None or share(stems(offer.act), stems(sentence)) < SAME:
+            return None
+        ask = Ask(kind_of(as_caller(offer.act)), as_caller(offer.act), matter.text, [matter.seq, offer.seq])
+        ask.add_detail(matter.seq, matter.text)
+        self._raise(ask)
+        return ask
+
+    def _take_up(self, seq: int, sentence: str) -> Ask | None:
+        """The agent undertakes to act on what the caller has just told, though nobody heard it as a wish."""
+        told = [
+            clause
+            for clause in self._before
+            if clause.seq == seq - 1
+            and len(clause.body.split()) > 2
+            and stems(clause.body)
+            and (cues.CONTEXT.search(clause.body) or stems(clause.body) & stems(sentence))
+            and not cues.OWN_PLAN.match(clause.body)
+        ]
+        if not told or seq - 1 in (self._declined_at, self._called_off_at):
+            return None
+        about = stems(sentence)
+        clause = max(told, key=lambda clause: (len(stems(clause.body) & about), len(clause.body)))
+        if not (stems(clause.body) & about or cues.TAKES_UP.search(sentence)) or cues.SMALL_TALK.search(clause.body):
+            return None
+        ask = Ask("issue" if is_fault(clause.body) else kind_of(clause.body), clause.body, clause.text, [clause.seq])
+        self._raise(ask)
+        return ask
