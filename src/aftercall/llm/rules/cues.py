@@ -4,9 +4,9 @@ import re
 
 ANAPHOR = re.compile(
     r"^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
-    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:the|an?|my|"
-    r"our|some|two|three|any|another) )(?! (?:\w+ )?(?:day|week|"
-    r"month|morning|afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)|^(?:it|that|"
+    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:(?:it|them)|(?:that|this|those|these|one)(?! (?:\w+ )?(?:day|week|month|morning|"
+    r"afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b))(?:['’]s)?\b(?! (?:the|an?|my|our|some|"
+    r"two|three|any|another) )|^(?:it|that|"
     r"them|this|one)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
     re.I,
 )
@@ -114,8 +114,9 @@ TAKES = re.compile(
 )
 DATED_FOR = re.compile(r"^(?:(?:it|that|this)(?:['’]s| is| would be) )?(?:for|on|by|before)\b", re.I)
 WHAT_TO_SAY = re.compile(
-    r"\b(?:what(?:['’]s| is| was) the message|what (?:should|shall|would|do) (?:i|we|you|it)(?: like)?(?: me)?(?: to)? (?:say|tell|write|"
-    r"pass)|what would you like (?:it|me|us) to say)\b",
+    r"\b(?:what(?:['’]s| is| was) the message|what (?:should|shall|would|do|does|must) (?:i|we|you|it|the \w+)(?: like)?(?: me| it)?(?: to)? "
+    r"(?:say|tell|write|pass|put|read)|what would you like (?:it|me|us|the \w+) to say|(?:what|anything) (?:would you like |to go )?on (?:the|it|your) "
+    r"(?:card|cake|note|tag|label))\b",
     re.I,
 )
 SLOT = re.compile(
@@ -169,8 +170,12 @@ VISITS = re.compile(
 PRONOUN = re.compile(r"(?:he|she|they|it|i|we)\b", re.I)
 # The agent says that something is settled.
 CONFIRMS = re.compile(
-    r"\b(?:booked|all set|you['’]re (?:in|down|on)|done|noted|added|scheduled|confirmed|moved|reserved|cancelled|got (?:it|that|you) down|"
-    r"i['’]ve (?:put|got|set|made|sent|marked|changed|updated|written))\b",
+    r"\b(?:all set|you['’]re (?:in|down|on)|done|got (?:it|that|you) down|i['’]ve (?:put|got|set|made|sent|marked|changed|updated|written)|"
+    r"(?:(?:is|are|was|been|have|has|['’]s|['’]re|['’]ve)(?: now| all| also| both)* )(?!closed|based|required|needed|allowed|included|supposed|"
+    r"located|called|named|limited|expected|estimated|opened|interested|wanted|delayed|used|priced|listed|staffed|heated|loved|finished)"
+    r"(?:[a-z]{2,}ed|put|set|sent|made|taken|written|paid|frozen|on the list)|"
+    r"^(?:booked|noted|added|scheduled|confirmed|moved|reserved|cancelled|changed|renewed|logged|blocked|frozen|marked|updated|corrected|sent|"
+    r"refunded|registered|recorded|ordered|[\w ]{3,25} (?:added|booked|cancelled|moved|reserved|noted|changed|ordered)))\b",
     re.I,
 )
 CONDITION = re.compile(r"(?:if|when|once|because|since|unless)\b", re.I)
@@ -225,4 +230,17 @@ OWN_WORDS = re.compile(
 )
 ABOUT_TIME = re.compile(
     r"\b(?:day|time|slot|date|appointment|book|come|visit|call|ring|see you|move|reschedule|another|fit|schedule|someone|somebody)\b", re.I
+)
+# In a dictated sentence only this is said to the agent again.
+TO_THE_AGENT = re.compile(r"\b(?:me|us|my|our|you|i|i['’]\w+)\b", re.I)
+DAY_FIRST = re.compile(
+    r"^(?:on |the |next |this |say |well,? |okay,? |right,? |no,? )*(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|today|tonight)\w*(?:['’]ll|['’]s| will| is| then|"
+    r"[,.!]|$| (?:the|at|works|would|morning|afternoon|evening))",
+    re.I,
+)
+CALL_ME = re.compile(r"^(?:please |just |and |but |you can |everybody |everyone )*(?:call|calls|say|put)\b", re.I)
+NEW_TOPIC = re.compile(
+    r"^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly)?|third(?:ly)?|fourth|next(?: thing)?|(?:the |an?)?other thing|another thing|(?:the )?last thing|"
+    r"finally|lastly|one more thing|number (?:two|three|four))\b[,:.]?(?! (?:one|time|of|week|day|month|year|floor))",
+    re.I,
 )

@@ -2,6 +2,7 @@
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.exchange import Exchange
+from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.triggers import find_trigger, is_others_wish, is_unreal
 
@@ -28,10 +29,17 @@ class Dictation(Exchange):
             return True
         if self._current and self._dictates_on == clause.seq:
             return True
-        return self._dictated == (clause.seq, clause.sentence) and not (cues.NEW_POINT.match(clause.text) and find_trigger(clause.text))
+        if self._dictated != (clause.seq, clause.sentence):
+            return False
+        trigger = find_trigger(clause.text)
+        speaks_up = trigger and (not trigger.is_order or cues.TO_THE_AGENT.search(trigger.act) or kind_of(trigger.act) == "reminder")
+        return not (cues.NEW_POINT.match(clause.text) and speaks_up)
 
     def _answers_what_to_say(self, clause: Clause) -> bool:
         """Whatever answers "what's the message?" is the message, wishes and all."""
         ask = self._current
         asked = cues.WHAT_TO_SAY.search(self._question)
-        return bool(ask and ask.kind in ("message", "note") and asked)
+        if not (ask and asked):
+            return False
+        trigger = find_trigger(clause.text)
+        return ask.kind in ("message", "note") or not (trigger and not trigger.is_order and cues.STARTS_NEW.match(clause.text))

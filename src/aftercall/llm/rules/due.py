@@ -24,6 +24,17 @@ _OF_THE_REQUEST = re.compile(
 _OF_SOMEBODY = re.compile(
     r"^(?:(?:i|we|he|she|they|my|our|his|her|their|you)(?:['’]\w+)? |(?-i:[A-Z][a-z]+)(?:['’]s| (?:is|has|will|was|and|[a-z]{2,}s)) )", re.I
 )
+# "The book I'll bring back tomorrow", "I do that today": what the caller does on that day.
+_OWN_PLAN = re.compile(
+    r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| do| bring| gotta| can) (?!need|want|have it|take|like|do with)|"
+    r"\bhow (?:much|long|many|far)\b|\b(?:he|she|they)(?:['’]s| has| have| had)(?: got)? (?:the|a|an|his|her)\b",
+    re.I,
+)
+_MUST_BE = re.compile(
+    r"^(?:it|that|this|they|those|everything|the \w+)(?:['’]s| has| have| had|['’]d|['’]ll)?(?: got)? ?(?:must|has to|have to|needs? to|need|to|should|gotta|better|"
+    r"ought to) .*\b(?:by|before|on|for|until)\b",
+    re.I,
+)
 _FIRST_WORDS = 4  # characters a day may stand behind the start and still open the clause: "on ", "by "
 
 
@@ -67,9 +78,16 @@ def opening_day(ask: Ask, text: str, today: date, anchor: date | None, before: l
 def is_about_request(body: str, today: date) -> bool:
     """Whether the day in words near a request is said of the request, not of somebody's own doings."""
     mentions = find_dates(body, today)
-    if not mentions or cues.MINE.match(body):
+    if not mentions or cues.MINE.match(body) or _OWN_PLAN.search(body[: mentions[0].start]):
         return False
+    if _MUST_BE.match(body):
+        return True
     return mentions[0].start <= _FIRST_WORDS or bool(_OF_THE_REQUEST.match(body)) or not _OF_SOMEBODY.match(body)
+
+
+def must_be(body: str) -> bool:
+    """ "It has to work by Wednesday": said of the request, however long ago it was made."""
+    return bool(_MUST_BE.match(body))
 
 
 def later_day(ask: Ask, text: str, today: date, anchor: date | None) -> date | None:

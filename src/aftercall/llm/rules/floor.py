@@ -7,12 +7,13 @@ from aftercall.llm.rules.additions import is_slight, only_adds, replaces
 from aftercall.llm.rules.asks import Ask, tidy
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
 from aftercall.llm.rules.dictation import Dictation
-from aftercall.llm.rules.due import is_about_request, opening_day
+from aftercall.llm.rules.due import is_about_request, must_be, opening_day
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.matters import is_bare_thing
 from aftercall.llm.rules.names import asks_name
 from aftercall.llm.rules.promises import is_promise
+from aftercall.llm.rules.secrets import is_confided
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import stance
 from aftercall.llm.rules.stems import stems
@@ -40,15 +41,23 @@ class Floor(Dictation):
             self._answer_proposal(answer, clauses)
             self._confirm(answer, clauses[0].seq)
         for index, clause in enumerate(clauses):
+            self._used = False
             self._hear(clause, clauses[index + 1 :])
             if not is_unreal(clause.text) and not is_others_wish(clause.text):
                 self._before = [*self._before[-3:], clause]
                 self._keep_matter(clause)
+                self._keep_told(clause)
         keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
         self._offer = self._offer if keeps_open else None
         self._proposals, self._question, self._declined, self._agent_dated = [], "", False, False
         self._asks_matter = self._rechecked = None
         self._asked_after = next((clause for clause in clauses if clause.is_question and cues.ASKED_AFTER.search(clause.body)), None)
+
+    def _keep_told(self, clause: Clause) -> None:
+        """Until the agent acts on it, nobody knows whether what is told is a request."""
+        if not (self._used or self._declined or clause.is_question or is_slight(clause.body) or asks_name(self._question)):
+            if len(clause.body.split()) > 2 and not find_call_off(clause.text):
+                self._told = [*self._told[-5:], clause]
 
     def _keep_matter(self, clause: Clause) -> None:
         """The first thing the caller tells of is what later pronouns and slots are about."""
@@ -61,7 +70,7 @@ class Floor(Dictation):
             if self._current:
                 self._add(self._current, clause)
             return
-        if self._is_muted(clause):
+        if self._is_muted(clause) or is_confided(clause.text) or (asks_name(self._said) and cues.CALL_ME.match(clause.body)):
             return
         if (stop := cues.STOP.match(clause.body)) and not (self._current and find_call_off(clause.text)):
             self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
@@ -87,7 +96,7 @@ class Floor(Dictation):
         elif not trigger and (is_fault(clause.body) or is_absence(clause.body, self._said)) and not clause.is_question:
             self._report(clause)
         elif self._current is None and not trigger and self._names_matter(clause, after):
-            self._raise(Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text)))
+            self._name(clause)
         else:
             self._fill_in(clause, after)
 
@@ -129,6 +138,12 @@ class Floor(Dictation):
             return False
         self._withdraw(ask, clause.seq)
         return True
+
+    def _name(self, clause: Clause) -> None:
+        ask = Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text))
+        for told in self._told[-2:]:
+            ask.add_detail(told.seq, told.text)
+        self._raise(ask)
 
     def _names_matter(self, clause: Clause, after: list[Clause]) -> bool:
         """ "What do you need?", "The main hall."; but in "my boss, she says…" the thing only opens a sentence."""
@@ -179,7 +194,7 @@ class Floor(Dictation):
         else:
             for other in self._leading_up(clause):
                 ask.add_detail(other.seq, other.text)
-        ask.due = opening_day(ask, f"{self._led} {first if others else clause.text}", self.today, self._anchor(), self._before)
+        ask.due = opening_day(ask, f"{self._led} {first if others else clause.text}", self.today, self._anchor_of(clause), self._before)
         self._led = ""
         if (
             ask.due is None
@@ -216,7 +231,8 @@ class Floor(Dictation):
         for other in reversed(self._before):
             if other.seq != clause.seq or find_trigger(other.text) or find_call_off(other.text):
                 break
-            if not other.is_question and len(other.body.split()) > 2 and cues.CONTEXT.search(other.body):
+            names = cues.CONTEXT.search(other.body) or cues.NEW_TOPIC.match(other.text)
+            if not other.is_question and len(other.body.split()) > 2 and names:
                 told.append(other)
         return told[::-1]
 
@@ -265,6 +281,8 @@ class Floor(Dictation):
 
     def _fill_in(self, clause: Clause, after: list[Clause]) -> None:
         """Answers to what the agent asked, and what follows a request in the same breath."""
+        if cues.NEW_TOPIC.match(clause.text):
+            self._current = None
         ask = self._current
         if ask is None or ask.is_stop or self._leads_on(clause, after):
             return
@@ -287,11 +305,15 @@ class Floor(Dictation):
         body = clause.body
         asked_when = self._agent_dated or bool(cues.ASKS_WHEN.search(self._question))
         about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
+        if must_be(body) and is_about_request(body, self.today):
+            return clause.seq - ask.turns[-1] <= 2 * _NEAR
         if (about_matter and not asked_when) or clause.seq - ask.turns[-1] > _NEAR or not is_about_request(body, self.today):
             return False
         short = len(body.split()) <= _SHORT
         if ask.due is None:
             return short or not clause.is_question
+        if not clause.is_question and short and cues.DAY_FIRST.match(body):
+            return True
         answers = ask.turns[-1] == clause.seq or bool(self._question) or self._agent_dated
         return answers and (short or (not clause.is_question and bool(cues.HEAD.match(body) or cues.ASKS_WHEN.search(self._question))))
 
@@ -311,7 +333,7 @@ class Floor(Dictation):
             for ask in standing:
                 self._withdraw(ask, clause.seq)
             return bool(standing)
-        if call_off.scope == "last" and (self._called_off_at == clause.seq or self._muted == (clause.seq, clause.sentence)):
+        if call_off.scope == "last" and (self._repeats_call_off(clause) or self._muted == (clause.seq, clause.sentence)):
             return True
         if call_off.scope == "last":
             target = self._current if self._current in standing else (standing[-1] if standing else None)
@@ -332,6 +354,14 @@ class Floor(Dictation):
         for ask in standing:
             ask.details = [(seq, text) for seq, text in ask.details if not stems(text) & call_off.stems]
         return find_trigger(clause.text) is None or clause.body.lower().startswith(_LETS_BE)
+
+    def _repeats_call_off(self, clause: Clause) -> bool:
+        """ "So leave the flight?" "Yeah, leave it.": it is off already."""
+        lately = bool(self.withdrawn) and self._called_off_at >= clause.seq - 2
+        about = stems(self._said)
+        return self._called_off_at == clause.seq or (
+            lately and (bool(about & self.withdrawn[-1].stems) or not any(about & ask.stems for ask in self.asks))
+        )
 
     def _refuses_suggestion(self, ask: Ask) -> bool:
         """ "Don't do that" to a suggestion of the agent's own leaves the request alone."""

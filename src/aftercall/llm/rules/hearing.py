@@ -51,11 +51,13 @@ class Hearing(Ledger):
         self._keep_faults()
         self._hear_back(turn.seq, text)
         self._turn_to(text)
+        if "?" not in text:
+            self._told = []
         self._offer = offer or self._offer
         self._standing_offer = offer or self._standing_offer
         self._asks_matter = asks_matter(text)
         self._rechecked = find_recheck(text)
-        self._agent_dated = bool(find_dates(text, self.today))
+        self._agent_dated = bool(self._proposals)
         self._question = text if "?" in text else ""
         self._said = text
         if cues.ANYTHING_ELSE.search(text):
@@ -105,22 +107,19 @@ class Hearing(Ledger):
         return ask
 
     def _take_up(self, seq: int, sentence: str) -> Ask | None:
-        """The agent undertakes to act on what the caller has just told, though nobody heard it as a wish."""
-        told = [
-            clause
-            for clause in self._before
-            if clause.seq == seq - 1
-            and len(clause.body.split()) > 2
-            and stems(clause.body)
-            and (cues.CONTEXT.search(clause.body) or stems(clause.body) & stems(sentence))
-            and not cues.OWN_PLAN.match(clause.body)
-        ]
+        """The agent acts on what the caller has told, though nobody heard it as a wish."""
+        told = [clause for clause in self._told if not cues.OWN_PLAN.match(clause.body)]
         if not told or seq - 1 in (self._declined_at, self._called_off_at):
             return None
         about = stems(sentence)
-        clause = max(told, key=lambda clause: (len(stems(clause.body) & about), len(clause.body)))
-        if not (stems(clause.body) & about or cues.TAKES_UP.search(sentence)) or cues.SMALL_TALK.search(clause.body):
+        named = [clause for clause in told if stems(clause.body) & about]
+        context = [clause for clause in told if cues.CONTEXT.search(clause.body)]
+        if not named and not (context and told[-1].seq == seq - 1 and cues.TAKES_UP.search(sentence)):
             return None
+        clause = max(named or context, key=lambda clause: (is_fault(clause.body), len(stems(clause.body) & about), len(clause.body)))
         ask = Ask("issue" if is_fault(clause.body) else kind_of(clause.body), clause.body, clause.text, [clause.seq])
+        for other in told:
+            if other is not clause:
+                ask.add_detail(other.seq, other.text)
         self._raise(ask)
         return ask

@@ -12,8 +12,10 @@ from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.triggers import Trigger, find_trigger
+from aftercall.model.reading import RequestKind
 
 _MAX_DETAILS = 12
+_OF_WORK = {"issue", "task", "booking", "other"}  # kinds that a request may be taken for before it is clear
 _TELLING = 3  # stems without which words only point to something said before
 
 
@@ -26,21 +28,28 @@ class Ledger:
         self._before: list[Clause] = []
         self._matter: Clause | None = None
         """What the caller came with, as far as no request has said it."""
+        self._told: list[Clause] = []
+        """What the caller has told since the last request and that none of them holds."""
+        self._used = False
         self._faults: list[Ask] = []
         self._called_off_at = 0
 
     def _withdraw(self, ask: Ask, seq: int) -> None:
         ask.cite(seq)
+        self._used = True
         self._called_off_at = seq
         self.asks = [other for other in self.asks if other is not ask]
         self.withdrawn.append(ask)
         self._current = None
 
     def _raise(self, ask: Ask) -> None:
+        self._used = True
+        self._told = []
         self.asks.append(ask)
         self._current = ask
 
     def _add(self, ask: Ask, clause: Clause) -> None:
+        self._used = True
         if len(ask.details) < _MAX_DETAILS and (len(clause.body.split()) > 1 or stems(clause.body)):
             ask.add_detail(clause.seq, clause.text)
         else:
@@ -73,6 +82,11 @@ class Ledger:
             return apart.due
         return bookings[-1].due if bookings else None
 
+    def _anchor_of(self, clause: Clause) -> date | None:
+        """ "Her birthday is the ninth, remind me the day before": a day just named goes before those of other requests."""
+        named = [mention.day for other in self._before if other.seq == clause.seq for mention in find_dates(other.text, self.today)]
+        return named[-1] if named else self._anchor()
+
     def _overlapping(self, about: frozenset[str], least: float = 0.5) -> Ask | None:
         fits = [(share(about, ask.stems), ask.turns[-1], index) for index, ask in enumerate(self.asks) if share(about, ask.stems) >= least]
         return self.asks[max(fits)[2]] if fits else None
@@ -94,9 +108,7 @@ class Ledger:
                 return current
             if not about and kind != "reminder":
                 return current
-        return next(
-            (ask for ask in reversed(self.asks) if ask.kind == kind and share(about, stems(ask.act)) >= 0.5 and kind != "reminder"), None
-        )
+        return next((ask for ask in reversed(self.asks) if _asks_again(ask, kind, about, same_turn=ask.turns[-1] == clause.seq)), None)
 
     def _drop_ignored_faults(self, text: str) -> None:
         for fault in self._faults:
@@ -113,3 +125,11 @@ class Ledger:
         self.asks.clear()
         self._current = None
         self._before = []
+        self._told = []
+
+
+def _asks_again(ask: Ask, kind: RequestKind, about: frozenset[str], *, same_turn: bool) -> bool:
+    """Whether an act is the same request in other words: "shut the account, close the account"."""
+    if kind == "reminder" or (kind != ask.kind and not {kind, ask.kind} <= _OF_WORK):
+        return False
+    return share(about, stems(ask.act)) >= (0.5 if kind == ask.kind or same_turn else 0.75)

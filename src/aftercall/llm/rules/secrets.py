@@ -162,6 +162,11 @@ def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
             yield Secret(clause.seq, clause.text, named, "person")
 
 
+def is_confided(text: str) -> bool:
+    """Whether the words only ask that something be kept to oneself."""
+    return bool(_CONFIDED.search(text))
+
+
 FEELING = Caseless(
     r"\b(?:burn(?:t|ed|ing)?[ -]?out|feel(?:ing)? (?:like (?:such )?a|so (?:alone|low|lost|bad|guilty)|awful|terrible|lost|"
     r"alone|guilty|useless|hopeless|down)|nerves|end of my (?:rope|tether)|(?:broke|breaks|breaking) my heart|in bits|sacked|"

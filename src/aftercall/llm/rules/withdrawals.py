@@ -50,6 +50,7 @@ _CALL_OFF = tuple(
         r"\b(?:just |let['’]s )?hold (?:off|fire|your horses)(?: on (?P<what>[^.!?]+)|(?= for now| then|[,.!]|$| i\b| until| till))",
         r"^(?:actually|hm+|well|oh|no|wait|but|and|hang on|hold on|[, ])*let me (?:just )?(?:see|wait|check|think|ask|talk|find out|sleep)\b"
         r".*\b(?:first|before (?:i|we)|on it|over)\b(?P<what>)",
+        r"\bi (?:wasn['’]?t|am not|['’]m not|was not) asking(?: for (?P<what>(?:that|it|the)\b[^.!?]*))?(?=[,.!]|$| but)",
         r"\bdon['’]?t bother\b(?P<what>)",
         r"^(?:oh |no,? |actually,? |wait,? |hmm,? )*don['’]?t[.!]?$(?P<what>)",
         r"\b(?:there['’]s )?no need (?:to|for) (?P<what>[^.!?]*)",
@@ -114,12 +115,12 @@ _CALL_OFF = tuple(
 )
 # Every pattern above needs one of these; most clauses have none.
 _HINT = Caseless(
-    r"scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
+    r"asking|scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
     r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|"
     r"getting|already|changed|first|before|on it|^\W*(?:so |then |and )*no ",
 )
 # "I'm not asking you to take her off", "I was going to ask you to drop it": nothing is taken back.
-_NOT_ASKING = re.compile(r"\b(?:not (?:asking|saying|telling)|was going to|wasn['’]?t going to|i never said)\b", re.I)
+_NOT_ASKING = re.compile(r"\b(?:not (?:asking|saying|telling) (?!for (?:that|it)\b)\w|was going to|wasn['’]?t going to|i never said)", re.I)
 _ALL = re.compile(
     r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|"
     r"any of it)\b",
