@@ -15,6 +15,10 @@ def only_adds(current: Ask, trigger: Trigger, clause: Clause, said: str) -> bool
     if current.is_stop or clause.seq - current.turns[-1] > _NEAR:
         return False
     to_them = cues.TO_THEM.match(trigger.act) and (current.kind == "message" or clause.seq == current.turns[-1] or is_promise(said))
+    if cues.ADD_ON.match(trigger.act) and current.kind in ("task", "booking") and not cues.ON_FILE.search(trigger.act):
+        return True
+    if current.is_done and current.kind == "other" and trigger.act.split()[0].lower() not in current.act.lower():
+        return False
     if to_them or cues.ANAPHOR.match(trigger.act) or _says_how_to_reach(trigger, said):
         return True
     asked = "?" in said and not cues.ANYTHING_ELSE.search(said) and not cues.OPENS.search(said)
@@ -23,7 +27,7 @@ def only_adds(current: Ask, trigger: Trigger, clause: Clause, said: str) -> bool
 
 def _answers(trigger: Trigger, clause: Clause) -> bool:
     wishes = cues.WISH.match(clause.body) and cues.PLAIN_THING.match(trigger.act)
-    instructs = trigger.is_order and cues.INSTRUCTS.match(trigger.act)
+    instructs = trigger.is_order and cues.INSTRUCTS.match(trigger.act) and not cues.ON_LIST.search(trigger.act)
     return bool(wishes or instructs)
 
 

@@ -42,6 +42,8 @@ class Ask:
     person: str | None = None
     is_stop: bool = False
     from_fault: bool = False
+    is_question: bool = False
+    is_done: bool = False
     denied: list[str] = field(default_factory=list)
     heard_back: list[tuple[int, str]] = field(default_factory=list)
     """How the agent put it when taking it up."""

@@ -4,7 +4,7 @@ import re
 
 ANAPHOR = re.compile(
     r"^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
-    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:(?:it|them)|(?:that|this|those|these|one)(?! (?:\w+ )?(?:day|week|month|morning|"
+    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:(?:it(?!['’]s)|them)|(?:that|this|those|these|one)(?! (?:\w+ )?(?:day|week|month|morning|"
     r"afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b))(?:['’]s)?\b(?! (?:the|an?|my|our|some|"
     r"two|three|any|another) )|^(?:it|that|"
     r"them|this|one)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
@@ -120,7 +120,7 @@ WHAT_TO_SAY = re.compile(
     re.I,
 )
 SLOT = re.compile(
-    r"\b(?:(?:i|we|she|he|they|someone|somebody|dr\.? \w+)(?:['’]ve got| have| has|['’]s got|"
+    r"\b(?:(?:i|we|she|he|they|someone|somebody|(?:dr|mr|mrs|ms|miss)\.? \w+)(?:['’]ve got| have| has|['’]s got|"
     r" (?:can|could) (?:do|see|fit|come|offer|get|squeeze|send|have|be))|how about|"
     r"what about|shall we say|free|available|book you|put you|opening|slot|cancellation)\b|"
     r"^(?:and |so |okay,? |then )*(?:tomorrow|today|next|the|on|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b.*(?:\?|"
@@ -240,7 +240,22 @@ DAY_FIRST = re.compile(
 )
 CALL_ME = re.compile(r"^(?:please |just |and |but |you can |everybody |everyone )*(?:call|calls|say|put)\b", re.I)
 NEW_TOPIC = re.compile(
-    r"^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly)?|third(?:ly)?|fourth|next(?: thing)?|(?:the |an?)?other thing|another thing|(?:the )?last thing|"
+    r"^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly| thing|(?=[,:]))|third(?:ly| thing|(?=[,:]))|fourth(?=[,:])|next(?: thing|(?=,))|(?:the |an?)?other thing|another thing|(?:the )?last thing|"
     r"finally|lastly|one more thing|number (?:two|three|four))\b[,:.]?(?! (?:one|time|of|week|day|month|year|floor))",
     re.I,
 )
+AND_ANOTHER = re.compile(r"^(?:and|also|plus|oh,? and|another thing)\b,? (?:also )?(?:the|my|our|there)\b", re.I)
+BOOKED = re.compile(
+    r"\b(?:appointment|booking|reservation|delivery|order|meeting|table|slot|session|visit|lesson|class|flight|interview|room|check-?up|viewing|collection)\b", re.I
+)
+OCCASION = re.compile(r"\b(?:birthday|anniversary|wedding|party|funeral|christening|leaving do|graduation|recital|exam|graduation|baby shower)\b", re.I)
+SAYS_YES = re.compile(r"^(?:yes|yeah|no|that['’]s right|correct|it (?:is|does|will))\b", re.I)
+ADD_ON = re.compile(
+    r"^(?:put|add|include|attach|write|stick|pop)(?: in| on)? (?:a|an|some|the) (?:\w+ )?(?:card|note|ribbon|bow|message|candles?|label|sticker|receipt|bag|tag)\b", re.I
+)
+ON_FILE = re.compile(r"\b(?:file|account|record|chart|notes|system)\b", re.I)
+ON_LIST = re.compile(r"\b(?:on|to) (?:the|a|your|my) (?:\w+[ -])?(?:list|rota|register|calendar|system)\b", re.I)
+SEES_TO = re.compile(
+    r"\b(?:look(?:ed)? at|fix(?:ed)?|repair(?:ed)?|come|check(?:ed)?|servic\w+|someone|somebody|engineer|plumber|electrician|technician|mechanic|appointment)\b", re.I
+)
+BIDS = re.compile(r"(?:can|could|would|let['’]s|make|change|move|push)\b", re.I)

@@ -30,8 +30,9 @@ _OWN_PLAN = re.compile(
     r"\bhow (?:much|long|many|far)\b|\b(?:he|she|they)(?:['’]s| has| have| had)(?: got)? (?:the|a|an|his|her)\b",
     re.I,
 )
+_OWN_DOING = re.compile(r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| bring| gotta) (?!need|want|have it|take|like)", re.I)
 _MUST_BE = re.compile(
-    r"^(?:it|that|this|they|those|everything|the \w+)(?:['’]s| has| have| had|['’]d|['’]ll)?(?: got)? ?(?:must|has to|have to|needs? to|need|to|should|gotta|better|"
+    r"^(?:i|we) (?:really )?(?:need|want|must have)\b.*\b(?:by|before)\b|^(?:it|that|this|they|those|everything|the \w+)(?:['’]s| has| have| had|['’]d|['’]ll)?(?: got)? ?(?:must|has to|have to|needs? to|need|to|should|gotta|better|"
     r"ought to) .*\b(?:by|before|on|for|until)\b",
     re.I,
 )
@@ -83,6 +84,11 @@ def is_about_request(body: str, today: date) -> bool:
     if _MUST_BE.match(body):
         return True
     return mentions[0].start <= _FIRST_WORDS or bool(_OF_THE_REQUEST.match(body)) or not _OF_SOMEBODY.match(body)
+
+
+def own_days(body: str, today: date) -> list[date]:
+    """The days on which the caller says to do something of their own."""
+    return [mention.day for mention in find_dates(body, today) if _OWN_DOING.search(body[: mention.start])]
 
 
 def must_be(body: str) -> bool:

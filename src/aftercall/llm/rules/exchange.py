@@ -20,7 +20,7 @@ _BARE_OFFER = 2  # stems below which an offer says what is done, not to what
 class Exchange(Hearing):
     def _mishears(self, answer: Stance | None, clauses: list[Clause]) -> None:
         """A caller who objects to what the agent said back takes it out again."""
-        if answer == "no" or any(REPAIRS.match(clause.text) for clause in clauses[:2]):
+        if (answer == "no" and "?" not in self._said) or any(REPAIRS.match(clause.text) for clause in clauses[:2]):
             for ask in self.asks:
                 ask.heard_back = [(seq, text) for seq, text in ask.heard_back if seq != self._agent_seq]
 
@@ -57,8 +57,9 @@ class Exchange(Hearing):
             self._current = restated or self._current
         elif known:
             known.cite(offer.seq, seq)
+            known.due = known.due or (self._first_day(offer.act) if takes_day(known) else None)
             self._current = known
-        elif stems(offer.act) and not any(find_call_off(clause.text) for clause in clauses[:3]):
+        elif (stems(offer.act) or kind_of(as_caller(offer.act)) == "message") and not any(find_call_off(clause.text) for clause in clauses[:3]):
             act = as_caller(offer.act)
             ask = Ask("booking" if offer.stands else kind_of(act), act, clauses[0].text, [offer.seq, seq])
             ask.due = self._first_day(offer.act)
@@ -109,12 +110,20 @@ class Exchange(Hearing):
                 return current
             if current in self._faults and (cues.SEND_SOMEONE.match(offer.act) or cues.VISITS.search(offer.act)):
                 return current
-            if current.kind == "message" and kind_of(as_caller(offer.act)) == "message" and cues.CALL_BACK.search(offer.act):
+            call_back = kind_of(as_caller(offer.act)) == "message" and cues.CALL_BACK.search(offer.act)
+            if current.kind == "message" and call_back and cues.CALL_BACK.search(current.act):
+                return current
+            if current.is_question and current.turns[-1] == offer.seq - 1 and offer.stated:
+                current.add_detail(offer.seq, offer.act)
                 return current
         return self._overlapping(stems(offer.act))
 
     def _accepts(self, answer: Stance | None, clauses: list[Clause]) -> bool:
-        if answer == "no" or not (self._proposals or self._inquiry) or clauses[0].is_question:
+        if not (self._proposals or self._inquiry) or clauses[0].is_question:
+            return False
+        if self._proposals and any(cues.TIME_ONLY.match(clause.body) for clause in clauses[:4]):
+            return True
+        if answer == "no":
             return False
         named = any(find_dates(clause.text, self.today) for clause in clauses[:2])
         return answer == "yes" or named or any(cues.TAKES.search(clause.text) for clause in clauses[:3])
@@ -122,13 +131,17 @@ class Exchange(Hearing):
     def _accept_slot(self, clauses: list[Clause]) -> None:
         """A slot put forward and taken is a booking though nobody said "book"; its matter is what the caller had told."""
         slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
-        asks = slot and (slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
+        timed = any(cues.TIME_ONLY.match(clause.body) for clause in clauses[:4])
+        asks = slot and (timed or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
         slot = None if cues.NO_SLOT.search(self._said) or not asks else slot
         matter = self._inquiry or self._matter or next((clause for clause in reversed(self._before) if len(clause.body.split()) > 3), None)
         if matter is None or not self._agent_seq or not (slot or self._inquiry):
             return
         seq = clauses[0].seq
         ask = Ask("booking", matter.body, clauses[0].text, sorted({matter.seq, self._agent_seq, seq}))
+        for told in (*self._told, *(clause for clause in self._before if clause.seq < seq)):
+            if told is not matter and not told.is_question and len(told.body.split()) > 2:
+                ask.add_detail(told.seq, told.text)
         if slot:
             ask.add_detail(slot.seq, slot.sentence)
             ask.due = slot.mention.day
@@ -155,12 +168,15 @@ class Exchange(Hearing):
         for proposal in self._proposals:
             mention = proposal.mention
             ask = self._dated_by(proposal)
-            if ask is None or not takes_day(ask) or cues.NOT_FREE.search(proposal.sentence):
+            if ask is None or not takes_day(ask) or cues.CONTENT_DATED.match(ask.act):
+                continue
+            if cues.NOT_FREE.search(proposal.sentence) and not proposal.sentence.endswith("?"):
                 continue
             if ask.kind == "issue" and not (self._question or cues.SLOT.search(proposal.sentence)):
                 continue
             fixes = ask.due is not None and ask.due.weekday() == mention.day.weekday()
-            settles = ask.due is None and ask.kind == "booking" and not demurs
+            echoes = len(stems(proposal.sentence) & ask.stems) > 1 and ask.kind in ("task", "booking", "other")
+            settles = ask.due is None and (ask.kind == "booking" or echoes) and not demurs
             if answer == "yes" or (answer is None and (settles or (fixes and not mention.weekday_only))):
                 if ask.due is None or not (mention.weekday_only and fixes):
                     ask.move(mention.day)

@@ -38,7 +38,7 @@ FAULT = Caseless(
     r"error (?:message|code))\b",
 )
 ABSENCE = Caseless(
-    r"\b(?:(?:will not|won['’]?t|cannot|can['’]?t|not able to|unable to) (?:come|attend|make it)\b|(?:is|['’]s|am|['’]m|been) (?:off |home |out )?(?:sick|ill|poorly|unwell)\b|"
+    r"\b(?:(?:will not|won['’]?t|cannot|can['’]?t|not able to|unable to) (?:come|attend|make it)\b|(?:is|['’]s) (?:off |home |out )?(?:sick|ill|poorly|unwell)\b|"
     r"won['’]?t be (?:in|at|coming|there|able to (?:come|make))|(?:is|['’]s|isn['’]?t|['’]m not|not) (?:coming|"
     r"going) (?:in|to be (?:in|at)|to make it (?:in|to))|(?:is|['’]s|i['’]m) (?:off|home|out) sick|(?:has|have|['’]s got|"
     r"got) (?:a |the )?(?:fever|flu|stomach bug|chicken ?pox|temperature)|calling in sick|can['’]?t come in(?:to (?:work|"

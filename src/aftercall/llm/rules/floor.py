@@ -7,7 +7,7 @@ from aftercall.llm.rules.additions import is_slight, only_adds, replaces
 from aftercall.llm.rules.asks import Ask, tidy
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
 from aftercall.llm.rules.dictation import Dictation
-from aftercall.llm.rules.due import is_about_request, must_be, opening_day
+from aftercall.llm.rules.due import is_about_request, must_be, opening_day, own_days, takes_day
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.matters import is_bare_thing
@@ -40,6 +40,7 @@ class Floor(Dictation):
             self._answer_recheck(answer, clauses[0].seq)
             self._answer_proposal(answer, clauses)
             self._confirm(answer, clauses[0].seq)
+        self._own_days = {day for clause in clauses for day in own_days(clause.body, self.today)}
         for index, clause in enumerate(clauses):
             self._used = False
             self._hear(clause, clauses[index + 1 :])
@@ -70,12 +71,12 @@ class Floor(Dictation):
             if self._current:
                 self._add(self._current, clause)
             return
-        if self._is_muted(clause) or is_confided(clause.text) or (asks_name(self._said) and cues.CALL_ME.match(clause.body)):
+        if self._is_muted(clause) or (asks_name(self._said) and cues.CALL_ME.match(clause.body)):
             return
         if (stop := cues.STOP.match(clause.body)) and not (self._current and find_call_off(clause.text)):
             self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
             return
-        if self._negates(clause):
+        if self._negates(clause) or is_confided(clause.text):
             return
         if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
             return
@@ -91,6 +92,8 @@ class Floor(Dictation):
             self._correct(self._current, clause)
         elif trigger and not any(is_own_doing(other.text) for other in after[:2]):
             self._ask(trigger, clause)
+        elif self._current is None and REPLACES.search(clause.text) and self._changes_standing(clause):
+            return
         elif self._current is None and not trigger and clause.is_question and cues.INQUIRY.search(clause.body):
             self._inquiry = clause
         elif not trigger and (is_fault(clause.body) or is_absence(clause.body, self._said)) and not clause.is_question:
@@ -137,6 +140,18 @@ class Floor(Dictation):
         if not kept or (stems(kept["what"]) and not stems(kept["what"]) & stems(ask.act)):
             return False
         self._withdraw(ask, clause.seq)
+        return True
+
+    def _changes_standing(self, clause: Clause) -> bool:
+        """ "I've an appointment tomorrow at four. Could you make it later?" """
+        standing = [other for other in self._before if other.seq == clause.seq and cues.BOOKED.search(other.body)]
+        if not standing or not (clause.is_question or cues.BIDS.match(clause.body)):
+            return False
+        ask = Ask("booking", clause.body, clause.text, [clause.seq])
+        for other in standing:
+            ask.add_detail(other.seq, other.text)
+        ask.due = self._first_day(clause.text) or self._first_day(standing[-1].text)
+        self._raise(ask)
         return True
 
     def _name(self, clause: Clause) -> None:
@@ -187,7 +202,7 @@ class Floor(Dictation):
             self._current = known
             return
         first, *others = cues.AND_ALSO.split(trigger.act) if kind == "reminder" else [trigger.act]
-        ask = Ask(kind, first, trigger.words, [clause.seq])
+        ask = Ask(kind, first, trigger.words, [clause.seq], is_question=clause.is_question)
         if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act):
             self._lean_back(ask, clause)
             ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
@@ -196,6 +211,8 @@ class Floor(Dictation):
                 ask.add_detail(other.seq, other.text)
         ask.due = opening_day(ask, f"{self._led} {first if others else clause.text}", self.today, self._anchor_of(clause), self._before)
         self._led = ""
+        if ask.due is None and kind != "reminder" and takes_day(ask):
+            ask.due = self._day_of_occasion(clause)
         if (
             ask.due is None
             and self._before
@@ -256,8 +273,12 @@ class Floor(Dictation):
 
     def _report(self, clause: Clause) -> None:
         """A fault stands until the agent shows that nobody here takes it up."""
-        known = next((ask for ask in self._faults if ask in self.asks and clause.seq - ask.turns[-1] <= 4), None)
         about = stems(clause.body)
+        is_new = cues.AND_ANOTHER.match(clause.text) and not self._overlapping(about)
+        known = None if is_new else next((ask for ask in self._faults if ask in self.asks and clause.seq - ask.turns[-1] <= 4), None)
+        current = self._current
+        if known is None and current and not is_new and current.turns[-1] == clause.seq and cues.SEES_TO.search(current.act):
+            known = current
         if known or (known := self._overlapping(about, least=0.5)):
             self._add(known, clause)
             if known.kind != "issue" and known.due is None:
@@ -295,7 +316,7 @@ class Floor(Dictation):
         body = clause.body
         if self._may_date(ask, clause):
             self._move(ask, clause.text)
-        if not (same_breath or self._question or self._agent_dated):
+        if not (same_breath or self._question or self._proposals):
             return
         if not clause.is_question and not is_slight(body) and not self._declined and not asks_name(self._question):
             self._add(ask, clause)
@@ -305,6 +326,8 @@ class Floor(Dictation):
         body = clause.body
         asked_when = self._agent_dated or bool(cues.ASKS_WHEN.search(self._question))
         about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
+        if not clause.is_question and len(body.split()) <= _SHORT and cues.DAY_FIRST.match(body) and is_about_request(body, self.today):
+            return clause.seq - ask.turns[-1] <= _NEAR
         if must_be(body) and is_about_request(body, self.today):
             return clause.seq - ask.turns[-1] <= 2 * _NEAR
         if (about_matter and not asked_when) or clause.seq - ask.turns[-1] > _NEAR or not is_about_request(body, self.today):
@@ -312,8 +335,6 @@ class Floor(Dictation):
         short = len(body.split()) <= _SHORT
         if ask.due is None:
             return short or not clause.is_question
-        if not clause.is_question and short and cues.DAY_FIRST.match(body):
-            return True
         answers = ask.turns[-1] == clause.seq or bool(self._question) or self._agent_dated
         return answers and (short or (not clause.is_question and bool(cues.HEAD.match(body) or cues.ASKS_WHEN.search(self._question))))
 

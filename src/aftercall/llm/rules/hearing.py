@@ -13,7 +13,7 @@ from aftercall.llm.rules.matters import Matter, Recheck, asks_matter, find_reche
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import Offer, find_offer, is_offer
-from aftercall.llm.rules.stems import share, stems
+from aftercall.llm.rules.stems import share, stem, stems
 from aftercall.model.turns import Turn
 
 _FRESH = 3  # turns within which the agent's words are still about the request talked of
@@ -40,12 +40,13 @@ class Hearing(Ledger):
         self._rechecked: Recheck | None = None
         self._declined_at = 0
         self._standing_offer: Offer | None = None
+        self._own_days: set[date] = set()
 
     def hear_agent(self, turn: Turn, text: str) -> None:
         if cues.WRONG_NUMBER.search(text):
             self._forget_everything()
         offer = find_offer(turn, text)
-        self._proposals = find_proposals(turn.seq, text, self.today, self._anchor())
+        self._proposals = [found for found in find_proposals(turn.seq, text, self.today, self._anchor()) if not self._only_answers(found)]
         if not (offer or self._proposals):
             self._drop_ignored_faults(text)
         self._keep_faults()
@@ -57,7 +58,7 @@ class Hearing(Ledger):
         self._standing_offer = offer or self._standing_offer
         self._asks_matter = asks_matter(text)
         self._rechecked = find_recheck(text)
-        self._agent_dated = bool(self._proposals)
+        self._agent_dated = bool(find_dates(text, self.today))
         self._question = text if "?" in text else ""
         self._said = text
         if cues.ANYTHING_ELSE.search(text):
@@ -65,6 +66,12 @@ class Hearing(Ledger):
         if cues.OPENS.search(text):
             self._question = ""
         self._agent_seq = turn.seq
+
+    def _only_answers(self, proposal: Proposal) -> bool:
+        """ "Does it start up again?" "Yes, in June.": a day that answers a question, or fits the caller's own plans, is put to nobody."""
+        asked = self._before[-1] if self._before else None
+        answers = cues.SAYS_YES.match(proposal.sentence) and asked and asked.is_question and not find_dates(asked.text, self.today)
+        return bool(answers and not cues.INQUIRY.search(asked.text if asked else "")) or proposal.mention.day in self._own_days
 
     def _hear_back(self, seq: int, text: str) -> None:
         """What the agent says it takes down, in its own words."""
@@ -76,11 +83,13 @@ class Hearing(Ledger):
                 if current and not current.is_stop and self._echoes(current, sentence):
                     current.heard_back.append((seq, sentence))
                 continue
-            ask = self._overlapping(stems(sentence)) or current
-            if ask is None and is_promise(sentence):
+            ask = self._overlapping(stems(sentence))
+            if ask is None and is_promise(sentence) and (current is None or current.turns[-1] < seq - 1):
                 ask = self._keep_offer(sentence) or self._take_up(seq, sentence)
+            ask = ask or current
             if ask and not ask.is_stop:
                 ask.heard_back.append((seq, sentence))
+                ask.is_done = ask.is_done or (not is_promise(sentence) and stem(ask.act.partition(" ")[0]) in stems(sentence))
 
     def _echoes(self, ask: Ask, sentence: str) -> bool:
         """The agent says back what it understood, in no words of its own: "Six people, on the terrace." """

@@ -87,6 +87,11 @@ class Ledger:
         named = [mention.day for other in self._before if other.seq == clause.seq for mention in find_dates(other.text, self.today)]
         return named[-1] if named else self._anchor()
 
+    def _day_of_occasion(self, clause: Clause) -> date | None:
+        """ "It's her birthday on Sunday, order her something nice." """
+        told = [other for other in self._before if other.seq == clause.seq and cues.OCCASION.search(other.text)]
+        return self._first_day(told[-1].text) if told else None
+
     def _overlapping(self, about: frozenset[str], least: float = 0.5) -> Ask | None:
         fits = [(share(about, ask.stems), ask.turns[-1], index) for index, ask in enumerate(self.asks) if share(about, ask.stems) >= least]
         return self.asks[max(fits)[2]] if fits else None
@@ -94,6 +99,7 @@ class Ledger:
     def _same(self, trigger: Trigger, clause: Clause) -> Ask | None:
         """The request this trigger asks for once more, if it does."""
         kind, about = kind_of(trigger.act), stems(trigger.act)
+        thing = stems(trigger.act.partition(" ")[2]) if trigger.is_order else about
         current = self._current
         if current and current.turns[-1] >= clause.seq - 2:
             if current in self._faults and (cues.SEND_SOMEONE.match(trigger.act) or kind == "issue") and kind != "message":
@@ -108,7 +114,7 @@ class Ledger:
                 return current
             if not about and kind != "reminder":
                 return current
-        return next((ask for ask in reversed(self.asks) if _asks_again(ask, kind, about, same_turn=ask.turns[-1] == clause.seq)), None)
+        return next((ask for ask in reversed(self.asks) if _asks_again(ask, kind, thing or about, same_turn=ask.turns[-1] == clause.seq)), None)
 
     def _drop_ignored_faults(self, text: str) -> None:
         for fault in self._faults:

@@ -95,6 +95,7 @@ class Offer:
     act: str
     stands: bool = False
     """The agent reads out what is already booked."""
+    stated: bool = False
     replaces: bool = False
     """It is offered in place of what the caller asked for."""
 
@@ -123,7 +124,7 @@ def find_offer(turn: Turn, text: str) -> Offer | None:
             continue
         act = _OFFER_HEAD.sub("", match.group(), count=1)
         if (sentence.endswith("?") or _STATED.match(match.group())) and not _ON_THE_CALL.match(act):
-            found = Offer(turn.seq, act, replaces=bool(_INSTEAD.search(sentence)))
+            found = Offer(turn.seq, act, stated=bool(_STATED.match(match.group())), replaces=bool(_INSTEAD.search(sentence)))
     if found is None and _RIGHT.search(text) and (started := _STARTED.search(text)):
         act = next(iter(split_sentences(started["act"].strip(" ,:"))), "") or started.group()
         found = Offer(turn.seq, act, stands="order" not in started.group())

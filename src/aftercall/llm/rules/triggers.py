@@ -228,6 +228,7 @@ _PRICE_OR_FACT = re.compile(
 # What need not be done, and what others say has to be.
 _NEGATED = re.compile(
     r"\b(?:(?:don['’]?t|do not) (?:need|have|want)(?: you)? to|needn['’]?t|no need to|not asking(?: you)? to|"
+    r"\b(?:do|did|does|why|how|when|should) (?:i|we) (?:really |actually |still )?(?:need|have|want)(?: to)?|"
     r"(?:saying|says|said|told me|tells me|told us)(?: that)? (?:i|we) (?:need|have|should|must)(?: to)?) (?:\w+ )?$",
     re.I,
 )

@@ -51,6 +51,7 @@ _CALL_OFF = tuple(
         r"^(?:actually|hm+|well|oh|no|wait|but|and|hang on|hold on|[, ])*let me (?:just )?(?:see|wait|check|think|ask|talk|find out|sleep)\b"
         r".*\b(?:first|before (?:i|we)|on it|over)\b(?P<what>)",
         r"\bi (?:wasn['’]?t|am not|['’]m not|was not) asking(?: for (?P<what>(?:that|it|the)\b[^.!?]*))?(?=[,.!]|$| but)",
+        r"^(?:(?:oh|no|actually|wait|well|hm+)[, ]+)*not (?P<what>(?:the|my|that|those) [\w ]{3,25})(?:[,.!]|$)",
         r"\bdon['’]?t bother\b(?P<what>)",
         r"^(?:oh |no,? |actually,? |wait,? |hmm,? )*don['’]?t[.!]?$(?P<what>)",
         r"\b(?:there['’]s )?no need (?:to|for) (?P<what>[^.!?]*)",
@@ -186,7 +187,7 @@ def find_call_off(text: str) -> CallOff | None:
 
 
 _NEGATED = re.compile(
-    r"^(?:(?:no|oh|actually|wait|please|but|so|and|then|just|hm+|yeah|yes)[,. ]+)*(?:don['’]?t|do not) (?P<verb>[a-z]+)\b(?P<rest>.*)", re.I
+    r"^(?:(?:no|oh|actually|wait|please|but|so|and|then|just|hm+|yeah|yes)[,. ]+)*(?:don['’]?t|do not) (?P<verb>[a-z]+)\b(?P<rest>(?! (?:anyone|anybody|a soul|nobody|people|everyone)\b).*)", re.I
 )
 
 
