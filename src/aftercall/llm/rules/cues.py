@@ -259,3 +259,9 @@ SEES_TO = re.compile(
     r"\b(?:look(?:ed)? at|fix(?:ed)?|repair(?:ed)?|come|check(?:ed)?|servic\w+|someone|somebody|engineer|plumber|electrician|technician|mechanic|appointment)\b", re.I
 )
 BIDS = re.compile(r"(?:can|could|would|let['’]s|make|change|move|push)\b", re.I)
+# The caller stops short: "well, hang on, no".
+HALTS = re.compile(
+    r"(?=.*\b(?:hang on|hold on|wait|actually|hm+|second thoughts?|you know what)\b)(?:(?:well|oh|um+|uh+|actually|hang on|hold on|wait|hm+|no|sorry|on|second|thoughts?|you know what)"
+    r"[,.!… ]*)+\bno\b[.!… ]*",
+    re.I,
+)

@@ -50,7 +50,8 @@ class Exchange(Hearing):
             self._supplant(self._current, offer, seq)
             return
         if answer == "no":
-            restated = known if known and share(stems(offer.act), known.stems) >= SAME else None
+            replies = offer.stated and known is not None and offer.seq - 1 in known.turns
+            restated = known if known and (replies or share(stems(offer.act), known.stems) >= SAME) else None
             self._declined = restated is None
             self._declined_at = seq
             self._standing_offer = None

@@ -78,6 +78,8 @@ class Floor(Dictation):
             return
         if self._negates(clause) or is_confided(clause.text):
             return
+        if self._thinks_better(clause, after):
+            return
         if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
             return
         if self._gives_up(clause) or self._keeps(clause):
@@ -90,7 +92,9 @@ class Floor(Dictation):
             and (not trigger or cues.ANAPHOR.match(trigger.act))
         ):
             self._correct(self._current, clause)
-        elif trigger and not any(is_own_doing(other.text) for other in after[:2]):
+        elif trigger and any(is_own_doing(other.text) for other in after[:2]):
+            self._called_off_at = clause.seq
+        elif trigger:
             self._ask(trigger, clause)
         elif self._current is None and REPLACES.search(clause.text) and self._changes_standing(clause):
             return
@@ -113,6 +117,16 @@ class Floor(Dictation):
         if fits:
             self._withdraw(fits[-1], clause.seq)
         return bool(fits)
+
+    def _thinks_better(self, clause: Clause, after: list[Clause]) -> bool:
+        """ "Well, hang on, no.", with nothing put in its place."""
+        ask = self._current
+        if ask is None or ask.is_stop or self._question or not cues.HALTS.fullmatch(clause.text):
+            return False
+        if any(find_trigger(other.text) or REPLACES.search(other.text) or self._first_day(other.text) or find_call_off(other.text) for other in after[:3]):
+            return False
+        self._withdraw(ask, clause.seq)
+        return True
 
     def _gives_up(self, clause: Clause) -> bool:
         """ "I'll ring you back" to a slot or a price that was put forward."""
@@ -357,7 +371,7 @@ class Floor(Dictation):
         if call_off.scope == "last" and (self._repeats_call_off(clause) or self._muted == (clause.seq, clause.sentence)):
             return True
         if call_off.scope == "last":
-            target = self._current if self._current in standing else (standing[-1] if standing else None)
+            target = self._meant_by(clause, standing)
             if target and not self._declined and not call_off.cancels_standing and not self._refuses_suggestion(target):
                 self._withdraw(target, clause.seq)
             return not call_off.cancels_standing
@@ -375,6 +389,18 @@ class Floor(Dictation):
         for ask in standing:
             ask.details = [(seq, text) for seq, text in ask.details if not stems(text) & call_off.stems]
         return find_trigger(clause.text) is None or clause.body.lower().startswith(_LETS_BE)
+
+    def _meant_by(self, clause: Clause, standing: list[Ask]) -> Ask | None:
+        """What "leave that" leaves: the request its sentence names, or the agent's last words, or the one talked of."""
+        current = self._current
+        fresh = current in standing and current is not None and current.turns[-1] == clause.seq
+        for about in (stems(clause.whole), frozenset() if fresh else stems(self._said)):
+            named = [ask for ask in standing if stems(ask.act) & about]
+            if self._current in named:
+                return self._current
+            if named:
+                return max(named, key=lambda ask: (len(stems(ask.act) & about), ask.turns[-1]))
+        return self._current if self._current in standing else (standing[-1] if standing else None)
 
     def _repeats_call_off(self, clause: Clause) -> bool:
         """ "So leave the flight?" "Yeah, leave it.": it is off already."""

@@ -16,6 +16,7 @@ _PRONOUN = r"(?:that|it|this|him|her|them|those|these|that one|the last (?:one|b
 _CALL_OFF = tuple(
     re.compile(pattern, re.I)
     for pattern in (
+        r"\bforget (?:i|we) (?:ever |even )?(?:asked|said|mentioned|called|rang)\b(?P<what>)",
         (
             r"(?<!\bi )(?<!\bto )(?<!\bme )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|"
             r"never ?mind|nevermind|ignore|bin|ditch|drop(?!.*\b(?:off|round|by|around|over|in)\b)|skip|cancel|disregard|"
@@ -24,7 +25,16 @@ _CALL_OFF = tuple(
             r"[a-z]+(?: [a-z]+)?(?=[.,!?]|$))"
         ),
         r"\b(?:never ?mind|nevermind)(?P<what>)(?:[,.!]|$| then\b)",
-        r"\bforget (?:i|we) (?:asked|said|mentioned|called|rang)\b(?P<what>)",
+        r"\b(?:on )?second thoughts?,? (?:no|not|don['’]?t|leave|forget|i)\b(?: (?P<what>(?:the|my|that|those)\b[^.!?]*))?",
+        r"\bknock (?:(?P<what>(?:the|my|that|those|all)\b[^.!?]*?)|it|them) on the head\b",
+        r"\b(?:take|leave) (?:off|out) (?P<what>(?:the|that|those|my)\b[^.!?]*)",
+        r"\b(?:do|manage|live|go|get by|cope) without(?: (?P<what>(?:the|that|it|my|those|a|any)\b[^.!?]*))?",
+        # Somebody else does it, or has done it.
+        (
+            r"\b(?:i|we|he|she|they|someone|somebody|(?:my|our) [\w-]+(?: in law)?)(?:['’](?:s|ve|re|m)| has| have| is| are)?(?: just| already)* "
+            r"(?:done|sorted|fixed|handled|booked|ordered|bought|taken care of|dealt with|doing|getting|bringing|sorting|fixing|handling|making) "
+            r"(?P<what>it|that|this|one|them|those|hers|his|(?:that|the) \w+)(?: (?:already|myself|ourselves|himself|herself|now|instead|for me|anyway))*(?=[,.!?]|$| and| so| but)"
+        ),
         (
             r"^(?:then |so |well |just |okay |please )*(?:leave|keep) (?:it|that|things|everything)(?: just)? (?:(?:as|where|"
             r"how) (?:it|they) (?:is|are|was|stands?)|as is|the way)\b(?P<what>)"
@@ -88,7 +98,7 @@ _CALL_OFF = tuple(
             r"scratch) (?P<other>.+?))(?:[,.!?]|$)"
         ),
         (
-            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: (?:of|the (?:order|list|bill|quote|"
+            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: again| then| now| please)*(?: (?:of|the (?:order|list|bill|quote|"
             r"invoice))\b[^.!?]*)?(?:[,.!?]|$)"
         ),
         (
@@ -118,7 +128,7 @@ _CALL_OFF = tuple(
 _HINT = Caseless(
     r"asking|scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
     r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|"
-    r"getting|already|changed|first|before|on it|^\W*(?:so |then |and )*no ",
+    r"getting|already|changed|first|before|on it|second thought|knock|done|bringing|sorting|fixing|making|booked|ordered|bought|\bno |^\W*not ",
 )
 # "I'm not asking you to take her off", "I was going to ask you to drop it": nothing is taken back.
 _NOT_ASKING = re.compile(r"\b(?:not (?:asking|saying|telling) (?!for (?:that|it)\b)\w|was going to|wasn['’]?t going to|i never said)", re.I)
