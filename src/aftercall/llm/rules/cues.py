@@ -251,7 +251,7 @@ BOOKED = re.compile(
 OCCASION = re.compile(r"\b(?:birthday|anniversary|wedding|party|funeral|christening|leaving do|graduation|recital|exam|graduation|baby shower)\b", re.I)
 SAYS_YES = re.compile(r"^(?:yes|yeah|no|that['’]s right|correct|it (?:is|does|will))\b", re.I)
 ADD_ON = re.compile(
-    r"^(?:put|add|include|attach|write|stick|pop)(?: in| on)? (?:a|an|some|the) (?:\w+ )?(?:card|note|ribbon|bow|message|candles?|label|sticker|receipt|bag|tag)\b", re.I
+    r"^(?:put|add|include|attach|write|stick|pop)(?: in| on)? (?:a|an|some|the) (?:\w+ )?(?:card|note|ribbon|bow|message|candles?|label|sticker|receipt|tag)\b", re.I
 )
 ON_FILE = re.compile(r"\b(?:file|account|record|chart|notes|system)\b", re.I)
 ON_LIST = re.compile(r"\b(?:on|to) (?:the|a|your|my) (?:\w+[ -])?(?:list|rota|register|calendar|system)\b", re.I)

@@ -48,6 +48,8 @@ class Floor(Dictation):
                 self._before = [*self._before[-3:], clause]
                 self._keep_matter(clause)
                 self._keep_told(clause)
+                if not (self._declined or clause.is_question or is_slight(clause.body) or find_call_off(clause.text)):
+                    self._sound.setdefault(clause.seq, []).append(clause)
         keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
         self._offer = self._offer if keeps_open else None
         self._proposals, self._question, self._declined, self._agent_dated = [], "", False, False

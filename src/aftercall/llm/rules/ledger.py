@@ -31,6 +31,8 @@ class Ledger:
         self._told: list[Clause] = []
         """What the caller has told since the last request and that none of them holds."""
         self._used = False
+        self._sound: dict[int, list[Clause]] = {}
+        """By turn, what the caller said and meant: nothing supposed, refused, wished by others or taken back."""
         self._faults: list[Ask] = []
         self._called_off_at = 0
 
@@ -54,6 +56,14 @@ class Ledger:
             ask.add_detail(clause.seq, clause.text)
         else:
             ask.cite(clause.seq)
+
+    def fill_up(self) -> None:
+        """Each request is told in full: what was said beside it in a turn that is about nothing else belongs to it."""
+        for ask in self.asks:
+            alone = [seq for seq in ask.turns if not any(seq in other.turns for other in (*self.asks, *self.withdrawn) if other is not ask)]
+            for clause in (clause for seq in alone for clause in self._sound.get(seq, [])):
+                if len(ask.details) < _MAX_DETAILS and ask.words not in clause.text:
+                    ask.add_detail(clause.seq, clause.text)
 
     def _lean_back(self, ask: Ask, clause: Clause) -> None:
         """An act that only points ("move it") takes its matter from what the caller said before."""
@@ -138,4 +148,6 @@ def _asks_again(ask: Ask, kind: RequestKind, about: frozenset[str], *, same_turn
     """Whether an act is the same request in other words: "shut the account, close the account"."""
     if kind == "reminder" or (kind != ask.kind and not {kind, ask.kind} <= _OF_WORK):
         return False
+    if kind == ask.kind == "issue" and about and about <= ask.stems:
+        return True
     return share(about, stems(ask.act)) >= (0.5 if kind == ask.kind or same_turn else 0.75)

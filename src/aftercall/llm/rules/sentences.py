@@ -64,7 +64,7 @@ _INVERTED = re.compile(
 # Nothing but hesitation and joints: it belongs to what follows.
 _FALSE_START = re.compile(
     r"(?:(?:and|but|so|then|or|also|plus|just|um+|uh+|er+m?|em+|oh|ah|like|well|please|because|cause|cos|though|if|i mean|you know|"
-    r"first|second|third|it's|it’s|is|i|we|that)[\s,;:.…-]*)+",
+    r"first|second|third|it's|it’s|is|i|we|that|(?:can|could|would) (?:you|i|we)|do me a favou?r|be a (?:love|dear|star))[\s,;:.…-]*)+",
     re.I,
 )
 
