@@ -265,3 +265,4 @@ HALTS = re.compile(
     r"[,.!… ]*)+\bno\b[.!… ]*",
     re.I,
 )
+ALSO = re.compile(r"\b(?:also|as well|too)\b", re.I)

@@ -32,7 +32,7 @@ class Dictation(Exchange):
         if self._dictated != (clause.seq, clause.sentence):
             return False
         trigger = find_trigger(clause.text)
-        speaks_up = trigger and (not trigger.is_order or cues.TO_THE_AGENT.search(trigger.act) or kind_of(trigger.act) == "reminder")
+        speaks_up = trigger and (not trigger.is_order or cues.ALSO.search(clause.text) or cues.TO_THE_AGENT.search(trigger.act) or kind_of(trigger.act) == "reminder")
         return not (cues.NEW_POINT.match(clause.text) and speaks_up)
 
     def _answers_what_to_say(self, clause: Clause) -> bool:

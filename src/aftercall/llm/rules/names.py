@@ -53,6 +53,12 @@ _INTRODUCED = tuple(
         ),
         rf"\b(?i:under the name(?: of)?|in the name of|name of) {TITLE}(?P<name>{NAME}){END}",
         rf"^(?i:(?:it['’]s )?under) {TITLE}(?P<name>{NAME}){END}",
+        # "It's Leo's mum, Ines Duarte", "I'm her daughter, Simone Hunt", "I'm the tenant, Jerome Baptiste"
+        (
+            rf"\b(?i:it['’]s|this is|i['’]m|i am) (?:{PART}['’]s|(?i:her|his|their|the|your)) (?:(?!(?i:name|number|address|same)\b)[a-z-]+ ?){{1,3}}, "
+            rf"{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}){END}"
+        ),
+        rf"\b(?i:name(?:['’]s| has| is)? (?:changed|different)[^.]*?\bit['’]s (?:now )?)(?:{PART}(?i: now)?, )?(?P<name>{NAME}){END}",
         (
             r"(?:^|[.!?,] |(?i:\b(?:hi|hello|hey|yeah|and|so|but|well|um|uh|yes) ))(?i:i['’]m|i am|im) (?:(?i:uh|um|actually|"
             rf"called),? )*{TITLE}(?P<name>{NAME}){END}(?! (?:time|Time)\b)"
@@ -81,6 +87,7 @@ _OPENING = tuple(
         ),
         rf"\b(?i:this is|it['’]s) (?i:room|flat|apartment|unit|number) [\w ]+?,? (?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{NAME}){END}",
         rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?,? (?P<name>{NAME}){END}",
+        rf"^(?i:(?:hi|hello|hey|good morning|good afternoon|yes|yeah|um|uh)[,.!]? )*(?P<name>{PART}) from (?:the )?[a-z]+(?: [a-z]+)?[,.](?= |$)",
     )
 )
 _NAMED_PART = re.compile(
@@ -101,6 +108,7 @@ _OTHER_PERSON = re.compile(
     re.I,
 )
 _ASKED_WHICH = re.compile(
+    r"\bwho(?:['’]s| is) (?:it|this|that) (?:for|going|from|to)\b|\b(?:deliver|send|go) (?:it |them |this )?to\b|"
     r"\b(?:which|where|what (?!name|can|may|could|['’])\w+|address|street|town|company|who (?:is|are|should|shall|"
     r"was) (?!calling|this|speaking))\b|"
     r"\b(?:his|her|their|child|patient|pet|recipient)\b|['’]s name\b",

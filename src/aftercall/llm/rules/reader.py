@@ -88,7 +88,7 @@ def _ground(item: Cited, spoken: dict[int, str]) -> Cited:
 
 def _profile(call: Call, named: Named, zone: str | None) -> Profile:
     said = [turn.text for turn in call.turns if turn.speaker == "caller"]
-    call_name = find_call_name(said) or put_right(call.turns, named.parts)
+    call_name = find_call_name(call.turns, named) or put_right(call.turns, named.parts)
     return Profile(name=named.name, call_name=call_name if call_name != named.name else None, pronouns=find_pronouns(said), timezone=zone)
 
 

@@ -50,7 +50,7 @@ _OFFER = re.compile(
 _OPEN_QUESTION = re.compile(
     r"^(?:\w+,? )?(?:what|which|who|where|when|why|how (?:many|much|long|can|may|do|would|should|is|are))\b|"
     r"\b(?:what (?:time|day|date|name|kind|size)|how (?:many|much|long))\b|\banything else\b|"
-    r"\bhelp you\b|\bmorning or afternoon\b|\byour (?:full |last )?name\b|\bsomething else\b|\bis there (?:anything|"
+    r"\bhelp you\b|\bmorning or afternoon\b|\byour (?:full |last )?name\b|\bsomething else\b|\bis there (?:a|an|any|anything|"
     r"something)\b|\bspell\b|\brepeat\b|\bhave your\b",
     re.I,
 )

@@ -18,7 +18,11 @@ _FRAMES = tuple(
         rf"\b(?:the )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD})?)(?=[,.!]|$)",
         rf"\b(?:this is|it['’]?s|it is) (?:uh |um |just |me )*(?P<name>{_WORD}(?: {_WORD}){{0,2}}?){_AFTER}",
         rf"\b(?:i['’]m|i am) (?:uh |um )*(?P<name>{_WORD}(?: {_WORD})?),? (?=(?:from|with|calling from)\b)",
-        rf"\b(?:this is|it['’]s|it is) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| (?:i|i['’]m|i['’]ve|and|we|my|about|in|at)\b)",
+        (
+            r"\b(?:i['’]?m|i am|it['’]?s) (?:the|her|his|their|your) (?:tenant|owner|daughter|son|wife|husband|mum|mom|mother|father|dad|parent|"
+            rf"account holder|customer|manager|carer|landlord|sister|brother),? (?P<name>{_WORD} {_WORD})\b"
+        ),
+        rf"\b(?:this is|it['’]?s|it is) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| (?:i|i['’]m|i['’]ve|and|we|my|about|in|at)\b)",
         (
             rf"^{_GREETING}(?:this is|it['’]?s|it is) (?:uh |um |me |again )*(?P<name>{_WORD})(?=[,.!]? (?:so|um|uh|i|i['’]m|"
             r"i['’]ve|and i|my)\b|[,.!]*$)"
@@ -76,6 +80,7 @@ def _answer(text: str) -> str | None:
     first = _named(match["name"]) if match else None
     words = [word for word in re.findall(_WORD, _LEAD.sub("", plain)) if word not in _COMMON]
     # "grant. tully t u l l y grant tully": said in pieces, spelled, then said whole.
-    if len(words) > _MOST and words[-2] in words[:-2] and words[-1] in words[:-1]:
+    again = len(words) == _MOST and words[0] == words[-1]  # "under abernathy wendell abernathy"
+    if again or (len(words) > _MOST and words[-2] in words[:-2] and words[-1] in words[:-1]):
         return _named(" ".join(words[-2:]))
     return first
