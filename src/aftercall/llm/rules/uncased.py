@@ -16,12 +16,12 @@ _FRAMES = tuple(
     for pattern in (
         rf"\bmy (?:full )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD}){{0,2}})",
         rf"\b(?:the )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD})?)(?=[,.!]|$)",
-        rf"\b(?:this is|it['’]?s|it is) (?:uh |um |just |me )*(?P<name>{_WORD}(?: {_WORD}){{0,2}}?){_AFTER}",
-        rf"\b(?:i['’]m|i am) (?:uh |um )*(?P<name>{_WORD}(?: {_WORD})?),? (?=(?:from|with|calling from)\b)",
         (
             r"\b(?:i['’]?m|i am|it['’]?s) (?:the|her|his|their|your) (?:tenant|owner|daughter|son|wife|husband|mum|mom|mother|father|dad|parent|"
             rf"account holder|customer|manager|carer|landlord|sister|brother),? (?P<name>{_WORD} {_WORD})\b"
         ),
+        rf"\b(?:this is|it['’]?s|it is) (?:uh |um |just |me )*(?P<name>{_WORD}(?: {_WORD}){{0,2}}?){_AFTER}",
+        rf"\b(?:i['’]m|i am) (?:uh |um )*(?P<name>{_WORD}(?: {_WORD})?),? (?=(?:from|with|calling from)\b)",
         rf"\b(?:this is|it['’]?s|it is) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| (?:i|i['’]m|i['’]ve|and|we|my|about|in|at)\b)",
         (
             rf"^{_GREETING}(?:this is|it['’]?s|it is) (?:uh |um |me |again )*(?P<name>{_WORD})(?=[,.!]? (?:so|um|uh|i|i['’]m|"
@@ -36,6 +36,7 @@ _ANSWER = re.compile(
 )
 _LEAD = re.compile(rf"^{_GREETING}")
 _MOST = 3
+_SURE = 3  # frames that nothing but a name fills, wherever in the call they stand
 # What fills the same places as a name and is none.
 _COMMON = vocabulary(
     """
@@ -58,9 +59,9 @@ _COMMON = vocabulary(
 )
 
 
-def find_uncased(text: str, *, asked: bool) -> str | None:
+def find_uncased(text: str, *, asked: bool, opening: bool = True) -> str | None:
     """The caller's own name in a text without capitals; a bare answer counts where the agent had asked for one."""
-    for pattern in _FRAMES:
+    for pattern in _FRAMES if opening else _FRAMES[:_SURE]:
         if (match := pattern.search(text)) and (name := _named(match["name"])):
             return name
     return _answer(text) if asked else None
@@ -70,6 +71,7 @@ def _named(words: str) -> str | None:
     parts = words.split()
     if any(part in _COMMON or part.endswith(("ing", "ed", "ly")) for part in parts[:1]):
         return None
+    parts = [part for at, part in enumerate(parts) if not at or part != parts[at - 1]]
     kept = next((parts[:at] for at, part in enumerate(parts) if part in _COMMON), parts)
     return " ".join(part.capitalize() for part in kept)
 
