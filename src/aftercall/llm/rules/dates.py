@@ -139,6 +139,28 @@ def _feast(match: re.Match[str], today: date) -> date | None:
     return _upcoming_day(day, today, month)
 
 
+_PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
+
+
+def _nth_weekday(match: re.Match[str], today: date) -> date | None:
+    """ "The first Monday in April": the next such day to come."""
+    place, weekday = _PLACES[match["place"].lower()], _weekday(match["weekday"])
+    for offset in range(13):
+        end = _month_end(today, offset)
+        if match["month"] and end.month != _month_number(match["month"]):
+            continue
+        if match["next"] and offset == 0:
+            continue
+        days = [end.replace(day=day) for day in range(1, end.day + 1) if end.replace(day=day).weekday() == weekday]
+        if days[place] >= today:
+            return days[place]
+    return None
+
+
+def _first_of(month: str | None, today: date) -> date | None:
+    return _upcoming_day(1, today, _month_number(month) if month else None)
+
+
 def _weekend(match: re.Match[str], today: date) -> date:
     days = (5 - today.weekday()) % 7 + (7 if match["next"] and today.weekday() < 5 else 0)
     return today + timedelta(days=days)
@@ -163,6 +185,16 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             rf"\b(?:this |next |on )?(?P<weekday>{WEEKDAY}),? (?:the )?(?P<ordinal>{ORDINAL})(?:,? (?:of )?(?P<month>{_MONTH}))?",
             _with_day_number,
         ),
+        (
+            rf"\b(?:the )?(?P<place>first|second|third|fourth|last) (?P<weekday>{WEEKDAY}) (?:in|of) (?:(?P<month>{_MONTH})|(?P<next>next month)|(?:the|this|that) month)",
+            _nth_weekday,
+        ),
+        (rf"\b(?:start|beginning) of (?:next month|(?P<month>{_MONTH}))", lambda match, today: _first_of(match["month"], today)),
+        (rf"\b(?:not|n[o']t) this (?P<weekday>{WEEKDAY}),? (?:but )?(?:the )?(?:next|one after|following)(?: one| {WEEKDAY})?", lambda m, today: _week_after(m["weekday"], today)),
+        (rf"\b(?P<weekday>{WEEKDAY}),? not this week,? (?:but )?next\b", lambda match, today: _week_after(match["weekday"], today)),
+        (r"\bthis time next week\b|\bwithin (?:the|a|one) week\b", lambda _, today: today + timedelta(days=7)),
+        (r"\bin half a year\b|\bin six months\b", lambda _, today: _later(today, 6, "month")),
+        (rf"\ba week (?P<weekday>{WEEKDAY})\b(?P<count>)", _weeks_from_weekday),
         (rf"\bthe (?P<ordinal>{ORDINAL}) of next month\b", _of_next_month),
         (rf"\b(?P<ordinal>{ORDINAL}|\d{{1,2}}) (?:of )?(?P<month>{_MONTH})", _month_day),
         (rf"\b(?P<month>{_MONTH}) (?:the )?(?P<ordinal>{ORDINAL}|\d{{1,2}}\b(?!:))", _month_day),
@@ -240,7 +272,7 @@ _HINT = Caseless(rf"{'|'.join(_HINTS)}|\d")
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = re.compile(
-    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|"
+    r"\b(?:last|since|until|till|til|not|isn't|(?<!later )than|easter|good|bank holiday|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|"
     r"every(?: other| second| single)?|each|after)"
     r"(?: (?:this|the|on|for|past))?\s*$",
     re.I,
@@ -251,7 +283,7 @@ _REFUSED_AFTER = re.compile(
     r"(?! (?:free|available|good|off|fine|around|able|home|there)))\b",
     re.I,
 )
-_BEFORE = re.compile(r"\bbefore(?: the)?\s*$", re.I)
+_BEFORE = re.compile(r"(?<!on or )\bbefore(?: the)?\s*$", re.I)
 _DAY_BEFORE = re.compile(
     r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I
 )
@@ -262,6 +294,23 @@ _SAME_DAY = re.compile(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|ev
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
     return list(_find_dates(text, today, anchor)) if _may_name_day(text) else []
+
+
+_SOON = 7  # months ahead that people speak of as coming
+_BARE_ORDINAL = re.compile(rf"\bthe {ORDINAL}(?! of\b){_NO_NOUN}", re.I)
+_NAMED_MONTH = re.compile(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)", re.I)
+
+
+def named_month(text: str, today: date) -> str | None:
+    """The month a text speaks of, unless it is more likely one gone by."""
+    found = [match["month"] for match in _NAMED_MONTH.finditer(text)] if _HINT.occurs(text) else []
+    ahead = [month for month in found if (_month_number(month) - today.month) % 12 <= _SOON]
+    return ahead[-1].strip(" .") if ahead else None
+
+
+def in_month(text: str, month: str) -> str:
+    """ "The twenty first", once March was spoken of, is the twenty first of March."""
+    return text if _NAMED_MONTH.search(text) else _BARE_ORDINAL.sub(lambda match: f"{match.group()} of {month}", text)
 
 
 @remember

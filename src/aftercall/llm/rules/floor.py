@@ -6,6 +6,7 @@ from aftercall.llm.rules import cues
 from aftercall.llm.rules.additions import is_slight, only_adds, replaces
 from aftercall.llm.rules.asks import Ask, tidy
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
+from aftercall.llm.rules.dates import named_month
 from aftercall.llm.rules.dictation import Dictation
 from aftercall.llm.rules.due import is_about_request, must_be, opening_day, own_days, takes_day
 from aftercall.llm.rules.faults import is_absence, is_fault
@@ -43,6 +44,7 @@ class Floor(Dictation):
         self._own_days = {day for clause in clauses for day in own_days(clause.body, self.today)}
         for index, clause in enumerate(clauses):
             self._used = False
+            self._month = named_month(clause.text, self.today) or self._month
             self._hear(clause, clauses[index + 1 :])
             if not is_unreal(clause.text) and not is_others_wish(clause.text):
                 self._before = [*self._before[-3:], clause]
@@ -225,7 +227,7 @@ class Floor(Dictation):
         else:
             for other in self._leading_up(clause):
                 ask.add_detail(other.seq, other.text)
-        ask.due = opening_day(ask, f"{self._led} {first if others else clause.text}", self.today, self._anchor_of(clause), self._before)
+        ask.due = opening_day(ask, self._dated(f"{self._led} {first if others else clause.text}"), self.today, self._anchor_of(clause), self._before)
         self._led = ""
         if ask.due is None and kind != "reminder" and takes_day(ask):
             ask.due = self._day_of_occasion(clause)

@@ -4,7 +4,7 @@ from datetime import date
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask, as_caller
-from aftercall.llm.rules.dates import find_dates
+from aftercall.llm.rules.dates import find_dates, named_month
 from aftercall.llm.rules.due import Proposal, find_proposals
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.kinds import kind_of
@@ -46,7 +46,8 @@ class Hearing(Ledger):
         if cues.WRONG_NUMBER.search(text):
             self._forget_everything()
         offer = find_offer(turn, text)
-        self._proposals = [found for found in find_proposals(turn.seq, text, self.today, self._anchor()) if not self._only_answers(found)]
+        self._month = named_month(text, self.today) or self._month
+        self._proposals = [found for found in find_proposals(turn.seq, self._dated(text), self.today, self._anchor()) if not self._only_answers(found)]
         if not (offer or self._proposals):
             self._drop_ignored_faults(text)
         self._keep_faults()

@@ -4,7 +4,7 @@ from datetime import date
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask
-from aftercall.llm.rules.dates import find_dates
+from aftercall.llm.rules.dates import find_dates, in_month
 from aftercall.llm.rules.due import later_day
 from aftercall.llm.rules.faults import TAKEN_UP
 from aftercall.llm.rules.kinds import kind_of
@@ -35,6 +35,7 @@ class Ledger:
         """By turn, what the caller said and meant: nothing supposed, refused, wished by others or taken back."""
         self._faults: list[Ask] = []
         self._called_off_at = 0
+        self._month: str | None = None
 
     def _withdraw(self, ask: Ask, seq: int) -> None:
         ask.cite(seq)
@@ -77,11 +78,15 @@ class Ledger:
             ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)
 
     def _move(self, ask: Ask, text: str) -> None:
-        if day := later_day(ask, text, self.today, self._anchor(ask)):
+        if day := later_day(ask, self._dated(text), self.today, self._anchor(ask)):
             ask.move(day)
 
+    def _dated(self, text: str) -> str:
+        """The text with the month put to days that go without one."""
+        return in_month(text, self._month) if self._month else text
+
     def _first_day(self, text: str) -> date | None:
-        mentions = find_dates(text, self.today, self._anchor())
+        mentions = find_dates(self._dated(text), self.today, self._anchor())
         return mentions[0].day if mentions else None
 
     def _anchor(self, apart: Ask | None = None) -> date | None:
