@@ -2,6 +2,7 @@
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stems import stems
@@ -35,6 +36,7 @@ def _says_how_to_reach(trigger: Trigger, said: str) -> bool:
     return bool(is_promise(said) and cues.REACHES.search(said) and cues.REACH_ME.match(trigger.act))
 
 
+@remember
 def is_slight(body: str) -> bool:
     """Whether words near a request add nothing to it."""
     return bool(cues.SMALL_TALK.search(body) or cues.SLIGHT.match(body)) or not stems(body)

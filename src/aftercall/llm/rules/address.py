@@ -3,6 +3,7 @@
 import itertools
 import re
 
+from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.names import END, NOT_NAMES, PART, TITLE, Named, asks_name, clean_name
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.model.turns import Turn
@@ -57,6 +58,8 @@ _ONE_PRONOUN = re.compile(
     ),
     re.I,
 )
+_MAY_CALL = Caseless(r"call|go by|known|say|short|answer|prefer|to (?:my|every|most|you)")
+_MAY_TELL = Caseless(r"\b(?:she|he|they|ze|xe)\b[\s,/]+(?:and |slash )?(?:her|him|them|they|zir|hir|xem)\b|(?:it['’]s|use|go by|pronoun is) (?:she|he|they)\b")
 _OTHER_FORM = {"she": "her", "he": "him", "they": "them"}
 _NOT_ME = re.compile(
     r"\b(?:his|her|their|my (?:wife|husband|son|daughter|partner|friend|colleague|boss|kid|child)['’]?s?) pronouns\b", re.I
@@ -72,7 +75,7 @@ def find_call_name(turns: tuple[Turn, ...], named: Named) -> str | None:
             asked = asks_name(turn.text) or bool(_TITLED.search(turn.text))
             continue
         for sentence in split_sentences(turn.text):
-            if (name := _called(sentence, _CALLED)) or (
+            if (_MAY_CALL.occurs(sentence) and (name := _called(sentence, _CALLED))) or (
                 (turn.seq in given or asked) and (name := _called(sentence, _CALLED_BESIDE_NAME)) and _is_form_of(name, named.parts)
             ):
                 return name
@@ -110,6 +113,8 @@ def _nick(words: str) -> str | None:
 def find_pronouns(texts: list[str]) -> str | None:
     for text in texts:
         if _NOT_ME.search(text):
+            continue
+        if not _MAY_TELL.occurs(text):
             continue
         if match := _PRONOUNS.search(text):
             first, second = (match["a"] or match["c"]).lower(), (match["b"] or match["d"]).lower()

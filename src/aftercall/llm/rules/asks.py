@@ -6,6 +6,7 @@ from datetime import date
 
 from aftercall.llm.rules.cues import TIME_ONLY
 from aftercall.llm.rules.corrections import erase, find_repair, longest_without, settle_repairs
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import quantities
 from aftercall.llm.rules.persons import person_in
 from aftercall.llm.rules.sentences import MASK, body_of
@@ -153,6 +154,7 @@ def visible(text: str) -> str:
     return max(re.split(f"{MASK}+", text), key=len).strip(" ,;:") if MASK in text else text.strip()
 
 
+@remember
 def tidy(text: str) -> str:
     """Without masks, fillers, stutters and the words sentences begin and end with."""
     text = body_of(visible(text))

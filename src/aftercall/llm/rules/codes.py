@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.numbers import NUMBER_WORD, figures_of
 from aftercall.llm.rules.sentences import split_sentences
 
@@ -71,6 +72,10 @@ _REBUKE = re.compile(
 )
 
 
+# Figures in a row, or a word for a word that opens something.
+_MAY_HOLD = Caseless(rf"\d[\s,\-]*\d[\s,\-]*\d|{_TOKEN}[\s,\-]+(?:uh |um |then )*{_TOKEN}|pass|log ?in|word|maiden|security|phrase|answer")
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     words: str
@@ -81,6 +86,8 @@ class Code:
 
 def find_codes(text: str, question: str, reply: str) -> Iterator[Code]:
     """`question` is what the agent said before, `reply` what it said after."""
+    if not _MAY_HOLD.occurs(text):
+        return
     sentences = split_sentences(text)
     noun = before = ""
     asked = _asked_for(question)

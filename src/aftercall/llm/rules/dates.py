@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from aftercall.llm.rules.caseless import Caseless, lowered
+from aftercall.llm.rules.caseless import Caseless, has_any, lowered
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
 
@@ -234,6 +234,25 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (rf"\bthe (?P<ordinal>{ORDINAL}){_NO_NOUN}", lambda match, today: _upcoming_day(day_number(match["ordinal"]), today)),
     )
 )
+# What a text must hold for a pattern to be worth trying, told by the words the pattern itself is made of.
+_MARKS = (
+    (WEEKDAY, ("day",)),
+    (_MONTH, (*_MONTHS, *_SHORT_MONTHS)),
+    (ORDINAL, ("st", "nd", "rd", "th")),
+    ("{4}-", ("-",)),
+    ("morrow", ("morrow", "tomorow")),
+    ("christmas", ("christmas", "boxing", "new year", "valentine", "halloween")),
+    ("weekend", ("weekend",)),
+    ("business", ("business", "eod", "cob", "play", "end of")),
+    ("half a year", ("half a year", "six months")),
+    ("end of", ("end", "last day")),
+    ("tonight", ("today", "tonight", "this ")),
+    (_UNIT, ("day", "week", "fortnight", "month", "year")),
+    ("week", ("week",)),
+)
+_NEEDING = tuple(
+    (next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)), pattern, resolve) for pattern, resolve in _PATTERNS
+)
 # Most clauses name no day; these words, one of which every pattern needs, spare them the table.
 _HINTS = (
     *(
@@ -293,7 +312,11 @@ _SAME_DAY = re.compile(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|ev
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
-    return list(_find_dates(text, today, anchor)) if _may_name_day(text) else []
+    if not _may_name_day(text):
+        return []
+    named = _find_dates(text, today)
+    around = [mention for mention in _around(text, anchor) if mention.day >= today] if anchor else []
+    return sorted((*named, *around), key=lambda mention: mention.start) if around else list(named)
 
 
 _SOON = 7  # months ahead that people speak of as coming
@@ -319,12 +342,12 @@ def _may_name_day(text: str) -> bool:
 
 
 @remember
-def _find_dates(text: str, today: date, anchor: date | None) -> tuple[Mention, ...]:
+def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
-    names_weekday = "day" in lowered(text)
-    for pattern, resolve in _PATTERNS:
-        if not names_weekday and "weekday" in pattern.groupindex:
+    low = lowered(text)
+    for needs, pattern, resolve in _NEEDING:
+        if not has_any(low, needs):
             continue
         for match in pattern.finditer(text):
             if any(match.start() < end and start < match.end() for start, end in taken):
@@ -332,8 +355,6 @@ def _find_dates(text: str, today: date, anchor: date | None) -> tuple[Mention, .
             taken.append(match.span())
             if mention := _mention(text, match, resolve, today):
                 mentions.append(mention)
-    if anchor:
-        mentions += _around(text, anchor)
     return tuple(sorted((mention for mention in mentions if mention.day >= today), key=lambda mention: mention.start))
 
 

@@ -36,6 +36,10 @@ _CONDITION = re.compile(
 _OF_SOMEONE = Caseless(
     r"\b(?:i|i['’]\w+|my|me|he|he['’]s|she|she['’]s|his|her|we|our|it['’]?s|it is|they|they['’]\w+|found|got|has|who has|suffer\w*|had)\b"
 )
+_MAY_NAME = Caseless(
+    rf"diagnos|cancer|scleros|motor neur|bipolar|disorder|fibrillation|heart|kidney|liver|lung|thyroid|sickle|fibros|covid|apn|blood|tumo|"
+    rf"macular|stage|syndrome|disease|itis|osis|aemia|noma|algia|\b(?:ms|als|ibs|cfs)\b|\b{alternatives(_NAMED)}"
+)
 _NO_ILLNESS = re.compile(r"\b(?:allerg\w+|if i)\b", re.I)
 _NO_DISEASE = vocabulary("diagnosis prognosis hypnosis osmosis symbiosis economical")
 
@@ -56,6 +60,8 @@ _ORDERED = re.compile(r"\b(?:refill|prescription|order|renew\w*|collect|pick ?up
 
 def find_diagnoses(text: str) -> Iterator[str]:
     """The illness a clause names of somebody."""
+    if not _MAY_NAME.occurs(text):
+        return
     match = _DIAGNOSED.search(text) or (_CONDITION.search(text) if _OF_SOMEONE.occurs(text) else None)
     if match and not _NO_ILLNESS.search(text) and match["value"].lower() not in _NO_DISEASE:
         yield match["value"].strip()
@@ -63,7 +69,7 @@ def find_diagnoses(text: str) -> Iterator[str]:
 
 def find_medicines(text: str, call: str) -> Iterator[str]:
     """A medicine somebody takes; one that the call is about ordering has to be named to be ordered."""
-    if match := _TAKES.search(text):
+    if (match := _TAKES.search(text)) is not None:
         drug = match["value"] or match["given"]
         if not _ORDERED.search(call):
             yield drug

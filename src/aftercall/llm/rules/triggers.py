@@ -1,10 +1,9 @@
 """How callers ask: modal questions, wishes, orders, and the forms that look like them and are none."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.caseless import Caseless, has_any, lowered
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import body_of
 from aftercall.llm.rules.verbs import IMPERATIVE, NEEDED, SERVICE, THROUGH_US
@@ -330,20 +329,13 @@ def find_trigger(text: str) -> Trigger | None:
 
 def _in_frame(spoken: str, supplied: int = 0) -> Trigger | None:
     """The wish in any of the ways people ask; `supplied` is how much of the text was put in front of what was said."""
-    low = spoken.lower()
+    low = lowered(spoken)
     for pattern, needs in _WAYS:
-        match = pattern.search(spoken) if not needs or _has_any(low, needs) else None
+        match = pattern.search(spoken) if not needs or has_any(low, needs) else None
         if match and not _is_none(match["act"]) and not _NEGATED.search(spoken[: match.start("act")]):
             start = supplied if _WHEN.match(spoken) else max(supplied, match.start())
             return Trigger(match["act"], spoken[start:], is_order=False)
     return None
-
-
-def _has_any(low: str, words: Iterable[str]) -> bool:
-    for word in words:  # noqa: SIM110 -- a generator costs more than the search itself
-        if word in low:
-            return True
-    return False
 
 
 def is_asking(text: str) -> bool:
