@@ -236,6 +236,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
 )
 # What a text must hold for a pattern to be worth trying, told by the words the pattern itself is made of.
 _MARKS = (
+    ("start|beginning", ("start", "beginning")),
     (WEEKDAY, ("day",)),
     (_MONTH, (*_MONTHS, *_SHORT_MONTHS)),
     (ORDINAL, ("st", "nd", "rd", "th")),

@@ -198,6 +198,7 @@ _WHICH = re.compile(
 )
 _POINTS_BACK = re.compile(r"^(?:it|that|they|she|he|those|these)\b", re.I)
 _LENGTH = 30
+_LEAST_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +272,7 @@ def _of_turn(heard: Heard) -> Iterator[FactDraft]:
     for clause in heard.clauses:
         if (
             clause.is_masked
+            or (len(clause.body.split()) < _LEAST_WORDS and clause is not answered)
             or (clause.is_question and not is_about_someone(clause.text))
             or is_unreal(clause.text)
             or is_others_wish(clause.text)

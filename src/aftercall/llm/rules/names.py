@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from aftercall.llm.rules.caseless import has_any, lowered
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.spelling import respell, without_spelling
 from aftercall.llm.rules.uncased import find_uncased
@@ -93,6 +95,24 @@ _OPENING = tuple(
         rf"^(?i:(?:hi|hello|hey|good morning|good afternoon|yes|yeah|um|uh)[,.!]? )*(?P<name>{PART}) from (?:the )?[a-z]+(?: [a-z]+)?[,.](?= |$)",
     )
 )
+# Words without which a way of giving one's name need not be tried.
+_MARKS = (
+    ("name(?:['’]s| is| would", ("name",)),
+    ("(?i:name))(?i:", ("name",)),
+    ("name(?:['’]s| has", ("name",)),
+    ("(?i:name)\\b", ("name",)),
+    ("under", ("under", "name of")),
+    ("(?i:i['’]m|i am|im)", ("i'm", "i am", "im", "i’m")),
+    ("for me|it['’]s me", (" me", "tell ", "let ")),
+    ("(?i:her|his|their|the|your)", ("it's", "it’s", "this is", "i'm", "i’m", "i am")),
+    ("this['’]ll be", ("this", "it", "speaking to", "talking to", "with ")),
+    ("(?:here|speaking|calling|again)", ("here", "speaking", "calling", "again")),
+    (") from (?:the )?", (" from ",)),
+    ("(?i:me)(?i: again)?", (" me",)),
+)
+_NEEDS = {
+    pattern: next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)) for pattern in (*_INTRODUCED, *_OPENING)
+}
 _NAMED_PART = re.compile(
     r"(?<!his )(?<!her )(?<!their )\b(?i:(?P<which>first|last|family|sur) ?name)(?i:['’]s| is| would be|,)? (?i:uh,? |"
     rf"um,? )*(?P<name>{NAME}){END}"
@@ -235,6 +255,7 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
         yield from (replace(candidate, corrects=True) for candidate in found) if echoed else found
 
 
+@remember
 def asks_name(text: str) -> bool:
     return bool(_ASKED.search(text)) and not _ASKED_OTHER.search(text) and bool(_ASKING.search(text))
 
@@ -257,8 +278,9 @@ def _introduced(turn: Turn, *, opening: bool) -> Iterator[Candidate]:
     patterns = (*_INTRODUCED, *_OPENING) if opening else _INTRODUCED
     text = without_spelling(turn.text)
     for sentence in (text,) if text.islower() else _with_next(text):
+        low = lowered(sentence)
         for pattern in (*patterns, _FOREIGN):
-            if (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
+            if has_any(low, _NEEDS.get(pattern, ("",))) and (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
                 fuller = _FULLER.match(sentence[match.end("name") :])
                 if fuller and (longer := clean_name(fuller["name"])) and " " in longer and " " not in name:
                     name = longer
@@ -271,7 +293,7 @@ def _introduced(turn: Turn, *, opening: bool) -> Iterator[Candidate]:
 
 def _in_parts(seq: int, text: str) -> Iterator[Candidate]:
     """ "First name Yusuf, surname Demir." """
-    for match in _NAMED_PART.finditer(text):
+    for match in _NAMED_PART.finditer(text) if "name" in lowered(text) else ():
         if name := clean_name(match["name"]):
             yield Candidate(seq, name, False, part="first" if match["which"].lower() == "first" else "last")
 

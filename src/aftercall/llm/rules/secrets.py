@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.codes import find_codes
 from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import ALL_NUMBERS, digit_pattern, figures_of, paired_pattern
 from aftercall.llm.rules.sentences import LEAD_IN, MASK, Clause, split_clauses
 from aftercall.llm.rules.stems import stems
@@ -29,6 +30,10 @@ _CONFIDED = re.compile(
     r"(?:stays?|staying) (?:between|in this|with you|inside)|(?:be|very) discreet|"
     r"off the record|in confidence|swear you won['’]?t tell)\b",
     re.I,
+)
+_MAY_CONFIDE = Caseless(
+    r"tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep|secret|confiden|private|public|know|find|told|word|wraps|"
+    r"hush|quiet|ears|from me|stay|discreet|record"
 )
 _TELLING = re.compile(r"\b(?:tell|telling|mention|share|say|let)\b", re.I)
 _TO_WHOM = re.compile(
@@ -148,7 +153,7 @@ def _beside(clauses: list[Clause], index: int) -> str:
 def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
     """ "…, don't tell anyone": the words before it in the sentence, or the sentence before, or what follows."""
     for index, clause in enumerate(clauses):
-        match = _CONFIDED.search(clause.text)
+        match = _CONFIDED.search(clause.text) if is_confided(clause.text) else None
         if not match:
             continue
         before = clause.text[: match.start()].strip(" ,;:-")
@@ -162,9 +167,10 @@ def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
             yield Secret(clause.seq, clause.text, named, "person")
 
 
+@remember
 def is_confided(text: str) -> bool:
     """Whether the words only ask that something be kept to oneself."""
-    return bool(_CONFIDED.search(text))
+    return _MAY_CONFIDE.occurs(text) and bool(_CONFIDED.search(text))
 
 
 FEELING = Caseless(
