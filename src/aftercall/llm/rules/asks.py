@@ -45,6 +45,8 @@ class Ask:
     from_fault: bool = False
     is_question: bool = False
     is_done: bool = False
+    is_soft: bool = False
+    """It stands only once the agent says it will see to it."""
     denied: list[str] = field(default_factory=list)
     heard_back: list[tuple[int, str]] = field(default_factory=list)
     """How the agent put it when taking it up."""

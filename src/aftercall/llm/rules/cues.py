@@ -266,3 +266,6 @@ HALTS = re.compile(
     re.I,
 )
 ALSO = re.compile(r"\b(?:also|as well|too)\b", re.I)
+ENDED = re.compile(r"(?:block|cancel|stop|close|freeze|suspend|pause|delete|remove)\b", re.I)
+# Asked for what the agent may well know at once: a request only if it goes and finds out.
+SOFT = re.compile(r"(?:find out|check (?:if|whether|that|my|the|on|with)|see (?:if|whether)|look into|ask (?:if|whether))\b", re.I)

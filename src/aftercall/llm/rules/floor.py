@@ -50,6 +50,8 @@ class Floor(Dictation):
                 self._before = [*self._before[-3:], clause]
                 self._keep_matter(clause)
                 self._keep_told(clause)
+                if REPAIRS.match(clause.text) or find_call_off(clause.text):
+                    self._sound[clause.seq] = self._sound.get(clause.seq, [])[:-1]
                 if not (self._declined or clause.is_question or is_slight(clause.body) or find_call_off(clause.text)):
                     self._sound.setdefault(clause.seq, []).append(clause)
         keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
@@ -220,7 +222,7 @@ class Floor(Dictation):
             self._current = known
             return
         first, *others = cues.AND_ALSO.split(trigger.act) if kind == "reminder" else [trigger.act]
-        ask = Ask(kind, first, trigger.words, [clause.seq], is_question=clause.is_question)
+        ask = Ask(kind, first, trigger.words, [clause.seq], is_question=clause.is_question, is_soft=bool(cues.SOFT.match(first)))
         if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act):
             self._lean_back(ask, clause)
             ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
@@ -378,6 +380,8 @@ class Floor(Dictation):
             target = self._meant_by(clause, standing)
             if target and not self._declined and not call_off.cancels_standing and not self._refuses_suggestion(target):
                 self._withdraw(target, clause.seq)
+            elif target is None:
+                self._told, self._before = [], []
             return not call_off.cancels_standing
         named = [ask for ask in standing if stems(ask.act) & call_off.stems]
         part = next((ask for ask in named if ask.drop_part(call_off.stems)), None)

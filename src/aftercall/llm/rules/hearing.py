@@ -51,6 +51,7 @@ class Hearing(Ledger):
         if not (offer or self._proposals):
             self._drop_ignored_faults(text)
         self._keep_faults()
+        self._keep_soft(turn.seq, text)
         self._hear_back(turn.seq, text)
         self._turn_to(text)
         if "?" not in text:
@@ -67,6 +68,12 @@ class Hearing(Ledger):
         if cues.OPENS.search(text):
             self._question = ""
         self._agent_seq = turn.seq
+
+    def _keep_soft(self, seq: int, text: str) -> None:
+        """ "Can you check if it's in?" "I'll check and call you." stands; "It is." answers it."""
+        if not any(is_promise(sentence) or cues.CONFIRMS.search(sentence) for sentence in split_sentences(text)):
+            self.asks = [ask for ask in self.asks if not (ask.is_soft and ask.turns[-1] == seq - 1)]
+            self._current = self._current if self._current in self.asks else None
 
     def _only_answers(self, proposal: Proposal) -> bool:
         """ "Does it start up again?" "Yes, in June.": a day that answers a question, or fits the caller's own plans, is put to nobody."""

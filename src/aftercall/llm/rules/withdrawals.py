@@ -31,7 +31,8 @@ _CALL_OFF = tuple(
         r"\b(?:do|manage|live|go|get by|cope) without(?: (?P<what>(?:the|that|it|my|those|a|any)\b[^.!?]*))?",
         # Somebody else does it, or has done it.
         (
-            r"\b(?:i|we|he|she|they|someone|somebody|(?:my|our) [\w-]+(?: in law)?)(?:['’](?:s|ve|re|m)| has| have| is| are)?(?: just| already)* "
+            r"\b(?:(?:i|we)(?:['’]ve| have)?(?: just| already)+|(?:i|we)(?:['’]ve| have)(?=.*\b(?:myself|ourselves|already)\b)|"
+            r"(?:he|she|they|someone|somebody|(?:my|our) [\w-]+(?: in law)?)(?:['’](?:s|ve|re)| has| have| is| are)?(?: just| already)*) "
             r"(?:done|sorted|fixed|handled|booked|ordered|bought|taken care of|dealt with|doing|getting|bringing|sorting|fixing|handling|making) "
             r"(?P<what>it|that|this|one|them|those|hers|his|(?:that|the) \w+)(?: (?:already|myself|ourselves|himself|herself|now|instead|for me|anyway))*(?=[,.!?]|$| and| so| but)"
         ),
