@@ -7,7 +7,7 @@ ANAPHOR = re.compile(
     r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:(?:it(?!['’]s)|them)|(?:that|this|those|these|one)(?! (?:\w+ )?(?:day|week|month|morning|"
     r"afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b))(?:['’]s)?\b(?! (?:the|an?|my|our|some|"
     r"two|three|any|another) )|^(?:it|that|"
-    r"them|this|one)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
+    r"them|this|one)\b|^(?:ready|moved|changed|pushed|delivered|collected|later|earlier|picked up)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
     re.I,
 )
 RECORDS = re.compile(
@@ -94,6 +94,7 @@ PLACE = re.compile(
 CONTEXT = re.compile(
     r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am|['’]re| are| bought| ordered| booked| was| were| need| left| lost|"
     r" sent| live| run)\b(?! (?-i:[A-Z]))|"
+    r"^(?:somebody|someone|nobody|people|some (?:kids|lads|idiot|one|people))\b|"
     r"^(?:my|our|the|it['’]s|it is|there['’]s|there is|that['’]s|she['’]s|he['’]s|we|you)\b(?!.*\bname\b)(?! (?-i:[A-Z][a-z]+)\W*$)",
     re.I,
 )
@@ -269,3 +270,9 @@ ALSO = re.compile(r"\b(?:also|as well|too)\b", re.I)
 ENDED = re.compile(r"(?:block|cancel|stop|close|freeze|suspend|pause|delete|remove)\b", re.I)
 # Asked for what the agent may well know at once: a request only if it goes and finds out.
 SOFT = re.compile(r"(?:find out|check (?:if|whether|that|my|the|on|with)|see (?:if|whether)|look into|ask (?:if|whether))\b", re.I)
+# An offer to do just what was asked: "shall I sign you up?"
+BARE_ACT = re.compile(
+    r"^(?:sign (?:you|me) up|put (?:it|that|you|one)(?: (?:through|down|in|on))*|book (?:it|that|you|one)(?: in)?|(?:add|order|reserve|arrange|send|set up|do|get) (?:it|that|one|this)|"
+    r"go ahead|set (?:it|that|this) up)\b[\w ]{0,12}\W*$",
+    re.I,
+)

@@ -36,6 +36,7 @@ _MUST_BE = re.compile(
     r"ought to) .*\b(?:by|before|on|for|until)\b",
     re.I,
 )
+_STRETCH = re.compile(r"^[\w ]{0,12}\b(?:to|until|till|through)\b[\w ]{0,6}$", re.I)
 _FIRST_WORDS = 4  # characters a day may stand behind the start and still open the clause: "on ", "by "
 
 
@@ -50,10 +51,17 @@ class Proposal:
 def find_proposals(seq: int, text: str, today: date, anchor: date | None) -> list[Proposal]:
     """The last day of each of an agent's sentences, promises left out: a day promised is not a day agreed."""
     return [
-        Proposal(seq, sentence, mentions[-1], tuple(mentions[:-1]))
+        Proposal(seq, sentence, *_put_forward(sentence, mentions))
         for sentence in split_sentences(text)
         if (sentence.endswith("?") or not is_promise(sentence)) and (mentions := find_dates(sentence, today, anchor))
     ]
+
+
+def _put_forward(sentence: str, mentions: list[Mention]) -> tuple[Mention, tuple[Mention, ...]]:
+    """The last day of a sentence, or the first of a stretch of days: "from the third to the tenth"."""
+    lasts = len(mentions) > 1 and _STRETCH.search(sentence[mentions[-2].end : mentions[-1].start])
+    chosen = mentions[-2 if lasts else -1]
+    return chosen, tuple(mention for mention in mentions if mention is not chosen)
 
 
 def takes_day(ask: Ask) -> bool:

@@ -46,6 +46,10 @@ class Exchange(Hearing):
             self._raise(Ask(kind_of(thing), thing, clauses[0].text, [offer.seq - 1, offer.seq, seq], due=self._first_day(offer.act)))
             return
         known = None if offer.replaces else self._meant(offer)
+        if answer == "no" and self._current and cues.BARE_ACT.match(offer.act) and offer.seq - 1 in self._current.turns:
+            self._withdraw(self._current, seq)
+            self._declined, self._declined_at, self._standing_offer = True, seq, None
+            return
         if offer.replaces and answer == "yes" and self._current:
             self._supplant(self._current, offer, seq)
             return
@@ -122,7 +126,7 @@ class Exchange(Hearing):
     def _accepts(self, answer: Stance | None, clauses: list[Clause]) -> bool:
         if not (self._proposals or self._inquiry) or clauses[0].is_question:
             return False
-        if self._proposals and any(cues.TIME_ONLY.match(clause.body) for clause in clauses[:4]):
+        if self._repeats_slot(clauses):
             return True
         if answer == "no":
             return False
@@ -132,7 +136,7 @@ class Exchange(Hearing):
     def _accept_slot(self, clauses: list[Clause]) -> None:
         """A slot put forward and taken is a booking though nobody said "book"; its matter is what the caller had told."""
         slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
-        timed = any(cues.TIME_ONLY.match(clause.body) for clause in clauses[:4])
+        timed = self._repeats_slot(clauses)
         asks = slot and (timed or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
         slot = None if cues.NO_SLOT.search(self._said) or not asks else slot
         matter = self._inquiry or self._matter or next((clause for clause in reversed(self._before) if len(clause.body.split()) > 3), None)
@@ -154,7 +158,7 @@ class Exchange(Hearing):
     def _repeats_slot(self, clauses: list[Clause]) -> bool:
         """ "I have Thursday at nine." "Nine." """
         days = {mention.day for proposal in self._proposals for mention in (proposal.mention, *proposal.others)}
-        said = [clause for clause in clauses[:3] if not clause.is_question]
+        said = [clause for clause in clauses[:4] if not clause.is_question]
         return bool(days) and any(
             cues.TIME_ONLY.match(clause.body) or any(mention.day in days for mention in find_dates(clause.text, self.today))
             for clause in said

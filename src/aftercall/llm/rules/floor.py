@@ -223,7 +223,7 @@ class Floor(Dictation):
             return
         first, *others = cues.AND_ALSO.split(trigger.act) if kind == "reminder" else [trigger.act]
         ask = Ask(kind, first, trigger.words, [clause.seq], is_question=clause.is_question, is_soft=bool(cues.SOFT.match(first)))
-        if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act):
+        if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act) or not stems(trigger.act):
             self._lean_back(ask, clause)
             ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
         else:

@@ -17,7 +17,7 @@ _OBJECT = (
 _HELPERS = r"(?:please |just |maybe |also |possibly |perhaps |quickly |then |kindly |go ahead and |try to |try and )*"
 _SOMEBODY = (
     r"(?:you(?: guys| all)?|somebody|someone|anybody|anyone|one of you|your (?:team|people|guys|colleague|manager)|"
-    r"(?-i:(?!I\b)[A-Z][a-z]+)|a (?:human|person|manager|nurse|doctor|technician|colleague|real person|supervisor)|(?:the|"
+    r"(?-i:(?:(?:Dr|Mr|Mrs|Ms|Miss|Father|Sister|Doctor|Nurse|Professor|Reverend)\b\.? )?(?!I\b)[A-Z][a-z]+(?: [A-Z][a-z]+)?)|a (?:human|person|manager|nurse|doctor|technician|colleague|real person|supervisor)|(?:the|"
     r"your) [a-z]+(?: team| desk| department)?|they)"
 )
 _LESS = r"(?:\w+ly )?"
@@ -121,7 +121,12 @@ _ANYWHERE = tuple(
             r"forward)\b.*)"
         ),
         rf"\bplease (?P<act>(?!don|do not|hold|wait|tell me\b|stop (?:it|that)\b|be\b){IMPERATIVE}\b.*)",
-        r"\b(?P<act>(?:remind|nudge|ping) (?:me|us)\b.*)",
+        r"(?<!\bto )(?<!['’]ll )(?<!will )(?<!must )(?<!phone )\b(?P<act>(?:remind|nudge|ping) (?:me|us)\b(?!,? (?:again,? )?(?:what|how|when is|where|which|who|why|is|are|do|does|did|,)\b)(?!,).*)",
+        # "We need lunch for thirty on Tuesday."
+        (
+            r"\b(?:i|we)(?:['’]ll| will|['’]d| would)? (?:need|want|like|require) (?P<act>(?!to\b|you\b|him\b|her\b|it\b|that\b|this\b|them\b|some\w+|any\w+|nothing|"
+            r"no\b|more\b|not\b|what\b|how\b)[a-z]{3,}(?: [a-z]{3,})? (?:for|on|by|at) .*)"
+        ),
         r"^(?P<act>(?:(?:don['’]?t|do not) let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
         r"\bi(?:['’]d| would) (?:really )?appreciate (?:it if (?:you|someone|somebody) (?:could|would|can) )?(?P<act>.+)",
         # As people say it who learn the language: "i want make appointment".
@@ -247,7 +252,7 @@ _OWN_DOING = re.compile(
     re.I,
 )
 
-_EMPHATIC = re.compile(rf"^do (?={IMPERATIVE}\b)", re.I)
+_EMPHATIC = re.compile(rf"^(?:do|one|two|three|four|five|number \w+)[,:]? (?={IMPERATIVE}\b)", re.I)
 # "Need a car to the station": the speaker goes without saying.
 _NO_SUBJECT = re.compile(r"(?:need|needed|want|wanted|would like|looking|hoping|wanting|calling|ringing|phoning|after|was hoping|was wondering|just wondering)\b", re.I)
 
@@ -258,7 +263,7 @@ HYPOTHETICAL = Caseless(
     r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t(?! mind)|doesn['’]t)\b|"
     r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
     r"eventually|^next time\b|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
-    r"\bi (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|"
+    r"\b(?:i|we|he|she|they) (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|"
     r"considering|toying|debating)\b|\bsuppos(?:e|ing) (?:i|we)\b|\bhypothetically\b|"
     r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b|\bwould(?:['’]ve| have)\b|\bi used to\b|"
     r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"

@@ -15,6 +15,7 @@ _FRAMES = tuple(
     re.compile(pattern)
     for pattern in (
         rf"\bmy (?:full )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD}){{0,2}})",
+        rf"\b(?:it['’]?s|this is|i['’]?m) (?P<once>{_WORD})(?: by the way| that['’]?s|,)? (?P<name>(?P=once) {_WORD})\b",
         rf"\b(?:the )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD})?)(?=[,.!]|$)",
         (
             r"\b(?:i['’]?m|i am|it['’]?s) (?:the|her|his|their|your) (?:tenant|owner|daughter|son|wife|husband|mum|mom|mother|father|dad|parent|"
@@ -36,7 +37,7 @@ _ANSWER = re.compile(
 )
 _LEAD = re.compile(rf"^{_GREETING}")
 _MOST = 3
-_SURE = 3  # frames that nothing but a name fills, wherever in the call they stand
+_SURE = 4  # frames that nothing but a name fills, wherever in the call they stand
 # What fills the same places as a name and is none.
 _COMMON = vocabulary(
     """
