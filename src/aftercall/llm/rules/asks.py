@@ -50,6 +50,8 @@ class Ask:
     denied: list[str] = field(default_factory=list)
     heard_back: list[tuple[int, str]] = field(default_factory=list)
     """How the agent put it when taking it up."""
+    replies: list[str] = field(default_factory=list)
+    """What else the agent said about it."""
 
     @property
     def stems(self) -> frozenset[str]:
@@ -105,7 +107,8 @@ class Ask:
         title = self._title()
         details = [kept for _, text in self.details if (kept := tidy(self._without_denied(text)))]
         heard_back = [kept for _, text in self.heard_back[-_HEARD_BACK:] if (kept := tidy(self._without_denied(text)))]
-        told = ". ".join((*details, *heard_back))
+        replies = [kept for text in self.replies if (kept := tidy(self._without_denied(text)))]
+        told = ". ".join(dict.fromkeys((*details, *heard_back, *replies)))
         persons = (self.words, *details, *(heard_back if self.kind == "message" else ()))
         return Request(
             kind=self.kind,

@@ -4,7 +4,7 @@ import re
 
 ANAPHOR = re.compile(
     r"^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
-    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:(?:it(?!['’]s)|them)|(?:that|this|those|these|one)(?! (?:\w+ )?(?:day|week|month|morning|"
+    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:(?:it(?!['’]s)|them)|(?:that|this|those|these|one(?! of\b))(?! (?:\w+ )?(?:day|week|month|morning|"
     r"afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b))(?:['’]s)?\b(?! (?:the|an?|my|our|some|"
     r"two|three|any|another) )|^(?:it|that|"
     r"them|this|one)\b|^(?:ready|moved|changed|pushed|delivered|collected|later|earlier|picked up)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
@@ -274,5 +274,13 @@ SOFT = re.compile(r"(?:find out|check (?:if|whether|that|my|the|on|with)|see (?:
 BARE_ACT = re.compile(
     r"^(?:sign (?:you|me) up|put (?:it|that|you|one)(?: (?:through|down|in|on))*|book (?:it|that|you|one)(?: in)?|(?:add|order|reserve|arrange|send|set up|do|get) (?:it|that|one|this)|"
     r"go ahead|set (?:it|that|this) up)\b[\w ]{0,12}\W*$",
+    re.I,
+)
+SENDS = re.compile(r"(?:send|order|post|deliver|email|mail|ship)\b", re.I)
+SENDS_THAT = re.compile(r"(?:send|email|text|post|mail|put|use|make|ring|call) (?:it|that|them|this|those|me|mine)\b(?! (?:a|an|the|some) )", re.I)
+IN_TOUCH = re.compile(r"\b(?:email|post|confirmation|notice|number|reach|contact|text|letter|voucher|forms?|receipt|invoice|bill|let you know|ring you|call you)\b", re.I)
+NO_MATTER = re.compile(
+    r"\bor\b|\b(?:name|thank|thanks|welcome|morning|afternoon|evening|sorry|goodbye|bye|hello|hi|congratulations|lovely|instead of|can['’]?t|cannot|won['’]?t|don['’]?t|"
+    r"unfortunately|not|no|if you|spell|repeat|fee|costs?|pounds|dollars|euros)\b|\b(?:how (?:can|may)|what can) i\b",
     re.I,
 )

@@ -3,7 +3,7 @@
 import re
 
 from aftercall.llm.rules import cues
-from aftercall.llm.rules.additions import is_slight, only_adds, replaces
+from aftercall.llm.rules.additions import is_slight, only_adds, replaces, says_where_to
 from aftercall.llm.rules.asks import Ask, tidy
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
 from aftercall.llm.rules.dates import named_month
@@ -32,6 +32,10 @@ class Floor(Dictation):
         if any(cues.WRONG_NUMBER.search(clause.text) for clause in clauses):
             self._forget_everything()
         answer = stance(clauses)
+        if answer == "no" or any(REPAIRS.match(clause.text) for clause in clauses[:2]):
+            self._replies.pop(self._agent_seq, None)
+        elif answer is None:
+            self._replies[self._agent_seq] = [said for said in self._replies.get(self._agent_seq, []) if not said.endswith("?")]
         if clauses:
             self._mishears(answer, clauses)
             self._answer_offer(answer, clauses)
@@ -52,7 +56,7 @@ class Floor(Dictation):
                 self._keep_told(clause)
                 if REPAIRS.match(clause.text) or find_call_off(clause.text):
                     self._sound[clause.seq] = self._sound.get(clause.seq, [])[:-1]
-                if not (self._declined or clause.is_question or is_slight(clause.body) or find_call_off(clause.text)):
+                if not (self._declined or is_slight(clause.body) or find_call_off(clause.text)):
                     self._sound.setdefault(clause.seq, []).append(clause)
         keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
         self._offer = self._offer if keeps_open else None
@@ -203,6 +207,10 @@ class Floor(Dictation):
     def _ask(self, trigger: Trigger, clause: Clause) -> None:
         kind = kind_of(trigger.act)
         current = self._current
+        if says_where_to(trigger, self._said) and not (current and current.turns[-1] == clause.seq):
+            if current:
+                self._add(current, clause)
+            return
         if cues.RECORDS.match(trigger.act):
             self._record(trigger, clause)
             return

@@ -14,7 +14,7 @@ from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.triggers import Trigger, find_trigger
 from aftercall.model.reading import RequestKind
 
-_MAX_DETAILS = 12
+_MAX_DETAILS = 16
 _OF_WORK = {"issue", "task", "booking", "other"}  # kinds that a request may be taken for before it is clear
 _TELLING = 3  # stems without which words only point to something said before
 
@@ -33,6 +33,8 @@ class Ledger:
         self._used = False
         self._sound: dict[int, list[Clause]] = {}
         """By turn, what the caller said and meant: nothing supposed, refused, wished by others or taken back."""
+        self._replies: dict[int, list[str]] = {}
+        """By turn, what the agent said that the caller did not object to."""
         self._faults: list[Ask] = []
         self._called_off_at = 0
         self._month: str | None = None
@@ -65,6 +67,13 @@ class Ledger:
             for clause in (clause for seq in alone for clause in self._sound.get(seq, [])):
                 if len(ask.details) < _MAX_DETAILS and ask.words not in clause.text:
                     ask.add_detail(clause.seq, clause.text)
+            spoken = {text for _, text in ask.heard_back}
+            beside = sorted({near for seq in alone for near in (seq, seq + 1)} - self._claimed(ask))
+            ask.replies = [sentence for seq in beside for sentence in self._replies.get(seq, []) if sentence not in spoken]
+
+    def _claimed(self, ask: Ask) -> set[int]:
+        """The turns that other requests rest on or border on."""
+        return {near for other in (*self.asks, *self.withdrawn) if other is not ask for seq in other.turns for near in (seq - 1, seq, seq + 1)}
 
     def _lean_back(self, ask: Ask, clause: Clause) -> None:
         """An act that only points ("move it") takes its matter from what the caller said before."""

@@ -207,7 +207,7 @@ _ORDER = re.compile(
 )
 
 _NO_ASKING = re.compile(
-    r"^(?:(?:your (?:help|time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
+    r"^(?:remind (?:me|us)(?:,| again\b|,? (?:what|how|where|which|who|why|is|are|do|does|did)\b)|(?:your (?:help|time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
     r"to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|hold (?:on|the line|"
     r"a)|wait|repeat|say|spell|explain|speak(?! (?:to|with))|talk (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|"
     r"they))|"
