@@ -69,7 +69,9 @@ NEWS_FRAMES = (
     "{}, and nobody else here knows.",
     "This is confidential, {}.",
 )
-AROUND = st.sampled_from(("", "Hi, it's Ana Lopes. ", "Yeah, so, um, ", "I'd like to book a table for Friday. ", "My phone number is 555 0134. "))
+AROUND = st.sampled_from(
+    ("", "Hi, it's Ana Lopes. ", "Yeah, so, um, ", "I'd like to book a table for Friday. ", "My phone number is 555 0134. ")
+)
 AFTER = st.sampled_from(("", " Could you book me a taxi for Monday?", " Anyway.", " And remind me to ring Joan tomorrow."))
 ECHO = st.sampled_from(("Thank you.", "Got it, {}.", "I'll note {} for the driver.", "Please never share that."))
 

@@ -18,7 +18,12 @@ def only_adds(current: Ask, trigger: Trigger, clause: Clause, said: str) -> bool
     to_them = cues.TO_THEM.match(trigger.act) and (current.kind == "message" or clause.seq == current.turns[-1] or is_promise(said))
     if cues.ADD_ON.match(trigger.act) and current.kind in ("task", "booking") and not cues.ON_FILE.search(trigger.act):
         return True
-    if current.is_done and cues.ENDED.match(current.act) and cues.SENDS.match(trigger.act) and trigger.act.split()[0].lower() not in current.act.lower():
+    if (
+        current.is_done
+        and cues.ENDED.match(current.act)
+        and cues.SENDS.match(trigger.act)
+        and trigger.act.split()[0].lower() not in current.act.lower()
+    ):
         return False
     if to_them or cues.ANAPHOR.match(trigger.act) or _says_how_to_reach(trigger, said):
         return True

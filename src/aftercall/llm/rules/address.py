@@ -13,7 +13,8 @@ _CALLED = tuple(
     re.compile(pattern)
     for pattern in (
         (
-            r"(?<!on't )(?<!on’t )(?<!not )(?<!obody )(?<!o one )(?<!never )\b(?i:(?:please |just |can |to |you can |could you |everyone |everybody |people |"
+            r"(?<!on't )(?<!on’t )(?<!not )(?<!obody )(?<!o one )(?<!never )\b(?i:(?:please |just |can |to |"
+            r"you can |could you |everyone |everybody |people |"
             rf"friends |folks |they all )?calls? me)(?i:,? (?:um|uh|just))* (?P<name>{TITLE}{_WORD_CASED}){END}"
         ),
         (
@@ -59,7 +60,10 @@ _ONE_PRONOUN = re.compile(
     re.I,
 )
 _MAY_CALL = Caseless(r"call|go by|known|say|short|answer|prefer|to (?:my|every|most|you)")
-_MAY_TELL = Caseless(r"\b(?:she|he|they|ze|xe)\b[\s,/]+(?:and |slash )?(?:her|him|them|they|zir|hir|xem)\b|(?:it['’]s|use|go by|pronoun is) (?:she|he|they)\b")
+_MAY_TELL = Caseless(
+    r"\b(?:she|he|they|ze|xe)\b[\s,/]+(?:and |slash )?(?:her|him|them|they|zir|hir|xem)\b|(?:it['’]s|use|go by|"
+    r"pronoun is) (?:she|he|they)\b"
+)
 _OTHER_FORM = {"she": "her", "he": "him", "they": "them"}
 _NOT_ME = re.compile(
     r"\b(?:his|her|their|my (?:wife|husband|son|daughter|partner|friend|colleague|boss|kid|child)['’]?s?) pronouns\b", re.I

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 
-from aftercall.llm.rules.cues import TIME_ONLY
 from aftercall.llm.rules.corrections import erase, find_repair, longest_without, settle_repairs
+from aftercall.llm.rules.cues import TIME_ONLY
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import quantities
 from aftercall.llm.rules.persons import person_in
@@ -22,7 +22,8 @@ _TRAILING = re.compile(
 )
 _POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
 _DANGLING = re.compile(
-    r"(?:(?:^|\s+)(?:not|no|the|a|an|instead of|rather than|for|on|at|in|with|by|from|to|of|about|and|or|but|is|are|it['’]s|this|next|was|until|till))*\s*$",
+    r"(?:(?:^|\s+)(?:not|no|the|a|an|instead of|rather than|for|on|at|in|with|by|from|to|of|about|and|or|but|is|"
+    r"are|it['’]s|this|next|was|until|till))*\s*$",
     re.I,
 )
 _DOUBLED = re.compile(r"\b(?:for|on|by|at) (?=(?:at|on|in|for|by|with)\b)", re.I)

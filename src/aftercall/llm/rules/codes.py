@@ -30,8 +30,10 @@ _PLAIN_NOUN = re.compile(
     re.I,
 )
 _UNIT_AFTER = re.compile(
-    r"^\W*(?:o['’]?clock|a\.?m\b|p\.?m\b|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?|months?|weeks?|days?|hours?|"
-    r"minutes?|miles|square|inch(?:es)?|feet|foot|pupils|copies|of (?:us|them)|(?-i:[A-Z][a-z]+) (?:street|road|avenue|lane|way|drive|court|"
+    r"^\W*(?:o['’]?clock|a\.?m\b|p\.?m\b|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?|"
+    r"months?|weeks?|days?|hours?|"
+    r"minutes?|miles|square|inch(?:es)?|feet|foot|pupils|copies|of (?:us|them)|(?-i:[A-Z][a-z]+) (?:street|road|"
+    r"avenue|lane|way|drive|court|"
     r"close|row|gardens|hill|place|terrace|grove))\b",
     re.I,
 )
@@ -43,7 +45,8 @@ _NEAR = 45  # characters between a noun and figures it surely governs
 _FEWEST = 3  # figures of a code
 
 PASSWORD = re.compile(
-    r"\b(?:pass ?words?|pass ?phrase|log ?in|(?:memorable|safe|code|security|secret) (?:word|answer|phrase)|security question|maiden name)\b",
+    r"\b(?:pass ?words?|pass ?phrase|log ?in|(?:memorable|safe|code|security|secret) (?:word|answer|phrase)|"
+    r"security question|maiden name)\b",
     re.I,
 )
 _SAYS = re.compile(
@@ -52,7 +55,8 @@ _SAYS = re.compile(
 _TYPED = re.compile(r"\b(?:typed|entered|used|tried|put in|type|enter|use)[,\s]+(?:(?:uh+|um+|er+|so|like|in),?\s+)*(?=\S)", re.I)
 _NO_VALUE = re.compile(
     r"^(?:not|n't|been|being|expired|wrong|reset|forgotten|invalid|incorrect|lost|locked|working|safe|fine|ok|okay|right|correct|gone|"
-    r"changed?|new|old|too|very|so|in|on|at|for|from|by|with|because|about|there|here|the same|the (?:one|problem|thing|issue|reason)|a (?:bit|"
+    r"changed?|new|old|too|very|so|in|on|at|for|from|by|with|because|about|there|here|the same|the (?:one|problem|"
+    r"thing|issue|reason)|a (?:bit|"
     r"problem|while|mess|pain)|my|your|his|her|their|it|that|this|no|never|always|also|still|what|when|where|how|to|required|needed|"
     r"different|long|short|easy|hard|saved|stored|written|someone|something|possible|going|supposed|asking|telling|saying|getting|"
     r"due|all|just|only|more|easier|better|again)\b",

@@ -11,9 +11,13 @@ _PLAIN = vocabulary(
     shes hes lets everyones someones somebodys nobodys wifes mums dads sons
     """
 )
-_TO_BE = r"(?:a|an|the|my|our|me|us|not|been|under|about|just|called|on|in|for|at|too|really|quite|all|only|now|still|gone|broken|urgent|to|got|so|uh|um|like|another|her|his)"
+_TO_BE = (
+    r"(?:a|an|the|my|our|me|us|not|been|under|about|just|called|on|in|for|at|too|really|quite|all|only|now|still|gone|"
+    r"broken|urgent|to|got|so|uh|um|like|another|her|his)"
+)
 _SHORT = re.compile(
-    rf"\b(?:(?P<plain>{alternatives(_PLAIN)})|(?P<its>its)(?= {_TO_BE}\b)|(?P<ill>ill)(?= (?!in\b|and\b|today\b|again\b|since\b|with\b|at\b)[a-z]+)|"
+    rf"\b(?:(?P<plain>{alternatives(_PLAIN)})|(?P<its>its)(?= {_TO_BE}\b)|(?P<ill>ill)(?= (?!in\b|and\b|today\b|"
+    rf"again\b|since\b|with\b|at\b)[a-z]+)|"
     r"(?P<id>(?<=\bbut )id|(?<=\band )id|(?<=\bso )id|^id)(?= (?:like|love|rather|say|need|want|prefer)\b))\b",
     re.I,
 )

@@ -4,10 +4,12 @@ import re
 
 ANAPHOR = re.compile(
     r"^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
-    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:(?:it(?!['’]s)|them)|(?:that|this|those|these|one(?! of\b))(?! (?:\w+ )?(?:day|week|month|morning|"
+    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:(?:it(?!['’]s)|them)|(?:that|this|those|these|"
+    r"one(?! of\b))(?! (?:\w+ )?(?:day|week|month|morning|"
     r"afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b))(?:['’]s)?\b(?! (?:the|an?|my|our|some|"
     r"two|three|any|another) )|^(?:it|that|"
-    r"them|this|one)\b|^(?:ready|moved|changed|pushed|delivered|collected|later|earlier|picked up)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
+    r"them|this|one)\b|^(?:ready|moved|changed|pushed|delivered|collected|later|earlier|picked up)\b|^(?:come|"
+    r"arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
     re.I,
 )
 RECORDS = re.compile(
@@ -115,8 +117,10 @@ TAKES = re.compile(
 )
 DATED_FOR = re.compile(r"^(?:(?:it|that|this)(?:['’]s| is| would be) )?(?:for|on|by|before)\b", re.I)
 WHAT_TO_SAY = re.compile(
-    r"\b(?:what(?:['’]s| is| was) the message|what (?:should|shall|would|do|does|must) (?:i|we|you|it|the \w+)(?: like)?(?: me| it)?(?: to)? "
-    r"(?:say|tell|write|pass|put|read)|what would you like (?:it|me|us|the \w+) to say|(?:what|anything) (?:would you like |to go )?on (?:the|it|your) "
+    r"\b(?:what(?:['’]s| is| was) the message|what (?:should|shall|would|do|does|must) (?:i|we|you|it|"
+    r"the \w+)(?: like)?(?: me| it)?(?: to)? "
+    r"(?:say|tell|write|pass|put|read)|what would you like (?:it|me|us|the \w+) to say|(?:what|"
+    r"anything) (?:would you like |to go )?on (?:the|it|your) "
     r"(?:card|cake|note|tag|label))\b",
     re.I,
 )
@@ -172,10 +176,12 @@ PRONOUN = re.compile(r"(?:he|she|they|it|i|we)\b", re.I)
 # The agent says that something is settled.
 CONFIRMS = re.compile(
     r"\b(?:all set|you['’]re (?:in|down|on)|done|got (?:it|that|you) down|i['’]ve (?:put|got|set|made|sent|marked|changed|updated|written)|"
-    r"(?:(?:is|are|was|been|have|has|['’]s|['’]re|['’]ve)(?: now| all| also| both)* )(?!closed|based|required|needed|allowed|included|supposed|"
+    r"(?:(?:is|are|was|been|have|has|['’]s|['’]re|['’]ve)(?: now| all| also| both)* )(?!closed|based|required|"
+    r"needed|allowed|included|supposed|"
     r"located|called|named|limited|expected|estimated|opened|interested|wanted|delayed|used|priced|listed|staffed|heated|loved|finished)"
     r"(?:[a-z]{2,}ed|put|set|sent|made|taken|written|paid|frozen|on the list)|"
-    r"^(?:booked|noted|added|scheduled|confirmed|moved|reserved|cancelled|changed|renewed|logged|blocked|frozen|marked|updated|corrected|sent|"
+    r"^(?:booked|noted|added|scheduled|confirmed|moved|reserved|cancelled|changed|renewed|logged|blocked|frozen|"
+    r"marked|updated|corrected|sent|"
     r"refunded|registered|recorded|ordered|[\w ]{3,25} (?:added|booked|cancelled|moved|reserved|noted|changed|ordered)))\b",
     re.I,
 )
@@ -222,7 +228,8 @@ SLIGHT = re.compile(
 INSTEAD = re.compile(r"\binstead\b|\brather than\b", re.I)
 # The thing talked of will not do.
 UNFIT = re.compile(
-    r"(?P<what>[\w '’-]+?) (?:won['’]?t do|(?:is|are)(?:n['’]?t| not| too) \w+|is no (?:good|use)|doesn['’]?t (?:work|fit|suit)|won['’]?t (?:work|fit))\b",
+    r"(?P<what>[\w '’-]+?) (?:won['’]?t do|(?:is|are)(?:n['’]?t| not| too) \w+|is no (?:good|use)|"
+    r"doesn['’]?t (?:work|fit|suit)|won['’]?t (?:work|fit))\b",
     re.I,
 )
 WANTS_THING = re.compile(r"^(?:an?|the|one|two|three|four|five|six|some|another)\b", re.I)
@@ -235,34 +242,48 @@ ABOUT_TIME = re.compile(
 # In a dictated sentence only this is said to the agent again.
 TO_THE_AGENT = re.compile(r"\b(?:me|us|my|our|you|i|i['’]\w+)\b", re.I)
 DAY_FIRST = re.compile(
-    r"^(?:on |the |next |this |say |well,? |okay,? |right,? |no,? )*(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|today|tonight)\w*(?:['’]ll|['’]s| will| is| then|"
+    r"^(?:on |the |next |this |say |well,? |okay,? |right,? |no,? )*(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|"
+    r"tomorrow|today|tonight)\w*(?:['’]ll|['’]s| will| is| then|"
     r"[,.!]|$| (?:the|at|works|would|morning|afternoon|evening))",
     re.I,
 )
 CALL_ME = re.compile(r"^(?:please |just |and |but |you can |everybody |everyone )*(?:call|calls|say|put)\b", re.I)
 NEW_TOPIC = re.compile(
-    r"^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly| thing|(?=[,:]))|third(?:ly| thing|(?=[,:]))|fourth(?=[,:])|next(?: thing|(?=,))|(?:the |an?)?other thing|another thing|(?:the )?last thing|"
+    r"^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly| thing|(?=[,:]))|third(?:ly|"
+    r" thing|(?=[,:]))|fourth(?=[,:])|next(?: thing|(?=,))|(?:the |an?)?other thing|another thing|"
+    r"(?:the )?last thing|"
     r"finally|lastly|one more thing|number (?:two|three|four))\b[,:.]?(?! (?:one|time|of|week|day|month|year|floor))",
     re.I,
 )
 AND_ANOTHER = re.compile(r"^(?:and|also|plus|oh,? and|another thing)\b,? (?:also )?(?:the|my|our|there)\b", re.I)
 BOOKED = re.compile(
-    r"\b(?:appointment|booking|reservation|delivery|order|meeting|table|slot|session|visit|lesson|class|flight|interview|room|check-?up|viewing|collection)\b", re.I
+    r"\b(?:appointment|booking|reservation|delivery|order|meeting|table|slot|session|visit|lesson|class|flight|"
+    r"interview|room|check-?up|viewing|collection)\b",
+    re.I,
 )
-OCCASION = re.compile(r"\b(?:birthday|anniversary|wedding|party|funeral|christening|leaving do|graduation|recital|exam|graduation|baby shower)\b", re.I)
+OCCASION = re.compile(
+    r"\b(?:birthday|anniversary|wedding|party|funeral|christening|leaving do|graduation|recital|exam|graduation|"
+    r"baby shower)\b",
+    re.I,
+)
 SAYS_YES = re.compile(r"^(?:yes|yeah|no|that['’]s right|correct|it (?:is|does|will))\b", re.I)
 ADD_ON = re.compile(
-    r"^(?:put|add|include|attach|write|stick|pop)(?: in| on)? (?:a|an|some|the) (?:\w+ )?(?:card|note|ribbon|bow|message|candles?|label|sticker|receipt|tag)\b", re.I
+    r"^(?:put|add|include|attach|write|stick|pop)(?: in| on)? (?:a|an|some|the) (?:\w+ )?(?:card|note|ribbon|bow|"
+    r"message|candles?|label|sticker|receipt|tag)\b",
+    re.I,
 )
 ON_FILE = re.compile(r"\b(?:file|account|record|chart|notes|system)\b", re.I)
 ON_LIST = re.compile(r"\b(?:on|to) (?:the|a|your|my) (?:\w+[ -])?(?:list|rota|register|calendar|system)\b", re.I)
 SEES_TO = re.compile(
-    r"\b(?:look(?:ed)? at|fix(?:ed)?|repair(?:ed)?|come|check(?:ed)?|servic\w+|someone|somebody|engineer|plumber|electrician|technician|mechanic|appointment)\b", re.I
+    r"\b(?:look(?:ed)? at|fix(?:ed)?|repair(?:ed)?|come|check(?:ed)?|servic\w+|someone|somebody|engineer|plumber|"
+    r"electrician|technician|mechanic|appointment)\b",
+    re.I,
 )
 BIDS = re.compile(r"(?:can|could|would|let['’]s|make|change|move|push)\b", re.I)
 # The caller stops short: "well, hang on, no".
 HALTS = re.compile(
-    r"(?=.*\b(?:hang on|hold on|wait|actually|hm+|second thoughts?|you know what)\b)(?:(?:well|oh|um+|uh+|actually|hang on|hold on|wait|hm+|no|sorry|on|second|thoughts?|you know what)"
+    r"(?=.*\b(?:hang on|hold on|wait|actually|hm+|second thoughts?|you know what)\b)(?:(?:well|oh|um+|uh+|"
+    r"actually|hang on|hold on|wait|hm+|no|sorry|on|second|thoughts?|you know what)"
     r"[,.!… ]*)+\bno\b[.!… ]*",
     re.I,
 )
@@ -272,15 +293,26 @@ ENDED = re.compile(r"(?:block|cancel|stop|close|freeze|suspend|pause|delete|remo
 SOFT = re.compile(r"(?:find out|check (?:if|whether|that|my|the|on|with)|see (?:if|whether)|look into|ask (?:if|whether))\b", re.I)
 # An offer to do just what was asked: "shall I sign you up?"
 BARE_ACT = re.compile(
-    r"^(?:sign (?:you|me) up|put (?:it|that|you|one)(?: (?:through|down|in|on))*|book (?:it|that|you|one)(?: in)?|(?:add|order|reserve|arrange|send|set up|do|get) (?:it|that|one|this)|"
+    r"^(?:sign (?:you|me) up|put (?:it|that|you|one)(?: (?:through|down|in|on))*|book (?:it|that|you|one)(?: in)?|"
+    r"(?:add|order|reserve|arrange|send|set up|do|get) (?:it|that|one|this)|"
     r"go ahead|set (?:it|that|this) up)\b[\w ]{0,12}\W*$",
     re.I,
 )
 SENDS = re.compile(r"(?:send|order|post|deliver|email|mail|ship)\b", re.I)
-SENDS_THAT = re.compile(r"(?:send|email|text|post|mail|put|use|make|ring|call) (?:it|that|them|this|those|me|mine)\b(?! (?:a|an|the|some) )", re.I)
-IN_TOUCH = re.compile(r"\b(?:email|post|confirmation|notice|number|reach|contact|text|letter|voucher|forms?|receipt|invoice|bill|let you know|ring you|call you)\b", re.I)
+SENDS_THAT = re.compile(
+    r"(?:send|email|text|post|mail|put|use|make|ring|call) (?:it|that|them|this|those|me|mine)\b(?! (?:a|an|the|"
+    r"some) )",
+    re.I,
+)
+IN_TOUCH = re.compile(
+    r"\b(?:email|post|confirmation|notice|number|reach|contact|text|letter|voucher|forms?|receipt|invoice|bill|"
+    r"let you know|ring you|call you)\b",
+    re.I,
+)
 NO_MATTER = re.compile(
-    r"\bor\b|\b(?:name|thank|thanks|welcome|morning|afternoon|evening|sorry|goodbye|bye|hello|hi|congratulations|lovely|instead of|can['’]?t|cannot|won['’]?t|don['’]?t|"
+    r"\bor\b|\b(?:name|thank|thanks|welcome|morning|afternoon|evening|sorry|goodbye|bye|hello|hi|congratulations|"
+    r"lovely|instead of|can['’]?t|cannot|won['’]?t|don['’]?t|"
     r"unfortunately|not|no|if you|spell|repeat|fee|costs?|pounds|dollars|euros)\b|\b(?:how (?:can|may)|what can) i\b",
     re.I,
 )
+POINTS_ACT = re.compile(r"(?:do|make|send|get|put|take|move|keep) (?:it|that|them|this)\b", re.I)

@@ -186,11 +186,20 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             _with_day_number,
         ),
         (
-            rf"\b(?:the )?(?P<place>first|second|third|fourth|last) (?P<weekday>{WEEKDAY}) (?:in|of) (?:(?P<month>{_MONTH})|(?P<next>next month)|(?:the|this|that) month)",
+            (
+                rf"\b(?:the )?(?P<place>first|second|third|fourth|last) (?P<weekday>{WEEKDAY}) (?:in|"
+                rf"of) (?:(?P<month>{_MONTH})|(?P<next>next month)|(?:the|this|that) month)"
+            ),
             _nth_weekday,
         ),
         (rf"\b(?:start|beginning) of (?:next month|(?P<month>{_MONTH}))", lambda match, today: _first_of(match["month"], today)),
-        (rf"\b(?:not|n[o']t) this (?P<weekday>{WEEKDAY}),? (?:but )?(?:the )?(?:next|one after|following)(?: one| {WEEKDAY})?", lambda m, today: _week_after(m["weekday"], today)),
+        (
+            (
+                rf"\b(?:not|n[o']t) this (?P<weekday>{WEEKDAY}),? (?:but )?(?:the )?(?:next|one after|following)(?: one|"
+                rf" {WEEKDAY})?"
+            ),
+            lambda m, today: _week_after(m["weekday"], today),
+        ),
         (rf"\b(?P<weekday>{WEEKDAY}),? not this week,? (?:but )?next\b", lambda match, today: _week_after(match["weekday"], today)),
         (r"\bthis time next week\b|\bwithin (?:the|a|one) week\b", lambda _, today: today + timedelta(days=7)),
         (r"\bin half a year\b|\bin six months\b", lambda _, today: _later(today, 6, "month")),
@@ -292,7 +301,8 @@ _HINT = Caseless(rf"{'|'.join(_HINTS)}|\d")
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = re.compile(
-    r"\b(?:last|since|until|till|til|not|isn't|(?<!later )than|easter|good|bank holiday|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|"
+    r"\b(?:last|since|until|till|til|not|isn't|(?<!later )than|easter|good|bank holiday|mean|except|instead of|"
+    r"rather than|can't (?:do|make)|cannot (?:do|make)|"
     r"every(?: other| second| single)?|each|after)"
     r"(?: (?:this|the|on|for|past))?\s*$",
     re.I,

@@ -20,7 +20,8 @@ _OF_TWO = (
     r"(?:type (?:one|two|1|2) diabet(?:es|ic)|(?:\w+ )?cancer|multiple sclerosis|motor neurone(?: disease)?|clinical depression|"
     r"postnatal depression|bipolar(?: disorder)?|(?:anxiety|panic|eating|personality|bleeding|mood|migraine) disorder|atrial fibrillation|"
     r"heart (?:failure|disease|condition)|(?:kidney|liver|lung|thyroid) (?:disease|failure)|sickle cell|cystic fibrosis|long covid|"
-    r"sleep apn(?:ea|oea)|high blood pressure|brain tumou?r|tumou?r|macular degeneration|stage (?:one|two|three|four|\d)|[a-z]{3,}(?:'s|’s)? (?:syndrome|disease)|"
+    r"sleep apn(?:ea|oea)|high blood pressure|brain tumou?r|tumou?r|macular degeneration|stage (?:one|two|three|"
+    r"four|\d)|[a-z]{3,}(?:'s|’s)? (?:syndrome|disease)|"
     r"[a-z]{2,}(?:itis|osis|aemia|noma|algia)|(?-i:MS|ALS|IBS|CFS)(?!\w))"
 )
 _CONDITIONS = rf"(?:{_OF_TWO}|{alternatives(_NAMED)})"
@@ -50,7 +51,8 @@ _DRUG = (
     r"chemo(?:therapy)?|beta blockers?|statins?|steroids)"
 )
 _TAKES = re.compile(
-    rf"\b(?:i|he|she|we|they|mum|mom|dad|(?:my|our) \w+)(?:['’](?:m|s|ve|re)| am| is| are)?(?: now| still| already| also| been| just| both)* "
+    rf"\b(?:i|he|she|we|they|mum|mom|dad|(?:my|our) \w+)(?:['’](?:m|s|ve|re)| am| is| are)?(?: now| still| already|"
+    rf" also| been| just| both)* "
     rf"(?:on|take|takes|taking|started|prescribed|got put on|was put on|was prescribed|have been on|has been on)\b[\w ,'’]{{0,25}}?"
     rf"\b(?P<value>{_DRUG})\b|\b(?:put|prescribed) (?:me|him|her|us|my \w+)(?: on)?\b[\w ,'’]{{0,25}}?\b(?P<given>{_DRUG})\b",
     re.I,

@@ -14,6 +14,7 @@ class Dictation(Exchange):
         """What others wish and what is only supposed colours the rest of its sentence."""
         place = (clause.seq, clause.sentence)
         if is_unreal(clause.text) or is_others_wish(clause.text):
+            self._refuse(clause.text)
             self._muted = place if len(clause.whole.split()) <= _RUN_ON_WORDS else None
             return True
         return self._muted == place and not cues.TURNS.match(clause.text)
@@ -32,7 +33,12 @@ class Dictation(Exchange):
         if self._dictated != (clause.seq, clause.sentence):
             return False
         trigger = find_trigger(clause.text)
-        speaks_up = trigger and (not trigger.is_order or cues.ALSO.search(clause.text) or cues.TO_THE_AGENT.search(trigger.act) or kind_of(trigger.act) == "reminder")
+        speaks_up = trigger and (
+            not trigger.is_order
+            or cues.ALSO.search(clause.text)
+            or cues.TO_THE_AGENT.search(trigger.act)
+            or kind_of(trigger.act) == "reminder"
+        )
         return not (cues.NEW_POINT.match(clause.text) and speaks_up)
 
     def _answers_what_to_say(self, clause: Clause) -> bool:

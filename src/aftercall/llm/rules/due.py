@@ -26,13 +26,20 @@ _OF_SOMEBODY = re.compile(
 )
 # "The book I'll bring back tomorrow", "I do that today": what the caller does on that day.
 _OWN_PLAN = re.compile(
-    r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| do| bring| gotta| can) (?!need|want|have it|take|like|do with)|"
+    r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| do| bring| gotta| can) (?!need|"
+    r"want|have it|take|like|do with)|"
     r"\bhow (?:much|long|many|far)\b|\b(?:he|she|they)(?:['’]s| has| have| had)(?: got)? (?:the|a|an|his|her)\b",
     re.I,
 )
-_OWN_DOING = re.compile(r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| bring| gotta) (?!need|want|have it|take|like)", re.I)
+_OWN_DOING = re.compile(
+    r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| bring| gotta) (?!need|want|have it|"
+    r"take|like)",
+    re.I,
+)
 _MUST_BE = re.compile(
-    r"^(?:i|we) (?:really )?(?:need|want|must have)\b.*\b(?:by|before)\b|^(?:it|that|this|they|those|everything|the \w+)(?:['’]s| has| have| had|['’]d|['’]ll)?(?: got)? ?(?:must|has to|have to|needs? to|need|to|should|gotta|better|"
+    r"^(?:i|we) (?:really )?(?:need|want|must have)\b.*\b(?:by|before)\b|^(?:it|that|this|they|those|everything|"
+    r"the \w+)(?:['’]s| has| have| had|['’]d|['’]ll)?(?: got)? ?(?:must|has to|have to|needs? to|need|to|should|"
+    r"gotta|better|"
     r"ought to) .*\b(?:by|before|on|for|until)\b",
     re.I,
 )

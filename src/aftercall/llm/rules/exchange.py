@@ -57,6 +57,8 @@ class Exchange(Hearing):
             replies = offer.stated and known is not None and offer.seq - 1 in known.turns
             restated = known if known and (replies or share(stems(offer.act), known.stems) >= SAME) else None
             self._declined = restated is None
+            if restated is None:
+                self._refuse(offer.act)
             self._declined_at = seq
             self._standing_offer = None
             self._current = restated or self._current
@@ -64,7 +66,9 @@ class Exchange(Hearing):
             known.cite(offer.seq, seq)
             known.due = known.due or (self._first_day(offer.act) if takes_day(known) else None)
             self._current = known
-        elif (stems(offer.act) or kind_of(as_caller(offer.act)) == "message") and not any(find_call_off(clause.text) for clause in clauses[:3]):
+        elif (stems(offer.act) or kind_of(as_caller(offer.act)) == "message") and not any(
+            find_call_off(clause.text) for clause in clauses[:3]
+        ):
             act = as_caller(offer.act)
             ask = Ask("booking" if offer.stands else kind_of(act), act, clauses[0].text, [offer.seq, seq])
             ask.due = self._first_day(offer.act)

@@ -67,7 +67,7 @@ class Floor(Dictation):
     def _keep_told(self, clause: Clause) -> None:
         """Until the agent acts on it, nobody knows whether what is told is a request."""
         if not (self._used or self._declined or clause.is_question or is_slight(clause.body) or asks_name(self._question)):
-            if len(clause.body.split()) > 2 and not find_call_off(clause.text):
+            if len(clause.body.split()) > 2 and not find_call_off(clause.text) and not cues.POINTS_ACT.match(clause.body):
                 self._told = [*self._told[-5:], clause]
 
     def _keep_matter(self, clause: Clause) -> None:
@@ -133,7 +133,10 @@ class Floor(Dictation):
         ask = self._current
         if ask is None or ask.is_stop or self._question or not cues.HALTS.fullmatch(clause.text):
             return False
-        if any(find_trigger(other.text) or REPLACES.search(other.text) or self._first_day(other.text) or find_call_off(other.text) for other in after[:3]):
+        if any(
+            find_trigger(other.text) or REPLACES.search(other.text) or self._first_day(other.text) or find_call_off(other.text)
+            for other in after[:3]
+        ):
             return False
         self._withdraw(ask, clause.seq)
         return True
@@ -237,7 +240,9 @@ class Floor(Dictation):
         else:
             for other in self._leading_up(clause):
                 ask.add_detail(other.seq, other.text)
-        ask.due = opening_day(ask, self._dated(f"{self._led} {first if others else clause.text}"), self.today, self._anchor_of(clause), self._before)
+        ask.due = opening_day(
+            ask, self._dated(f"{self._led} {first if others else clause.text}"), self.today, self._anchor_of(clause), self._before
+        )
         self._led = ""
         if ask.due is None and kind != "reminder" and takes_day(ask):
             ask.due = self._day_of_occasion(clause)

@@ -47,7 +47,9 @@ class Hearing(Ledger):
             self._forget_everything()
         offer = find_offer(turn, text)
         self._month = named_month(text, self.today) or self._month
-        self._proposals = [found for found in find_proposals(turn.seq, self._dated(text), self.today, self._anchor()) if not self._only_answers(found)]
+        self._proposals = [
+            found for found in find_proposals(turn.seq, self._dated(text), self.today, self._anchor()) if not self._only_answers(found)
+        ]
         if not (offer or self._proposals):
             self._drop_ignored_faults(text)
         self._keep_faults()
@@ -145,4 +147,6 @@ class Hearing(Ledger):
 
 def _is_of_the_matter(sentence: str) -> bool:
     """Whether an agent's sentence can only be about what the caller wants: no choice, no refusal, no small talk."""
-    return bool(stems(sentence)) and not (cues.NO_MATTER.search(sentence) or cues.NOT_FREE.search(sentence) or cues.ANYTHING_ELSE.search(sentence))
+    return bool(stems(sentence)) and not (
+        cues.NO_MATTER.search(sentence) or cues.NOT_FREE.search(sentence) or cues.ANYTHING_ELSE.search(sentence)
+    )

@@ -1,5 +1,6 @@
 """The requests of one call as they stand: raised, filled in, dated, recognised again, withdrawn."""
 
+import re
 from datetime import date
 
 from aftercall.llm.rules import cues
@@ -15,6 +16,8 @@ from aftercall.llm.rules.triggers import Trigger, find_trigger
 from aftercall.model.reading import RequestKind
 
 _MAX_DETAILS = 16
+_NAME = re.compile(r"\b[A-Z][\w'’-]*")
+_CHANNELS = stems("email text phone letter post message voicemail number mobile cell landline name card address")
 _OF_WORK = {"issue", "task", "booking", "other"}  # kinds that a request may be taken for before it is clear
 _TELLING = 3  # stems without which words only point to something said before
 
@@ -33,6 +36,8 @@ class Ledger:
         self._used = False
         self._sound: dict[int, list[Clause]] = {}
         """By turn, what the caller said and meant: nothing supposed, refused, wished by others or taken back."""
+        self._refused: set[str] = set()
+        """Stems of what was offered and declined, only supposed, or wished by others."""
         self._replies: dict[int, list[str]] = {}
         """By turn, what the agent said that the caller did not object to."""
         self._faults: list[Ask] = []
@@ -62,18 +67,37 @@ class Ledger:
 
     def fill_up(self) -> None:
         """Each request is told in full: what was said beside it in a turn that is about nothing else belongs to it."""
+        refused = self.refused
         for ask in self.asks:
             alone = [seq for seq in ask.turns if not any(seq in other.turns for other in (*self.asks, *self.withdrawn) if other is not ask)]
             for clause in (clause for seq in alone for clause in self._sound.get(seq, [])):
-                if len(ask.details) < _MAX_DETAILS and ask.words not in clause.text:
+                if len(ask.details) < _MAX_DETAILS and ask.words not in clause.text and not stems(clause.text) & refused:
                     ask.add_detail(clause.seq, clause.text)
             spoken = {text for _, text in ask.heard_back}
             beside = sorted({near for seq in alone for near in (seq, seq + 1)} - self._claimed(ask))
-            ask.replies = [sentence for seq in beside for sentence in self._replies.get(seq, []) if sentence not in spoken]
+            ask.replies = [
+                sentence
+                for seq in beside
+                for sentence in self._replies.get(seq, [])
+                if sentence not in spoken and not stems(sentence) & refused
+            ]
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """What nobody wants, as far as no request that stands has the same word for it."""
+        wanted = frozenset().union(*(stems(ask.act) for ask in self.asks))
+        dropped = frozenset().union(*(stems(ask.act) for ask in self.withdrawn))
+        return (frozenset(self._refused) | dropped) - wanted - _CHANNELS
+
+    def _refuse(self, text: str) -> None:
+        """Names are left out: who is spoken of in one breath may be in any other."""
+        self._refused |= stems(_NAME.sub(" ", text))
 
     def _claimed(self, ask: Ask) -> set[int]:
         """The turns that other requests rest on or border on."""
-        return {near for other in (*self.asks, *self.withdrawn) if other is not ask for seq in other.turns for near in (seq - 1, seq, seq + 1)}
+        return {
+            near for other in (*self.asks, *self.withdrawn) if other is not ask for seq in other.turns for near in (seq - 1, seq, seq + 1)
+        }
 
     def _lean_back(self, ask: Ask, clause: Clause) -> None:
         """An act that only points ("move it") takes its matter from what the caller said before."""
@@ -138,7 +162,9 @@ class Ledger:
                 return current
             if not about and kind != "reminder":
                 return current
-        return next((ask for ask in reversed(self.asks) if _asks_again(ask, kind, thing or about, same_turn=ask.turns[-1] == clause.seq)), None)
+        return next(
+            (ask for ask in reversed(self.asks) if _asks_again(ask, kind, thing or about, same_turn=ask.turns[-1] == clause.seq)), None
+        )
 
     def _drop_ignored_faults(self, text: str) -> None:
         for fault in self._faults:

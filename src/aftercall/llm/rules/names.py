@@ -58,11 +58,15 @@ _INTRODUCED = tuple(
         rf"^(?i:(?:it['’]s )?under) {TITLE}(?P<name>{NAME}){END}",
         # "It's Leo's mum, Ines Duarte", "I'm her daughter, Simone Hunt", "I'm the tenant, Jerome Baptiste"
         (
-            rf"\b(?i:it['’]s|this is|i['’]m|i am) (?:{PART}['’]s|(?i:her|his|their|the|your)) (?:(?!(?i:name|number|address|same)\b)[a-z-]+ ?){{1,3}}, "
+            rf"\b(?i:it['’]s|this is|i['’]m|i am) (?:{PART}['’]s|(?i:her|his|their|the|your)) (?:(?!(?i:name|"
+            rf"number|address|same)\b)[a-z-]+ ?){{1,3}}, "
             rf"{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}){END}"
         ),
         rf"(?:^|[.,!?] )(?P<name>{PART}(?: {PART})?)['’]s (?i:the|my) (?i:name)\b",
-        rf"\b(?i:(?:it['’]s |this is )?for me|it['’]s me|(?:tell|let) (?:him|her|them)(?: know)?(?: that)?),? (?P<name>{PART} {PART}){END}(?=[.,!]|$| (?i:rang|called|phoned))",
+        (
+            rf"\b(?i:(?:it['’]s |this is )?for me|it['’]s me|(?:tell|let) (?:him|her|"
+            rf"them)(?: know)?(?: that)?),? (?P<name>{PART} {PART}){END}(?=[.,!]|$| (?i:rang|called|phoned))"
+        ),
         rf"\b(?i:name(?:['’]s| has| is)? (?:changed|different)[^.]*?\bit['’]s (?:now )?)(?:{PART}(?i: now)?, )?(?P<name>{NAME}){END}",
         (
             r"(?:^|[.!?,] |(?i:\b(?:hi|hello|hey|yeah|and|so|but|well|um|uh|yes) ))(?i:i['’]m|i am|im) (?:(?i:uh|um|actually|"
@@ -92,7 +96,10 @@ _OPENING = tuple(
         ),
         rf"\b(?i:this is|it['’]s) (?i:room|flat|apartment|unit|number) [\w ]+?,? (?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{NAME}){END}",
         rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?,? (?P<name>{NAME}){END}",
-        rf"^(?i:(?:hi|hello|hey|good morning|good afternoon|yes|yeah|um|uh)[,.!]? )*(?P<name>{PART}) from (?:the )?[a-z]+(?: [a-z]+)?[,.](?= |$)",
+        (
+            rf"^(?i:(?:hi|hello|hey|good morning|good afternoon|yes|yeah|um|"
+            rf"uh)[,.!]? )*(?P<name>{PART}) from (?:the )?[a-z]+(?: [a-z]+)?[,.](?= |$)"
+        ),
     )
 )
 # Words without which a way of giving one's name need not be tried.
@@ -110,9 +117,7 @@ _MARKS = (
     (") from (?:the )?", (" from ",)),
     ("(?i:me)(?i: again)?", (" me",)),
 )
-_NEEDS = {
-    pattern: next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)) for pattern in (*_INTRODUCED, *_OPENING)
-}
+_NEEDS = {pattern: next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)) for pattern in (*_INTRODUCED, *_OPENING)}
 _NAMED_PART = re.compile(
     r"(?<!his )(?<!her )(?<!their )\b(?i:(?P<which>first|last|family|sur) ?name)(?i:['’]s| is| would be|,)? (?i:uh,? |"
     rf"um,? )*(?P<name>{NAME}){END}"
@@ -141,7 +146,9 @@ _ASKED_WHICH = re.compile(
 _ECHO = re.compile(rf"^(?:(?i:was that|is that|so that['’]s|sorry|and|got it|thank you|did you say|that['’]s)[,.]? )*{NAME}\?")
 # "Am I speaking with Ana Lopes?" "You are."
 _ADDRESSED = re.compile(rf"\b(?i:is (?:this|that)|am i (?:speaking|talking) (?:to|with)|you['’]re|you are) {TITLE}(?P<name>{NAME})\?")
-_IS_ME = re.compile(r"(?:yes|yeah|yep|speaking|that['’]s (?:me|right|correct)|you are|correct|it is|this is (?:she|he|me)|the same)\b", re.I)
+_IS_ME = re.compile(
+    r"(?:yes|yeah|yep|speaking|that['’]s (?:me|right|correct)|you are|correct|it is|this is (?:she|he|me)|the same)\b", re.I
+)
 _FOREIGN = re.compile(
     r"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|il mio nome è|"
     rf"meu nome é|chamo-me|ik heet|mijn naam is|nazywam się) (?P<name>{NAME}){END}"
@@ -163,11 +170,15 @@ _ASKING = re.compile(r"\?|\bname,? please\b|\bmay i\b|\bcan i\b", re.I)
 _SURNAME = re.compile(r"\b(?:last name|surname|family name)\b", re.I)
 _FIRST_NAME = re.compile(r"\bfirst name\b", re.I)
 _ANSWER = re.compile(
-    r"^(?:(?i:yes|yeah|sure|okay|oh|um|uh|hi|hello|of course|it['’]s|it is|that['’]s|that would be|that['’]ll be|so|well|er|with|to|just|me|sorry|put|under|"
+    r"^(?:(?i:yes|yeah|sure|okay|oh|um|uh|hi|hello|of course|it['’]s|it is|that['’]s|that would be|that['’]ll be|"
+    r"so|well|er|with|to|just|me|sorry|put|under|"
     rf"right)[,.]? )*{TITLE}(?P<name>{NAME}){END}"
 )
 # "Caputo. Vincent." to "what name?"
-_LAST_THEN_FIRST = re.compile(rf"(?:(?i:it['’]s|that['’]s|uh|um|yes|oh|sure),? )*(?P<last>{PART})\. (?P<first>(?!(?i:yes|no|yeah|thanks?|please|just|sorry)\b){PART})[.!]?$")
+_LAST_THEN_FIRST = re.compile(
+    rf"(?:(?i:it['’]s|that['’]s|uh|um|yes|oh|sure),? )*(?P<last>{PART})\. (?P<first>(?!(?i:yes|no|yeah|thanks?|please|"
+    rf"just|sorry)\b){PART})[.!]?$"
+)
 _OPENING_TURNS = 2  # of the caller's, in which people say who they are
 _CORRECTS = re.compile(
     r"^(?:no\b|actually\b|sorry\b|it['’]s not\b)|\bnot [A-Z]|\byou have me (?:as|down)|\bwrong\b|\bmisspel|\bspelled\b|"
@@ -216,7 +227,10 @@ def _fullest(name: str | None, turns: tuple[Turn, ...]) -> str | None:
     """A lone name in the full form the caller uses elsewhere: "it's Gwen with a G … Gwen Pritchard"."""
     if name is None or " " in name:
         return name
-    fuller = re.compile(rf"(?:^|[.!?,] |(?i:it['’]s|i['’]m|is|under|name) ){TITLE}(?P<name>{re.escape(name)} {PART}|{PART} {re.escape(name)}){END}(?=[.,!?]|$)")
+    fuller = re.compile(
+        rf"(?:^|[.!?,] |(?i:it['’]s|i['’]m|is|under|name) ){TITLE}(?P<name>{re.escape(name)} {PART}|"
+        rf"{PART} {re.escape(name)}){END}(?=[.,!?]|$)"
+    )
     found = (match["name"] for turn in turns if turn.speaker == "caller" for match in fuller.finditer(turn.text))
     return next((longer for longer in found if clean_name(longer) == longer), name)
 

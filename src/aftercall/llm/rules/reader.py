@@ -17,6 +17,7 @@ from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
 from aftercall.llm.rules.secrets import find_secrets, mask, secret_facts
 from aftercall.llm.rules.sentences import Clause, split_clauses
+from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.summary import summarise, summarise_foreign
 from aftercall.llm.rules.todos import find_todos
 from aftercall.llm.rules.triggers import is_others_wish, is_unreal
@@ -24,6 +25,7 @@ from aftercall.llm.rules.zones import stated_zone
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Request
 
+_PASSING = ("technical", "preference", "routine", "action_item")  # told by words that a refused offer may have as well
 Cited = TypeVar("Cited", Request, Promise, FactDraft)
 
 
@@ -56,7 +58,12 @@ def _read(call: Call) -> Reading:
     requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
     withdrawn = [ask.as_withdrawn() for ask in floor.withdrawn if is_worth_keeping(ask)]
     promises = find_promises(((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"), floor.withdrawn)
-    facts_told = [*secret_facts(secrets), *_facts(_heard(call, texts, clauses), named)]
+    told = [
+        fact
+        for fact in _facts(_heard(call, texts, clauses), named)
+        if fact.category not in _PASSING or not stems(fact.text) & floor.refused
+    ]
+    facts_told = [*secret_facts(secrets), *told]
     return Reading(
         language=language,
         summary=summarise(profile, requests, withdrawn, promises, facts_told),

@@ -26,13 +26,15 @@ _CONFIDED = re.compile(
     r"(?:doesn['’]?t|don['’]?t|wouldn['’]?t) want (?:the |my |his |her |their )?[\w ]{2,20} (?:knowing|to know|finding out|to find out)|"
     r"(?:i|we) (?:haven['’]?t|have not|didn['’]?t) (?:even )?(?:told|tell) (?:anyone|anybody|a soul|my \w+|the \w+)|"
     r"(?:my|the|our) \w+ (?:doesn['’]?t|don['’]?t|mustn['’]?t|can['’]?t|isn['’]?t to) (?:even )?know(?: about)?|"
-    r"(?:not|without) (?:a word|telling anyone)|(?:under wraps|hush[- ]hush|on the quiet|for your ears only|didn['’]?t hear (?:it|that) from me)|"
+    r"(?:not|without) (?:a word|telling anyone)|(?:under wraps|hush[- ]hush|on the quiet|for your ears only|"
+    r"didn['’]?t hear (?:it|that) from me)|"
     r"(?:stays?|staying) (?:between|in this|with you|inside)|(?:be|very) discreet|"
     r"off the record|in confidence|swear you won['’]?t tell)\b",
     re.I,
 )
 _MAY_CONFIDE = Caseless(
-    r"tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep|secret|confiden|private|public|know|find|told|word|wraps|"
+    r"tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep|secret|confiden|"
+    r"private|public|know|find|told|word|wraps|"
     r"hush|quiet|ears|from me|stay|discreet|record"
 )
 _TELLING = re.compile(r"\b(?:tell|telling|mention|share|say|let)\b", re.I)
@@ -42,8 +44,10 @@ _TO_WHOM = re.compile(
     re.I,
 )
 _LISTENERS = re.compile(
-    r"^(?:that |it |this |about |the word )+|\b(?:to|in front of|around|with) (?:anyone|anybody|nobody|any of them|the \w+|my \w+|him|her|them|"
-    r"everyone|people|(?-i:[A-Z])\w+)\b.*$|\bout loud\b.*$|^(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people|(?-i:[A-Z])\w+)\b,?|"
+    r"^(?:that |it |this |about |the word )+|\b(?:to|in front of|around|with) (?:anyone|anybody|nobody|"
+    r"any of them|the \w+|my \w+|him|her|them|"
+    r"everyone|people|(?-i:[A-Z])\w+)\b.*$|\bout loud\b.*$|^(?:anyone|anybody|the \w+|my \w+|him|her|them|"
+    r"everyone|people|(?-i:[A-Z])\w+)\b,?|"
     r"^\W*not even\b.*$|^y['’]all\b",
     re.I,
 )
@@ -160,9 +164,8 @@ def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
         rest = clause.text[match.end() :]
         after = (_TO_WHOM.sub("", rest, count=1) if _TELLING.search(match.group()) else rest).strip(" ,;:-")
         sides = (words for words in (before, after) if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT and not _WHEN.match(words))
-        if told := next(sides, "") or _beside(clauses, index):
-            if len(told) >= _TOO_SHORT and not is_asking(told):
-                yield Secret(clause.seq, told, told, "emotional" if FEELING.occurs(told) else "person")
+        if (told := next(sides, "") or _beside(clauses, index)) and len(told) >= _TOO_SHORT and not is_asking(told):
+            yield Secret(clause.seq, told, told, "emotional" if FEELING.occurs(told) else "person")
         if (named := _LISTENERS.sub("", after).strip(" ,;:-")) and stems(named) and not _WHEN.match(named):
             yield Secret(clause.seq, clause.text, named, "person")
 

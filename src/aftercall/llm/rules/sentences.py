@@ -57,7 +57,8 @@ _RUN_ON_START = re.compile(
 _RUN_ON_WORDS = 22
 _FEW = 3
 _INVERTED = re.compile(
-    r"(?:(?:and|so|but|oh|um+|uh+|also|ok|okay|well) )*(?:(?:are|is|do|does|did|was|were) (?:you|there|it|the|they|we|i|he|she|your|that|this)|"
+    r"(?:(?:and|so|but|oh|um+|uh+|also|ok|okay|well) )*(?:(?:are|is|do|does|did|was|were) (?:you|there|it|the|"
+    r"they|we|i|he|she|your|that|this)|"
     r"(?:what|when|where|who|why|how|which)(?:'s)? (?!i (?:need|want|wanted|mean))\w+)\b",
     re.I,
 )
@@ -128,7 +129,13 @@ def split_clauses(turn: Turn, text: str | None = None) -> list[Clause]:
     for index, sentence in enumerate(split_sentences(turn.text if text is None else text)):
         pieces = _pieces(sentence)
         clauses += [
-            Clause(turn.seq, index, piece, (sentence.endswith("?") and number == len(pieces) - 1) or _is_open_question(piece, sentence), sentence)
+            Clause(
+                turn.seq,
+                index,
+                piece,
+                (sentence.endswith("?") and number == len(pieces) - 1) or _is_open_question(piece, sentence),
+                sentence,
+            )
             for number, piece in enumerate(pieces)
         ]
     return clauses

@@ -12,7 +12,8 @@ Stance = Literal["yes", "no"]
 _FILLER = r"(?:(?:oh|um+|uh+|er+m?|well|so|and|but|hm+|ah|okay|ok|right|actually|hang on|hold on|wait|like)[,.!? ]+)*"
 _NO = re.compile(
     rf"^{_FILLER}(?:no(?!,? (?:problem|worries|trouble|rush|bother|hurry|doubt))|nope|nah|not (?:really|now|today|necessary|"
-    r"needed|at the moment|yet|this time)|(?:please )?don['’]?t(?=[,.!]|$| (?:bother|worry|do (?:that|it)|think so)\b)|i['’]m (?:good|okay|fine|all right)(?: thanks?)?\b|that['’]s (?:okay|"
+    r"needed|at the moment|yet|this time)|(?:please )?don['’]?t(?=[,.!]|$| (?:bother|worry|do (?:that|it)|"
+    r"think so)\b)|i['’]m (?:good|okay|fine|all right)(?: thanks?)?\b|that['’]s (?:okay|"
     r"all right),? (?:thanks?|i)|"
     r"that (?:won['’]?t|doesn['’]?t) work|i can['’]?t|never ?mind|leave it|maybe (?:later|some other|another|next)|"
     r"i['’]ll (?:pass|think|have a think|let you know|see)|let me think|we['’]ll see|some other time|scratch|forget it|"
@@ -83,7 +84,8 @@ _STATED = re.compile(r"(?:i|we|someone|somebody|an? \w+|the \w+|he|she|they) (?:
 
 # "I can send a link. Shall I?": the question only repeats the offer before it.
 _BARE_OFFER = re.compile(
-    r"(?:so |and |then )*(?:shall|should|can|may) (?:i|we)(?: do (?:that|it|so))?(?: for you)?\?|would (?:that|it) (?:help|work|be \w+|suit)\b.*\?|would you like that\?",
+    r"(?:so |and |then )*(?:shall|should|can|may) (?:i|we)(?: do (?:that|it|so))?(?: for you)?\?|would (?:that|"
+    r"it) (?:help|work|be \w+|suit)\b.*\?|would you like that\?",
     re.I,
 )
 _INSTEAD = re.compile(r"\b(?:instead of|rather than)\b", re.I)

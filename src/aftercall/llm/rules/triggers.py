@@ -17,7 +17,9 @@ _OBJECT = (
 _HELPERS = r"(?:please |just |maybe |also |possibly |perhaps |quickly |then |kindly |go ahead and |try to |try and )*"
 _SOMEBODY = (
     r"(?:you(?: guys| all)?|somebody|someone|anybody|anyone|one of you|your (?:team|people|guys|colleague|manager)|"
-    r"(?-i:(?:(?:Dr|Mr|Mrs|Ms|Miss|Father|Sister|Doctor|Nurse|Professor|Reverend)\b\.? )?(?!I\b)[A-Z][a-z]+(?: [A-Z][a-z]+)?)|a (?:human|person|manager|nurse|doctor|technician|colleague|real person|supervisor)|(?:the|"
+    r"(?-i:(?:(?:Dr|Mr|Mrs|Ms|Miss|Father|Sister|Doctor|Nurse|Professor|"
+    r"Reverend)\b\.? )?(?!I\b)[A-Z][a-z]+(?: [A-Z][a-z]+)?)|a (?:human|person|manager|nurse|doctor|technician|"
+    r"colleague|real person|supervisor)|(?:the|"
     r"your) [a-z]+(?: team| desk| department)?|they)"
 )
 _LESS = r"(?:\w+ly )?"
@@ -27,8 +29,10 @@ _SOFTLY = r"(?: (?:be able to|possibly|please|just|maybe|also|perhaps|kindly|qui
 # The frames in which one person asks another to do something, whatever it is: "I wonder if you could …", "I must ask you to …".
 _YOU_DO = (
     rf"\b(?:(?:can|could|would|will|might) {_YOU}{_SOFTLY}|"
-    rf"(?:if|whether|that|think|way|chance|hoping|wondering|wonder|suppose)(?: maybe| perhaps)? {_YOU}(?:['’]d| can| could| would| might| (?:were|are) able to){_SOFTLY}|"
-    rf"(?:need|want|like|ask|asking|get|trouble|bother|for)(?: for)? {_YOU}(?: to)?{_SOFTLY}|(?:don['’]?t|do not) forget to|make sure (?:you|to)|be sure to|"
+    rf"(?:if|whether|that|think|way|chance|hoping|wondering|wonder|suppose)(?: maybe| perhaps)? {_YOU}(?:['’]d|"
+    rf" can| could| would| might| (?:were|are) able to){_SOFTLY}|"
+    rf"(?:need|want|like|ask|asking|get|trouble|bother|for)(?: for)? {_YOU}(?: to)?{_SOFTLY}|(?:don['’]?t|"
+    rf"do not) forget to|make sure (?:you|to)|be sure to|"
     r"why don['’]?t you|be (?:a (?:love|dear|star|sport|darling|doll)|so kind(?: as)?|an angel) (?:and|to)|do me a favou?r(?:,? and)?),? "
     rf"(?P<act>{IMPERATIVE}\b(?! (?:is|are|was)\b).*)"
 )
@@ -55,7 +59,8 @@ _ANYWHERE = tuple(
             r"one of|an?) [\w ]{2,25}?|him|her|them|it|everything) to (?!know|see|hear|be (?:honest|fair|sure))\w+.*)"
         ),
         (
-            r"\b(?:i|we)(?:['’]d| would| do| really| still)* (?:want|need|like) (?P<act>(?!to\b|you\b)(?:(?:my|our|the|this|that|these|those|all) )?[\w ]{2,30} (?:back|done|"
+            r"\b(?:i|we)(?:['’]d| would| do| really| still)* (?:want|need|like) (?P<act>(?!to\b|you\b)(?:(?:my|"
+            r"our|the|this|that|these|those|all) )?[\w ]{2,30} (?:back|done|"
             r"(?!need|feed|speed)[a-z]{3,}ed|sent|put right|taken off|cut|redone|sorted out)\b.*)"
         ),
         rf"\b(?:i|we) wish to (?P<act>{NEEDED}.*)",
@@ -121,10 +126,14 @@ _ANYWHERE = tuple(
             r"forward)\b.*)"
         ),
         rf"\bplease (?P<act>(?!don|do not|hold|wait|tell me\b|stop (?:it|that)\b|be\b){IMPERATIVE}\b.*)",
-        r"(?<!\bto )(?<!['’]ll )(?<!will )(?<!must )(?<!phone )\b(?P<act>(?:remind|nudge|ping) (?:me|us)\b(?!,? (?:again,? )?(?:what|how|when is|where|which|who|why|is|are|do|does|did|,)\b)(?!,).*)",
+        (
+            r"(?<!\bto )(?<!['’]ll )(?<!will )(?<!must )(?<!phone )\b(?P<act>(?:remind|nudge|ping) (?:me|"
+            r"us)\b(?!,? (?:again,? )?(?:what|how|when is|where|which|who|why|is|are|do|does|did|,)\b)(?!,).*)"
+        ),
         # "We need lunch for thirty on Tuesday."
         (
-            r"\b(?:i|we)(?:['’]ll| will|['’]d| would)? (?:need|want|like|require) (?P<act>(?!to\b|you\b|him\b|her\b|it\b|that\b|this\b|them\b|some\w+|any\w+|nothing|"
+            r"\b(?:i|we)(?:['’]ll| will|['’]d| would)? (?:need|want|like|require) (?P<act>(?!to\b|you\b|him\b|"
+            r"her\b|it\b|that\b|this\b|them\b|some\w+|any\w+|nothing|"
             r"no\b|more\b|not\b|what\b|how\b)[a-z]{3,}(?: [a-z]{3,})? (?:for|on|by|at) .*)"
         ),
         r"^(?P<act>(?:(?:don['’]?t|do not) let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
@@ -176,7 +185,10 @@ _RARE = {
     "(?:really )?(?:use|do with)": "use with",
     "be (?P<act>(?:moved": "be",
 }
-_WAYS = ((re.compile(_YOU_DO, re.I), ()),) + tuple((pattern, next((words.split() for mark, words in _RARE.items() if mark in pattern.pattern), ())) for pattern in _ANYWHERE)
+_WAYS = (
+    (re.compile(_YOU_DO, re.I), ()),
+    *tuple((pattern, next((words.split() for mark, words in _RARE.items() if mark in pattern.pattern), ())) for pattern in _ANYWHERE),
+)
 _FRAGMENT = re.compile(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
     r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|"
@@ -207,7 +219,8 @@ _ORDER = re.compile(
 )
 
 _NO_ASKING = re.compile(
-    r"^(?:remind (?:me|us)(?:,| again\b|,? (?:what|how|where|which|who|why|is|are|do|does|did)\b)|(?:your (?:help|time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
+    r"^(?:remind (?:me|us)(?:,| again\b|,? (?:what|how|where|which|who|why|is|are|do|does|did)\b)|(?:your (?:help|"
+    r"time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
     r"to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|hold (?:on|the line|"
     r"a)|wait|repeat|say|spell|explain|speak(?! (?:to|with))|talk (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|"
     r"they))|"
@@ -232,7 +245,8 @@ _NO_ASKING = re.compile(
 _PRICE_OR_FACT = re.compile(
     r"^(?:get|have) (?:your|the|a|an) (?:rough |quick )?(?:address|hours|opening hours|phone number|price|prices|idea|"
     r"estimate of|name|moment|second|minute|question|word|feeling|look|chance)\b|"
-    r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|date|word with|explanation|information|clarity|sympathy|minute|second|moment|idea|word|"
+    r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|date|word with|explanation|information|clarity|"
+    r"sympathy|minute|second|moment|idea|word|"
     r"question|break|favou?r|bit|lot|(?:\w+ )?drink|quick question|while|reason|job|life|drink|holiday|vacation|nap|rest)\b(?! (?:fixed|"
     r"booked|order))|"
     r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money(?! back)|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got)\b|"
@@ -241,7 +255,8 @@ _PRICE_OR_FACT = re.compile(
 )
 # What need not be done, and what others say has to be.
 _NEGATED = re.compile(
-    r"\b(?:(?:was|were) (?:going|about|gonna)(?: to)? ask(?: you| someone)?(?: to)?|(?:don['’]?t|do not) (?:need|have|want)(?: you)? to|needn['’]?t|no need to|not asking(?: you)? to|"
+    r"\b(?:(?:was|were) (?:going|about|gonna)(?: to)? ask(?: you| someone)?(?: to)?|(?:don['’]?t|do not) (?:need|"
+    r"have|want)(?: you)? to|needn['’]?t|no need to|not asking(?: you)? to|"
     r"\b(?:do|did|does|why|how|when|should) (?:i|we) (?:really |actually |still )?(?:need|have|want)(?: to)?|"
     r"(?:saying|says|said|told me|tells me|told us)(?: that)? (?:i|we) (?:need|have|should|must)(?: to)?) (?:\w+ )?$",
     re.I,
@@ -254,12 +269,17 @@ _OWN_DOING = re.compile(
 
 _EMPHATIC = re.compile(rf"^(?:do|one|two|three|four|five|number \w+)[,:]? (?={IMPERATIVE}\b)", re.I)
 # "Need a car to the station": the speaker goes without saying.
-_NO_SUBJECT = re.compile(r"(?:need|needed|want|wanted|would like|looking|hoping|wanting|calling|ringing|phoning|after|was hoping|was wondering|just wondering)\b", re.I)
+_NO_SUBJECT = re.compile(
+    r"(?:need|needed|want|wanted|would like|looking|hoping|wanting|calling|ringing|phoning|after|was hoping|"
+    r"was wondering|just wondering)\b",
+    re.I,
+)
 
 HYPOTHETICAL = Caseless(
     r"^(?:and |but |so |well )*if\b(?! you (?:would|do)n['’]?t mind)[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
     r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
-    r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|\bif (?:it|this|that|they)(?:['’]s|['’]re| is| are) not\b|\bif (?:it|"
+    r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|"
+    r"\bif (?:it|this|that|they)(?:['’]s|['’]re| is| are) not\b|\bif (?:it|"
     r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t(?! mind)|doesn['’]t)\b|"
     r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
     r"eventually|^next time\b|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"

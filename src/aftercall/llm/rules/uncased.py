@@ -18,7 +18,8 @@ _FRAMES = tuple(
         rf"\b(?:it['’]?s|this is|i['’]?m) (?P<once>{_WORD})(?: by the way| that['’]?s|,)? (?P<name>(?P=once) {_WORD})\b",
         rf"\b(?:the )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD})?)(?=[,.!]|$)",
         (
-            r"\b(?:i['’]?m|i am|it['’]?s) (?:the|her|his|their|your) (?:tenant|owner|daughter|son|wife|husband|mum|mom|mother|father|dad|parent|"
+            r"\b(?:i['’]?m|i am|it['’]?s) (?:the|her|his|their|your) (?:tenant|owner|daughter|son|wife|husband|"
+            r"mum|mom|mother|father|dad|parent|"
             rf"account holder|customer|manager|carer|landlord|sister|brother),? (?P<name>{_WORD} {_WORD})\b"
         ),
         rf"\b(?:this is|it['’]?s|it is) (?:uh |um |just |me )*(?P<name>{_WORD}(?: {_WORD}){{0,2}}?){_AFTER}",

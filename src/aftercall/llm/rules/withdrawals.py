@@ -33,8 +33,10 @@ _CALL_OFF = tuple(
         (
             r"\b(?:(?:i|we)(?:['’]ve| have)?(?: just| already)+|(?:i|we)(?:['’]ve| have)(?=.*\b(?:myself|ourselves|already)\b)|"
             r"(?:he|she|they|someone|somebody|(?:my|our) [\w-]+(?: in law)?)(?:['’](?:s|ve|re)| has| have| is| are)?(?: just| already)*) "
-            r"(?:done|sorted|fixed|handled|booked|ordered|bought|taken care of|dealt with|doing|getting|bringing|sorting|fixing|handling|making) "
-            r"(?P<what>it|that|this|one|them|those|hers|his|(?:that|the) \w+)(?: (?:already|myself|ourselves|himself|herself|now|instead|for me|anyway))*(?=[,.!?]|$| and| so| but)"
+            r"(?:done|sorted|fixed|handled|booked|ordered|bought|taken care of|dealt with|doing|getting|bringing|"
+            r"sorting|fixing|handling|making) "
+            r"(?P<what>it|that|this|one|them|those|hers|his|(?:that|the) \w+)(?: (?:already|myself|ourselves|"
+            r"himself|herself|now|instead|for me|anyway))*(?=[,.!?]|$| and| so| but)"
         ),
         (
             r"^(?:then |so |well |just |okay |please )*(?:leave|keep) (?:it|that|things|everything)(?: just)? (?:(?:as|where|"
@@ -54,13 +56,20 @@ _CALL_OFF = tuple(
         # "Leave the boosters" lets them be; "leave the parcel with Joan" does not.
         (
             r"^(?:no[, ]+|then |so |just |well |actually,? |okay,? |please |oh,? |yeah,? |and )*leave (?P<what>(?:the|those|my|any|that) "
-            r"(?!(?:[\w'’-]+ ){0,3}(?:with|at|on|in|by|outside|under|behind|to|here|there|next|inside|around|where|until|till|alone|as|for)\b)"
+            r"(?!(?:[\w'’-]+ ){0,3}(?:with|at|on|in|by|outside|under|behind|to|here|there|next|inside|around|"
+            r"where|until|till|alone|as|for)\b)"
             r"[\w '’-]{3,40})(?:[,.!]|$)"
         ),
-        r"\b(?:leave|keep) (?:it|that|them|things) (?:open|running|going|in place|as (?:normal|usual|planned|before)|on|where|for the moment|how)\b(?P<what>)",
+        (
+            r"\b(?:leave|keep) (?:it|that|them|things) (?:open|running|going|in place|as (?:normal|usual|planned|"
+            r"before)|on|where|for the moment|how)\b(?P<what>)"
+        ),
         r"\b(?:just |let['’]s )?hold (?:off|fire|your horses)(?: on (?P<what>[^.!?]+)|(?= for now| then|[,.!]|$| i\b| until| till))",
-        r"^(?:actually|hm+|well|oh|no|wait|but|and|hang on|hold on|[, ])*let me (?:just )?(?:see|wait|check|think|ask|talk|find out|sleep)\b"
-        r".*\b(?:first|before (?:i|we)|on it|over)\b(?P<what>)",
+        (
+            r"^(?:actually|hm+|well|oh|no|wait|but|and|hang on|hold on|[, ])*let me (?:just )?(?:see|wait|check|think|"
+            r"ask|talk|find out|sleep)\b"
+            r".*\b(?:first|before (?:i|we)|on it|over)\b(?P<what>)"
+        ),
         r"\bi (?:wasn['’]?t|am not|['’]m not|was not) asking(?: for (?P<what>(?:that|it|the)\b[^.!?]*))?(?=[,.!]|$| but)",
         r"^(?:(?:oh|no|actually|wait|well|hm+)[, ]+)*not (?P<what>(?:the|my|that|those) [\w ]{3,25})(?:[,.!]|$)",
         r"\bdon['’]?t bother\b(?P<what>)",
@@ -99,7 +108,8 @@ _CALL_OFF = tuple(
             r"scratch) (?P<other>.+?))(?:[,.!?]|$)"
         ),
         (
-            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: again| then| now| please)*(?: (?:of|the (?:order|list|bill|quote|"
+            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: again| then| now|"
+            r" please)*(?: (?:of|the (?:order|list|bill|quote|"
             r"invoice))\b[^.!?]*)?(?:[,.!?]|$)"
         ),
         (
@@ -127,9 +137,11 @@ _CALL_OFF = tuple(
 )
 # Every pattern above needs one of these; most clauses have none.
 _HINT = Caseless(
-    r"asking|scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
+    r"asking|scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|"
+    r"need|let|kill|ditch|bin|undo|"
     r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|"
-    r"getting|already|changed|first|before|on it|second thought|knock|done|bringing|sorting|fixing|making|booked|ordered|bought|\bno |^\W*not ",
+    r"getting|already|changed|first|before|on it|second thought|knock|done|bringing|sorting|fixing|making|booked|"
+    r"ordered|bought|\bno |^\W*not ",
 )
 # "I'm not asking you to take her off", "I was going to ask you to drop it": nothing is taken back.
 _NOT_ASKING = re.compile(r"\b(?:not (?:asking|saying|telling) (?!for (?:that|it)\b)\w|was going to|wasn['’]?t going to|i never said)", re.I)
@@ -198,7 +210,9 @@ def find_call_off(text: str) -> CallOff | None:
 
 
 _NEGATED = re.compile(
-    r"^(?:(?:no|oh|actually|wait|please|but|so|and|then|just|hm+|yeah|yes)[,. ]+)*(?:don['’]?t|do not) (?P<verb>[a-z]+)\b(?P<rest>(?! (?:anyone|anybody|a soul|nobody|people|everyone)\b).*)", re.I
+    r"^(?:(?:no|oh|actually|wait|please|but|so|and|then|just|hm+|yeah|yes)[,. ]+)*(?:don['’]?t|"
+    r"do not) (?P<verb>[a-z]+)\b(?P<rest>(?! (?:anyone|anybody|a soul|nobody|people|everyone)\b).*)",
+    re.I,
 )
 
 
