@@ -300,8 +300,8 @@ BARE_ACT = re.compile(
 )
 SENDS = re.compile(r"(?:send|order|post|deliver|email|mail|ship)\b", re.I)
 SENDS_THAT = re.compile(
-    r"(?:send|email|text|post|mail|put|use|make|ring|call) (?:it|that|them|this|those|me|mine)\b(?! (?:a|an|the|"
-    r"some) )",
+    r"(?:send|email|text|post|mail|put|use|make|ring|call) (?:it|that|them|this|those|mine)\b(?! (?:a|an|the|some) )|"
+    r"(?:ring|call|text|email) me (?:on|at|by)\b",
     re.I,
 )
 IN_TOUCH = re.compile(
