@@ -27,7 +27,7 @@ def only_adds(current: Ask, trigger: Trigger, clause: Clause, said: str) -> bool
         return False
     if to_them or cues.ANAPHOR.match(trigger.act) or _says_how_to_reach(trigger, said):
         return True
-    asked = "?" in said and not cues.ANYTHING_ELSE.search(said) and not cues.OPENS.search(said)
+    asked = "?" in said and current.turns[0] < clause.seq and not cues.ANYTHING_ELSE.search(said) and not cues.OPENS.search(said)
     return asked and (trigger.is_fragment or (_answers(trigger, clause) and not cues.STARTS_NEW.match(clause.text)))
 
 
