@@ -13,14 +13,15 @@ _NAMED = vocabulary(
     emphysema angina arrhythmia endometriosis pcos fibromyalgia glaucoma addiction alcoholism alcoholic hypertension
     hypothyroidism hyperthyroidism tuberculosis narcolepsy sciatica psoriasis eczema osteoporosis thrombosis tourette's
     parkinson's parkinsons alzheimer's alzheimers crohn's crohns huntington's hodgkin's coeliac celiac diabetes diabetic
-    depression anaemia anemia hepatitis meningitis cirrhosis gout shingles pneumonia sepsis migraines vertigo concussion
+    depression anaemia anemia hepatitis meningitis cirrhosis gout shingles pneumonia sepsis migraines vertigo concussion stroke aneurysm remission ivf anxiety
     """
 )
 _OF_TWO = (
     r"(?:type (?:one|two|1|2) diabet(?:es|ic)|(?:\w+ )?cancer|multiple sclerosis|motor neurone(?: disease)?|clinical depression|"
     r"postnatal depression|bipolar(?: disorder)?|(?:anxiety|panic|eating|personality|bleeding|mood|migraine) disorder|atrial fibrillation|"
     r"heart (?:failure|disease|condition)|(?:kidney|liver|lung|thyroid) (?:disease|failure)|sickle cell|cystic fibrosis|long covid|"
-    r"sleep apn(?:ea|oea)|high blood pressure|brain tumou?r|tumou?r|macular degeneration|stage (?:one|two|three|"
+    r"sleep apn(?:ea|oea)|high blood pressure|brain tumou?r|tumou?r|heart attack|blood clot|panic attacks?|"
+    r"autoimmune \w+|macular degeneration|stage (?:one|two|three|"
     r"four|\d)|[a-z]{3,}(?:'s|’s)? (?:syndrome|disease)|"
     r"[a-z]{2,}(?:itis|osis|aemia|noma|algia)|(?-i:MS|ALS|IBS|CFS)(?!\w))"
 )
@@ -38,7 +39,8 @@ _OF_SOMEONE = Caseless(
     r"\b(?:i|i['’]\w+|my|me|he|he['’]s|she|she['’]s|his|her|we|our|it['’]?s|it is|they|they['’]\w+|found|got|has|who has|suffer\w*|had)\b"
 )
 _MAY_NAME = Caseless(
-    rf"diagnos|cancer|scleros|motor neur|bipolar|disorder|fibrillation|heart|kidney|liver|lung|thyroid|sickle|fibros|covid|apn|blood|tumo|"
+    rf"diagnos|cancer|scleros|motor neur|bipolar|disorder|fibrillation|heart|kidney|liver|lung|thyroid|sickle|"
+    rf"fibros|covid|apn|blood|tumo|panic|autoimmune|"
     rf"macular|stage|syndrome|disease|itis|osis|aemia|noma|algia|\b(?:ms|als|ibs|cfs)\b|\b{alternatives(_NAMED)}"
 )
 _NO_ILLNESS = re.compile(r"\b(?:allerg\w+|if i)\b", re.I)
