@@ -13,7 +13,8 @@ _NAMED = vocabulary(
     emphysema angina arrhythmia endometriosis pcos fibromyalgia glaucoma addiction alcoholism alcoholic hypertension
     hypothyroidism hyperthyroidism tuberculosis narcolepsy sciatica psoriasis eczema osteoporosis thrombosis tourette's
     parkinson's parkinsons alzheimer's alzheimers crohn's crohns huntington's hodgkin's coeliac celiac diabetes diabetic
-    depression anaemia anemia hepatitis meningitis cirrhosis gout shingles pneumonia sepsis migraines vertigo concussion stroke aneurysm remission ivf anxiety
+    depression anaemia anemia hepatitis meningitis cirrhosis gout shingles pneumonia sepsis migraines vertigo concussion
+    stroke aneurysm remission ivf anxiety
     """
 )
 _OF_TWO = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.codes import find_codes
 from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines
+from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import ALL_NUMBERS, digit_pattern, figures_of, paired_pattern
 from aftercall.llm.rules.sentences import LEAD_IN, MASK, Clause, split_clauses
@@ -54,6 +55,8 @@ _LISTENERS = re.compile(
 _WHEN = re.compile(r"(?:and |so |but )*(?:if|when|yet|until|because)\b", re.I)
 _TOO_SHORT = 12
 _TELLING_STEM = 6
+_JUST = 2  # clauses that a plea for silence reaches back over
+_OF_ONESELF = re.compile(r"\b(?:i|i['’]\w+|we|we['’]\w+|my|our|he|she|he['’]s|she['’]s|they['’]\w+)\b", re.I)
 _FEWEST = 3  # figures worth hunting for elsewhere in the call
 _LONG = 6  # figures that are read out in groups
 
@@ -77,6 +80,7 @@ class Secret:
 def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
     secrets: list[Secret] = []
     question = ""
+    earlier: list[Clause] = []
     spoken = " ".join(turn.text for turn in turns)
     for index, turn in enumerate(turns):
         if turn.speaker == "agent":
@@ -84,8 +88,8 @@ def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
             continue
         clauses = split_clauses(turn)
         reply = turns[index + 1].text if index + 1 < len(turns) and turns[index + 1].speaker == "agent" else ""
-        secrets += [*_codes(turn, question, reply), *_illnesses(clauses, spoken), *_confidences(clauses)]
-        question = ""
+        secrets += [*_codes(turn, question, reply), *_illnesses(clauses, spoken), *_confidences(clauses, earlier)]
+        question, earlier = "", clauses
     return _once(secrets)
 
 
@@ -154,7 +158,18 @@ def _beside(clauses: list[Clause], index: int) -> str:
     return next(tells, "")
 
 
-def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
+def _just_told(clauses: list[Clause]) -> list[Clause]:
+    """What the caller told of themself right before asking that it go no further: "I'm pregnant. Twelve weeks. Nobody knows." """
+    last = clauses[-_JUST:]
+    personal = [clause for clause in last if _OF_ONESELF.search(clause.text) and len(clause.text) >= _TOO_SHORT and stems(clause.body)]
+    return [
+        clause
+        for clause in personal
+        if not (clause.is_question or is_asking(clause.text) or is_fault(clause.body) or is_confided(clause.text))
+    ]
+
+
+def _confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secret]:
     """ "…, don't tell anyone": the words before it in the sentence, or the sentence before, or what follows."""
     for index, clause in enumerate(clauses):
         match = _CONFIDED.search(clause.text) if is_confided(clause.text) else None
@@ -166,6 +181,9 @@ def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
         sides = (words for words in (before, after) if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT and not _WHEN.match(words))
         if (told := next(sides, "") or _beside(clauses, index)) and len(told) >= _TOO_SHORT and not is_asking(told):
             yield Secret(clause.seq, told, told, "emotional" if FEELING.occurs(told) else "person")
+        for other in _just_told(clauses[:index] or earlier):
+            if other.text not in told:
+                yield Secret(other.seq, other.text, other.text, "emotional" if FEELING.occurs(other.text) else "person")
         if (named := _LISTENERS.sub("", after).strip(" ,;:-")) and stems(named) and not _WHEN.match(named):
             yield Secret(clause.seq, clause.text, named, "person")
 
