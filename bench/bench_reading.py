@@ -1,4 +1,4 @@
-"""How well the reader by rules reads our labelled calls: the half its rules were written against, and the half nobody looked at.
+"""How well the reader by rules reads our labelled calls: the half its rules were written against, and the half kept unread.
 
 python bench/bench_reading.py [FOLDER]
 
@@ -49,7 +49,7 @@ def main(folder: Path) -> None:
     read, unread = figures(score(files[:half])), figures(score(files[half:]))
     print_table(
         f"The reader by rules on {len(files)} labelled calls",
-        ["", "looked at", "never looked at", "aim", ""],
+        ["", "read", "kept unread", "aim", ""],
         [
             [name, f"{seen:.2f}", f"{value:.2f}", f"{'≥' if more else '≤'} {aim:g}", met(value >= aim if more else value <= aim)]
             for (name, seen, _, _), (_, value, aim, more) in zip(read, unread, strict=True)
