@@ -69,6 +69,12 @@ def test_however_a_secret_is_told_it_is_marked(said: str, value: str) -> None:
     assert {fact.visibility for fact in facts} == {"secret"}
 
 
+def test_a_plea_for_silence_reaches_back_over_what_was_just_told() -> None:
+    reading = _read("A: Hello?\nC: I'm pregnant. It's twelve weeks. Nobody knows yet. Can you book me a table?\nA: For when?\nC: Friday.")
+    assert {fact.visibility for fact in reading.facts if "pregnant" in fact.text} == {"secret"}
+    assert "pregnant" not in _open_text(reading)
+
+
 def test_a_bare_number_is_filed_under_what_it_was_asked_as() -> None:
     reading = _read("A: Could you read me the last four of your card?\nC: Eight eight two one.\nA: Thank you.")
     assert ["last four" in fact.text for fact in reading.facts] == [True]

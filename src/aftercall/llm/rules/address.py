@@ -3,7 +3,8 @@
 import itertools
 import re
 
-from aftercall.llm.rules.names import END, NOT_NAMES, PART, TITLE, clean_name
+from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.names import END, NOT_NAMES, PART, TITLE, Named, asks_name, clean_name
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.model.turns import Turn
 
@@ -12,7 +13,8 @@ _CALLED = tuple(
     re.compile(pattern)
     for pattern in (
         (
-            r"(?<!on't )(?<!on’t )(?<!not )\b(?i:(?:please |just |can |to |you can |could you |everyone |everybody |people |"
+            r"(?<!on't )(?<!on’t )(?<!not )(?<!obody )(?<!o one )(?<!never )\b(?i:(?:please |just |can |to |"
+            r"you can |could you |everyone |everybody |people |"
             rf"friends |folks |they all )?calls? me)(?i:,? (?:um|uh|just))* (?P<name>{TITLE}{_WORD_CASED}){END}"
         ),
         (
@@ -20,14 +22,21 @@ _CALLED = tuple(
             r"answer to)|i['’]d (?:rather|prefer to) be called|people (?:just )?say|"
             rf"known to everyone as) (?P<name>{_WORD_CASED}){END}"
         ),
+        rf"\b(?P<name>{PART})(?i:,? for short| to (?:my friends|everyone|everybody|most people|you))\b",
+    )
+)
+# Said of anything ("Terrace is fine"), so a form of the name only where a name was being given.
+_CALLED_BESIDE_NAME = tuple(
+    re.compile(pattern)
+    for pattern in (
         (
             rf"^(?:(?i:oh|no|please|um|uh|but|and|well|yes),? )*(?i:just )?(?P<name>{PART})(?i: is fine|['’]s fine| will do|"
-            r" works| is good| is what i go by|['’]s good|"
-            r",? for short)\b"
+            r" works| is good| is what i go by|['’]s good)\b"
         ),
-        rf"\b(?P<name>{PART})(?i:,? for short| to my friends)\b",
         rf"\b(?i:but|or|and|just) (?P<name>{PART})(?i:['’]s| is) (?i:fine|good|okay|ok|what (?:people|everyone) calls? me)\b",
         rf"\b(?i:(?:or|but|it['’]s) just) (?P<name>{PART})(?:[.,!]|$| (?i:is fine|please|for short))",
+        rf"\b(?i:(?:say|put|use|write|make it|just)) (?P<name>{PART})(?=[.,!]|$)",
+        rf"\b(?i:it['’]s|i['’]m) (?P<name>{PART})(?i:,? please)\b",
     )
 )
 _TITLED = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Mister|Dr)\b\.? [A-Z]")
@@ -50,21 +59,43 @@ _ONE_PRONOUN = re.compile(
     ),
     re.I,
 )
+_MAY_CALL = Caseless(r"call|go by|known|say|short|answer|prefer|to (?:my|every|most|you)")
+_MAY_TELL = Caseless(
+    r"\b(?:she|he|they|ze|xe)\b[\s,/]+(?:and |slash )?(?:her|him|them|they|zir|hir|xem)\b|(?:it['’]s|use|go by|"
+    r"pronoun is) (?:she|he|they)\b"
+)
 _OTHER_FORM = {"she": "her", "he": "him", "they": "them"}
 _NOT_ME = re.compile(
     r"\b(?:his|her|their|my (?:wife|husband|son|daughter|partner|friend|colleague|boss|kid|child)['’]?s?) pronouns\b", re.I
 )
 
 
-def find_call_name(texts: list[str]) -> str | None:
-    for text in texts:
-        for sentence in split_sentences(text):
-            for pattern in _CALLED:
-                if (match := pattern.search(sentence)) and (name := _nick(match["name"])):
-                    return name
+def find_call_name(turns: tuple[Turn, ...], named: Named) -> str | None:
+    """The form a caller asks for; short ways of saying it count only while a name is being given or by the name itself."""
+    given = {candidate.seq for candidate in named.candidates}
+    asked = False
+    for turn in turns:
+        if turn.speaker == "agent":
+            asked = asks_name(turn.text) or bool(_TITLED.search(turn.text))
+            continue
+        for sentence in split_sentences(turn.text):
+            if (_MAY_CALL.occurs(sentence) and (name := _called(sentence, _CALLED))) or (
+                (turn.seq in given or asked) and (name := _called(sentence, _CALLED_BESIDE_NAME)) and _is_form_of(name, named.parts)
+            ):
+                return name
             if (match := _CALLED_LOWER.search(sentence)) and match["name"] not in NOT_NAMES:
                 return match["name"].capitalize()
     return None
+
+
+def _called(sentence: str, patterns: tuple[re.Pattern[str], ...]) -> str | None:
+    found = (match for pattern in patterns if (match := pattern.search(sentence)))
+    return next((name for match in found if (name := _nick(match["name"]))), None)
+
+
+def _is_form_of(name: str, parts: set[str]) -> bool:
+    """Whether it can be short for one of the names given: it begins alike, or nothing but a nickname could stand there."""
+    return any(part[0].lower() == name[0].lower() for part in parts)
 
 
 def put_right(turns: tuple[Turn, ...], known: set[str]) -> str | None:
@@ -86,6 +117,8 @@ def _nick(words: str) -> str | None:
 def find_pronouns(texts: list[str]) -> str | None:
     for text in texts:
         if _NOT_ME.search(text):
+            continue
+        if not _MAY_TELL.occurs(text):
             continue
         if match := _PRONOUNS.search(text):
             first, second = (match["a"] or match["c"]).lower(), (match["b"] or match["d"]).lower()

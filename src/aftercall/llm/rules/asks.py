@@ -5,20 +5,29 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from aftercall.llm.rules.corrections import erase, find_repair, longest_without, settle_repairs
+from aftercall.llm.rules.cues import TIME_ONLY
+from aftercall.llm.rules.memo import remember
+from aftercall.llm.rules.numbers import quantities
 from aftercall.llm.rules.persons import person_in
 from aftercall.llm.rules.sentences import MASK, body_of
 from aftercall.llm.rules.stems import stems
 from aftercall.model.reading import Request, RequestKind, Withdrawn
 
 _TITLE_LENGTH = 100
-_HEARD_BACK = 2  # of the agent's sentences about a request
+_HEARD_BACK = 5  # of the agent's sentences about a request
 _TRAILING = re.compile(
     r"(?:[\s,;:.!?…-]|\b(?:and|but|so|or|the|a|an|um+|uh+|like|please|then|just|you know|if that['’]s (?:possible|okay|"
     r"all right|ok)|would you|could you|for me|though|cause|because|to|for|of|with|it['’]s|is|oh)\b)+$",
     re.I,
 )
 _POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
-_LAST_PREPOSITION = re.compile(r"^(?P<kept>.*\w) (?:for|on|at|in|with|by|from|to|of|about)\b[^,]*$", re.I)
+_DANGLING = re.compile(
+    r"(?:(?:^|\s+)(?:not|no|the|a|an|instead of|rather than|for|on|at|in|with|by|from|to|of|about|and|or|but|is|"
+    r"are|it['’]s|this|next|was|until|till))*\s*$",
+    re.I,
+)
+_DOUBLED = re.compile(r"\b(?:for|on|by|at) (?=(?:at|on|in|for|by|with)\b)", re.I)
+_DENIES = re.compile(r"\b(?:not|instead of|rather than)(?: \w+)?\s*$", re.I)
 _LISTED = re.compile(r",? (?:and|plus|with) (?:also )?|, ", re.I)
 _FILLERS = re.compile(r"(?:,\s*)?\b(?:um+|uh+|er+m|you know|i mean|sort of|kind of)\b,?\s*", re.I)
 _STUTTER = re.compile(r"\b(\w+)(?:, | )\1\b", re.I)
@@ -35,9 +44,15 @@ class Ask:
     person: str | None = None
     is_stop: bool = False
     from_fault: bool = False
+    is_question: bool = False
+    is_done: bool = False
+    is_soft: bool = False
+    """It stands only once the agent says it will see to it."""
     denied: list[str] = field(default_factory=list)
     heard_back: list[tuple[int, str]] = field(default_factory=list)
     """How the agent put it when taking it up."""
+    replies: list[str] = field(default_factory=list)
+    """What else the agent said about it."""
 
     @property
     def stems(self) -> frozenset[str]:
@@ -55,8 +70,23 @@ class Ask:
 
     def add_detail(self, seq: int, text: str) -> None:
         text = tidy(text)
+        self.denied += self._outnumbered(text)
+        if TIME_ONLY.match(text):
+            self.details = [(at, known) for at, known in self.details if not TIME_ONLY.match(known)]
         if text and text.lower() not in self.act.lower() and all(text != known for _, known in self.details):
             self.details.append((seq, text))
+        self.cite(seq)
+
+    def _outnumbered(self, text: str) -> list[str]:
+        """ "Ten people" once "twelve people" was said."""
+        new = quantities(text)
+        told = [quantities(earlier) for earlier in (self.act, *(known for _, known in self.details))] if new else []
+        return [f"{number} {noun}" for known in told for noun, number in known.items() if noun in new and new[noun] != number]
+
+    def replace_act(self, act: str, words: str, seq: int) -> None:
+        """Another thing is wanted in place of the one asked for; what was agreed about it stays."""
+        verb = self.act.split(" ", 1)[0] if not act.lower().startswith(("the ", "that ")) else ""
+        self.act, self.words = f"{verb} {act}" if verb.isalpha() and verb.lower() not in ("a", "an", "the", "my") else act, words
         self.cite(seq)
 
     def drop_details(self, seq: int) -> None:
@@ -78,7 +108,8 @@ class Ask:
         title = self._title()
         details = [kept for _, text in self.details if (kept := tidy(self._without_denied(text)))]
         heard_back = [kept for _, text in self.heard_back[-_HEARD_BACK:] if (kept := tidy(self._without_denied(text)))]
-        told = ". ".join((*details, *heard_back))
+        replies = [kept for text in self.replies if (kept := tidy(self._without_denied(text)))]
+        told = ". ".join(dict.fromkeys((*details, *heard_back, *replies)))
         persons = (self.words, *details, *(heard_back if self.kind == "message" else ()))
         return Request(
             kind=self.kind,
@@ -92,7 +123,7 @@ class Ask:
 
     def _ground(self) -> str:
         """The caller's words, cut before anything they took back."""
-        words = self._without_denied(visible(self.words)) or longest_without(visible(self.words), self.denied)
+        words = self._verbatim(visible(self.words)) or longest_without(visible(self.words), self.denied)
         return words[: repaired.start()].strip(" ,") if (repaired := find_repair(words)) else words
 
     def as_withdrawn(self) -> Withdrawn:
@@ -105,17 +136,23 @@ class Ask:
         return title_of(f"{tidy(act)}: {pointed}" if pointed and _POINTS.search(act) and len(act.split()) <= 6 else act)
 
     def _without_denied(self, text: str) -> str:
-        """Cut before the first piece that was taken back later; what stays is still verbatim."""
-        pieces = re.split(r"(,\s+)", text)
-        kept = ""
-        for index in range(0, len(pieces), 2):
-            found = [match.start() for word in self.denied if (match := re.search(rf"\b{re.escape(word)}\b", pieces[index], re.I))]
-            if found:
-                before = _LAST_PREPOSITION.match(pieces[index][: min(found)])
-                kept += before["kept"] if before and not kept else ""
+        """Without what was taken back later; what a denial itself names goes with all that follows it."""
+        kept: list[str] = []
+        for piece in re.split(r",\s+", text):
+            found = [match for word in self.denied if (match := re.search(rf"\b{re.escape(word)}\b", piece, re.I))]
+            if not found:
+                kept.append(piece)
+            elif any(_DENIES.search(piece[: match.start()]) for match in found):
+                kept.append(_DANGLING.sub("", piece[: min(match.start() for match in found)]))
                 break
-            kept += pieces[index] + (pieces[index + 1] if index + 1 < len(pieces) else "")
-        return kept.strip(" ,")
+            elif stems(left := _DOUBLED.sub("", _DANGLING.sub("", erase(piece, self.denied)))):
+                kept.append(left)
+        return ", ".join(filter(None, kept)).strip(" ,")
+
+    def _verbatim(self, text: str) -> str:
+        """The beginning of a text, up to what was taken back."""
+        found = [match.start() for word in self.denied if (match := re.search(rf"\b{re.escape(word)}\b", text, re.I))]
+        return _DANGLING.sub("", text[: min(found)]).strip(" ,") if found else text.strip(" ,")
 
 
 def visible(text: str) -> str:
@@ -123,6 +160,7 @@ def visible(text: str) -> str:
     return max(re.split(f"{MASK}+", text), key=len).strip(" ,;:") if MASK in text else text.strip()
 
 
+@remember
 def tidy(text: str) -> str:
     """Without masks, fillers, stutters and the words sentences begin and end with."""
     text = body_of(visible(text))

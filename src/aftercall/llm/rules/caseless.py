@@ -1,6 +1,7 @@
 """Patterns asked only whether they occur: lower-casing a text once is several times faster than ignoring case at every letter."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from aftercall.llm.rules.memo import remember
@@ -19,3 +20,10 @@ class Caseless:
 
     def occurs(self, text: str) -> bool:
         return self._pattern.search(lowered(text)) is not None
+
+
+def has_any(low: str, words: Iterable[str]) -> bool:
+    for word in words:  # noqa: SIM110 -- a generator costs more than the search itself
+        if word in low:
+            return True
+    return False

@@ -2,6 +2,7 @@
 
 import re
 
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import NUMBER_WORD
 from aftercall.llm.rules.vocabulary import vocabulary
 
@@ -64,6 +65,7 @@ def _any_of(words: list[str]) -> re.Pattern[str]:
     return re.compile("|".join(rf"\b{re.escape(word)}\b" for word in words), re.I)
 
 
+@remember
 def settle_repairs(text: str) -> str:
     """ "for Tuesday, no, Wednesday" is "for Wednesday": a word put right mid-sentence replaces the one before."""
     return _WITHIN.sub(lambda match: f"{match['old'].rpartition(' ')[0]} ".lstrip(), text)

@@ -4,10 +4,12 @@ import re
 
 ANAPHOR = re.compile(
     r"^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
-    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:it|that|them|this|those|these|one)(?:['’]s)?\b(?! (?:the|an?|my|"
-    r"our|some|two|three|any|another) )(?! (?:\w+ )?(?:day|week|"
-    r"month|morning|afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)|^(?:it|that|"
-    r"them|this|one)\b|^(?:come|arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
+    r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:(?:it(?!['’]s)|them)|(?:that|this|those|these|"
+    r"one(?! of\b))(?! (?:\w+ )?(?:day|week|month|morning|"
+    r"afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b))(?:['’]s)?\b(?! (?:the|an?|my|our|some|"
+    r"two|three|any|another) )|^(?:it|that|"
+    r"them|this|one)\b|^(?:ready|moved|changed|pushed|delivered|collected|later|earlier|picked up)\b|^(?:come|"
+    r"arrive|happen|start|wait|be (?:seen|moved|done|fixed|sent|collected|delivered|ready|cancelled))\b",
     re.I,
 )
 RECORDS = re.compile(
@@ -73,7 +75,7 @@ SEND_SOMEONE = re.compile(
     re.I,
 )
 SMALL_TALK = re.compile(
-    r"^\W*(?:\w+\W+){0,2}$|\b(?:thank|thanks|bye|goodbye|cheers|how are you|you['’]re a star|have a (?:good|nice)|hello\?|"
+    r"\b(?:thank|thanks|bye|goodbye|cheers|how are you|you['’]re a star|have a (?:good|nice)|hello\?|"
     r"are you there|can you hear)\b",
     re.I,
 )
@@ -94,6 +96,7 @@ PLACE = re.compile(
 CONTEXT = re.compile(
     r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am|['’]re| are| bought| ordered| booked| was| were| need| left| lost|"
     r" sent| live| run)\b(?! (?-i:[A-Z]))|"
+    r"^(?:somebody|someone|nobody|people|some (?:kids|lads|idiot|one|people))\b|"
     r"^(?:my|our|the|it['’]s|it is|there['’]s|there is|that['’]s|she['’]s|he['’]s|we|you)\b(?!.*\bname\b)(?! (?-i:[A-Z][a-z]+)\W*$)",
     re.I,
 )
@@ -114,12 +117,15 @@ TAKES = re.compile(
 )
 DATED_FOR = re.compile(r"^(?:(?:it|that|this)(?:['’]s| is| would be) )?(?:for|on|by|before)\b", re.I)
 WHAT_TO_SAY = re.compile(
-    r"\b(?:what(?:['’]s| is| was) the message|what (?:should|shall|would|do) (?:i|we|you|it)(?: like)?(?: me)?(?: to)? (?:say|tell|write|"
-    r"pass)|what would you like (?:it|me|us) to say)\b",
+    r"\b(?:what(?:['’]s| is| was) the message|what (?:should|shall|would|do|does|must) (?:i|we|you|it|"
+    r"the \w+)(?: like)?(?: me| it)?(?: to)? "
+    r"(?:say|tell|write|pass|put|read)|what would you like (?:it|me|us|the \w+) to say|(?:what|"
+    r"anything) (?:would you like |to go )?on (?:the|it|your) "
+    r"(?:card|cake|note|tag|label))\b",
     re.I,
 )
 SLOT = re.compile(
-    r"\b(?:(?:i|we|she|he|they|someone|somebody|dr\.? \w+)(?:['’]ve got| have| has|['’]s got|"
+    r"\b(?:(?:i|we|she|he|they|someone|somebody|(?:dr|mr|mrs|ms|miss)\.? \w+)(?:['’]ve got| have| has|['’]s got|"
     r" (?:can|could) (?:do|see|fit|come|offer|get|squeeze|send|have|be))|how about|"
     r"what about|shall we say|free|available|book you|put you|opening|slot|cancellation)\b|"
     r"^(?:and |so |okay,? |then )*(?:tomorrow|today|next|the|on|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b.*(?:\?|"
@@ -169,8 +175,14 @@ VISITS = re.compile(
 PRONOUN = re.compile(r"(?:he|she|they|it|i|we)\b", re.I)
 # The agent says that something is settled.
 CONFIRMS = re.compile(
-    r"\b(?:booked|all set|you['’]re (?:in|down|on)|done|noted|added|scheduled|confirmed|moved|reserved|cancelled|got (?:it|that|you) down|"
-    r"i['’]ve (?:put|got|set|made|sent|marked|changed|updated|written))\b",
+    r"\b(?:all set|you['’]re (?:in|down|on)|done|got (?:it|that|you) down|i['’]ve (?:put|got|set|made|sent|marked|changed|updated|written)|"
+    r"(?:(?:is|are|was|been|have|has|['’]s|['’]re|['’]ve)(?: now| all| also| both)* )(?!closed|based|required|"
+    r"needed|allowed|included|supposed|"
+    r"located|called|named|limited|expected|estimated|opened|interested|wanted|delayed|used|priced|listed|staffed|heated|loved|finished)"
+    r"(?:[a-z]{2,}ed|put|set|sent|made|taken|written|paid|frozen|on the list)|"
+    r"^(?:booked|noted|added|scheduled|confirmed|moved|reserved|cancelled|changed|renewed|logged|blocked|frozen|"
+    r"marked|updated|corrected|sent|"
+    r"refunded|registered|recorded|ordered|[\w ]{3,25} (?:added|booked|cancelled|moved|reserved|noted|changed|ordered)))\b",
     re.I,
 )
 CONDITION = re.compile(r"(?:if|when|once|because|since|unless)\b", re.I)
@@ -207,3 +219,100 @@ KEEPS = re.compile(
     ),
     re.I,
 )
+# A short answer that says nothing of its own.
+SLIGHT = re.compile(
+    r"^\W*(?:(?:yes|yeah|yep|no|nope|nah|okay|ok|sure|right|good|great|fine|perfect|lovely|please|exactly|correct|hm+|oh|ha|haha|cool|nice|"
+    r"um|uh|hello|hi|hey|ta|cheers|sorry|wait|that one|either|both|whatever|me|same|twice|barely|brilliant|grand|super|safe|alright)\W*)+$",
+    re.I,
+)
+INSTEAD = re.compile(r"\binstead\b|\brather than\b", re.I)
+# The thing talked of will not do.
+UNFIT = re.compile(
+    r"(?P<what>[\w '’-]+?) (?:won['’]?t do|(?:is|are)(?:n['’]?t| not| too) \w+|is no (?:good|use)|"
+    r"doesn['’]?t (?:work|fit|suit)|won['’]?t (?:work|fit))\b",
+    re.I,
+)
+WANTS_THING = re.compile(r"^(?:an?|the|one|two|three|four|five|six|some|another)\b", re.I)
+OWN_WORDS = re.compile(
+    r"\b(?:i|we|you|you['’]\w+|i['’]\w+|we['’]\w+|sorry|thank|unfortunately|only|can['’]?t|but|or|not|no|fee|costs?|charge)\b", re.I
+)
+ABOUT_TIME = re.compile(
+    r"\b(?:day|time|slot|date|appointment|book|come|visit|call|ring|see you|move|reschedule|another|fit|schedule|someone|somebody)\b", re.I
+)
+# In a dictated sentence only this is said to the agent again.
+TO_THE_AGENT = re.compile(r"\b(?:me|us|my|our|you|i|i['’]\w+)\b", re.I)
+DAY_FIRST = re.compile(
+    r"^(?:on |the |next |this |say |well,? |okay,? |right,? |no,? )*(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|"
+    r"tomorrow|today|tonight)\w*(?:['’]ll|['’]s| will| is| then|"
+    r"[,.!]|$| (?:the|at|works|would|morning|afternoon|evening))",
+    re.I,
+)
+CALL_ME = re.compile(r"^(?:please |just |and |but |you can |everybody |everyone )*(?:call|calls|say|put)\b", re.I)
+NEW_TOPIC = re.compile(
+    r"^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly| thing|(?=[,:]))|third(?:ly|"
+    r" thing|(?=[,:]))|fourth(?=[,:])|next(?: thing|(?=,))|(?:the |an?)?other thing|another thing|"
+    r"(?:the )?last thing|"
+    r"finally|lastly|one more thing|number (?:two|three|four))\b[,:.]?(?! (?:one|time|of|week|day|month|year|floor))",
+    re.I,
+)
+AND_ANOTHER = re.compile(r"^(?:and|also|plus|oh,? and|another thing)\b,? (?:also )?(?:the|my|our|there)\b", re.I)
+BOOKED = re.compile(
+    r"\b(?:appointment|booking|reservation|delivery|order|meeting|table|slot|session|visit|lesson|class|flight|"
+    r"interview|room|check-?up|viewing|collection)\b",
+    re.I,
+)
+OCCASION = re.compile(
+    r"\b(?:birthday|anniversary|wedding|party|funeral|christening|leaving do|graduation|recital|exam|graduation|"
+    r"baby shower)\b",
+    re.I,
+)
+SAYS_YES = re.compile(r"^(?:yes|yeah|no|that['’]s right|correct|it (?:is|does|will))\b", re.I)
+ADD_ON = re.compile(
+    r"^(?:put|add|include|attach|write|stick|pop)(?: in| on)? (?:a|an|some|the) (?:\w+ )?(?:card|note|ribbon|bow|"
+    r"message|candles?|label|sticker|receipt|tag)\b",
+    re.I,
+)
+ON_FILE = re.compile(r"\b(?:file|account|record|chart|notes|system)\b", re.I)
+ON_LIST = re.compile(r"\b(?:on|to) (?:the|a|your|my) (?:\w+[ -])?(?:list|rota|register|calendar|system)\b", re.I)
+SEES_TO = re.compile(
+    r"\b(?:look(?:ed)? at|fix(?:ed)?|repair(?:ed)?|come|check(?:ed)?|servic\w+|someone|somebody|engineer|plumber|"
+    r"electrician|technician|mechanic|appointment)\b",
+    re.I,
+)
+BIDS = re.compile(r"(?:can|could|would|let['’]s|make|change|move|push)\b", re.I)
+# The caller stops short: "well, hang on, no".
+HALTS = re.compile(
+    r"(?=.*\b(?:hang on|hold on|wait|actually|hm+|second thoughts?|you know what)\b)(?:(?:well|oh|um+|uh+|"
+    r"actually|hang on|hold on|wait|hm+|no|sorry|on|second|thoughts?|you know what)"
+    r"[,.!… ]*)+\bno\b[.!… ]*",
+    re.I,
+)
+ALSO = re.compile(r"\b(?:also|as well|too)\b", re.I)
+ENDED = re.compile(r"(?:block|cancel|stop|close|freeze|suspend|pause|delete|remove)\b", re.I)
+# Asked for what the agent may well know at once: a request only if it goes and finds out.
+SOFT = re.compile(r"(?:find out|check (?:if|whether|that|my|the|on|with)|see (?:if|whether)|look into|ask (?:if|whether))\b", re.I)
+# An offer to do just what was asked: "shall I sign you up?"
+BARE_ACT = re.compile(
+    r"^(?:sign (?:you|me) up|put (?:it|that|you|one)(?: (?:through|down|in|on))*|book (?:it|that|you|one)(?: in)?|"
+    r"(?:add|order|reserve|arrange|send|set up|do|get) (?:it|that|one|this)|"
+    r"go ahead|set (?:it|that|this) up)\b[\w ]{0,12}\W*$",
+    re.I,
+)
+SENDS = re.compile(r"(?:send|order|post|deliver|email|mail|ship)\b", re.I)
+SENDS_THAT = re.compile(
+    r"(?:send|email|text|post|mail|put|use|make|ring|call) (?:it|that|them|this|those|mine)\b(?! (?:a|an|the|some) )|"
+    r"(?:ring|call|text|email) me (?:on|at|by)\b",
+    re.I,
+)
+IN_TOUCH = re.compile(
+    r"\b(?:email|post|confirmation|notice|number|reach|contact|text|letter|voucher|forms?|receipt|invoice|bill|"
+    r"let you know|ring you|call you)\b",
+    re.I,
+)
+NO_MATTER = re.compile(
+    r"\bor\b|\b(?:name|thank|thanks|welcome|morning|afternoon|evening|sorry|goodbye|bye|hello|hi|congratulations|"
+    r"lovely|instead of|can['’]?t|cannot|won['’]?t|don['’]?t|"
+    r"unfortunately|not|no|if you|spell|repeat|fee|costs?|pounds|dollars|euros)\b|\b(?:how (?:can|may)|what can) i\b",
+    re.I,
+)
+POINTS_ACT = re.compile(r"(?:do|make|send|get|put|take|move|keep) (?:it|that|them|this)\b", re.I)

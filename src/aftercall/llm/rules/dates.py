@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from aftercall.llm.rules.caseless import Caseless, lowered
+from aftercall.llm.rules.caseless import Caseless, has_any, lowered
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
 
@@ -139,6 +139,28 @@ def _feast(match: re.Match[str], today: date) -> date | None:
     return _upcoming_day(day, today, month)
 
 
+_PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
+
+
+def _nth_weekday(match: re.Match[str], today: date) -> date | None:
+    """ "The first Monday in April": the next such day to come."""
+    place, weekday = _PLACES[match["place"].lower()], _weekday(match["weekday"])
+    for offset in range(13):
+        end = _month_end(today, offset)
+        if match["month"] and end.month != _month_number(match["month"]):
+            continue
+        if match["next"] and offset == 0:
+            continue
+        days = [end.replace(day=day) for day in range(1, end.day + 1) if end.replace(day=day).weekday() == weekday]
+        if days[place] >= today:
+            return days[place]
+    return None
+
+
+def _first_of(month: str | None, today: date) -> date | None:
+    return _upcoming_day(1, today, _month_number(month) if month else None)
+
+
 def _weekend(match: re.Match[str], today: date) -> date:
     days = (5 - today.weekday()) % 7 + (7 if match["next"] and today.weekday() < 5 else 0)
     return today + timedelta(days=days)
@@ -163,6 +185,25 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             rf"\b(?:this |next |on )?(?P<weekday>{WEEKDAY}),? (?:the )?(?P<ordinal>{ORDINAL})(?:,? (?:of )?(?P<month>{_MONTH}))?",
             _with_day_number,
         ),
+        (
+            (
+                rf"\b(?:the )?(?P<place>first|second|third|fourth|last) (?P<weekday>{WEEKDAY}) (?:in|"
+                rf"of) (?:(?P<month>{_MONTH})|(?P<next>next month)|(?:the|this|that) month)"
+            ),
+            _nth_weekday,
+        ),
+        (rf"\b(?:start|beginning) of (?:next month|(?P<month>{_MONTH}))", lambda match, today: _first_of(match["month"], today)),
+        (
+            (
+                rf"\b(?:not|n[o']t) this (?P<weekday>{WEEKDAY}),? (?:but )?(?:the )?(?:next|one after|following)(?: one|"
+                rf" {WEEKDAY})?"
+            ),
+            lambda m, today: _week_after(m["weekday"], today),
+        ),
+        (rf"\b(?P<weekday>{WEEKDAY}),? not this week,? (?:but )?next\b", lambda match, today: _week_after(match["weekday"], today)),
+        (r"\bthis time next week\b|\bwithin (?:the|a|one) week\b", lambda _, today: today + timedelta(days=7)),
+        (r"\bin half a year\b|\bin six months\b", lambda _, today: _later(today, 6, "month")),
+        (rf"\ba week (?P<weekday>{WEEKDAY})\b(?P<count>)", _weeks_from_weekday),
         (rf"\bthe (?P<ordinal>{ORDINAL}) of next month\b", _of_next_month),
         (rf"\b(?P<ordinal>{ORDINAL}|\d{{1,2}}) (?:of )?(?P<month>{_MONTH})", _month_day),
         (rf"\b(?P<month>{_MONTH}) (?:the )?(?P<ordinal>{ORDINAL}|\d{{1,2}}\b(?!:))", _month_day),
@@ -202,6 +243,26 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (rf"\bthe (?P<ordinal>{ORDINAL}){_NO_NOUN}", lambda match, today: _upcoming_day(day_number(match["ordinal"]), today)),
     )
 )
+# What a text must hold for a pattern to be worth trying, told by the words the pattern itself is made of.
+_MARKS = (
+    ("start|beginning", ("start", "beginning")),
+    (WEEKDAY, ("day",)),
+    (_MONTH, (*_MONTHS, *_SHORT_MONTHS)),
+    (ORDINAL, ("st", "nd", "rd", "th")),
+    ("{4}-", ("-",)),
+    ("morrow", ("morrow", "tomorow")),
+    ("christmas", ("christmas", "boxing", "new year", "valentine", "halloween")),
+    ("weekend", ("weekend",)),
+    ("business", ("business", "eod", "cob", "play", "end of")),
+    ("half a year", ("half a year", "six months")),
+    ("end of", ("end", "last day")),
+    ("tonight", ("today", "tonight", "this ")),
+    (_UNIT, ("day", "week", "fortnight", "month", "year")),
+    ("week", ("week",)),
+)
+_NEEDING = tuple(
+    (next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)), pattern, resolve) for pattern, resolve in _PATTERNS
+)
 # Most clauses name no day; these words, one of which every pattern needs, spare them the table.
 _HINTS = (
     *(
@@ -240,7 +301,8 @@ _HINT = Caseless(rf"{'|'.join(_HINTS)}|\d")
 _WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = re.compile(
-    r"\b(?:last|since|until|till|til|not|isn't|than|mean|except|instead of|rather than|can't (?:do|make)|cannot (?:do|make)|"
+    r"\b(?:last|since|until|till|til|not|isn't|(?<!later )than|easter|good|bank holiday|mean|except|instead of|"
+    r"rather than|can't (?:do|make)|cannot (?:do|make)|"
     r"every(?: other| second| single)?|each|after)"
     r"(?: (?:this|the|on|for|past))?\s*$",
     re.I,
@@ -251,7 +313,7 @@ _REFUSED_AFTER = re.compile(
     r"(?! (?:free|available|good|off|fine|around|able|home|there)))\b",
     re.I,
 )
-_BEFORE = re.compile(r"\bbefore(?: the)?\s*$", re.I)
+_BEFORE = re.compile(r"(?<!on or )\bbefore(?: the)?\s*$", re.I)
 _DAY_BEFORE = re.compile(
     r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I
 )
@@ -261,7 +323,28 @@ _SAME_DAY = re.compile(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|ev
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
-    return list(_find_dates(text, today, anchor)) if _may_name_day(text) else []
+    if not _may_name_day(text):
+        return []
+    named = _find_dates(text, today)
+    around = [mention for mention in _around(text, anchor) if mention.day >= today] if anchor else []
+    return sorted((*named, *around), key=lambda mention: mention.start) if around else list(named)
+
+
+_SOON = 7  # months ahead that people speak of as coming
+_BARE_ORDINAL = re.compile(rf"\bthe {ORDINAL}(?! of\b){_NO_NOUN}", re.I)
+_NAMED_MONTH = re.compile(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)", re.I)
+
+
+def named_month(text: str, today: date) -> str | None:
+    """The month a text speaks of, unless it is more likely one gone by."""
+    found = [match["month"] for match in _NAMED_MONTH.finditer(text)] if _HINT.occurs(text) else []
+    ahead = [month for month in found if (_month_number(month) - today.month) % 12 <= _SOON]
+    return ahead[-1].strip(" .") if ahead else None
+
+
+def in_month(text: str, month: str) -> str:
+    """ "The twenty first", once March was spoken of, is the twenty first of March."""
+    return text if _NAMED_MONTH.search(text) else _BARE_ORDINAL.sub(lambda match: f"{match.group()} of {month}", text)
 
 
 @remember
@@ -270,12 +353,12 @@ def _may_name_day(text: str) -> bool:
 
 
 @remember
-def _find_dates(text: str, today: date, anchor: date | None) -> tuple[Mention, ...]:
+def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
-    names_weekday = "day" in lowered(text)
-    for pattern, resolve in _PATTERNS:
-        if not names_weekday and "weekday" in pattern.groupindex:
+    low = lowered(text)
+    for needs, pattern, resolve in _NEEDING:
+        if not has_any(low, needs):
             continue
         for match in pattern.finditer(text):
             if any(match.start() < end and start < match.end() for start, end in taken):
@@ -283,8 +366,6 @@ def _find_dates(text: str, today: date, anchor: date | None) -> tuple[Mention, .
             taken.append(match.span())
             if mention := _mention(text, match, resolve, today):
                 mentions.append(mention)
-    if anchor:
-        mentions += _around(text, anchor)
     return tuple(sorted((mention for mention in mentions if mention.day >= today), key=lambda mention: mention.start))
 
 

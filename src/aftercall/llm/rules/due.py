@@ -24,6 +24,26 @@ _OF_THE_REQUEST = re.compile(
 _OF_SOMEBODY = re.compile(
     r"^(?:(?:i|we|he|she|they|my|our|his|her|their|you)(?:['’]\w+)? |(?-i:[A-Z][a-z]+)(?:['’]s| (?:is|has|will|was|and|[a-z]{2,}s)) )", re.I
 )
+# "The book I'll bring back tomorrow", "I do that today": what the caller does on that day.
+_OWN_PLAN = re.compile(
+    r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| do| bring| gotta| can) (?!need|"
+    r"want|have it|take|like|do with)|"
+    r"\bhow (?:much|long|many|far)\b|\b(?:he|she|they)(?:['’]s| has| have| had)(?: got)? (?:the|a|an|his|her)\b",
+    re.I,
+)
+_OWN_DOING = re.compile(
+    r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| bring| gotta) (?!need|want|have it|"
+    r"take|like)",
+    re.I,
+)
+_MUST_BE = re.compile(
+    r"^(?:i|we) (?:really )?(?:need|want|must have)\b.*\b(?:by|before)\b|^(?:it|that|this|they|those|everything|"
+    r"the \w+)(?:['’]s| has| have| had|['’]d|['’]ll)?(?: got)? ?(?:must|has to|have to|needs? to|need|to|should|"
+    r"gotta|better|"
+    r"ought to) .*\b(?:by|before|on|for|until)\b",
+    re.I,
+)
+_STRETCH = re.compile(r"^[\w ]{0,12}\b(?:to|until|till|through)\b[\w ]{0,6}$", re.I)
 _FIRST_WORDS = 4  # characters a day may stand behind the start and still open the clause: "on ", "by "
 
 
@@ -38,10 +58,17 @@ class Proposal:
 def find_proposals(seq: int, text: str, today: date, anchor: date | None) -> list[Proposal]:
     """The last day of each of an agent's sentences, promises left out: a day promised is not a day agreed."""
     return [
-        Proposal(seq, sentence, mentions[-1], tuple(mentions[:-1]))
+        Proposal(seq, sentence, *_put_forward(sentence, mentions))
         for sentence in split_sentences(text)
         if (sentence.endswith("?") or not is_promise(sentence)) and (mentions := find_dates(sentence, today, anchor))
     ]
+
+
+def _put_forward(sentence: str, mentions: list[Mention]) -> tuple[Mention, tuple[Mention, ...]]:
+    """The last day of a sentence, or the first of a stretch of days: "from the third to the tenth"."""
+    lasts = len(mentions) > 1 and _STRETCH.search(sentence[mentions[-2].end : mentions[-1].start])
+    chosen = mentions[-2 if lasts else -1]
+    return chosen, tuple(mention for mention in mentions if mention is not chosen)
 
 
 def takes_day(ask: Ask) -> bool:
@@ -67,9 +94,21 @@ def opening_day(ask: Ask, text: str, today: date, anchor: date | None, before: l
 def is_about_request(body: str, today: date) -> bool:
     """Whether the day in words near a request is said of the request, not of somebody's own doings."""
     mentions = find_dates(body, today)
-    if not mentions or cues.MINE.match(body):
+    if not mentions or cues.MINE.match(body) or _OWN_PLAN.search(body[: mentions[0].start]):
         return False
+    if _MUST_BE.match(body):
+        return True
     return mentions[0].start <= _FIRST_WORDS or bool(_OF_THE_REQUEST.match(body)) or not _OF_SOMEBODY.match(body)
+
+
+def own_days(body: str, today: date) -> list[date]:
+    """The days on which the caller says to do something of their own."""
+    return [mention.day for mention in find_dates(body, today) if _OWN_DOING.search(body[: mention.start])]
+
+
+def must_be(body: str) -> bool:
+    """ "It has to work by Wednesday": said of the request, however long ago it was made."""
+    return bool(_MUST_BE.match(body))
 
 
 def later_day(ask: Ask, text: str, today: date, anchor: date | None) -> date | None:

@@ -189,7 +189,7 @@ _PUTS_RIGHT = re.compile(
 _STILL = re.compile(r"\b(?:still|correct|right|is that|is it|i have you|we have you|on file|address is|email is|number is)\b.*\?", re.I)
 _REFUSES = re.compile(r"(?:oh,? |um,? |sorry,? )*no\b", re.I)
 _WITH_NUMBER = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty)\b", re.I)
-_DENIAL = re.compile(r"(?:,| and|,? but) not (?:the |a |an |at |in |on )?[\w .'’@-]+$", re.I)
+_DENIAL = re.compile(r"(?:,| and|,? but|,? so) not (?:the |a |an |at |in |on )?[\w .'’@-]+$", re.I)
 _WHICH = re.compile(
     r"\b(?:which|what) (?:pharmacy|store|branch|location|shop|doctor|dentist|bank|office|clinic|hospital|airport|airline|size|"
     r"brand|colou?r|vet|stylist|provider)\b|\bwhere should (?:i|it|they|we) (?:go|send)\b|\bdo you have a preference\b|"
@@ -197,7 +197,9 @@ _WHICH = re.compile(
     re.I,
 )
 _POINTS_BACK = re.compile(r"^(?:it|that|they|she|he|those|these)\b", re.I)
+_IF = re.compile(r"(?:(?:and|but|so|or|well|oh)[, ]+)*if\b", re.I)
 _LENGTH = 30
+_LEAST_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +273,10 @@ def _of_turn(heard: Heard) -> Iterator[FactDraft]:
     for clause in heard.clauses:
         if (
             clause.is_masked
+            or (len(clause.body.split()) < _LEAST_WORDS and clause is not answered)
             or (clause.is_question and not is_about_someone(clause.text))
             or is_unreal(clause.text)
+            or _IF.match(clause.text)
             or is_others_wish(clause.text)
             or _is_taken_back(clause, heard.clauses)
         ):

@@ -7,6 +7,14 @@ from aftercall.llm.rules.memo import remember
 
 _THING = r"(?:a|an|no|another|some|the same|this|water|terrible|weird)"
 FAULT = Caseless(
+    r"\b(?:(?:has|have|['’]s|['’]ve|is|are|was|were) (?:been |gone )?(?:out|off|down) (?:since|for|again|all|now|"
+    r"this)|packed (?:in|up)|on the fritz|"
+    r"(?:came|come|arrived|turned up|got here|showed up) (?:all )?(?:smashed|broken|damaged|cracked|wrong|empty|"
+    r"late|cold|torn|dented|scratched)|"
+    r"(?:weren['’]?t|wasn['’]?t|never|not|hasn['’]?t been|haven['’]?t been) (?:been )?(?:collected|delivered|"
+    r"emptied|fixed|repaired|picked up|sorted)|"
+    r"(?:gone|going|went) lame|blowing (?:hot|cold)|slipping|nobody(?:['’]s| has)? (?:been|come|came|showed|"
+    r"turned up)|won['’]?t (?:shut|close|stop|drain|fit|lock|budge))\b|"
     r"\bkeeps? (?:on )?(?:dropping|crashing|freezing|disconnecting|stopping|going|leaking|beeping|cutting|restarting|buzzing|"
     r"falling|tripping|stalling|failing|logging|kicking|rebooting|making|overheating|turning|flashing|timing|saying|asking|"
     r"giving|jamming|coming)\b|"
@@ -34,7 +42,9 @@ FAULT = Caseless(
     r"error (?:message|code))\b",
 )
 ABSENCE = Caseless(
-    r"\b(?:won['’]?t be (?:in|at|coming|there|able to (?:come|make))|(?:is|['’]s|isn['’]?t|['’]m not|not) (?:coming|"
+    r"\b(?:(?:will not|won['’]?t|cannot|can['’]?t|not able to|unable to) (?:come|attend|make it)\b|(?:is|"
+    r"['’]s) (?:off |home |out )?(?:sick|ill|poorly|unwell)\b|"
+    r"won['’]?t be (?:in|at|coming|there|able to (?:come|make))|(?:is|['’]s|isn['’]?t|['’]m not|not) (?:coming|"
     r"going) (?:in|to be (?:in|at)|to make it (?:in|to))|(?:is|['’]s|i['’]m) (?:off|home|out) sick|(?:has|have|['’]s got|"
     r"got) (?:a |the )?(?:fever|flu|stomach bug|chicken ?pox|temperature)|calling in sick|can['’]?t come in(?:to (?:work|"
     r"school))?)\b",

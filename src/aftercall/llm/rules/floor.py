@@ -3,32 +3,37 @@
 import re
 
 from aftercall.llm.rules import cues
-from aftercall.llm.rules.additions import only_adds
-from aftercall.llm.rules.asks import Ask, tidy
+from aftercall.llm.rules.additions import is_slight, only_adds, replaces, says_where_to
+from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
-from aftercall.llm.rules.due import is_about_request, opening_day
-from aftercall.llm.rules.exchange import Exchange
+from aftercall.llm.rules.dates import named_month
+from aftercall.llm.rules.due import is_about_request, must_be, opening_day, own_days, takes_day
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.matters import is_bare_thing
 from aftercall.llm.rules.names import asks_name
-from aftercall.llm.rules.promises import is_promise
-from aftercall.llm.rules.sentences import Clause, split_sentences
+from aftercall.llm.rules.secrets import is_confided
+from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stances import stance
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, is_own_doing, is_unreal
-from aftercall.llm.rules.withdrawals import CallOff, find_call_off, find_earlier, is_put_off
+from aftercall.llm.rules.withdrawals import find_call_off
+from aftercall.llm.rules.yielding import Yielding
 
 _RUN_ON_WORDS = 30
 _SHORT = 7  # words of an answer that says little else than a day
 _NEAR = 4  # turns within which a day still belongs to the request talked of
 
 
-class Floor(Exchange):
+class Floor(Yielding):
     def hear_caller(self, clauses: list[Clause]) -> None:
         if any(cues.WRONG_NUMBER.search(clause.text) for clause in clauses):
             self._forget_everything()
         answer = stance(clauses)
+        if answer == "no" or any(REPAIRS.match(clause.text) for clause in clauses[:2]):
+            self._replies.pop(self._agent_seq, None)
+        elif answer is None:
+            self._replies[self._agent_seq] = [said for said in self._replies.get(self._agent_seq, []) if not said.endswith("?")]
         if clauses:
             self._mishears(answer, clauses)
             self._answer_offer(answer, clauses)
@@ -38,16 +43,31 @@ class Floor(Exchange):
             self._answer_recheck(answer, clauses[0].seq)
             self._answer_proposal(answer, clauses)
             self._confirm(answer, clauses[0].seq)
+        self._own_days = {day for clause in clauses for day in own_days(clause.body, self.today)}
         for index, clause in enumerate(clauses):
+            self._used = False
+            self._month = named_month(clause.text, self.today) or self._month
             self._hear(clause, clauses[index + 1 :])
             if not is_unreal(clause.text) and not is_others_wish(clause.text):
                 self._before = [*self._before[-3:], clause]
                 self._keep_matter(clause)
+                self._keep_told(clause)
+                if REPAIRS.match(clause.text) or find_call_off(clause.text):
+                    self._sound[clause.seq] = self._sound.get(clause.seq, [])[:-1]
+                if not (self._declined or is_slight(clause.body) or find_call_off(clause.text)):
+                    self._sound.setdefault(clause.seq, []).append(clause)
         keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
         self._offer = self._offer if keeps_open else None
         self._proposals, self._question, self._declined, self._agent_dated = [], "", False, False
         self._asks_matter = self._rechecked = None
         self._asked_after = next((clause for clause in clauses if clause.is_question and cues.ASKED_AFTER.search(clause.body)), None)
+
+    def _keep_told(self, clause: Clause) -> None:
+        """Until the agent acts on it, nobody knows whether what is told is a request."""
+        if self._used or self._declined or clause.is_question or is_slight(clause.body) or asks_name(self._question):
+            return
+        if len(clause.body.split()) > 2 and not find_call_off(clause.text) and not cues.POINTS_ACT.match(clause.body):
+            self._told = [*self._told[-5:], clause]
 
     def _keep_matter(self, clause: Clause) -> None:
         """The first thing the caller tells of is what later pronouns and slots are about."""
@@ -60,10 +80,14 @@ class Floor(Exchange):
             if self._current:
                 self._add(self._current, clause)
             return
-        if self._is_muted(clause):
+        if self._is_muted(clause) or (asks_name(self._said) and cues.CALL_ME.match(clause.body)):
             return
         if (stop := cues.STOP.match(clause.body)) and not (self._current and find_call_off(clause.text)):
             self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
+            return
+        if self._negates(clause) or is_confided(clause.text):
+            return
+        if self._thinks_better(clause, after):
             return
         if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
             return
@@ -77,44 +101,38 @@ class Floor(Exchange):
             and (not trigger or cues.ANAPHOR.match(trigger.act))
         ):
             self._correct(self._current, clause)
-        elif trigger and not any(is_own_doing(other.text) for other in after[:2]):
+        elif trigger and any(is_own_doing(other.text) for other in after[:2]):
+            self._called_off_at = clause.seq
+        elif trigger:
             self._ask(trigger, clause)
+        elif self._current is None and REPLACES.search(clause.text) and self._changes_standing(clause):
+            return
         elif self._current is None and not trigger and clause.is_question and cues.INQUIRY.search(clause.body):
             self._inquiry = clause
         elif not trigger and (is_fault(clause.body) or is_absence(clause.body, self._said)) and not clause.is_question:
             self._report(clause)
         elif self._current is None and not trigger and self._names_matter(clause, after):
-            self._raise(Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text)))
+            self._name(clause)
         else:
             self._fill_in(clause, after)
 
-    def _gives_up(self, clause: Clause) -> bool:
-        """ "I'll ring you back" to a slot or a price that was put forward."""
-        ask = self._current
-        if (
-            ask is None
-            or ask.due
-            or ask.is_stop
-            or (ask.kind == "message" and cues.REACHES.search(clause.text))
-            or not self._said
-            or not is_put_off(clause.text)
-        ):
+    def _changes_standing(self, clause: Clause) -> bool:
+        """ "I've an appointment tomorrow at four. Could you make it later?" """
+        standing = [other for other in self._before if other.seq == clause.seq and cues.BOOKED.search(other.body)]
+        if not standing or not (clause.is_question or cues.BIDS.match(clause.body)):
             return False
-        if ask.turns[-1] < clause.seq - 2 or cues.CONFIRMS.search(self._said) or is_promise(self._said):
-            return False
-        self._withdraw(ask, clause.seq)
+        ask = Ask("booking", clause.body, clause.text, [clause.seq])
+        for other in standing:
+            ask.add_detail(other.seq, other.text)
+        ask.due = self._first_day(clause.text) or self._first_day(standing[-1].text)
+        self._raise(ask)
         return True
 
-    def _keeps(self, clause: Clause) -> bool:
-        """ "Cancel the review. No, keep it." """
-        ask = self._current
-        if ask is None or not cues.ENDS.match(ask.act) or ask.turns[-1] < clause.seq - 2:
-            return False
-        kept = cues.KEEPS.match(clause.body)
-        if not kept or (stems(kept["what"]) and not stems(kept["what"]) & stems(ask.act)):
-            return False
-        self._withdraw(ask, clause.seq)
-        return True
+    def _name(self, clause: Clause) -> None:
+        ask = Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text))
+        for told in self._told[-2:]:
+            ask.add_detail(told.seq, told.text)
+        self._raise(ask)
 
     def _names_matter(self, clause: Clause, after: list[Clause]) -> bool:
         """ "What do you need?", "The main hall."; but in "my boss, she says…" the thing only opens a sentence."""
@@ -122,33 +140,18 @@ class Floor(Exchange):
         goes_on = any(other.sentence == clause.sentence and cues.PRONOUN.match(other.text) for other in after[:1])
         return bool(matter and not clause.is_question and not goes_on and is_bare_thing(clause.body.strip(" .,!"), matter))
 
-    def _is_muted(self, clause: Clause) -> bool:
-        """What others wish and what is only supposed colours the rest of its sentence."""
-        place = (clause.seq, clause.sentence)
-        if is_unreal(clause.text) or is_others_wish(clause.text):
-            self._muted = place if len(clause.whole.split()) <= _RUN_ON_WORDS else None
-            return True
-        return self._muted == place and not cues.TURNS.match(clause.text)
-
-    def _aimed(self, call_off: CallOff, clause: Clause) -> CallOff:
-        """ "The tubes I ordered, leave those off": the thing meant stands in front."""
-        if call_off.scope != "last" or not self._before:
-            return call_off
-        before = self._before[-1]
-        if (before.seq, before.sentence) != (clause.seq, clause.sentence) or find_trigger(before.text):
-            return call_off
-        earlier = find_earlier(before.text)
-        if cues.CONDITION.match(before.body):
-            return call_off
-        if earlier or any(stems(before.text) & stems(ask.act) for ask in self.asks):
-            return CallOff("named", stems(before.text), tidy(before.text), earlier, call_off.cancels_standing)
-        return call_off
-
     def _ask(self, trigger: Trigger, clause: Clause) -> None:
         kind = kind_of(trigger.act)
         current = self._current
+        if says_where_to(trigger, self._said) and not (current and current.turns[-1] == clause.seq):
+            if current:
+                self._add(current, clause)
+            return
         if cues.RECORDS.match(trigger.act):
             self._record(trigger, clause)
+            return
+        if current and replaces(current, trigger, clause, self._before):
+            self._current = current
             return
         if current and not self._has_own_antecedent(current, trigger, clause) and only_adds(current, trigger, clause, self._said):
             self._correct(current, clause)
@@ -163,15 +166,19 @@ class Floor(Exchange):
             self._current = known
             return
         first, *others = cues.AND_ALSO.split(trigger.act) if kind == "reminder" else [trigger.act]
-        ask = Ask(kind, first, trigger.words, [clause.seq])
-        if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act):
+        ask = Ask(kind, first, trigger.words, [clause.seq], is_question=clause.is_question, is_soft=bool(cues.SOFT.match(first)))
+        if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act) or not stems(trigger.act):
             self._lean_back(ask, clause)
             ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
         else:
             for other in self._leading_up(clause):
                 ask.add_detail(other.seq, other.text)
-        ask.due = opening_day(ask, f"{self._led} {first if others else clause.text}", self.today, self._anchor(), self._before)
+        ask.due = opening_day(
+            ask, self._dated(f"{self._led} {first if others else clause.text}"), self.today, self._anchor_of(clause), self._before
+        )
         self._led = ""
+        if ask.due is None and kind != "reminder" and takes_day(ask):
+            ask.due = self._day_of_occasion(clause)
         if (
             ask.due is None
             and self._before
@@ -207,7 +214,8 @@ class Floor(Exchange):
         for other in reversed(self._before):
             if other.seq != clause.seq or find_trigger(other.text) or find_call_off(other.text):
                 break
-            if not other.is_question and len(other.body.split()) > 2 and cues.CONTEXT.search(other.body):
+            names = cues.CONTEXT.search(other.body) or cues.NEW_TOPIC.match(other.text)
+            if not other.is_question and len(other.body.split()) > 2 and names:
                 told.append(other)
         return told[::-1]
 
@@ -231,8 +239,12 @@ class Floor(Exchange):
 
     def _report(self, clause: Clause) -> None:
         """A fault stands until the agent shows that nobody here takes it up."""
-        known = next((ask for ask in self._faults if ask in self.asks and clause.seq - ask.turns[-1] <= 4), None)
         about = stems(clause.body)
+        is_new = cues.AND_ANOTHER.match(clause.text) and not self._overlapping(about)
+        known = None if is_new else next((ask for ask in self._faults if ask in self.asks and clause.seq - ask.turns[-1] <= 4), None)
+        current = self._current
+        if known is None and current and not is_new and current.turns[-1] == clause.seq and cues.SEES_TO.search(current.act):
+            known = current
         if known or (known := self._overlapping(about, least=0.5)):
             self._add(known, clause)
             if known.kind != "issue" and known.due is None:
@@ -256,6 +268,8 @@ class Floor(Exchange):
 
     def _fill_in(self, clause: Clause, after: list[Clause]) -> None:
         """Answers to what the agent asked, and what follows a request in the same breath."""
+        if cues.NEW_TOPIC.match(clause.text):
+            self._current = None
         ask = self._current
         if ask is None or ask.is_stop or self._leads_on(clause, after):
             return
@@ -268,9 +282,9 @@ class Floor(Exchange):
         body = clause.body
         if self._may_date(ask, clause):
             self._move(ask, clause.text)
-        if not (same_breath or self._question or self._agent_dated):
+        if not (same_breath or self._question or self._proposals):
             return
-        if not clause.is_question and not cues.SMALL_TALK.search(body) and not self._declined and not asks_name(self._question):
+        if not clause.is_question and not is_slight(body) and not self._declined and not asks_name(self._question):
             self._add(ask, clause)
 
     def _may_date(self, ask: Ask, clause: Clause) -> bool:
@@ -278,6 +292,10 @@ class Floor(Exchange):
         body = clause.body
         asked_when = self._agent_dated or bool(cues.ASKS_WHEN.search(self._question))
         about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
+        if not clause.is_question and len(body.split()) <= _SHORT and cues.DAY_FIRST.match(body) and is_about_request(body, self.today):
+            return clause.seq - ask.turns[-1] <= _NEAR
+        if must_be(body) and is_about_request(body, self.today):
+            return clause.seq - ask.turns[-1] <= 2 * _NEAR
         if (about_matter and not asked_when) or clause.seq - ask.turns[-1] > _NEAR or not is_about_request(body, self.today):
             return False
         short = len(body.split()) <= _SHORT
@@ -294,63 +312,3 @@ class Floor(Exchange):
         if leads and dated:
             self._led = f"{self._led} {clause.text}"
         return leads
-
-    def _call_off(self, call_off: CallOff, clause: Clause) -> bool:
-        """Whether the words called something off, or at least ask for nothing."""
-        standing = [ask for ask in self.asks if not ask.is_stop]
-        if call_off.scope == "all":
-            for ask in standing:
-                self._withdraw(ask, clause.seq)
-            return bool(standing)
-        if call_off.scope == "last" and self._called_off_at == clause.seq:
-            return True
-        if call_off.scope == "last":
-            target = self._current if self._current in standing else (standing[-1] if standing else None)
-            if target and not self._declined and not call_off.cancels_standing and not self._refuses_suggestion(target):
-                self._withdraw(target, clause.seq)
-            return not call_off.cancels_standing
-        named = [ask for ask in standing if stems(ask.act) & call_off.stems]
-        part = next((ask for ask in named if ask.drop_part(call_off.stems)), None)
-        if part:
-            part.cite(clause.seq)
-            return True
-        if named:
-            self._withdraw(max(named, key=lambda ask: (len(stems(ask.act) & call_off.stems), ask.turns[-1])), clause.seq)
-            return True
-        if call_off.names_earlier:
-            self._withdraw(Ask("other", call_off.what, call_off.what, [clause.seq]), clause.seq)
-            return True
-        for ask in standing:
-            ask.details = [(seq, text) for seq, text in ask.details if not stems(text) & call_off.stems]
-        return find_trigger(clause.text) is None or clause.body.lower().startswith(("forget", "scratch", "never", "skip", "don"))
-
-    def _refuses_suggestion(self, ask: Ask) -> bool:
-        """ "Don't do that" to a suggestion of the agent's own leaves the request alone."""
-        last = split_sentences(self._said)[-1:]
-        suggests = any(sentence.endswith("?") or is_promise(sentence) for sentence in last)
-        return (
-            suggests
-            and bool(stems(last[0]))
-            and not cues.POINTS.search(last[0])
-            and not stems(last[0]) & ask.stems
-            and ask.turns[-1] < self._agent_seq
-        )
-
-    def _is_dictated(self, clause: Clause) -> bool:
-        if (
-            self._current
-            and self._current.kind in ("message", "note")
-            and clause.seq == self._current.turns[-1]
-            and cues.DICTATES.match(clause.body)
-        ):
-            self._dictated = (clause.seq, clause.sentence)
-            return True
-        if self._current and self._dictates_on == clause.seq:
-            return True
-        return self._dictated == (clause.seq, clause.sentence) and not (cues.NEW_POINT.match(clause.text) and find_trigger(clause.text))
-
-    def _answers_what_to_say(self, clause: Clause) -> bool:
-        """Whatever answers "what's the message?" is the message, wishes and all."""
-        ask = self._current
-        asked = cues.WHAT_TO_SAY.search(self._question)
-        return bool(ask and ask.kind in ("message", "note") and asked)

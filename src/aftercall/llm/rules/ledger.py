@@ -1,10 +1,11 @@
 """The requests of one call as they stand: raised, filled in, dated, recognised again, withdrawn."""
 
+import re
 from datetime import date
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask
-from aftercall.llm.rules.dates import find_dates
+from aftercall.llm.rules.dates import find_dates, in_month
 from aftercall.llm.rules.due import later_day
 from aftercall.llm.rules.faults import TAKEN_UP
 from aftercall.llm.rules.kinds import kind_of
@@ -12,8 +13,12 @@ from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.triggers import Trigger, find_trigger
+from aftercall.model.reading import RequestKind
 
-_MAX_DETAILS = 8
+_MAX_DETAILS = 16
+_NAME = re.compile(r"\b[A-Z][\w'’-]*")
+_CHANNELS = stems("email text phone letter post message voicemail number mobile cell landline name card address")
+_OF_WORK = {"issue", "task", "booking", "other"}  # kinds that a request may be taken for before it is clear
 _TELLING = 3  # stems without which words only point to something said before
 
 
@@ -26,25 +31,73 @@ class Ledger:
         self._before: list[Clause] = []
         self._matter: Clause | None = None
         """What the caller came with, as far as no request has said it."""
+        self._told: list[Clause] = []
+        """What the caller has told since the last request and that none of them holds."""
+        self._used = False
+        self._sound: dict[int, list[Clause]] = {}
+        """By turn, what the caller said and meant: nothing supposed, refused, wished by others or taken back."""
+        self._refused: set[str] = set()
+        """Stems of what was offered and declined, only supposed, or wished by others."""
+        self._replies: dict[int, list[str]] = {}
+        """By turn, what the agent said that the caller did not object to."""
         self._faults: list[Ask] = []
         self._called_off_at = 0
+        self._month: str | None = None
 
     def _withdraw(self, ask: Ask, seq: int) -> None:
         ask.cite(seq)
+        self._used = True
         self._called_off_at = seq
         self.asks = [other for other in self.asks if other is not ask]
         self.withdrawn.append(ask)
         self._current = None
 
     def _raise(self, ask: Ask) -> None:
+        self._used = True
+        self._told = []
         self.asks.append(ask)
         self._current = ask
 
     def _add(self, ask: Ask, clause: Clause) -> None:
-        if len(ask.details) < _MAX_DETAILS and len(clause.body.split()) > 1:
+        self._used = True
+        if len(ask.details) < _MAX_DETAILS and (len(clause.body.split()) > 1 or stems(clause.body)):
             ask.add_detail(clause.seq, clause.text)
         else:
             ask.cite(clause.seq)
+
+    def fill_up(self) -> None:
+        """Each request is told in full: what was said beside it in a turn that is about nothing else belongs to it."""
+        refused = self.refused
+        for ask in self.asks:
+            alone = [seq for seq in ask.turns if not any(seq in other.turns for other in (*self.asks, *self.withdrawn) if other is not ask)]
+            for clause in (clause for seq in alone for clause in self._sound.get(seq, [])):
+                if len(ask.details) < _MAX_DETAILS and ask.words not in clause.text and not stems(clause.text) & refused:
+                    ask.add_detail(clause.seq, clause.text)
+            spoken = {text for _, text in ask.heard_back}
+            beside = sorted({near for seq in alone for near in (seq, seq + 1)} - self._claimed(ask))
+            ask.replies = [
+                sentence
+                for seq in beside
+                for sentence in self._replies.get(seq, [])
+                if sentence not in spoken and not stems(sentence) & refused
+            ]
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """What nobody wants, as far as no request that stands has the same word for it."""
+        wanted = frozenset().union(*(stems(ask.act) for ask in self.asks))
+        dropped = frozenset().union(*(stems(ask.act) for ask in self.withdrawn))
+        return (frozenset(self._refused) | dropped) - wanted - _CHANNELS
+
+    def _refuse(self, text: str) -> None:
+        """Names are left out: who is spoken of in one breath may be in any other."""
+        self._refused |= stems(_NAME.sub(" ", text))
+
+    def _claimed(self, ask: Ask) -> set[int]:
+        """The turns that other requests rest on or border on."""
+        return {
+            near for other in (*self.asks, *self.withdrawn) if other is not ask for seq in other.turns for near in (seq - 1, seq, seq + 1)
+        }
 
     def _lean_back(self, ask: Ask, clause: Clause) -> None:
         """An act that only points ("move it") takes its matter from what the caller said before."""
@@ -58,11 +111,15 @@ class Ledger:
             ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)
 
     def _move(self, ask: Ask, text: str) -> None:
-        if day := later_day(ask, text, self.today, self._anchor(ask)):
+        if day := later_day(ask, self._dated(text), self.today, self._anchor(ask)):
             ask.move(day)
 
+    def _dated(self, text: str) -> str:
+        """The text with the month put to days that go without one."""
+        return in_month(text, self._month) if self._month else text
+
     def _first_day(self, text: str) -> date | None:
-        mentions = find_dates(text, self.today, self._anchor())
+        mentions = find_dates(self._dated(text), self.today, self._anchor())
         return mentions[0].day if mentions else None
 
     def _anchor(self, apart: Ask | None = None) -> date | None:
@@ -73,6 +130,16 @@ class Ledger:
             return apart.due
         return bookings[-1].due if bookings else None
 
+    def _anchor_of(self, clause: Clause) -> date | None:
+        """ "Her birthday is the ninth, remind me the day before": a day just named goes before those of other requests."""
+        named = [mention.day for other in self._before if other.seq == clause.seq for mention in find_dates(other.text, self.today)]
+        return named[-1] if named else self._anchor()
+
+    def _day_of_occasion(self, clause: Clause) -> date | None:
+        """ "It's her birthday on Sunday, order her something nice." """
+        told = [other for other in self._before if other.seq == clause.seq and cues.OCCASION.search(other.text)]
+        return self._first_day(told[-1].text) if told else None
+
     def _overlapping(self, about: frozenset[str], least: float = 0.5) -> Ask | None:
         fits = [(share(about, ask.stems), ask.turns[-1], index) for index, ask in enumerate(self.asks) if share(about, ask.stems) >= least]
         return self.asks[max(fits)[2]] if fits else None
@@ -80,6 +147,7 @@ class Ledger:
     def _same(self, trigger: Trigger, clause: Clause) -> Ask | None:
         """The request this trigger asks for once more, if it does."""
         kind, about = kind_of(trigger.act), stems(trigger.act)
+        thing = stems(trigger.act.partition(" ")[2]) if trigger.is_order else about
         current = self._current
         if current and current.turns[-1] >= clause.seq - 2:
             if current in self._faults and (cues.SEND_SOMEONE.match(trigger.act) or kind == "issue") and kind != "message":
@@ -95,7 +163,7 @@ class Ledger:
             if not about and kind != "reminder":
                 return current
         return next(
-            (ask for ask in reversed(self.asks) if ask.kind == kind and share(about, stems(ask.act)) >= 0.5 and kind != "reminder"), None
+            (ask for ask in reversed(self.asks) if _asks_again(ask, kind, thing or about, same_turn=ask.turns[-1] == clause.seq)), None
         )
 
     def _drop_ignored_faults(self, text: str) -> None:
@@ -113,3 +181,13 @@ class Ledger:
         self.asks.clear()
         self._current = None
         self._before = []
+        self._told = []
+
+
+def _asks_again(ask: Ask, kind: RequestKind, about: frozenset[str], *, same_turn: bool) -> bool:
+    """Whether an act is the same request in other words: "shut the account, close the account"."""
+    if kind == "reminder" or (kind != ask.kind and not {kind, ask.kind} <= _OF_WORK):
+        return False
+    if kind == ask.kind == "issue" and about and about <= ask.stems:
+        return True
+    return share(about, stems(ask.act)) >= (0.5 if kind == ask.kind or same_turn else 0.75)

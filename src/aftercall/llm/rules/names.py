@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from aftercall.llm.rules.caseless import has_any, lowered
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.spelling import respell, without_spelling
 from aftercall.llm.rules.uncased import find_uncased
@@ -12,7 +14,7 @@ from aftercall.model.turns import Turn
 
 _UPPER = "A-ZÀ-ÖØ-ÞĆČĎĐĞİŁŃŇŐŒŘŚŞŠŤŮŰŹŻŽ"
 _LOW = r"[^\W\d_A-Z]"
-PART = rf"[{_UPPER}]{_LOW}*(?:['’\-][^\W\d_]+|[A-Z]{_LOW}+)*"
+PART = rf"(?:(?:al|el|ben|bin)-)?[{_UPPER}]{_LOW}*(?:['’\-][^\W\d_]+|[A-Z]{_LOW}+)*"
 _PARTICLE = r"(?:de|da|di|del|della|der|den|van|von|zu|la|le|el|al|bin|ibn|dos|du|ter|ten)"
 NAME = rf"{PART}(?: (?:{_PARTICLE} ){{0,2}}{PART}){{0,3}}"
 TITLE = r"(?:(?:Mr|Mrs|Ms|Miss|Mister|Doctor|Dr|Professor|Prof|Sir|Madam|Father|Sister|Sergeant|Captain)\b\.? )?"
@@ -32,6 +34,7 @@ NOT_NAMES = vocabulary(
     directly whichever or anything something everything nothing one two three calling speaking from with for to of mr
     mrs ms dr vegan vegetarian catholic muslim jewish christian nobody everybody someone ill sick busy free afraid happy
     glad trying looking going having getting wondering hoping interested ready done gonna very really pretty quite a bit
+    that's surname hiya me who whose whose's what's here's there's let's he's she's they're we're you're
     all also always never am may shall should has have had were been let tell ask get give send call does
     """
 )
@@ -53,6 +56,18 @@ _INTRODUCED = tuple(
         ),
         rf"\b(?i:under the name(?: of)?|in the name of|name of) {TITLE}(?P<name>{NAME}){END}",
         rf"^(?i:(?:it['’]s )?under) {TITLE}(?P<name>{NAME}){END}",
+        # "It's Leo's mum, Ines Duarte", "I'm her daughter, Simone Hunt", "I'm the tenant, Jerome Baptiste"
+        (
+            rf"\b(?i:it['’]s|this is|i['’]m|i am) (?:{PART}['’]s|(?i:her|his|their|the|your)) (?:(?!(?i:name|"
+            rf"number|address|same)\b)[a-z-]+ ?){{1,3}}, "
+            rf"{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}){END}"
+        ),
+        rf"(?:^|[.,!?] )(?P<name>{PART}(?: {PART})?)['’]s (?i:the|my) (?i:name)\b",
+        (
+            rf"\b(?i:(?:it['’]s |this is )?for me|it['’]s me|(?:tell|let) (?:him|her|"
+            rf"them)(?: know)?(?: that)?),? (?P<name>{PART} {PART}){END}(?=[.,!]|$| (?i:rang|called|phoned))"
+        ),
+        rf"\b(?i:name(?:['’]s| has| is)? (?:changed|different)[^.]*?\bit['’]s (?:now )?)(?:{PART}(?i: now)?, )?(?P<name>{NAME}){END}",
         (
             r"(?:^|[.!?,] |(?i:\b(?:hi|hello|hey|yeah|and|so|but|well|um|uh|yes) ))(?i:i['’]m|i am|im) (?:(?i:uh|um|actually|"
             rf"called),? )*{TITLE}(?P<name>{NAME}){END}(?! (?:time|Time)\b)"
@@ -63,16 +78,16 @@ _OPENING = tuple(
     re.compile(pattern)
     for pattern in (
         (
-            r"\b(?i:this is|it['’]?s|it is|you['’]re (?:speaking|talking) (?:to|with)) (?:(?i:uh|um|just|only|"
+            r"\b(?i:this is|this['’]ll be|it['’]ll be|it['’]?s|it is|you['’]re (?:speaking|talking) (?:to|with)) (?:(?i:uh|um|just|only|"
             rf"me),? )*{TITLE}(?P<name>{NAME}){END}(?={_HERE})"
         ),
         (
-            r"^(?:(?i:hi|hello|hey|yes|yeah|good morning|good afternoon|good evening|oh|um|uh|so|okay|there|"
+            r"^(?:(?i:hi|hiya|hello|hey|yes|yeah|good morning|good afternoon|good evening|morning|oh|um|uh|so|okay|there|right|"
             rf"dear),? )*{TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again)\b)"
         ),
         (
             r"^(?i:hi|hello|hey|good morning|good afternoon|good evening|"
-            rf"yes)(?i: there)?[,.!]? {TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b)"
+            rf"yes)?(?i: there)?[,.!]? ?{TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b)"
         ),
         (
             r"^(?i:(?:hi|hello|hey|good morning|good afternoon|good evening|yes)[,.!]? )*(?:Mr|Mrs|Ms|Miss|"
@@ -81,8 +96,28 @@ _OPENING = tuple(
         ),
         rf"\b(?i:this is|it['’]s) (?i:room|flat|apartment|unit|number) [\w ]+?,? (?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{NAME}){END}",
         rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?,? (?P<name>{NAME}){END}",
+        (
+            rf"^(?i:(?:hi|hello|hey|good morning|good afternoon|yes|yeah|um|"
+            rf"uh)[,.!]? )*(?P<name>{PART}) from (?:the )?[a-z]+(?: [a-z]+)?[,.](?= |$)"
+        ),
     )
 )
+# Words without which a way of giving one's name need not be tried.
+_MARKS = (
+    ("name(?:['’]s| is| would", ("name",)),
+    ("(?i:name))(?i:", ("name",)),
+    ("name(?:['’]s| has", ("name",)),
+    ("(?i:name)\\b", ("name",)),
+    ("under", ("under", "name of")),
+    ("(?i:i['’]m|i am|im)", ("i'm", "i am", "im", "i’m")),
+    ("for me|it['’]s me", (" me", "tell ", "let ")),
+    ("(?i:her|his|their|the|your)", ("it's", "it’s", "this is", "i'm", "i’m", "i am")),
+    ("this['’]ll be", ("this", "it", "speaking to", "talking to", "with ")),
+    ("(?:here|speaking|calling|again)", ("here", "speaking", "calling", "again")),
+    (") from (?:the )?", (" from ",)),
+    ("(?i:me)(?i: again)?", (" me",)),
+)
+_NEEDS = {pattern: next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)) for pattern in (*_INTRODUCED, *_OPENING)}
 _NAMED_PART = re.compile(
     r"(?<!his )(?<!her )(?<!their )\b(?i:(?P<which>first|last|family|sur) ?name)(?i:['’]s| is| would be|,)? (?i:uh,? |"
     rf"um,? )*(?P<name>{NAME}){END}"
@@ -101,6 +136,7 @@ _OTHER_PERSON = re.compile(
     re.I,
 )
 _ASKED_WHICH = re.compile(
+    r"\bwho(?:['’]s| is) (?:it|this|that) (?:for|going|from|to)\b|\b(?:deliver|send|go) (?:it |them |this )?to\b|"
     r"\b(?:which|where|what (?!name|can|may|could|['’])\w+|address|street|town|company|who (?:is|are|should|shall|"
     r"was) (?!calling|this|speaking))\b|"
     r"\b(?:his|her|their|child|patient|pet|recipient)\b|['’]s name\b",
@@ -108,6 +144,11 @@ _ASKED_WHICH = re.compile(
 )
 # The agent says a name back to have it confirmed: "Ana Lopes?"
 _ECHO = re.compile(rf"^(?:(?i:was that|is that|so that['’]s|sorry|and|got it|thank you|did you say|that['’]s)[,.]? )*{NAME}\?")
+# "Am I speaking with Ana Lopes?" "You are."
+_ADDRESSED = re.compile(rf"\b(?i:is (?:this|that)|am i (?:speaking|talking) (?:to|with)|you['’]re|you are) {TITLE}(?P<name>{NAME})\?")
+_IS_ME = re.compile(
+    r"(?:yes|yeah|yep|speaking|that['’]s (?:me|right|correct)|you are|correct|it is|this is (?:she|he|me)|the same)\b", re.I
+)
 _FOREIGN = re.compile(
     r"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|il mio nome è|"
     rf"meu nome é|chamo-me|ik heet|mijn naam is|nazywam się) (?P<name>{NAME}){END}"
@@ -117,7 +158,7 @@ _ASKED = re.compile(
     r"\b(?:(?:your|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what|which|a) (?:full |last |"
     r"first )?(?:sur)?name|surname|who(?:['’]s| is| am i| do i have)"
     r"(?: i)?(?: the pleasure of)? ?(?:calling|speaking|talking|this|on the line)|who['’]s calling|who shall i say)\b|"
-    r"\band you are\?|^name\?|\bname,? please\b",
+    r"\bwhose name\b|\bwhat (?:should|shall|can|may|do) (?:i|we) call you\b|\band you are\?|^name\?|\bname,? please\b",
     re.I,
 )
 _ASKED_OTHER = re.compile(
@@ -129,8 +170,14 @@ _ASKING = re.compile(r"\?|\bname,? please\b|\bmay i\b|\bcan i\b", re.I)
 _SURNAME = re.compile(r"\b(?:last name|surname|family name)\b", re.I)
 _FIRST_NAME = re.compile(r"\bfirst name\b", re.I)
 _ANSWER = re.compile(
-    r"^(?:(?i:yes|yeah|sure|okay|oh|um|uh|hi|hello|of course|it['’]s|it is|that['’]s|that would be|so|well|er|"
+    r"^(?:(?i:yes|yeah|sure|okay|oh|um|uh|hi|hello|of course|it['’]s|it is|that['’]s|that would be|that['’]ll be|"
+    r"so|well|er|with|to|just|me|sorry|put|under|"
     rf"right)[,.]? )*{TITLE}(?P<name>{NAME}){END}"
+)
+# "Caputo. Vincent." to "what name?"
+_LAST_THEN_FIRST = re.compile(
+    rf"(?:(?i:it['’]s|that['’]s|uh|um|yes|oh|sure),? )*(?P<last>{PART})\. (?P<first>(?!(?i:yes|no|yeah|thanks?|please|"
+    rf"just|sorry)\b){PART})[.!]?$"
 )
 _OPENING_TURNS = 2  # of the caller's, in which people say who they are
 _CORRECTS = re.compile(
@@ -172,8 +219,20 @@ class Named:
 def read_names(turns: tuple[Turn, ...]) -> Named:
     candidates = list(_candidates(turns))
     together = _together(turns, candidates)
-    name = None if together else _settle(candidates)
+    name = None if together else _fullest(_settle(candidates), turns)
     return Named(respell(name, (turn.text for turn in turns if turn.speaker == "caller")) if name else None, tuple(candidates), together)
+
+
+def _fullest(name: str | None, turns: tuple[Turn, ...]) -> str | None:
+    """A lone name in the full form the caller uses elsewhere: "it's Gwen with a G … Gwen Pritchard"."""
+    if name is None or " " in name:
+        return name
+    fuller = re.compile(
+        rf"(?:^|[.!?,] |(?i:it['’]s|i['’]m|is|under|name) ){TITLE}(?P<name>{re.escape(name)} {PART}|"
+        rf"{PART} {re.escape(name)}){END}(?=[.,!?]|$)"
+    )
+    found = (match["name"] for turn in turns if turn.speaker == "caller" for match in fuller.finditer(turn.text))
+    return next((longer for longer in found if clean_name(longer) == longer), name)
 
 
 def clean_name(words: str) -> str | None:
@@ -199,15 +258,18 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
             said = turn.text
             continue
         caller_turns += 1
+        if (addressed := _ADDRESSED.search(said)) and _IS_ME.match(turn.text) and (name := clean_name(addressed["name"])):
+            yield Candidate(turn.seq, name, False)
         opening = caller_turns <= _OPENING_TURNS or asked
         found = list(_introduced(turn, opening=opening))
-        if not found and asked:
-            found = list(_answered(turn, part))
+        if asked and all(candidate.part for candidate in found):
+            found = [*_answered(turn, part), *found]
         if opening and not any(" " in candidate.name for candidate in found) and not _ASKED_WHICH.search(said):
             found += _bare(turn)
         yield from (replace(candidate, corrects=True) for candidate in found) if echoed else found
 
 
+@remember
 def asks_name(text: str) -> bool:
     return bool(_ASKED.search(text)) and not _ASKED_OTHER.search(text) and bool(_ASKING.search(text))
 
@@ -230,21 +292,22 @@ def _introduced(turn: Turn, *, opening: bool) -> Iterator[Candidate]:
     patterns = (*_INTRODUCED, *_OPENING) if opening else _INTRODUCED
     text = without_spelling(turn.text)
     for sentence in (text,) if text.islower() else _with_next(text):
+        low = lowered(sentence)
         for pattern in (*patterns, _FOREIGN):
-            if (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
+            if has_any(low, _NEEDS.get(pattern, ("",))) and (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
                 fuller = _FULLER.match(sentence[match.end("name") :])
                 if fuller and (longer := clean_name(fuller["name"])) and " " in longer and " " not in name:
                     name = longer
                 yield Candidate(turn.seq, name, bool(_CORRECTS.search(sentence)), bool(_SECOND_CALLER.search(turn.text)))
                 break
-        if opening and _is_uncased(sentence) and (name := find_uncased(sentence, asked=False)):
+        if _is_uncased(sentence) and (name := find_uncased(sentence, asked=False, opening=opening)):
             yield Candidate(turn.seq, name, False)
     yield from _in_parts(turn.seq, text)
 
 
 def _in_parts(seq: int, text: str) -> Iterator[Candidate]:
     """ "First name Yusuf, surname Demir." """
-    for match in _NAMED_PART.finditer(text):
+    for match in _NAMED_PART.finditer(text) if "name" in lowered(text) else ():
         if name := clean_name(match["name"]):
             yield Candidate(seq, name, False, part="first" if match["which"].lower() == "first" else "last")
 
@@ -269,10 +332,13 @@ def _answered(turn: Turn, part: str) -> Iterator[Candidate]:
             yield Candidate(turn.seq, name, False, part=part)
         return
     sentences = list(split_sentences(without_spelling(turn.text)))
+    if two := _LAST_THEN_FIRST.match(" ".join(sentences[:2])):
+        yield Candidate(turn.seq, f"{two['first']} {two['last']}", False)
+        return
     for sentence in sentences[:4]:
         if (match := _ANSWER.match(sentence)) and (name := clean_name(match["name"])) and len(name) > 1:
             rest = sentence[match.end("name") :]
-            if re.match(r"[,.!?]|$| (?:here|speaking|calling|from|with|and|is)\b", rest) or part:
+            if re.match(r"[,.!?]|$|['’]ll do|['’]s (?:fine|it)| (?:here|speaking|calling|from|with|and|is|will do)\b", rest) or part:
                 yield Candidate(turn.seq, name, False, part=part)
 
 

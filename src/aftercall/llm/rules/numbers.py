@@ -24,8 +24,15 @@ COUNT = r"(?:\d{1,3}|a couple of|a couple|couple of|a few|" + "|".join((*_UNITS,
 
 _DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {word: str(number) for number, word in enumerate(_UNITS, 1)}
 NUMBER_WORD = "(?:zero|oh|" + "|".join((*_UNITS, *_TEENS, *_TENS)) + "|hundred|thousand|double|triple)"
-# At least three figures, or three number words in a row: shorter runs are hours, ages and quantities.
-FIGURES = re.compile(rf"\b(?:\d(?:[\s,\-]*\d){{2,}}|{NUMBER_WORD}(?:[\s,\-]+(?:{NUMBER_WORD}|\d+)){{2,}})\b", re.I)
+ALL_NUMBERS = re.compile(rf"(?:(?:{NUMBER_WORD}|\d+|uh|um|er|then|and)[\s,\-]*)+", re.I)
+
+
+_QUANTITY = re.compile(rf"\b(?P<number>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})?|\d+) (?P<noun>[a-z]{{3,}})\b", re.I)
+
+
+def quantities(text: str) -> dict[str, str]:
+    """How many of what: "twelve people" is `people: twelve`."""
+    return {match["noun"].lower(): match["number"].lower() for match in _QUANTITY.finditer(text)}
 
 
 def day_number(ordinal: str) -> int | None:
@@ -41,21 +48,41 @@ def count(words: str) -> int | None:
     return int(words) if words.isdecimal() else _COUNT_OF.get(words)
 
 
-def digits(words: str) -> str:
-    """The figures of a run that was spoken digit by digit; empty when it was not."""
-    spoken = re.findall(r"[a-z]+|\d", words.lower())
-    figures: list[str] = []
-    repeat = 1
-    for word in spoken:
+def figures_of(words: str) -> str:
+    """The figures of a run however it is grouped: "nineteen eighty four" and "one nine eight four" are 1984; empty past a hundred."""
+    figures = ""
+    repeat, tens = 1, False
+    for word in re.findall(r"[a-z]+|\d+", words.lower()):
         if word in ("double", "triple"):
             repeat = 2 if word == "double" else 3
+        elif word in _TENS:
+            figures += str(20 + 10 * _TENS.index(word))
+        elif word in _TEENS:
+            figures += str(10 + _TEENS.index(word))
+        elif (figure := word if word.isdecimal() else _DIGIT_WORDS.get(word)) is None:
+            if word in ("hundred", "thousand"):
+                return ""
             continue
-        figure = word if word.isdecimal() else _DIGIT_WORDS.get(word)
-        if figure is None:
-            return ""
-        figures.append(figure * repeat)
-        repeat = 1
-    return "".join(figures)
+        else:
+            figures = figures[:-1] + figure if tens and figure != "0" and len(figure) == 1 else figures + figure * repeat
+            repeat = 1
+        tens = word in _TENS
+    return figures
+
+
+def paired_pattern(figures: str) -> str:
+    """The same figures said two by two: "nineteen eighty-four"."""
+    pairs = [_in_words(int(figures[at : at + 2])) for at in range(0, len(figures) - 1, 2)]
+    return r"[\s,\-]+".join(pairs) if len(figures) % 2 == 0 and all(pairs) else ""
+
+
+def _in_words(number: int) -> str:
+    if number < 10:
+        return rf"(?:oh|zero)[\s\-]+{_UNITS[number - 1]}" if number else ""
+    if number < 20:
+        return _TEENS[number - 10]
+    unit = rf"[\s\-]+{_UNITS[number % 10 - 1]}" if number % 10 else ""
+    return f"{_TENS[number // 10 - 2]}{unit}"
 
 
 def digit_pattern(figures: str) -> str:

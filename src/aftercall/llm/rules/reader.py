@@ -1,10 +1,13 @@
 """The reader by rules: one call in, one reading out; nothing but the call decides what comes out."""
 
+from collections.abc import Iterable
 from datetime import date
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from aftercall.llm.rules.address import find_call_name, find_pronouns, put_right
 from aftercall.llm.rules.asks import is_worth_keeping
+from aftercall.llm.rules.contractions import as_spoken, restore
 from aftercall.llm.rules.facts import Heard, draft, find_facts
 from aftercall.llm.rules.floor import Floor
 from aftercall.llm.rules.identity import read_identity
@@ -14,13 +17,17 @@ from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
 from aftercall.llm.rules.secrets import find_secrets, mask, secret_facts
 from aftercall.llm.rules.sentences import Clause, split_clauses
+from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.summary import summarise, summarise_foreign
 from aftercall.llm.rules.todos import find_todos
 from aftercall.llm.rules.triggers import is_others_wish, is_unreal
 from aftercall.llm.rules.zones import stated_zone
 from aftercall.llm.whole import WholeReader
 from aftercall.model.calls import Call
-from aftercall.model.reading import FactDraft, Profile, Reading
+from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Request
+
+_PASSING = ("technical", "preference", "routine", "action_item")  # told by words that a refused offer may have as well
+Cited = TypeVar("Cited", Request, Promise, FactDraft)
 
 
 class RulesReader(WholeReader):
@@ -36,37 +43,62 @@ class RulesReader(WholeReader):
 
 
 def _read(call: Call) -> Reading:
+    spoken = {turn.seq: turn.text for turn in call.turns}
+    call = _with_texts(call, {seq: restore(text) for seq, text in spoken.items()})
     language = language_of(turn.text for turn in call.turns)
     secrets = find_secrets(call.turns)
+    call = _with_texts(call, {turn.seq: mask(turn.text, secrets) for turn in call.turns})
     named = read_names(call.turns)
     if language != "en":
         profile = Profile(name=named.name)
-        facts = tuple(secret_facts(secrets))
+        facts = _grounded(secret_facts(secrets), spoken)
         return Reading(language=language, summary=summarise_foreign(language, profile), profile=profile, facts=facts)
-    texts = {turn.seq: mask(turn.text, secrets) for turn in call.turns}
-    clauses = {turn.seq: split_clauses(turn, texts[turn.seq]) for turn in call.turns if turn.speaker == "caller"}
+    texts = {turn.seq: turn.text for turn in call.turns}
+    clauses = {turn.seq: split_clauses(turn) for turn in call.turns if turn.speaker == "caller"}
     zone = _zone(call, clauses)
     profile = _profile(call, named, zone)
     floor = _walk(call, texts, clauses, _today(call, zone))
     requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
     withdrawn = [ask.as_withdrawn() for ask in floor.withdrawn if is_worth_keeping(ask)]
     promises = find_promises(((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"), floor.withdrawn)
-    facts_told = [*secret_facts(secrets), *_facts(_heard(call, texts, clauses), named)]
+    told = [
+        fact
+        for fact in _facts(_heard(call, texts, clauses), named)
+        if fact.category not in _PASSING or not stems(fact.text) & floor.refused
+    ]
+    facts_told = [*secret_facts(secrets), *told]
     return Reading(
         language=language,
         summary=summarise(profile, requests, withdrawn, promises, facts_told),
         profile=profile,
         identity=read_identity(texts[turn.seq] for turn in call.turns if turn.speaker == "agent"),
-        requests=tuple(requests),
+        requests=_grounded(requests, spoken),
         withdrawn=tuple(withdrawn),
-        promises=tuple(promises),
-        facts=tuple(facts_told),
+        promises=_grounded(promises, spoken),
+        facts=_grounded(facts_told, spoken),
     )
+
+
+def _with_texts(call: Call, texts: dict[int, str]) -> Call:
+    """The call in other words: apostrophes put back, secrets blotted out. That is all the rules get to see."""
+    if all(turn.text == texts[turn.seq] for turn in call.turns):
+        return call
+    return call.model_copy(update={"turns": tuple(turn.model_copy(update={"text": texts[turn.seq]}) for turn in call.turns)})
+
+
+def _grounded(items: Iterable[Cited], spoken: dict[int, str]) -> tuple[Cited, ...]:
+    """Each item citing its words as the transcript has them."""
+    return tuple(_ground(item, spoken) for item in items)
+
+
+def _ground(item: Cited, spoken: dict[int, str]) -> Cited:
+    words = next((found for seq in item.turns if (found := as_spoken(item.words, spoken[seq])) in spoken[seq]), item.words)
+    return item if words == item.words else item.model_copy(update={"words": words})
 
 
 def _profile(call: Call, named: Named, zone: str | None) -> Profile:
     said = [turn.text for turn in call.turns if turn.speaker == "caller"]
-    call_name = find_call_name(said) or put_right(call.turns, named.parts)
+    call_name = find_call_name(call.turns, named) or put_right(call.turns, named.parts)
     return Profile(name=named.name, call_name=call_name if call_name != named.name else None, pronouns=find_pronouns(said), timezone=zone)
 
 
@@ -88,6 +120,7 @@ def _walk(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]], t
             floor.hear_agent(turn, texts[turn.seq])
         else:
             floor.hear_caller(clauses[turn.seq])
+    floor.fill_up()
     return floor
 
 

@@ -5,74 +5,60 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aftercall.llm.rules.caseless import Caseless
-from aftercall.llm.rules.numbers import FIGURES, digit_pattern, digits
+from aftercall.llm.rules.codes import find_codes
+from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines
+from aftercall.llm.rules.faults import is_fault
+from aftercall.llm.rules.memo import remember
+from aftercall.llm.rules.numbers import ALL_NUMBERS, digit_pattern, figures_of, paired_pattern
 from aftercall.llm.rules.sentences import LEAD_IN, MASK, Clause, split_clauses
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.triggers import is_asking
 from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
 
-_SECRET_NUMBER = re.compile(
-    r"\b(?:pin(?: (?:number|code))?|pass ?code|key ?safe|alarm|gate|to get in|(?:press|punch in|type in|key in|"
-    r"dial)(?= \S*\d)|three digits|last four|"
-    r"visa|mastercard|amex|expiry|(?:security|access|door|gate|entry|alarm|safe|key|lock ?box|garage|"
-    r"verification|unlock) (?:code|number|pin|combination)|combination|"
-    r"cvv|cvc|(?:credit|debit|bank|visa|mastercard|amex)? ?card(?: number)?|member(?:ship)?(?: (?:number|id|no))|(?:bank |"
-    r"account|routing) (?:account )?number|sort code|iban|"
-    r"social(?: security)?(?: number)?|ssn|insurance (?:number|id)|national insurance number|passport number|safe|code)\b",
-    re.I,
-)
-_PASSWORD = re.compile(
-    r"\b(?:password|pass ?phrase|pass ?word|log ?in|(?:memorable|safe|code|security) (?:word|answer)|security question|maiden name)\b", re.I
-)
-_SAYS = re.compile(r"(?:\b(?:is|it['’]s|it is|that['’]s|will be|set to)\b|:)\s*(?:(?:uh+|um+),?\s*)*", re.I)
-_NO_VALUE = re.compile(
-    r"\b(?:wrong|expired|reset|forgot|forgotten|forget|change|changed|new password|not working|locked|invalid|incorrect|lost|"
-    r"problem|the same|safe|for (?:the|my))\b",
-    re.I,
-)
-
-_CONDITIONS = (
-    r"(?:(?:type (?:one|two|1|2) )?diabet(?:es|ic)|(?:\w+ )?cancer|leuk\w+|lymphoma|melanoma|tumou?r|hiv|aids|hepatitis|"
-    r"herpes|chlamydia|epilep(?:sy|tic)|(?-i:MS|ALS|IBS|CFS)|miscarriage|"
-    r"multiple sclerosis|parkinson['’]?s|alzheimer['’]?s|dementia|lupus|crohn['’]?s|colitis|ulcerative colitis|depress(?:ion|"
-    r"ed disorder)|clinical depression|bipolar(?: disorder)?|"
-    r"schizophreni\w+|ptsd|ocd|adhd|autis(?:m|tic)|anorexi\w+|bulimi\w+|anxiety disorder|panic disorder|asthma(?:tic)?|copd|"
-    r"emphysema|angina|arrhythmia|atrial fibrillation|"
-    r"heart failure|kidney (?:disease|failure)|cirrhosis|endometriosis|pcos|fibromyalgia|arthritis|osteoporosis|"
-    r"celiac disease|coeliac disease|sickle cell|cystic fibrosis|"
-    r"hypothyroidism|tuberculosis|long covid|glaucoma|sleep apn(?:ea|oea)|migraine disorder|addiction|alcoholi(?:sm|c)|"
-    r"high blood pressure|hypertension)"
-)
-_DIAGNOSED = re.compile(
-    r"\bdiagnosed (?:me |him |her |my \w+ )?(?:with|as) (?:having )?(?P<value>[\w\s'’\-]{3,50}?)(?= (?:in|last|this|and|but|"
-    r"so|when|back|after|on|at|about)\b|[,.;!?]|$)",
-    re.I,
-)
-# A named illness told of somebody the caller speaks of, not of a ward or a charity.
-_CONDITION = re.compile(rf"\b(?P<value>{_CONDITIONS})\b(?! (?:research|charity|society|ward|nurse|clinic|centre|center|awareness))", re.I)
-_OF_SOMEONE = re.compile(
-    r"\b(?:i|i['’]\w+|my|me|he|he['’]s|she|she['’]s|his|her|we|our|it['’]s|it is|they|they['’]\w+|found|who has|suffer\w*)\b", re.I
-)
 _CONFIDED = re.compile(
-    r"\b(?:(?:please )?(?:don['’]?t|do not|never) (?:you )?(?:tell|mention (?:it|this|that)? ?to|share (?:it|this|"
-    r"that)? ?with|breathe a word|repeat (?:it|this|that)|say (?:it|that|anything) to|let (?:on|anyone|anybody))|"
-    r"between (?:you and me|us|ourselves)|keep (?:it|this|that) (?:to yourself|quiet|between us|secret|confidential|private|"
-    r"under your hat)|"
-    r"(?:it|that|this)(?:['’]s| is) (?:a secret|confidential|strictly private|not public)|(?:nobody|no one)(?: else|"
-    r" at \w+| in [\w ]{3,14}?| here)? (?:knows|is to know|must know|can know)(?: yet| about (?:it|this))?|"
-    r"off the record|in confidence)\b",
+    r"\b(?:(?:please )?(?:don['’]?t|do not|never) (?:you |y['’]all |any of you |anybody |anyone |go )?(?:tell(?:ing)?(?! me\b)|"
+    r"mention(?:ing)?(?: (?:it|this|that))?(?: to)?|share (?:it|this|that)? ?with|breathe a word|repeat (?:it|this|that)|"
+    r"say (?=.*\b(?:to|in front of|around|out loud)\b)|let (?:on|anyone|anybody|it slip)|announce|spread)|"
+    r"between (?:you and me|us|ourselves)|(?:keep|keeping) (?:it|this|that) (?:to yourself|quiet|between us|secret|confidential|private|"
+    r"under your hat|inside|within|in the (?:family|team|house)|off the record|hush)|"
+    r"(?:it|that|this)(?:['’]?s| is) (?:a secret|confidential|strictly private|not public|private)|(?:nobody|no one|none of them)(?: else|"
+    r" at \w+| in [\w ]{3,14}?| here)* (?:knows|is to know|must know|can know|should know)(?: yet| about (?:it|this))?|"
+    r"(?:doesn['’]?t|don['’]?t|wouldn['’]?t) want (?:the |my |his |her |their )?[\w ]{2,20} (?:knowing|to know|finding out|to find out)|"
+    r"(?:i|we) (?:haven['’]?t|have not|didn['’]?t) (?:even )?(?:told|tell) (?:anyone|anybody|a soul|my \w+|the \w+)|"
+    r"(?:my|the|our) \w+ (?:doesn['’]?t|don['’]?t|mustn['’]?t|can['’]?t|isn['’]?t to) (?:even )?know(?: about)?|"
+    r"(?:not|without) (?:a word|telling anyone)|(?:under wraps|hush[- ]hush|on the quiet|for your ears only|"
+    r"didn['’]?t hear (?:it|that) from me)|"
+    r"(?:stays?|staying) (?:between|in this|with you|inside)|(?:be|very) discreet|"
+    r"off the record|in confidence|swear you won['’]?t tell)\b",
     re.I,
 )
-_TELLING = re.compile(r"\b(?:tell|mention|share|say|let)\b", re.I)
+_MAY_CONFIDE = Caseless(
+    r"tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep|secret|confiden|"
+    r"private|public|know|find|told|word|wraps|"
+    r"hush|quiet|ears|from me|stay|discreet|record"
+)
+_TELLING = re.compile(r"\b(?:tell|telling|mention|share|say|let)\b", re.I)
 _TO_WHOM = re.compile(
-    r"^\W*(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people|[A-Z]\w+)?\s*(?:that|this|it|about (?:it|that|"
+    r"^\W*(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people|(?-i:[A-Z])\w+)?\s*(?:that|this|it|about (?:it|that|"
     r"this))?\b",
+    re.I,
+)
+_LISTENERS = re.compile(
+    r"^(?:that |it |this |about |the word )+|\b(?:to|in front of|around|with) (?:anyone|anybody|nobody|"
+    r"any of them|the \w+|my \w+|him|her|them|"
+    r"everyone|people|(?-i:[A-Z])\w+)\b.*$|\bout loud\b.*$|^(?:anyone|anybody|the \w+|my \w+|him|her|them|"
+    r"everyone|people|(?-i:[A-Z])\w+)\b,?|"
+    r"^\W*not even\b.*$|^y['’]all\b",
     re.I,
 )
 _WHEN = re.compile(r"(?:and |so |but )*(?:if|when|yet|until|because)\b", re.I)
 _TOO_SHORT = 12
 _TELLING_STEM = 6
+_JUST = 2  # clauses that a plea for silence reaches back over
+_OF_ONESELF = re.compile(r"\b(?:i|i['’]\w+|we|we['’]\w+|my|our|he|she|he['’]s|she['’]s|they['’]\w+)\b", re.I)
+_FEWEST = 3  # figures worth hunting for elsewhere in the call
+_LONG = 6  # figures that are read out in groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +80,16 @@ class Secret:
 def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
     secrets: list[Secret] = []
     question = ""
-    for turn in turns:
+    earlier: list[Clause] = []
+    spoken = " ".join(turn.text for turn in turns)
+    for index, turn in enumerate(turns):
         if turn.speaker == "agent":
             question = turn.text
             continue
         clauses = split_clauses(turn)
-        secrets += [*_codes(turn, clauses, question), *_diagnoses(turn, clauses), *_confidences(clauses)]
-        question = ""
+        reply = turns[index + 1].text if index + 1 < len(turns) and turns[index + 1].speaker == "agent" else ""
+        secrets += [*_codes(turn, question, reply), *_illnesses(clauses, spoken), *_confidences(clauses, earlier)]
+        question, earlier = "", clauses
     return _once(secrets)
 
 
@@ -134,42 +123,28 @@ def _tells(run: list[str]) -> bool:
 
 def _patterns(value: str) -> list[str]:
     """The whole value first; then the groups of a long number and the telling runs of a sentence, which agents repeat."""
-    figures = digits(value)
-    if len(figures) >= 3:
-        groups = [group for group in (*re.findall(r"\d{3,}", value), figures[:4], figures[-4:]) if len(figures) >= 6]
-        return [rf"(?<!\d){digit_pattern(group)}(?!\d)" for group in (figures, *groups)]
     words = re.findall(r"\w+", value)
+    whole = r"(?<!\w)" + r"\W+".join(map(re.escape, words)) + r"(?!\w)"
+    figures = figures_of(value) if ALL_NUMBERS.fullmatch(value) else ""
+    if len(figures) >= _FEWEST:
+        groups = [group for group in (*re.findall(r"\d{3,}", value), figures[:4], figures[-4:]) if len(figures) >= _LONG]
+        pairs = paired_pattern(figures)
+        said = [rf"(?<!\w){pairs}(?!\w)"] if pairs else []
+        return [whole, *said, *(rf"(?<!\d){digit_pattern(group)}(?!\d)" for group in (figures, *groups))]
     telling = [words[at : at + 3] for at in range(len(words) - 2) if _tells(words[at : at + 3])] if len(words) > 3 else []
-    return [r"(?<!\w)" + r"\W+".join(map(re.escape, run)) + r"(?!\w)" for run in (words, *telling) if run]
+    return [whole, *(r"(?<!\w)" + r"\W+".join(map(re.escape, run)) + r"(?!\w)" for run in telling)] if words else []
 
 
-def _codes(turn: Turn, clauses: list[Clause], question: str) -> Iterator[Secret]:
-    asked = _SECRET_NUMBER.search(question) if "?" in question else None
+def _codes(turn: Turn, question: str, reply: str) -> Iterator[Secret]:
+    for code in find_codes(turn.text, question, reply):
+        yield Secret(turn.seq, code.words, code.value, "technical", code.noun)
+
+
+def _illnesses(clauses: list[Clause], spoken: str) -> Iterator[Secret]:
     for clause in clauses:
-        text = clause.text
-        if (cue := _PASSWORD.search(text)) and (value := _password(text, cue.end())):
-            yield Secret(turn.seq, text, value, "technical")
-        elif (figures := FIGURES.search(text)) and (cue := _SECRET_NUMBER.search(_with_sentence_before(turn.text, text)) or asked):
-            yield Secret(turn.seq, text, figures.group(), "technical", cue.group().strip())
-
-
-def _with_sentence_before(text: str, clause: str) -> str:
-    before = text[: text.find(clause)]
-    return f"{re.split(r'[.!?] ', before.rstrip(' .!?'))[-1]} {clause}"
-
-
-def _password(text: str, start: int) -> str:
-    """What follows "the password is"; nothing where a password is only talked about."""
-    says = list(_SAYS.finditer(text, start))
-    value = text[says[-1].end() :].strip(" .,!?\"'") if says else ""
-    return "" if not value or _NO_VALUE.search(text[start:]) or len(value.split()) > 12 else value
-
-
-def _diagnoses(turn: Turn, clauses: list[Clause]) -> Iterator[Secret]:
-    for clause in clauses:
-        match = _DIAGNOSED.search(clause.text) or (_CONDITION.search(clause.text) if _OF_SOMEONE.search(clause.text) else None)
-        if match and not clause.is_question and not re.search(r"\b(?:allerg\w+|if i)\b", clause.text, re.I):
-            yield Secret(turn.seq, clause.text, match["value"].strip(), "person")
+        if not clause.is_question:
+            named = (*find_diagnoses(clause.text), *find_medicines(clause.text, spoken))
+            yield from (Secret(clause.seq, clause.text, value, "person") for value in named)
 
 
 def _beside(clauses: list[Clause], index: int) -> str:
@@ -183,22 +158,40 @@ def _beside(clauses: list[Clause], index: int) -> str:
     return next(tells, "")
 
 
-def _confidences(clauses: list[Clause]) -> Iterator[Secret]:
+def _just_told(clauses: list[Clause]) -> list[Clause]:
+    """What the caller told of themself right before asking that it go no further: "I'm pregnant. Twelve weeks. Nobody knows." """
+    last = clauses[-_JUST:]
+    personal = [clause for clause in last if _OF_ONESELF.search(clause.text) and len(clause.text) >= _TOO_SHORT and stems(clause.body)]
+    return [
+        clause
+        for clause in personal
+        if not (clause.is_question or is_asking(clause.text) or is_fault(clause.body) or is_confided(clause.text))
+    ]
+
+
+def _confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secret]:
     """ "…, don't tell anyone": the words before it in the sentence, or the sentence before, or what follows."""
     for index, clause in enumerate(clauses):
-        match = _CONFIDED.search(clause.text)
+        match = _CONFIDED.search(clause.text) if is_confided(clause.text) else None
         if not match:
             continue
         before = clause.text[: match.start()].strip(" ,;:-")
         rest = clause.text[match.end() :]
         after = (_TO_WHOM.sub("", rest, count=1) if _TELLING.search(match.group()) else rest).strip(" ,;:-")
-        told = next(
-            (words for words in (before, after) if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT and not _WHEN.match(words)), ""
-        )
-        if not told:
-            told = _beside(clauses, index)
-        if len(told) >= _TOO_SHORT and not is_asking(told) and not FIGURES.search(told):
+        sides = (words for words in (before, after) if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT and not _WHEN.match(words))
+        if (told := next(sides, "") or _beside(clauses, index)) and len(told) >= _TOO_SHORT and not is_asking(told):
             yield Secret(clause.seq, told, told, "emotional" if FEELING.occurs(told) else "person")
+        for other in _just_told(clauses[:index] or earlier):
+            if other.text not in told:
+                yield Secret(other.seq, other.text, other.text, "emotional" if FEELING.occurs(other.text) else "person")
+        if (named := _LISTENERS.sub("", after).strip(" ,;:-")) and stems(named) and not _WHEN.match(named):
+            yield Secret(clause.seq, clause.text, named, "person")
+
+
+@remember
+def is_confided(text: str) -> bool:
+    """Whether the words only ask that something be kept to oneself."""
+    return _MAY_CONFIDE.occurs(text) and bool(_CONFIDED.search(text))
 
 
 FEELING = Caseless(

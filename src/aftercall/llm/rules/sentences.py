@@ -23,7 +23,7 @@ _ASKING = (
     r"that\b)\w+ (?:on|to) (?:the|my)\b|let['’]s\b|never ?mind\b|scratch\b|forget (?:the|about|it|that)\b|"
     rf"do you\b|is there\b|are there\b|if (?:i|we|you)\b|(?:no|not),? (?:make|wait|actually|sorry|hold|hang)\b|"
     rf"(?<!\byou )(?<!['’]ll )(?<!['’]d )(?<!\bto )(?<!\bi )(?<!\bwe )(?<!['’]t )(?<!\bcan )(?<!\bould )(?<!\bwill )"
-    rf"(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?:just )?{IMPERATIVE} "
+    rf"(?<!\bthe )(?<!\ba )(?<!\bmy )(?<!\bthey )(?<!\bplease )(?<!\bdo )(?<!\bnot )(?<!\bor )(?<!\bme )(?:just )?{IMPERATIVE} "
     r"(?:(?:me|us|my|our|the|a|an|it|that|this|them|him|her|somebody|someone|up|out|in|to|another|any|some)\b|(?-i:[A-Z]))"
 )
 # Verbs that go on with a bare noun: "book a cab and order flowers".
@@ -55,6 +55,19 @@ _RUN_ON_START = re.compile(
     re.I,
 )
 _RUN_ON_WORDS = 22
+_FEW = 3
+_INVERTED = re.compile(
+    r"(?:(?:and|so|but|oh|um+|uh+|also|ok|okay|well) )*(?:(?:are|is|do|does|did|was|were) (?:you|there|it|the|"
+    r"they|we|i|he|she|your|that|this)|"
+    r"(?:what|when|where|who|why|how|which)(?:'s)? (?!i (?:need|want|wanted|mean))\w+)\b",
+    re.I,
+)
+# Nothing but hesitation and joints: it belongs to what follows.
+_FALSE_START = re.compile(
+    r"(?:(?:and|but|so|then|or|also|plus|just|um+|uh+|er+m?|em+|oh|ah|like|well|please|because|cause|cos|though|if|i mean|you know|"
+    r"first|second|third|it's|it’s|is|i|we|that|(?:can|could|would) (?:you|i|we)|do me a favou?r|be a (?:love|dear|star))[\s,;:.…-]*)+",
+    re.I,
+)
 
 LEAD_IN = re.compile(
     r"(?:(?:(?:right|good|great|fine|look|listen|no|love|dear|first|second|third|morning|wait|sure|lovely|hello|now|sorry|"
@@ -116,10 +129,21 @@ def split_clauses(turn: Turn, text: str | None = None) -> list[Clause]:
     for index, sentence in enumerate(split_sentences(turn.text if text is None else text)):
         pieces = _pieces(sentence)
         clauses += [
-            Clause(turn.seq, index, piece, sentence.endswith("?") and number == len(pieces) - 1, sentence)
+            Clause(
+                turn.seq,
+                index,
+                piece,
+                (sentence.endswith("?") and number == len(pieces) - 1) or _is_open_question(piece, sentence),
+                sentence,
+            )
             for number, piece in enumerate(pieces)
         ]
     return clauses
+
+
+def _is_open_question(piece: str, sentence: str) -> bool:
+    """Where no question mark is written, the order of words tells."""
+    return sentence[-1:].isalnum() and bool(_INVERTED.match(piece))
 
 
 @remember
@@ -139,10 +163,21 @@ def _cut(sentence: str) -> Iterator[str]:
     if _runs_on(sentence):
         cuts |= {match.start("joint") for match in _RUN_ON.finditer(sentence)}
         cuts |= {match.end() for match in _RUN_ON_START.finditer(sentence)}
-    edges = sorted(cuts)
-    for start, end in itertools.pairwise(edges):
-        if piece := sentence[start:end].strip(" ,;:"):
+    edges = [edge for edge in sorted(cuts) if edge]
+    start = 0
+    for end, after in itertools.zip_longest(edges, edges[1:]):
+        piece = sentence[start:end].strip(" ,;:")
+        if after and (_FALSE_START.fullmatch(piece) or _starts_over(piece, sentence[end:after])):
+            continue
+        if piece:
             yield piece
+        start = end
+
+
+def _starts_over(piece: str, following: str) -> bool:
+    """ "Could they, could they come earlier": the first try says nothing of its own."""
+    tried = piece.lower().split()
+    return len(tried) <= _FEW and following.lower().split()[: len(tried)] == tried
 
 
 def _runs_on(sentence: str) -> bool:

@@ -33,7 +33,7 @@ def respell(name: str, texts: Iterable[str]) -> str:
     for spelled in (word for text in texts for word in spelled_words(text)):
         for index, part in enumerate(parts):
             if part[0].lower() == spelled[0].lower() and _alike(part, spelled):
-                parts[index] = part if part.lower() == spelled.lower() else spelled
+                parts[index] = part if part.lower().replace("-", "") == spelled.lower() else spelled
     return " ".join(parts)
 
 

@@ -12,7 +12,8 @@ Stance = Literal["yes", "no"]
 _FILLER = r"(?:(?:oh|um+|uh+|er+m?|well|so|and|but|hm+|ah|okay|ok|right|actually|hang on|hold on|wait|like)[,.!? ]+)*"
 _NO = re.compile(
     rf"^{_FILLER}(?:no(?!,? (?:problem|worries|trouble|rush|bother|hurry|doubt))|nope|nah|not (?:really|now|today|necessary|"
-    r"needed|at the moment|yet|this time)|don['’]?t|i['’]m (?:good|okay|fine|all right)(?: thanks?)?\b|that['’]s (?:okay|"
+    r"needed|at the moment|yet|this time)|(?:please )?don['’]?t(?=[,.!]|$| (?:bother|worry|do (?:that|it)|"
+    r"think so)\b)|i['’]m (?:good|okay|fine|all right)(?: thanks?)?\b|that['’]s (?:okay|"
     r"all right),? (?:thanks?|i)|"
     r"that (?:won['’]?t|doesn['’]?t) work|i can['’]?t|never ?mind|leave it|maybe (?:later|some other|another|next)|"
     r"i['’]ll (?:pass|think|have a think|let you know|see)|let me think|we['’]ll see|some other time|scratch|forget it|"
@@ -24,7 +25,7 @@ _YES = re.compile(
     rf"^{_FILLER}(?:yes|yeah|yep|yup|yea|sure|okay|ok|please(?! (?:don|do not|stop|no))|perfect|great|fine|absolutely|"
     r"definitely|of course|sounds (?:good|great|fine|perfect|lovely)|that (?:works|suits|would be|['’]?d be|sounds)|"
     r"that['’]?(?:s|ll|d) (?:be )?(?:fine|good|great|perfect|right|correct|it|lovely|ideal|wonderful|brilliant)|"
-    r"go (?:ahead|for it)|do that|let['’]s do|let['’]s go|i['’]ll take (?:it|that|the)|please do|if you (?:could|would|"
+    r"go (?:ahead|for it)|do that|let['’]s do|let['’]s go|i['’]ll take (?:it|that|the)|please do|if you (?:could|would(?:n['’]?t mind)?|"
     r"don['’]t mind|can)|why not|correct|exactly|uh huh|mm ?hm+|right|good|lovely|brilliant|wonderful|excellent|works for me|"
     r"i['’]d (?:like|love|appreciate) that|by all means|cool|alright|all right|awesome|amazing|go on|fantastic|ideal|"
     r"thank you|thanks|might as well|you bet)\b",
@@ -48,8 +49,9 @@ _OFFER = re.compile(
     re.I,
 )
 _OPEN_QUESTION = re.compile(
-    r"\b(?:what|which|who|where|when|why|how (?:many|much|long|can|may|do|would|should|is|are))\b|\banything else\b|"
-    r"\bhelp you\b|\bmorning or afternoon\b|\byour (?:full |last )?name\b|\bsomething else\b|\bis there (?:anything|"
+    r"^(?:\w+,? )?(?:what|which|who|where|when|why|how (?:many|much|long|can|may|do|would|should|is|are))\b|"
+    r"\b(?:what (?:time|day|date|name|kind|size)|how (?:many|much|long))\b|\banything else\b|"
+    r"\bhelp you\b|\bmorning or afternoon\b|\byour (?:full |last )?name\b|\bsomething else\b|\bis there (?:a|an|any|anything|"
     r"something)\b|\bspell\b|\brepeat\b|\bhave your\b",
     re.I,
 )
@@ -80,12 +82,24 @@ _ON_THE_CALL = re.compile(
 _STATED = re.compile(r"(?:i|we|someone|somebody|an? \w+|the \w+|he|she|they) (?:can|could)\b", re.I)
 
 
+# "I can send a link. Shall I?": the question only repeats the offer before it.
+_BARE_OFFER = re.compile(
+    r"(?:so |and |then )*(?:shall|should|can|may) (?:i|we)(?: do (?:that|it|so))?(?: for you)?\?|would (?:that|"
+    r"it) (?:help|work|be \w+|suit)\b.*\?|would you like that\?",
+    re.I,
+)
+_INSTEAD = re.compile(r"\b(?:instead of|rather than)\b", re.I)
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     seq: int
     act: str
     stands: bool = False
     """The agent reads out what is already booked."""
+    stated: bool = False
+    replaces: bool = False
+    """It is offered in place of what the caller asked for."""
 
 
 def stance(clauses: list[Clause]) -> Stance | None:
@@ -108,11 +122,11 @@ def find_offer(turn: Turn, text: str) -> Offer | None:
     found: Offer | None = None
     for sentence in split_sentences(text):
         match = _OFFER.search(sentence)
-        if not match or _OPEN_QUESTION.search(sentence) or " or " in sentence:
+        if not match or _OPEN_QUESTION.search(sentence) or " or " in sentence or (found and _BARE_OFFER.fullmatch(sentence)):
             continue
         act = _OFFER_HEAD.sub("", match.group(), count=1)
         if (sentence.endswith("?") or _STATED.match(match.group())) and not _ON_THE_CALL.match(act):
-            found = Offer(turn.seq, act)
+            found = Offer(turn.seq, act, stated=bool(_STATED.match(match.group())), replaces=bool(_INSTEAD.search(sentence)))
     if found is None and _RIGHT.search(text) and (started := _STARTED.search(text)):
         act = next(iter(split_sentences(started["act"].strip(" ,:"))), "") or started.group()
         found = Offer(turn.seq, act, stands="order" not in started.group())

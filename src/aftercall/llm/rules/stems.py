@@ -5,7 +5,7 @@ import re
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.vocabulary import vocabulary
 
-_WORD = re.compile(r"[^\W\d_]{2,}(?:['’][a-z]+)?|\d+", re.UNICODE)
+_WORD = re.compile(r"[^\W\d_]+(?:['’][a-z]+)?|\d+", re.UNICODE)
 _EMPTY = vocabulary(
     """
     a about actually after again ago ah all also am an and another any anyone anything are around as ask at away back be
@@ -37,7 +37,7 @@ def stem(word: str) -> str:
 
 @remember
 def stems(text: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in _WORD.findall(text) if word.lower().replace("’", "'") not in _EMPTY)
+    return frozenset(stem(word) for word in _WORD.findall(text) if len(word) > 1 and word.lower().replace("’", "'") not in _EMPTY)
 
 
 def share(first: frozenset[str], second: frozenset[str]) -> float:

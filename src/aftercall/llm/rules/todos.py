@@ -47,9 +47,14 @@ def find_todos(turns: list[Heard]) -> Iterator[FactDraft]:
                 yield made
 
 
+def _up_to(clause: Clause) -> str:
+    """The sentence up to the end of the clause: a condition in front of it still holds for it."""
+    return clause.whole[: clause.whole.find(clause.text) + len(clause.text)]
+
+
 def _is_todo(clause: Clause, after: list[Clause]) -> bool:
     text = clause.text
-    if clause.is_masked or clause.is_question or is_unreal(text) or is_others_wish(text) or _EVER.search(text):
+    if clause.is_masked or clause.is_question or is_unreal(text) or is_others_wish(text) or _EVER.search(_up_to(clause)):
         return False
     claimed = any(_MINE.search(other.text) for other in after)
     if (match := _WILL.search(text)) and not _NO_TODO.match(match["act"]):

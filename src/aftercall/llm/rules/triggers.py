@@ -1,10 +1,9 @@
 """How callers ask: modal questions, wishes, orders, and the forms that look like them and are none."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.caseless import Caseless, has_any, lowered
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import body_of
 from aftercall.llm.rules.verbs import IMPERATIVE, NEEDED, SERVICE, THROUGH_US
@@ -18,15 +17,31 @@ _OBJECT = (
 _HELPERS = r"(?:please |just |maybe |also |possibly |perhaps |quickly |then |kindly |go ahead and |try to |try and )*"
 _SOMEBODY = (
     r"(?:you(?: guys| all)?|somebody|someone|anybody|anyone|one of you|your (?:team|people|guys|colleague|manager)|"
-    r"(?-i:(?!I\b)[A-Z][a-z]+)|a (?:human|person|manager|nurse|doctor|technician|colleague|real person|supervisor)|(?:the|"
+    r"(?-i:(?:(?:Dr|Mr|Mrs|Ms|Miss|Father|Sister|Doctor|Nurse|Professor|"
+    r"Reverend)\b\.? )?(?!I\b)[A-Z][a-z]+(?: [A-Z][a-z]+)?)|a (?:human|person|manager|nurse|doctor|technician|"
+    r"colleague|real person|supervisor)|(?:the|"
     r"your) [a-z]+(?: team| desk| department)?|they)"
 )
 _LESS = r"(?:\w+ly )?"
+
+_YOU = r"(?:you(?: guys| all| lot)?|somebody|someone|anybody|anyone|one of you)"
+_SOFTLY = r"(?: (?:be able to|possibly|please|just|maybe|also|perhaps|kindly|quickly|then|uh+|um+|go ahead and|try to|try and))*"
+# The frames in which one person asks another to do something, whatever it is: "I wonder if you could …", "I must ask you to …".
+_YOU_DO = (
+    rf"\b(?:(?:can|could|would|will|might) {_YOU}{_SOFTLY}|"
+    rf"(?:if|whether|that|think|way|chance|hoping|wondering|wonder|suppose)(?: maybe| perhaps)? {_YOU}(?:['’]d|"
+    rf" can| could| would| might| (?:were|are) able to){_SOFTLY}|"
+    rf"(?:need|want|like|ask|asking|get|trouble|bother|for)(?: for)? {_YOU}(?: to)?{_SOFTLY}|(?:don['’]?t|"
+    rf"do not) forget to|make sure (?:you|to)|be sure to|"
+    r"why don['’]?t you|be (?:a (?:love|dear|star|sport|darling|doll)|so kind(?: as)?|an angel) (?:and|to)|do me a favou?r(?:,? and)?),? "
+    rf"(?P<act>{IMPERATIVE}\b(?! (?:is|are|was)\b).*)"
+)
 
 # Each gives the act as `act`: what is wanted, from its verb or noun on.
 _ANYWHERE = tuple(
     re.compile(pattern, re.I)
     for pattern in (
+        r"\b(?:would|do|wouldn['’]?t|don['’]?t) (?:you )?mind (?P<act>\w+ing\b.*)",
         (
             rf"\b(?:can|could|would|will) {_SOMEBODY} {_HELPERS}(?P<act>(?:be (?:sure|so kind)|{IMPERATIVE}|come|go|see|help|show|"
             r"translate|explain|let|speak|do)\b.*)"
@@ -36,7 +51,6 @@ _ANYWHERE = tuple(
             rf"tell me|remember|accept|afford|smell|still)[a-z]{{3,}} (?:the|my|our|a|an|it|that|this|them|him|her|me|us|some|two|"
             r"three|[A-Z])\b.*)"
         ),
-        r"\b(?:would|do) you mind (?P<act>\w+ing\b.*)",
         rf"\b(?:would|will|are) (?:you|somebody|someone) (?:be )?(?:able|willing|happy|free) to {_HELPERS}(?P<act>.+)",
         # "I need Sam to call me", "we want the van to be ready"
         (
@@ -45,8 +59,9 @@ _ANYWHERE = tuple(
             r"one of|an?) [\w ]{2,25}?|him|her|them|it|everything) to (?!know|see|hear|be (?:honest|fair|sure))\w+.*)"
         ),
         (
-            r"\b(?:i|we) (?:want|need|['’]d like|would like) (?P<act>(?:my|our|the) [\w ]{2,30} (?:back|fixed|replaced|"
-            r"cleaned|moved|changed|done|sorted)\b.*)"
+            r"\b(?:i|we)(?:['’]d| would| do| really| still)* (?:want|need|like) (?P<act>(?!to\b|you\b)(?:(?:my|"
+            r"our|the|this|that|these|those|all) )?[\w ]{2,30} (?:back|done|"
+            r"(?!need|feed|speed)[a-z]{3,}ed|sent|put right|taken off|cut|redone|sorted out)\b.*)"
         ),
         rf"\b(?:i|we) wish to (?P<act>{NEEDED}.*)",
         (
@@ -111,7 +126,16 @@ _ANYWHERE = tuple(
             r"forward)\b.*)"
         ),
         rf"\bplease (?P<act>(?!don|do not|hold|wait|tell me\b|stop (?:it|that)\b|be\b){IMPERATIVE}\b.*)",
-        r"\b(?P<act>(?:remind|nudge|ping) (?:me|us)\b.*)",
+        (
+            r"(?<!\bto )(?<!['’]ll )(?<!will )(?<!must )(?<!phone )\b(?P<act>(?:remind|nudge|ping) (?:me|"
+            r"us)\b(?!,? (?:again,? )?(?:what|how|when is|where|which|who|why|is|are|do|does|did|,)\b)(?!,).*)"
+        ),
+        # "We need lunch for thirty on Tuesday."
+        (
+            r"\b(?:i|we)(?:['’]ll| will|['’]d| would)? (?:need|want|like|require) (?P<act>(?!to\b|you\b|him\b|"
+            r"her\b|it\b|that\b|this\b|them\b|some\w+|any\w+|nothing|"
+            r"no\b|more\b|not\b|what\b|how\b)[a-z]{3,}(?: [a-z]{3,})? (?:for|on|by|at) .*)"
+        ),
         r"^(?P<act>(?:(?:don['’]?t|do not) let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
         r"\bi(?:['’]d| would) (?:really )?appreciate (?:it if (?:you|someone|somebody) (?:could|would|can) )?(?P<act>.+)",
         # As people say it who learn the language: "i want make appointment".
@@ -161,7 +185,10 @@ _RARE = {
     "(?:really )?(?:use|do with)": "use with",
     "be (?P<act>(?:moved": "be",
 }
-_WAYS = tuple((pattern, next((words.split() for mark, words in _RARE.items() if mark in pattern.pattern), ())) for pattern in _ANYWHERE)
+_WAYS = (
+    (re.compile(_YOU_DO, re.I), ()),
+    *tuple((pattern, next((words.split() for mark, words in _RARE.items() if mark in pattern.pattern), ())) for pattern in _ANYWHERE),
+)
 _FRAGMENT = re.compile(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
     r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|"
@@ -192,7 +219,8 @@ _ORDER = re.compile(
 )
 
 _NO_ASKING = re.compile(
-    r"^(?:(?:your (?:help|time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
+    r"^(?:remind (?:me|us)(?:,| again\b|,? (?:what|how|where|which|who|why|is|are|do|does|did)\b)|(?:your (?:help|"
+    r"time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
     r"to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|hold (?:on|the line|"
     r"a)|wait|repeat|say|spell|explain|speak(?! (?:to|with))|talk (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|"
     r"they))|"
@@ -201,11 +229,10 @@ _NO_ASKING = re.compile(
     r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
     r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|"
     r"keep up\b|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
-    r"regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|if|what|how|whether)|"
-    r"look (?:at|it)|check (?:if|"
-    r"whether|that|my|the)|"
-    r"know|thank|say\b|find out|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|"
-    r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some sleep|there|home|my head|up|out of|"
+    r"regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|what|how)|"
+    r"look (?:at|it)|"
+    r"know|thank|say\b|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|"
+    r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some (?:sleep|rest)|there|home|my head|up|out of|"
     r"dressed|used)|have to|keep (?:well|safe|going|in mind)|call it|call me (?!back|at|on|when|if|tomorrow|later|today|this|"
     r"next|after|before|tonight|about|once|as|and|in|by|every|to|with|any|regarding|again|between|soon|or|a\b|please|first)|"
     r"show me|come (?:on|to think)|do\b(?! (?:it|that|the|a|my|this))|run (?:late|errands)|pick up (?:the|my) (?:kids|phone|"
@@ -218,16 +245,19 @@ _NO_ASKING = re.compile(
 _PRICE_OR_FACT = re.compile(
     r"^(?:get|have) (?:your|the|a|an) (?:rough |quick )?(?:address|hours|opening hours|phone number|price|prices|idea|"
     r"estimate of|name|moment|second|minute|question|word|feeling|look|chance)\b|"
-    r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|information|clarity|sympathy|minute|second|moment|idea|word|"
+    r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|date|word with|explanation|information|clarity|"
+    r"sympathy|minute|second|moment|idea|word|"
     r"question|break|favou?r|bit|lot|(?:\w+ )?drink|quick question|while|reason|job|life|drink|holiday|vacation|nap|rest)\b(?! (?:fixed|"
     r"booked|order))|"
-    r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got)\b|"
+    r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money(?! back)|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got)\b|"
     r"^get (?:one|some) (?:myself|elsewhere)",
     re.I,
 )
 # What need not be done, and what others say has to be.
 _NEGATED = re.compile(
-    r"\b(?:(?:don['’]?t|do not) (?:need|have|want)(?: you)? to|needn['’]?t|no need to|not asking(?: you)? to|"
+    r"\b(?:(?:was|were) (?:going|about|gonna)(?: to)? ask(?: you| someone)?(?: to)?|(?:don['’]?t|do not) (?:need|"
+    r"have|want)(?: you)? to|needn['’]?t|no need to|not asking(?: you)? to|"
+    r"\b(?:do|did|does|why|how|when|should) (?:i|we) (?:really |actually |still )?(?:need|have|want)(?: to)?|"
     r"(?:saying|says|said|told me|tells me|told us)(?: that)? (?:i|we) (?:need|have|should|must)(?: to)?) (?:\w+ )?$",
     re.I,
 )
@@ -237,14 +267,23 @@ _OWN_DOING = re.compile(
     re.I,
 )
 
+_EMPHATIC = re.compile(rf"^(?:do|one|two|three|four|five|number \w+)[,:]? (?={IMPERATIVE}\b)", re.I)
+# "Need a car to the station": the speaker goes without saying.
+_NO_SUBJECT = re.compile(
+    r"(?:need|needed|want|wanted|would like|looking|hoping|wanting|calling|ringing|phoning|after|was hoping|"
+    r"was wondering|just wondering)\b",
+    re.I,
+)
+
 HYPOTHETICAL = Caseless(
-    r"^(?:and |but |so |well )*if\b[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
+    r"^(?:and |but |so |well )*if\b(?! you (?:would|do)n['’]?t mind)[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
     r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
-    r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|\bif (?:it|"
-    r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t|doesn['’]t)\b|"
+    r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|"
+    r"\bif (?:it|this|that|they)(?:['’]s|['’]re| is| are) not\b|\bif (?:it|"
+    r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t(?! mind)|doesn['’]t)\b|"
     r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
     r"eventually|^next time\b|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
-    r"\bi (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|"
+    r"\b(?:i|we|he|she|they) (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|"
     r"considering|toying|debating)\b|\bsuppos(?:e|ing) (?:i|we)\b|\bhypothetically\b|"
     r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b|\bwould(?:['’]ve| have)\b|\bi used to\b|"
     r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
@@ -264,7 +303,7 @@ _SPEAKER = (
 _WISHES = (
     r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps (?:asking|"
     r"saying|telling)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
-    r"was saying|was asking)"
+    r"was saying|was asking|(?:keeps?|kept|is|was) (?:\w+ing) (?:me|us|on at)|nags?|wishes|begged|hopes)"
 )
 # "She goes book me a flight": their words, quoted; but she may also just go to school.
 _QUOTES = (
@@ -296,18 +335,14 @@ class Trigger:
 @remember
 def find_trigger(text: str) -> Trigger | None:
     """The wish a clause carries, if it asks for anything that could outlast the call."""
-    body = body_of(text)
+    body = _EMPHATIC.sub("", body_of(text))
     lead = text[: len(text) - len(body)]
     if is_unreal(body) or is_others_wish(body):
         return None
     if (order := _ORDER.match(body)) and not _is_none(order["act"]):
         return Trigger(order["act"], body, is_order=True)
-    low = body.lower()
-    for pattern, needs in _WAYS:
-        match = pattern.search(body) if not needs or _has_any(low, needs) else None
-        if match and not _is_none(match["act"]) and not _NEGATED.search(body[: match.start("act")]):
-            words = body if _WHEN.match(body) else body[match.start() :]
-            return Trigger(match["act"], words, is_order=False)
+    if found := _in_frame(body) or (_in_frame(f"I {body}", 2) if _NO_SUBJECT.match(body) else None):
+        return found
     if lead and (more := _ELLIPSIS.match(body)) and _GOES_ON.search(lead) and not _STATES.search(body):
         return None if _PRICE_OR_FACT.match(more["act"]) else Trigger(more["act"], body, is_order=False)
     if fragment := _FRAGMENT.match(body):
@@ -316,11 +351,15 @@ def find_trigger(text: str) -> Trigger | None:
     return None
 
 
-def _has_any(low: str, words: Iterable[str]) -> bool:
-    for word in words:  # noqa: SIM110 -- a generator costs more than the search itself
-        if word in low:
-            return True
-    return False
+def _in_frame(spoken: str, supplied: int = 0) -> Trigger | None:
+    """The wish in any of the ways people ask; `supplied` is how much of the text was put in front of what was said."""
+    low = lowered(spoken)
+    for pattern, needs in _WAYS:
+        match = pattern.search(spoken) if not needs or has_any(low, needs) else None
+        if match and not _is_none(match["act"]) and not _NEGATED.search(spoken[: match.start("act")]):
+            start = supplied if _WHEN.match(spoken) else max(supplied, match.start())
+            return Trigger(match["act"], spoken[start:], is_order=False)
+    return None
 
 
 def is_asking(text: str) -> bool:

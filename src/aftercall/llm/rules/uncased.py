@@ -15,10 +15,16 @@ _FRAMES = tuple(
     re.compile(pattern)
     for pattern in (
         rf"\bmy (?:full )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD}){{0,2}})",
+        rf"\b(?:it['’]?s|this is|i['’]?m) (?P<once>{_WORD})(?: by the way| that['’]?s|,)? (?P<name>(?P=once) {_WORD})\b",
         rf"\b(?:the )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD})?)(?=[,.!]|$)",
+        (
+            r"\b(?:i['’]?m|i am|it['’]?s) (?:the|her|his|their|your) (?:tenant|owner|daughter|son|wife|husband|"
+            r"mum|mom|mother|father|dad|parent|"
+            rf"account holder|customer|manager|carer|landlord|sister|brother),? (?P<name>{_WORD} {_WORD})\b"
+        ),
         rf"\b(?:this is|it['’]?s|it is) (?:uh |um |just |me )*(?P<name>{_WORD}(?: {_WORD}){{0,2}}?){_AFTER}",
         rf"\b(?:i['’]m|i am) (?:uh |um )*(?P<name>{_WORD}(?: {_WORD})?),? (?=(?:from|with|calling from)\b)",
-        rf"\b(?:this is|it['’]s|it is) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| (?:i|i['’]m|i['’]ve|and|we|my|about|in|at)\b)",
+        rf"\b(?:this is|it['’]?s|it is) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| (?:i|i['’]m|i['’]ve|and|we|my|about|in|at)\b)",
         (
             rf"^{_GREETING}(?:this is|it['’]?s|it is) (?:uh |um |me |again )*(?P<name>{_WORD})(?=[,.!]? (?:so|um|uh|i|i['’]m|"
             r"i['’]ve|and i|my)\b|[,.!]*$)"
@@ -32,6 +38,7 @@ _ANSWER = re.compile(
 )
 _LEAD = re.compile(rf"^{_GREETING}")
 _MOST = 3
+_SURE = 4  # frames that nothing but a name fills, wherever in the call they stand
 # What fills the same places as a name and is none.
 _COMMON = vocabulary(
     """
@@ -54,9 +61,9 @@ _COMMON = vocabulary(
 )
 
 
-def find_uncased(text: str, *, asked: bool) -> str | None:
+def find_uncased(text: str, *, asked: bool, opening: bool = True) -> str | None:
     """The caller's own name in a text without capitals; a bare answer counts where the agent had asked for one."""
-    for pattern in _FRAMES:
+    for pattern in _FRAMES if opening else _FRAMES[:_SURE]:
         if (match := pattern.search(text)) and (name := _named(match["name"])):
             return name
     return _answer(text) if asked else None
@@ -66,6 +73,7 @@ def _named(words: str) -> str | None:
     parts = words.split()
     if any(part in _COMMON or part.endswith(("ing", "ed", "ly")) for part in parts[:1]):
         return None
+    parts = [part for at, part in enumerate(parts) if not at or part != parts[at - 1]]
     kept = next((parts[:at] for at, part in enumerate(parts) if part in _COMMON), parts)
     return " ".join(part.capitalize() for part in kept)
 
@@ -76,6 +84,7 @@ def _answer(text: str) -> str | None:
     first = _named(match["name"]) if match else None
     words = [word for word in re.findall(_WORD, _LEAD.sub("", plain)) if word not in _COMMON]
     # "grant. tully t u l l y grant tully": said in pieces, spelled, then said whole.
-    if len(words) > _MOST and words[-2] in words[:-2] and words[-1] in words[:-1]:
+    again = len(words) == _MOST and words[0] == words[-1]  # "under abernathy wendell abernathy"
+    if again or (len(words) > _MOST and words[-2] in words[:-2] and words[-1] in words[:-1]):
         return _named(" ".join(words[-2:]))
     return first

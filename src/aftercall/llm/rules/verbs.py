@@ -12,7 +12,8 @@ _ACTS = vocabulary(
     print process pull push put raise rebook reorder re-order refill refund register release remind remove renew repair
     replace report request reschedule reserve reset resend return ring run save schedule send set ship shift sign sort
     start stop submit subscribe suspend swap switch take tell text top track transfer translate turn unblock unlock
-    unsubscribe update upgrade downgrade warn wire write jot double waive credit
+    unsubscribe update upgrade downgrade warn wire write jot double waive credit telephone drop redo wake feed clean wash empty
+    pencil squeeze alert restock
     """
 )
 IMPERATIVE = alternatives(_ACTS)

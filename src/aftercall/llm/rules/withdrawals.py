@@ -16,6 +16,7 @@ _PRONOUN = r"(?:that|it|this|him|her|them|those|these|that one|the last (?:one|b
 _CALL_OFF = tuple(
     re.compile(pattern, re.I)
     for pattern in (
+        r"\bforget (?:i|we) (?:ever |even )?(?:asked|said|mentioned|called|rang)\b(?P<what>)",
         (
             r"(?<!\bi )(?<!\bto )(?<!\bme )(?<!['’]t )(?<!\bwe )(?<!\bi['’]d )(?<!\bwe['’]d )\b(?:scratch|strike|forget|forget about|"
             r"never ?mind|nevermind|ignore|bin|ditch|drop(?!.*\b(?:off|round|by|around|over|in)\b)|skip|cancel|disregard|"
@@ -24,7 +25,19 @@ _CALL_OFF = tuple(
             r"[a-z]+(?: [a-z]+)?(?=[.,!?]|$))"
         ),
         r"\b(?:never ?mind|nevermind)(?P<what>)(?:[,.!]|$| then\b)",
-        r"\bforget (?:i|we) (?:asked|said|mentioned|called|rang)\b(?P<what>)",
+        r"\b(?:on )?second thoughts?,? (?:no|not|don['’]?t|leave|forget|i)\b(?: (?P<what>(?:the|my|that|those)\b[^.!?]*))?",
+        r"\bknock (?:(?P<what>(?:the|my|that|those|all)\b[^.!?]*?)|it|them) on the head\b",
+        r"\b(?:take|leave) (?:off|out) (?P<what>(?:the|that|those|my)\b[^.!?]*)",
+        r"\b(?:do|manage|live|go|get by|cope) without(?: (?P<what>(?:the|that|it|my|those|a|any)\b[^.!?]*))?",
+        # Somebody else does it, or has done it.
+        (
+            r"\b(?:(?:i|we)(?:['’]ve| have)?(?: just| already)+|(?:i|we)(?:['’]ve| have)(?=.*\b(?:myself|ourselves|already)\b)|"
+            r"(?:he|she|they|someone|somebody|(?:my|our) [\w-]+(?: in law)?)(?:['’](?:s|ve|re)| has| have| is| are)?(?: just| already)*) "
+            r"(?:done|sorted|fixed|handled|booked|ordered|bought|taken care of|dealt with|doing|getting|bringing|"
+            r"sorting|fixing|handling|making) "
+            r"(?P<what>it|that|this|one|them|those|hers|his|(?:that|the) \w+)(?: (?:already|myself|ourselves|"
+            r"himself|herself|now|instead|for me|anyway))*(?=[,.!?]|$| and| so| but)"
+        ),
         (
             r"^(?:then |so |well |just |okay |please )*(?:leave|keep) (?:it|that|things|everything)(?: just)? (?:(?:as|where|"
             r"how) (?:it|they) (?:is|are|was|stands?)|as is|the way)\b(?P<what>)"
@@ -40,6 +53,25 @@ _CALL_OFF = tuple(
             r"the \w+(?: \w+)?)(?:,? (?:then|anymore|after all|yet|for now))?[.!,]*$"
         ),
         r"\bdon['’]?t (?:worry about (?!it\b|that\b|me\b)|bother with |bother about |bother )(?P<what>[^.!?]*)",
+        # "Leave the boosters" lets them be; "leave the parcel with Joan" does not.
+        (
+            r"^(?:no[, ]+|then |so |just |well |actually,? |okay,? |please |oh,? |yeah,? |and )*leave (?P<what>(?:the|those|my|any|that) "
+            r"(?!(?:[\w'’-]+ ){0,3}(?:with|at|on|in|by|outside|under|behind|to|here|there|next|inside|around|"
+            r"where|until|till|alone|as|for)\b)"
+            r"[\w '’-]{3,40})(?:[,.!]|$)"
+        ),
+        (
+            r"\b(?:leave|keep) (?:it|that|them|things) (?:open|running|going|in place|as (?:normal|usual|planned|"
+            r"before)|on|where|for the moment|how)\b(?P<what>)"
+        ),
+        r"\b(?:just |let['’]s )?hold (?:off|fire|your horses)(?: on (?P<what>[^.!?]+)|(?= for now| then|[,.!]|$| i\b| until| till))",
+        (
+            r"^(?:actually|hm+|well|oh|no|wait|but|and|hang on|hold on|[, ])*let me (?:just )?(?:see|wait|check|think|"
+            r"ask|talk|find out|sleep)\b"
+            r".*\b(?:first|before (?:i|we)|on it|over)\b(?P<what>)"
+        ),
+        r"\bi (?:wasn['’]?t|am not|['’]m not|was not) asking(?: for (?P<what>(?:that|it|the)\b[^.!?]*))?(?=[,.!]|$| but)",
+        r"^(?:(?:oh|no|actually|wait|well|hm+)[, ]+)*not (?P<what>(?:the|my|that|those) [\w ]{3,25})(?:[,.!]|$)",
         r"\bdon['’]?t bother\b(?P<what>)",
         r"^(?:oh |no,? |actually,? |wait,? |hmm,? )*don['’]?t[.!]?$(?P<what>)",
         r"\b(?:there['’]s )?no need (?:to|for) (?P<what>[^.!?]*)",
@@ -76,7 +108,8 @@ _CALL_OFF = tuple(
             r"scratch) (?P<other>.+?))(?:[,.!?]|$)"
         ),
         (
-            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: (?:of|the (?:order|list|bill|quote|"
+            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: again| then| now|"
+            r" please)*(?: (?:of|the (?:order|list|bill|quote|"
             r"invoice))\b[^.!?]*)?(?:[,.!?]|$)"
         ),
         (
@@ -104,10 +137,14 @@ _CALL_OFF = tuple(
 )
 # Every pattern above needs one of these; most clauses have none.
 _HINT = Caseless(
-    r"scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|need|let|kill|ditch|bin|undo|"
+    r"asking|scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|"
+    r"need|let|kill|ditch|bin|undo|"
     r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|"
-    r"getting|already|changed|^\W*(?:so |then |and )*no ",
+    r"getting|already|changed|first|before|on it|second thought|knock|done|bringing|sorting|fixing|making|booked|"
+    r"ordered|bought|\bno |^\W*not ",
 )
+# "I'm not asking you to take her off", "I was going to ask you to drop it": nothing is taken back.
+_NOT_ASKING = re.compile(r"\b(?:not (?:asking|saying|telling) (?!for (?:that|it)\b)\w|was going to|wasn['’]?t going to|i never said)", re.I)
 _ALL = re.compile(
     r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|"
     r"any of it)\b",
@@ -153,6 +190,8 @@ class CallOff:
 def find_call_off(text: str) -> CallOff | None:
     if not _HINT.occurs(text):
         return None
+    if _NOT_ASKING.search(text):
+        return None
     body = body_of(text)
     for pattern in _CALL_OFF:
         match = pattern.search(text) or (pattern.search(body) if body != text and pattern.pattern.startswith("^") else None)
@@ -168,6 +207,19 @@ def find_call_off(text: str) -> CallOff | None:
             return CallOff("last", frozenset(), what, bool(_EARLIER.search(text)), standing)
         return CallOff("named", stems(what), what, bool(_EARLIER.search(text)), standing)
     return None
+
+
+_NEGATED = re.compile(
+    r"^(?:(?:no|oh|actually|wait|please|but|so|and|then|just|hm+|yeah|yes)[,. ]+)*(?:don['’]?t|"
+    r"do not) (?P<verb>[a-z]+)\b(?P<rest>(?! (?:anyone|anybody|a soul|nobody|people|everyone)\b).*)",
+    re.I,
+)
+
+
+def find_negated(text: str) -> tuple[str, frozenset[str]] | None:
+    """ "Don't tell him anything": the verb not to be done, and what it would be done to."""
+    match = _NEGATED.match(text)
+    return (match["verb"].lower(), stems(match["rest"])) if match else None
 
 
 def find_earlier(text: str) -> bool:

@@ -84,13 +84,19 @@ _STATED = tuple(
         ),
         rf"^(?:\w+[,.]? )?{_PLACE} time,? (?:please|i['’]m|for me|my time)\b",
         rf"\b{_PLACE} time,? (?:that['’]s where i|which is where i|i live here|because i live|since i['’]m)\b",
-        rf"\b(?:that['’]s|it['’]s|in|and|but|so|use|say) {_PLACE} time\b",
+        rf"\b(?:that['’]s|it['’]s|in|on|to|by|and|but|so|use|say) {_PLACE} time\b",
         (
             r"\b(?:at|after|before|around|by|from) (?:half past |quarter (?:to|past) )?[\w:]{1,6}(?: thirty|"
             rf" fifteen)?(?: ?[ap]\.?m\.?)?,? {_PLACE} time\b"
         ),
         r"\b(?:in the )?(?P<place>pacific|mountain|central|eastern)(?: standard| daylight)? time(?: ?zone)?\b",
         rf"^(?:[\w:']+ ){{0,4}}{_PLACE} time$",
+        rf", {_PLACE} time[.!]?$",
+        rf"\bmy time\b.*\bi['’]m in {_PLACE}",
+        (
+            r"\b(?:i['’]m|we['’]re|it['’]s) (?P<place>pacific|mountain|central|eastern|gmt|utc|cet)\b"
+            r"(?=[,.!]|$| (?:here|by the way|now|over here|so|and)\b)"
+        ),
     )
 )
 _HINT = re.compile(r"\b(?:time|time ?zone|timezone|pacific|mountain|central|eastern|gmt|utc|cet|[ecmp][sd]t)\b", re.I)

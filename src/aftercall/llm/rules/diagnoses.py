@@ -1,0 +1,80 @@
+"""Illnesses and medicines named of somebody: told to one ear, so kept as secrets."""
+
+import re
+from collections.abc import Iterator
+
+from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.vocabulary import alternatives, vocabulary
+
+_NAMED = vocabulary(
+    """
+    leukaemia leukemia lymphoma melanoma hiv aids herpes chlamydia gonorrhea syphilis epilepsy epileptic miscarriage dementia lupus
+    schizophrenia schizophrenic ptsd ocd adhd autism autistic anorexia anorexic bulimia bulimic asthma asthmatic copd
+    emphysema angina arrhythmia endometriosis pcos fibromyalgia glaucoma addiction alcoholism alcoholic hypertension
+    hypothyroidism hyperthyroidism tuberculosis narcolepsy sciatica psoriasis eczema osteoporosis thrombosis tourette's
+    parkinson's parkinsons alzheimer's alzheimers crohn's crohns huntington's hodgkin's coeliac celiac diabetes diabetic
+    depression anaemia anemia hepatitis meningitis cirrhosis gout shingles pneumonia sepsis migraines vertigo concussion
+    stroke aneurysm remission ivf anxiety
+    """
+)
+_OF_TWO = (
+    r"(?:type (?:one|two|1|2) diabet(?:es|ic)|(?:\w+ )?cancer|multiple sclerosis|motor neurone(?: disease)?|clinical depression|"
+    r"postnatal depression|bipolar(?: disorder)?|(?:anxiety|panic|eating|personality|bleeding|mood|migraine) disorder|atrial fibrillation|"
+    r"heart (?:failure|disease|condition)|(?:kidney|liver|lung|thyroid) (?:disease|failure)|sickle cell|cystic fibrosis|long covid|"
+    r"sleep apn(?:ea|oea)|high blood pressure|brain tumou?r|tumou?r|heart attack|blood clot|panic attacks?|"
+    r"autoimmune \w+|macular degeneration|stage (?:one|two|three|"
+    r"four|\d)|[a-z]{3,}(?:'s|’s)? (?:syndrome|disease)|"
+    r"[a-z]{2,}(?:itis|osis|aemia|noma|algia)|(?-i:MS|ALS|IBS|CFS)(?!\w))"
+)
+_CONDITIONS = rf"(?:{_OF_TWO}|{alternatives(_NAMED)})"
+_DIAGNOSED = re.compile(
+    r"\bdiagnosed (?:me |him |her |us |my \w+ )?(?:with|as) (?:having )?(?P<value>[\w\s'’\-]{3,50}?)(?= (?:in|last|this|and|but|"
+    r"so|when|back|after|on|at|about)\b|[,.;!?]|$)",
+    re.I,
+)
+# A named illness told of somebody the caller speaks of, not of a ward or a charity.
+_CONDITION = re.compile(
+    rf"\b(?P<value>{_CONDITIONS})(?![\w'’])(?! (?:research|charity|society|ward|nurse|clinic|centre|center|awareness|charities|fund))", re.I
+)
+_OF_SOMEONE = Caseless(
+    r"\b(?:i|i['’]\w+|my|me|he|he['’]s|she|she['’]s|his|her|we|our|it['’]?s|it is|they|they['’]\w+|found|got|has|who has|suffer\w*|had)\b"
+)
+_MAY_NAME = Caseless(
+    rf"diagnos|cancer|scleros|motor neur|bipolar|disorder|fibrillation|heart|kidney|liver|lung|thyroid|sickle|"
+    rf"fibros|covid|apn|blood|tumo|panic|autoimmune|"
+    rf"macular|stage|syndrome|disease|itis|osis|aemia|noma|algia|\b(?:ms|als|ibs|cfs)\b|\b{alternatives(_NAMED)}"
+)
+_NO_ILLNESS = re.compile(r"\b(?:allerg\w+|if i)\b", re.I)
+_NO_DISEASE = vocabulary("diagnosis prognosis hypnosis osmosis symbiosis economical")
+
+_DRUG = (
+    r"(?:[a-z]{3,}(?:zepam|zolam|oxetine|pram|traline|pril|sartan|olol|statin|formin|gliptin|mycin|cillin|prazole|tidine|caine|codone|"
+    r"morphone|azine|apine|idone|triptan|parin|ximab|zumab|umab|thyroxine)|lithium|insulin|prozac|zoloft|xanax|valium|ritalin|adderall|"
+    r"methadone|tramadol|warfarin|morphine|oxycodone|gabapentin|ozempic|viagra|antidepressants?|antipsychotics?|blood thinners?|"
+    r"chemo(?:therapy)?|beta blockers?|statins?|steroids)"
+)
+_TAKES = re.compile(
+    rf"\b(?:i|he|she|we|they|mum|mom|dad|(?:my|our) \w+)(?:['’](?:m|s|ve|re)| am| is| are)?(?: now| still| already|"
+    rf" also| been| just| both)* "
+    rf"(?:on|take|takes|taking|started|prescribed|got put on|was put on|was prescribed|have been on|has been on)\b[\w ,'’]{{0,25}}?"
+    rf"\b(?P<value>{_DRUG})\b|\b(?:put|prescribed) (?:me|him|her|us|my \w+)(?: on)?\b[\w ,'’]{{0,25}}?\b(?P<given>{_DRUG})\b",
+    re.I,
+)
+_ORDERED = re.compile(r"\b(?:refill|prescription|order|renew\w*|collect|pick ?up|fetch|run out|running (?:low|out)|repeat|deliver)\b", re.I)
+
+
+def find_diagnoses(text: str) -> Iterator[str]:
+    """The illness a clause names of somebody."""
+    if not _MAY_NAME.occurs(text):
+        return
+    match = _DIAGNOSED.search(text) or (_CONDITION.search(text) if _OF_SOMEONE.occurs(text) else None)
+    if match and not _NO_ILLNESS.search(text) and match["value"].lower() not in _NO_DISEASE:
+        yield match["value"].strip()
+
+
+def find_medicines(text: str, call: str) -> Iterator[str]:
+    """A medicine somebody takes; one that the call is about ordering has to be named to be ordered."""
+    if (match := _TAKES.search(text)) is not None:
+        drug = match["value"] or match["given"]
+        if not _ORDERED.search(call):
+            yield drug

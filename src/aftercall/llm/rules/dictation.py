@@ -1,0 +1,51 @@
+"""Words that are not the caller's own wish: dictated to somebody else, supposed, or wished by others."""
+
+from aftercall.llm.rules import cues
+from aftercall.llm.rules.exchange import Exchange
+from aftercall.llm.rules.kinds import kind_of
+from aftercall.llm.rules.sentences import Clause
+from aftercall.llm.rules.triggers import find_trigger, is_others_wish, is_unreal
+
+_RUN_ON_WORDS = 30
+
+
+class Dictation(Exchange):
+    def _is_muted(self, clause: Clause) -> bool:
+        """What others wish and what is only supposed colours the rest of its sentence."""
+        place = (clause.seq, clause.sentence)
+        if is_unreal(clause.text) or is_others_wish(clause.text):
+            self._refuse(clause.text)
+            self._muted = place if len(clause.whole.split()) <= _RUN_ON_WORDS else None
+            return True
+        return self._muted == place and not cues.TURNS.match(clause.text)
+
+    def _is_dictated(self, clause: Clause) -> bool:
+        if (
+            self._current
+            and self._current.kind in ("message", "note")
+            and clause.seq == self._current.turns[-1]
+            and cues.DICTATES.match(clause.body)
+        ):
+            self._dictated = (clause.seq, clause.sentence)
+            return True
+        if self._current and self._dictates_on == clause.seq:
+            return True
+        if self._dictated != (clause.seq, clause.sentence):
+            return False
+        trigger = find_trigger(clause.text)
+        speaks_up = trigger and (
+            not trigger.is_order
+            or cues.ALSO.search(clause.text)
+            or cues.TO_THE_AGENT.search(trigger.act)
+            or kind_of(trigger.act) == "reminder"
+        )
+        return not (cues.NEW_POINT.match(clause.text) and speaks_up)
+
+    def _answers_what_to_say(self, clause: Clause) -> bool:
+        """Whatever answers "what's the message?" is the message, wishes and all."""
+        ask = self._current
+        asked = cues.WHAT_TO_SAY.search(self._question)
+        if not (ask and asked):
+            return False
+        trigger = find_trigger(clause.text)
+        return ask.kind in ("message", "note") or not (trigger and not trigger.is_order and cues.STARTS_NEW.match(clause.text))
