@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aftercall.llm.rules import RulesReader
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.reading import Reading, Request
 from unit.llm.calls import call_of
 
