@@ -145,7 +145,7 @@ class WorkDesk:
         return self.clock.now().astimezone(self.settings.zone).replace(hour=0, minute=0, second=0, microsecond=0)
 
     def _remind_at(self, due: str | None) -> datetime | None:
-        if due is None:
+        if due is None or not self.settings.work.reminders:
             return None
         if "T" in due:
             return parse_instant(due)
