@@ -1,6 +1,5 @@
 """The call ends, the work doesn't: through the emulated phone network to the emulated GitHub, with the real engine."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -60,7 +59,7 @@ class Phone:
         for row in rows:
             await wait_for_steps(self._app, row.live.id)
         while {self._app.work.runs.get(row.live.conversation).state for row in rows} != {"done"}:
-            await asyncio.sleep(0.05)
+            await self._app.clock.sleep(0.05)
 
 
 @asynccontextmanager
@@ -113,6 +112,6 @@ async def test_nothing_of_an_unknown_caller_leaves_the_machine_until_it_is_appro
         github.faults.append("drop_after_work")  # and the answer is lost: it is looked for, not made again
         handover.approve(app.work, held.id, "test")
         while app.work.followups.get(held.id).state != "done":
-            await asyncio.sleep(0.05)
+            await app.clock.sleep(0.05)
     assert len(github.issues) == 1
     assert "held" not in (next((lab_settings.home / "workspace" / "journal").rglob("*.md"))).read_text()

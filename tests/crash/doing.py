@@ -46,7 +46,9 @@ class Place:
             reconnect_window_s=0,
             github=GitHubSettings(token=SecretStr(TOKEN), repository="acme/site", api_url=self.github_url),
             webhook=WebhookSettings(url=self.hook_url),
-            work=WorkSettings(policy={"unknown": "do", "unknown.message": "hold"}, notice="webhook", reminders="webhook", daily_limit=10_000),
+            work=WorkSettings(
+                policy={"unknown": "do", "unknown.message": "hold"}, notice="webhook", reminders="webhook", daily_limit=10_000
+            ),
         )
 
 
@@ -62,7 +64,7 @@ async def _work(place: Place, sids: list[str]) -> None:
         for sid in sids:
             row, _ = app.journal.take_in(make_call(SAID, sid=sid))
             while not await asyncio.to_thread(_is_over, app, row.live.conversation):
-                await asyncio.sleep(0.05)
+                await app.clock.sleep(0.05)
     app.close()
 
 

@@ -67,12 +67,16 @@ async def _play(show: "_Show", home: Path) -> None:
             await phone.say(*AFTER_THE_CRASH)
             await phone.hang_up()
             await _finished(address, 3)
-        show.step("Later, when the reconnect window has passed, they ring once more and are remembered")
+        show.step("Later, when the reconnect window has passed, what was asked for is done: once, and nothing that was taken back")
         with _server(home, address, AFTERCALL_RECONNECT_WINDOW_S="0"):
+            for item in await _followed_up(address):
+                show.note(f"{item['state']:10} {item['title']}  {item['link'] or item['reason']}")
+            show.step("They ring once more and are remembered")
             await phone.ring(*NEXT_CALL)
             await _finished(address, 4)
     show.step("Every file of the archive is proven")
     show.note(_run(home, "verify").strip())
+    show.note(_run(home, "health").strip().partition("\n")[0])
     show.step("What was written")
     workspace = home / "workspace"
     for path in sorted([*(home / "archive").glob("*.json*"), *workspace.rglob("*.md"), *workspace.rglob("*.txt")]):
@@ -173,6 +177,15 @@ async def _finished(address: str, number: int) -> dict[str, Any]:
                 if call["steps"] and all(step["state"] not in OPEN_STATES for step in call["steps"]):
                     return call
             await asyncio.sleep(0.2)
+
+
+async def _followed_up(address: str) -> list[dict[str, Any]]:
+    """Requests and promises of every call so far, oldest first, once nothing is pending."""
+    async with asyncio.timeout(PATIENCE_S), httpx2.AsyncClient(base_url=address, trust_env=False) as http:
+        while (await http.get("/api/health")).json()["counts"]["pending"]:
+            await asyncio.sleep(0.2)
+        items: list[dict[str, Any]] = (await http.get("/api/followups")).json()["followups"]
+        return items[::-1]
 
 
 def _run(home: Path, *words: str) -> str:

@@ -8,7 +8,9 @@ from aftercall.llm.rules.stems import likeness, share, stems
 _SAME_KIND = 0.5
 _ANY_KIND = 0.67
 # Words that say what is to be done and not with what: two bugs are two bugs.
-_ACTS = stems("open opened bug issue ticket problem file report create make add write note task remember follow message email text fix check")
+_ACTS = stems(
+    "open opened bug issue ticket problem file report create make add write note task remember follow message email text fix check"
+)
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 

@@ -51,7 +51,10 @@ async def follow_up(conversation: str, run: int) -> None:
 @DBOS.workflow(name="aftercall.follow_up_one")
 async def follow_up_one(followup_id: str, conversation: str) -> None:
     await attempt(followup_id)
-    await settle(conversation)
+    try:
+        await settle(conversation)
+    except Exception as error:  # noqa: BLE001 - the edge of a workflow: the request has ended, only the journal does not tell it yet
+        log.warning("a journal entry could not be written", conversation=conversation, error=_code(error))
 
 
 @DBOS.workflow(name="aftercall.remind")
