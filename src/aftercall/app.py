@@ -99,7 +99,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     archive = Archive(folder)
     presence = Presence(settings.home / "run", store, clock)
     resume = ResumeDesk(store, settings.reconnect_window_s)
-    return App(
+    app = App(
         settings=settings,
         clock=clock,
         database=database,
@@ -112,6 +112,8 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         reader=_masked(RulesReader(), settings),
         composer=Composer(settings, store, steps, archive, resume, clock, Teller(settings, FollowUpStore(database))),
     )
+    app.work.check()
+    return app
 
 
 def _masked(reader: Reader, settings: Settings) -> Reader:

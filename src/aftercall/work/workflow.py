@@ -141,10 +141,9 @@ def _code(error: Exception) -> str:
 
 
 async def open_work(at: WorkDesk) -> None:
-    """Take up the work; the durable engine has been launched. Settings that cannot be used are told now, not after a call."""
+    """Take up the work; the durable engine has been launched."""
     global _desk
     _desk = at
-    at.check()
     await open_queue(QUEUE, AT_ONCE)
     await start_due(at)
 

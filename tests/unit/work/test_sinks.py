@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import unicodedata
 from collections.abc import Iterator
 from datetime import date, timedelta
 
@@ -127,9 +128,15 @@ def test_a_calendar_file_is_folded_and_escaped_and_says_the_day(title: str, day:
 
 @given(st.text())
 def test_a_slug_is_a_safe_name(title: str) -> None:
-    assert slug(title)
-    assert set(slug(title)) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
-    assert len(slug(title)) <= 60
+    name = slug(title)
+    assert name
+    assert all(char.isalnum() or char == "-" or unicodedata.category(char).startswith("M") for char in name)
+    assert len(name.encode()) <= 240
+
+
+def test_people_of_any_script_have_pages_of_their_own() -> None:
+    assert len({slug(name) for name in ("李雷", "Юрий", "Zoë", "zoe", "Jürgen")}) == 5
+    assert slug("Carl") == slug("  CARL ")
 
 
 def test_a_note_is_added_once_and_the_rest_of_the_page_stays() -> None:
