@@ -1,5 +1,6 @@
 """The call ends, the work doesn't: through the emulated phone network to the emulated GitHub, with the real engine."""
 
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from aftercall.cli.progress import wait_for_steps
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.running import running
-from aftercall.settings import GitHubSettings, Settings, TwilioSettings, WorkSettings
+from aftercall.settings import AgentSettings, GitHubSettings, Settings, TwilioSettings, WorkSettings
 from aftercall.web.server import make_server
 from aftercall.work import handover
 from aftercall.work.health.report import report
@@ -115,3 +116,38 @@ async def test_nothing_of_an_unknown_caller_leaves_the_machine_until_it_is_appro
             await app.clock.sleep(0.05)
     assert len(github.issues) == 1
     assert "held" not in (next((lab_settings.home / "workspace" / "journal").rglob("*.md"))).read_text()
+
+
+AGENT = """
+import json, sys, time
+title = json.load(sys.stdin)["requests"][0]["title"]
+if "paper" in title:
+    raise SystemExit("out of paper")
+if "chairs" in title:
+    time.sleep(600)
+print("garbage {" if "stapler" in title else json.dumps({"state": "done", "link": "https://shop.example/1"}))
+"""
+
+
+async def test_a_command_that_crashes_hangs_or_prints_garbage_fails_with_its_reason_and_the_others_go_on(lab_settings: Settings) -> None:
+    agent = AgentSettings(command=(sys.executable, "-c", AGENT), timeout_s=1.5)
+    settings = lab_settings.model_copy(update={"agent": agent, "work": WorkSettings(policy={"unknown": "do"})})
+    async with line(settings) as (app, phone):
+        await phone.ring(
+            "Please order paper for the printer.",
+            "Please order two chairs for the hall.",
+            "Please order a stapler.",
+            "Please order a lamp for the desk.",
+            "Please take a note for Anna that the cat is fine.",
+        )
+        await phone.wait()
+        rows = app.work.followups.page(limit=20)
+        health = report(app.health, app.clock.now(), settings.reconnect_window_s)
+    assert {row.title: (row.state, row.reason or row.link) for row in rows if row.kind == "request"} == {
+        "Order paper for the printer": ("failed", "agent: the command ended with exit code 1"),
+        "Order two chairs for the hall": ("failed", "agent: the command was still running after 1.5 s and was ended"),
+        "Order a stapler": ("failed", "agent: the command ended without a result line; it must print one JSON object"),
+        "Order a lamp for the desk": ("done", "https://shop.example/1"),
+        "Take a note for Anna that the cat is fine": ("done", "people/anna.md"),
+    }
+    assert (health.status, health.by_state["failed"]) == ("failing", 1)
