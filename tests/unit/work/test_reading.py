@@ -149,6 +149,7 @@ def row(title: str, state: str, kind: str = "request", sink: str = "tasks", deta
         ("Check with the warehouse", row("Order paper", "done", details="I'll check with the warehouse"), "broken"),
         ("Email you the invoice", row("Get the invoice", "done"), "broken"),
         ("Email you the invoice", row("Get the invoice", "done", sink="agent"), "done"),
+        ("Get back to you tomorrow", row("Order paper", "done"), "broken"),
         ("Do that", row("Order paper", "done"), "done"),
         ("Do that", row("Order paper", "done", seq=9), "broken"),
     ],
