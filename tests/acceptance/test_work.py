@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx2
@@ -11,6 +12,7 @@ from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.cli.progress import wait_for_steps
+from aftercall.clock import SystemClock
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.running import running
@@ -35,10 +37,18 @@ def lab_settings(tmp_path: Path, github: EmulatedGitHub) -> Settings:
     return Settings(
         home=tmp_path / "home",
         public_url=PUBLIC,
-        reconnect_window_s=1.5,
         twilio=TwilioSettings(auth_token=SecretStr(TOKEN)),
         github=GitHubSettings(token=SecretStr(TOKEN), repository="acme/site", api_url=github.url),
     )
+
+
+class Watch(SystemClock):
+    """Real time, which can be moved on: the reconnect window passes when the test says so."""
+
+    ahead = timedelta(0)
+
+    def now(self) -> datetime:
+        return super().now() + self.ahead
 
 
 class Phone:
@@ -55,7 +65,9 @@ class Phone:
         return call
 
     async def wait(self) -> None:
-        """Until everything after every call is over."""
+        """Until the window has passed and everything after every call is over."""
+        assert isinstance(self._app.clock, Watch)
+        self._app.clock.ahead += timedelta(seconds=301)
         rows = self._app.store.page(limit=10)
         for row in rows:
             await wait_for_steps(self._app, row.live.id)
@@ -65,7 +77,7 @@ class Phone:
 
 @asynccontextmanager
 async def line(settings: Settings) -> AsyncIterator[tuple[App, Phone]]:
-    app = build(settings)
+    app = build(settings, Watch())
     transport = httpx2.ASGITransport(app=make_server(app))
     async with running(app), EmulatedTwilio(TOKEN, transport=transport) as twilio:
         yield app, Phone(app, twilio)
