@@ -112,7 +112,11 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         reader=_masked(RulesReader(), settings),
         composer=Composer(settings, store, steps, archive, resume, clock, Teller(settings, FollowUpStore(database))),
     )
-    app.work.check()
+    try:
+        app.work.check()
+    except ConfigError:
+        app.close()
+        raise
     return app
 
 
