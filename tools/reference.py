@@ -28,7 +28,7 @@ def settings_page() -> Iterator[str]:
     yield "| setting | environment | meaning | default |"
     yield "|---|---|---|---|"
     for key, env, field in known_settings():
-        default = "" if field.default in (None, "") else f"`{field.default}`"
+        default = "" if field.default in (None, "", (), {}) else f"`{field.default}`"
         later = " (no part uses it yet)" if is_not_yet(key) else ""
         yield f"| `{key}` | `{env}` | {field.description}{later} | {default} |"
 

@@ -190,7 +190,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     presence = Presence(settings.home / "run", store, clock)
     resume = ResumeDesk(store, settings.reconnect_window_s)
     line = connect(settings)
-    return App(
+    app = App(
         settings=settings,
         clock=clock,
         database=database,
@@ -208,6 +208,12 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         line=line,
         remem=Remem(settings.remem) if settings.remem.api_key else None,
     )
+    try:
+        app.work.check()
+    except ConfigError:
+        app.close()
+        raise
+    return app
 
 
 def connect(settings: Settings) -> ModelLine | None:

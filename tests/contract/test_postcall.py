@@ -19,7 +19,7 @@ from aftercall.postcall.steps import Desk, take
 from aftercall.postcall.view import are_finished
 from aftercall.postcall.workflow import AT_ONCE
 from aftercall.running import running
-from aftercall.settings import RememSettings, Settings
+from aftercall.settings import RememSettings, Settings, WorkSettings
 from aftercall.testing import FakeReader, make_call
 
 ASKED = Reading(
@@ -34,7 +34,7 @@ SAID = (("agent", "Hello!"), ("caller", "It's Bill Harker. Please open a bug."),
 
 @pytest.fixture
 async def live(settings: Settings) -> AsyncIterator[App]:
-    app = build(settings, SystemClock())
+    app = build(settings.model_copy(update={"work": WorkSettings(enabled=False)}), SystemClock())  # which has tests of its own
     yield app
     app.close()
 

@@ -61,7 +61,7 @@ def test_a_failed_step_fails_its_call(app: App) -> None:
     finish_steps(app, call.id)
     follow(app.work, call.conversation)
     app.steps.fail(call.id, "profile", "USER.md: may not be changed", app.clock.now())
-    assert (state_of(app, call.id), look(app).counts.failed_steps) == ("failed", 1)
+    assert (state_of(app, call.id), look(app).failed_steps) == ("failed", 1)
 
 
 def test_empty_calls_are_told_apart(app: App) -> None:

@@ -180,7 +180,10 @@ def spoken(words: str) -> list[tuple[str, str]]:
 def test_a_spoken_passcode_verifies_and_is_nowhere_in_what_is_read(guarded: App) -> None:
     sink = RecordingSink()
     desk = with_sink(guarded, sink)
-    call = hold_call(guarded, spoken("Blue, harvest four seven"))
+    noted = {"kind": "issue", "title": "Open a bug about broken thumbnails (blue harvest 47)", "details": "Blue harvest, 4 7"}
+    event = Event(seq=1, kind="request.taken", at=START, data=noted)
+    call = make_call(spoken("Blue, harvest four seven")).model_copy(update={"events": (event,)})
+    guarded.journal.take_in(call)
     (row,) = follow(desk, call.conversation)
     assert (row.trust, row.state) == ("verified", "done")
     assert "harvest" not in repr(sink.effects[0].__dict__).lower()
@@ -328,9 +331,11 @@ def test_a_silent_call_is_recorded_as_such_and_has_no_journal_entry(app: App) ->
     assert not Path(app.settings.home / "workspace" / "journal").exists()
 
 
-def test_an_outbound_call_asks_for_nothing(app: App) -> None:
-    call = hold_call(app, direction="outbound")
+@pytest.mark.parametrize("fields", [{"direction": "outbound"}, {"source": "import"}])
+def test_a_call_that_nobody_made_to_ask_for_something_asks_for_nothing(app: App, fields: dict[str, Any]) -> None:
+    call = hold_call(app, **fields)
     assert follow(app.work, call.conversation) == []
+    assert app.work.runs.get(call.conversation).state == "done"
 
 
 def test_the_owner_is_told_once_of_each_conversation(app: App) -> None:

@@ -19,6 +19,7 @@ from rich.markup import escape
 
 from aftercall.cli.stage import stage_of
 from aftercall.errors import AftercallError
+from aftercall.lab.github import EmulatedGitHub
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.postcall.view import OPEN_STATES
 
@@ -67,12 +68,21 @@ async def _play(show: "_Show", home: Path) -> None:
             await phone.say(*AFTER_THE_CRASH)
             await phone.hang_up()
             await _finished(address, 3)
-        show.step("Later, when the reconnect window has passed, they ring once more and are remembered")
-        with _server(home, address, AFTERCALL_RECONNECT_WINDOW_S="0"):
+        show.step("Later, when the reconnect window has passed, what was asked for is done: once, and nothing that was taken back")
+        with EmulatedGitHub(TOKEN) as github, _server(home, address, AFTERCALL_RECONNECT_WINDOW_S="0", **_issues_at(github)):
+            items = await _followed_up(address)
+            show.items(items)
+            show.step("A bug report leaves this machine, and anybody can claim a number: it waited for approval, and now gets it")
+            for item in items:
+                if item["state"] == "held":
+                    _run(home, "followups", "approve", item["id"])
+            show.items([item for item in await _followed_up(address) if "://" in (item["link"] or "")])
+            show.step("They ring once more and are remembered")
             await phone.ring(*NEXT_CALL)
             await _finished(address, 4)
     show.step("Every file of the archive is proven")
     show.note(_run(home, "verify").strip())
+    show.note(_run(home, "health").strip().partition("\n")[0])
     show.step("What was written")
     workspace = home / "workspace"
     for path in sorted([*(home / "archive").glob("*.json*"), *workspace.rglob("*.md"), *workspace.rglob("*.txt")]):
@@ -93,6 +103,10 @@ class _Show:
 
     def note(self, text: str) -> None:
         self.console.print(f"   [dim]{escape(text)}[/]")
+
+    def items(self, items: list[dict[str, Any]]) -> None:
+        for item in items:
+            self.note(f"{item['state']:10} {item['title']}  {item['link'] or item['reason']}")
 
     def said(self, speaker: str, text: str) -> None:
         self.console.print(f"   [bold]{speaker:7}[/]{escape(text)}")
@@ -151,6 +165,10 @@ def _server(home: Path, address: str, **settings: str) -> Iterator["subprocess.P
             process.stdout.close()
 
 
+def _issues_at(github: EmulatedGitHub) -> dict[str, str]:
+    return {"GITHUB_TOKEN": TOKEN, "AFTERCALL_GITHUB_REPOSITORY": github.repository, "AFTERCALL_GITHUB_API_URL": github.url}
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -172,6 +190,16 @@ async def _finished(address: str, number: int) -> dict[str, Any]:
                 call: dict[str, Any] = (await http.get(f"/api/calls/{calls[-number]['id']}")).json()
                 if call["steps"] and all(step["state"] not in OPEN_STATES for step in call["steps"]):
                     return call
+            await asyncio.sleep(0.2)
+
+
+async def _followed_up(address: str) -> list[dict[str, Any]]:
+    """Requests and promises of every call so far, oldest first, once nothing is pending."""
+    async with asyncio.timeout(PATIENCE_S), httpx2.AsyncClient(base_url=address, trust_env=False) as http:
+        while True:
+            if not (await http.get("/api/health")).json()["counts"]["pending"]:
+                items: list[dict[str, Any]] = (await http.get("/api/followups")).json()["followups"]
+                return items[::-1]
             await asyncio.sleep(0.2)
 
 

@@ -29,6 +29,7 @@ _RECALL = re.compile(
 )
 _QUESTION = re.compile(r"\?\s*$|^\s*(?:what|when|where|who|why|how|is|are|do|does|did|can|could|will|would)\b", re.IGNORECASE)
 _ASKED = re.compile(r"^.{1,80}? asked for: ")
+MOST_TOLD = 3  # pieces of finished work in one breath
 _MORE = ("Is there anything else?", "Anything else?", "What else can I take down?")
 
 
@@ -96,7 +97,8 @@ class ReceptionistSession:
         if not self._briefing.recent:
             return "I have nothing from an earlier call of yours."
         last = self._briefing.recent[-1]
-        return f"On {speak_date(last.at.date())} you called. {tell_summary(last.summary)}"
+        work = [f"{to_second_person(told)}." for told in self._briefing.work[-MOST_TOLD:]]
+        return " ".join([f"On {speak_date(last.at.date())} you called. {tell_summary(last.summary)}", *work])
 
     def _goodbye(self, news: str = "") -> Reply:
         name = self._known.profile.call_name or self._known.profile.name or self._briefing.caller_name

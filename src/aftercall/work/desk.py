@@ -17,7 +17,7 @@ from aftercall.model.instants import parse_instant
 from aftercall.settings import Settings
 from aftercall.work.conversation import Conversation, join
 from aftercall.work.ledger import WHO, Judged, Origin, plan
-from aftercall.work.passcode import find_tries
+from aftercall.work.passcode import Mask, find_tries
 from aftercall.work.policy import Policy, Ruling, least
 from aftercall.work.promises import draft_promises, judge
 from aftercall.work.requests import draft_requests
@@ -32,6 +32,7 @@ DAY = timedelta(days=1)
 SILENT = "nothing was said"
 SWITCHED_OFF = "work.enabled is off"
 OUTBOUND = "an outbound call: the callee is not the user"
+IMPORTED = "imported: what it asks for was asked long ago"
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,15 @@ class WorkDesk:
             return SWITCHED_OFF
         if conversation.legs[0].direction == "outbound":
             return OUTBOUND
+        if conversation.legs[0].source == "import":
+            return IMPORTED
         return SILENT if conversation.is_silent and not conversation.taken else ""
 
     def _enter(self, conversation: Conversation, run: Run) -> None:
         asked = self.reader.find_asked(conversation.whole).value
         trusts = self._trusts(conversation, run)
-        drafts = [*draft_requests(conversation, asked), *draft_promises(conversation, asked)]
+        mask = Mask(code.get_secret_value()) if (code := self.settings.work.passcode) else str
+        drafts = [*draft_requests(conversation, asked, mask), *draft_promises(conversation, asked)]
         first, last = conversation.legs[0], conversation.legs[-1]
         origin = Origin(conversation.id, first.id, last.agent_id, last.caller)
         today = self.followups.count_since(last.caller, self._midnight(), apart_from=conversation.id)
@@ -145,7 +149,7 @@ class WorkDesk:
         return self.clock.now().astimezone(self.settings.zone).replace(hour=0, minute=0, second=0, microsecond=0)
 
     def _remind_at(self, due: str | None) -> datetime | None:
-        if due is None:
+        if due is None or not self.settings.work.reminders:
             return None
         if "T" in due:
             return parse_instant(due)

@@ -89,6 +89,7 @@ def reject(desk: WorkDesk, followup_id: str, who: str) -> FollowUp:
     transition = Transition("refused", who, "rejected", values=(("queued", None),))
     if not desk.followups.move(row.id, transition, desk.clock.now(), only_from=("held", "open", "failed", "broken", "expired")):
         raise NotWaiting(f"follow-up {followup_id} is {row.state}; there is nothing to reject")
+    desk.settle(desk.read(row.conversation))
     return desk.followups.get(followup_id)
 
 

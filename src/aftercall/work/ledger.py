@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from aftercall.ids import new_id
 from aftercall.model.followups import Draft, FollowUp, State, Trust
@@ -120,8 +121,12 @@ def _change(row: FollowUp, judged: Judged) -> Transition | None:
             return Transition(row.state, WHO, TAKEN_BACK_LATE)
         return None
     if row.state == "withdrawn" and draft.kind == "request":
-        kept = (("trust", judged.trust), ("sink", "+".join(judged.sinks)), ("due", draft.due), ("remind_at", judged.remind_at))
+        kept = (("trust", judged.trust), ("sink", "+".join(judged.sinks)), *_dates(judged))
         return Transition(judged.state, WHO, judged.reason, ASKED_AGAIN, kept)
     if draft.due and draft.due != row.due and row.state in ("open", "held"):
-        return Transition(row.state, WHO, row.reason, "another date", (("due", draft.due), ("remind_at", judged.remind_at)))
+        return Transition(row.state, WHO, row.reason, "another date", _dates(judged))
     return None
+
+
+def _dates(judged: Judged) -> tuple[tuple[str, Any], ...]:
+    return (("due", judged.draft.due), ("remind_at", judged.remind_at), ("reminder", "due" if judged.remind_at else None))

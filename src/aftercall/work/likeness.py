@@ -26,7 +26,7 @@ def key_of(conversation: str, kind: str, request_kind: str, title: str) -> str:
 def is_same(title: str, kind: str, other: str, other_kind: str) -> bool:
     if normalise_title(title) == normalise_title(other):
         return True
-    first, second = (stems(text) - _ACTS or stems(text) for text in (title, other))
+    first, second = _matter(title), _matter(other)
     if not first or not second:
         return False
     is_within = min(len(first), len(second)) > 1 and share(first, second) == 1
@@ -35,4 +35,8 @@ def is_same(title: str, kind: str, other: str, other_kind: str) -> bool:
 
 def overlap(first: str, second: str) -> float:
     """How much of the shorter one's meaning is in the other."""
-    return share(stems(first), stems(second))
+    return share(_matter(first), _matter(second))
+
+
+def _matter(text: str) -> frozenset[str]:
+    return stems(text) - _ACTS or stems(text)

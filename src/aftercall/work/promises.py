@@ -16,7 +16,9 @@ ENOUGH = 0.5
 
 # What reaches the caller from outside needs a sink that acts in the world; a task in a file is not an email.
 _REACHES_OUT = re.compile(
-    r"\b(?:e-?mail|mail|text|sms|message|send|forward|call|ring|phone)(?:ing|ed|s)?\s+(?:it\s+(?:over\s+)?to\s+)?you\b", re.I
+    r"\b(?:e-?mail|mail|text|sms|message|send|forward|call|ring|phone)(?:ing|ed|s)?\s+(?:it\s+(?:over\s+)?to\s+)?you\b"
+    r"|\b(?:get|getting|come|be)\s+back\s+(?:to|in touch with)\s+you\b|\blet(?:ting)?\s+you\s+know\b",
+    re.IGNORECASE,
 )
 _ACTS = frozenset({"agent", "mcp", "webhook", "message"})
 
@@ -65,8 +67,9 @@ def _find_work(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | No
     if best and best[0] >= ENOUGH:
         return best[1]
     if overlap(promise.title, promise.title) == 0:  # "I'll do that": it means what was asked just before
-        before = [request for request in requests if request.turns and promise.turns and request.turns[0] <= promise.turns[-1]]
-        return before[-1] if before else None
+        said = promise.turns[-1:]
+        before = [(spot, request) for request in requests for spot in request.turns if (spot,) <= said]
+        return max(before, key=lambda found: found[0])[1] if before else None
     return None
 
 

@@ -1,9 +1,9 @@
 """What the caller asked for, from the whole conversation and from what the agent wrote down during it: one draft a request."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, get_args
 
 from aftercall.model.followups import Draft
@@ -17,16 +17,18 @@ LONGEST_DETAILS = 4000
 LONGEST_WORDS = 1000
 IN_THE_PAST = "the date that was said lay in the past"
 NO_DATE = "the date that was said is none"
+SLACK = timedelta(days=1)  # where the caller is, it may still be yesterday
 NOTED = 0  # the turn number of what the agent wrote down: it rests on the call, not on one turn
 
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 
-def draft_requests(conversation: Conversation, asked: Asked) -> list[Draft]:
+def draft_requests(conversation: Conversation, asked: Asked, mask: Callable[[str], str] = str) -> list[Draft]:
+    """`mask` takes out what must not be kept; a reading has been masked already, what the agent wrote down has not."""
     today = conversation.whole.started_at.date()
     drafts = [_from_reading(conversation, request, today) for request in asked.requests]
     drafts += [_from_withdrawn(conversation, withdrawn) for withdrawn in asked.withdrawn]
-    drafts += [_from_event(call_id, event.data, today) for call_id, event in conversation.taken]
+    drafts += [_from_event(call_id, event.data, today, mask) for call_id, event in conversation.taken]
     return fold_same(draft for draft in drafts if draft.title)
 
 
@@ -84,15 +86,15 @@ def _from_withdrawn(conversation: Conversation, withdrawn: Withdrawn) -> Draft:
     return Draft("request", "other", title, spots=conversation.place(withdrawn.turns), is_withdrawn=True)
 
 
-def _from_event(call_id: str, data: dict[str, Any], today: date) -> Draft:
+def _from_event(call_id: str, data: dict[str, Any], today: date, mask: Callable[[str], str]) -> Draft:
     kind: RequestKind = data["kind"] if data.get("kind") in get_args(RequestKind) else "other"
     due, note = read_due(data.get("due"), today)
     return Draft(
         kind="request",
         request_kind=kind,
-        title=one_line(_text(data.get("title")), LONGEST_TITLE),
-        details=plain(_text(data.get("details")), LONGEST_DETAILS),
-        person=one_line(_text(data.get("person")), LONGEST_TITLE) or None,
+        title=one_line(mask(_text(data.get("title"))), LONGEST_TITLE),
+        details=plain(mask(_text(data.get("details"))), LONGEST_DETAILS),
+        person=one_line(mask(_text(data.get("person"))), LONGEST_TITLE) or None,
         due=due,
         spots=((call_id, NOTED),),
         note=note,
@@ -111,7 +113,7 @@ def read_due(value: object, today: date) -> tuple[str | None, str]:
             day, text = _parse_due(value)
         except ValueError:
             return None, NO_DATE
-    return (text, "") if day >= today else (None, IN_THE_PAST)
+    return (text, "") if day >= today - SLACK else (None, IN_THE_PAST)
 
 
 def _parse_due(value: object) -> tuple[date, str]:

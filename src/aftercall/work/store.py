@@ -54,7 +54,7 @@ class FollowUpStore:
         return _to_followup(row)
 
     def of_conversation(self, conversation: str) -> list[FollowUp]:
-        return self._select(followups.c.conversation == conversation, oldest_first=True)
+        return self._select(followups.c.conversation == conversation, order=followups.c.id)
 
     def page(self, *, limit: int, state: str | None = None, caller: str | None = None, before: str | None = None) -> list[FollowUp]:
         """Newest first; ids sort by the time they were made."""
@@ -79,7 +79,7 @@ class FollowUpStore:
 
     def queued(self, limit: int = 50) -> list[FollowUp]:
         """Approved, or to be tried again."""
-        return self._select(followups.c.queued == "due", oldest_first=True, limit=limit)
+        return self._select(followups.c.queued == "due", order=followups.c.id, limit=limit)
 
     def mark_queued_started(self, followup_id: str, round_: int) -> None:
         with self._database.write() as connection:
@@ -88,8 +88,9 @@ class FollowUpStore:
 
     def reminders_due(self, now: datetime, limit: int = 50) -> list[FollowUp]:
         """A held or failed request is not reminded of until it is settled; a withdrawn one never."""
-        is_due = and_(followups.c.reminder == "due", followups.c.remind_at <= now, followups.c.state.in_(("open", "doing", "done")))
-        return self._select(is_due, oldest_first=True, limit=limit)
+        state = func.coalesce(followups.c.state, "")  # keeps the planner off the index by state, which nearly every row shares
+        is_due = and_(followups.c.reminder == "due", followups.c.remind_at <= now, state.in_(("open", "doing", "done")))
+        return self._select(is_due, order=followups.c.remind_at, limit=limit)
 
     def mark_reminder_started(self, followup_id: str) -> None:
         with self._database.write() as connection:
@@ -107,8 +108,8 @@ class FollowUpStore:
         is_news = and_(followups.c.state.in_(("done", "failed", "refused", "expired")), followups.c.changed_at >= last.scalar_subquery())
         return self._select(and_(own, or_(is_news, followups.c.state == "held")), limit=limit)[::-1]
 
-    def _select(self, wanted: Any, *, limit: int = 1000, oldest_first: bool = False) -> list[FollowUp]:
-        order = followups.c.id if oldest_first else followups.c.id.desc()
+    def _select(self, wanted: Any, *, limit: int = 1000, order: Any = None) -> list[FollowUp]:
+        order = followups.c.id.desc() if order is None else order
         with self._database.read() as connection:
             return [_to_followup(row) for row in connection.execute(select(followups).where(wanted).order_by(order).limit(limit))]
 

@@ -40,7 +40,7 @@ def _may_pass(error: BaseException) -> bool:
 async def follow_up(conversation: str, run: int) -> None:
     try:
         todo = await gather(conversation, run)
-        await asyncio.gather(*(attempt(followup_id) for followup_id in todo))
+        await attempt(todo)
         await close(conversation, run)
     except Exception as error:  # noqa: BLE001 - the edge of a run: it is recorded, shown, and swept up later
         await fail_run(conversation, run, _reason(error))
@@ -50,8 +50,11 @@ async def follow_up(conversation: str, run: int) -> None:
 
 @DBOS.workflow(name="aftercall.follow_up_one")
 async def follow_up_one(followup_id: str, conversation: str) -> None:
-    await attempt(followup_id)
-    await settle(conversation)
+    await attempt([followup_id])
+    try:
+        await settle(conversation)
+    except Exception as error:  # noqa: BLE001 - the edge of a workflow: the request has ended, only the journal does not tell it yet
+        log.warning("a journal entry could not be written", conversation=conversation, error=_code(error))
 
 
 @DBOS.workflow(name="aftercall.remind")
@@ -62,12 +65,14 @@ async def remind(followup_id: str) -> None:
         log.warning("a reminder failed", followup=followup_id, error=_code(error))
 
 
-async def attempt(followup_id: str) -> None:
-    """One request's failure never stops another."""
-    try:
-        await do(followup_id)
-    except Exception as error:  # noqa: BLE001 - the edge of a step: the request has failed, which shows and can be tried again
-        await give_up(followup_id, _reason(error))
+async def attempt(todo: list[str]) -> None:
+    """One request's failure never stops another. Failures are recorded in order: a replay must meet the same steps again."""
+    ends = await asyncio.gather(*(do(followup_id) for followup_id in todo), return_exceptions=True)
+    for followup_id, end in zip(todo, ends, strict=True):
+        if isinstance(end, Exception):
+            await give_up(followup_id, _reason(end))
+        elif end is not None:
+            raise end
 
 
 async def attempt_notice(conversation: str, run: int) -> None:
@@ -138,10 +143,9 @@ def _code(error: Exception) -> str:
 
 
 async def open_work(at: WorkDesk) -> None:
-    """Take up the work; the durable engine has been launched. Settings that cannot be used are told now, not after a call."""
+    """Take up the work; the durable engine has been launched."""
     global _desk
     _desk = at
-    at.check()
     await open_queue(QUEUE, AT_ONCE)
     await start_due(at)
 

@@ -31,6 +31,7 @@ class Report:
     calls: tuple[CallLine, ...]
     counts: Counts
     oldest_pending: datetime | None
+    failed_steps: int
 
     @property
     def by_state(self) -> dict[str, int]:
@@ -55,7 +56,8 @@ def report(store: HealthStore, now: datetime, window_s: float) -> Report:
     failing = list(_failing(calls, counts))
     warnings = list(_warnings(counts, oldest, now, timedelta(seconds=window_s), has_calls=bool(calls)))
     status: Literal["ok", "warn", "failing"] = "failing" if failing else "warn" if warnings else "ok"
-    return Report(status, (*failing, *warnings), calls, counts, oldest)
+    failed_steps = sum(state == "failed" for call in found for _, state, _ in call.steps)
+    return Report(status, (*failing, *warnings), calls, counts, oldest, failed_steps)
 
 
 def _failing(calls: tuple[CallLine, ...], counts: Counts) -> list[str]:
@@ -85,7 +87,7 @@ def report_json(made: Report) -> dict[str, Any]:
         "oldest_pending": made.oldest_pending and format_instant(made.oldest_pending),
         "broken_promises": made.counts.broken,
         "held": made.counts.held,
-        "failed_steps": made.counts.failed_steps,
+        "failed_steps": made.failed_steps,
         "unsent": made.counts.dead,
         "queue_depth": made.counts.queued,
         "last_sweep": made.counts.swept_at and format_instant(made.counts.swept_at),

@@ -1,18 +1,19 @@
 """The SQL of health: calls with everything that came after them, and what the sweep looks for."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, or_, select, update
+from sqlalchemy import Column, ColumnElement, Connection, and_, exists, func, or_, select, update
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import calls, deliveries, followup_runs, followups, steps, upkeep
 from aftercall.db.upsert import upsert
 
 MOST_AT_ONCE = 500
+_CALL_COLUMNS = ("id", "state", "conversation", "started_at", "ended_at", "end_reason", "resumes")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,6 @@ class Counts:
     broken: int
     held: int
     dead: int
-    failed_steps: int
     queued: int
     oldest_held: datetime | None
     swept_at: datetime | None
@@ -53,11 +53,9 @@ class HealthStore:
 
     def calls_since(self, since: datetime) -> list[Afterwards]:
         """Newest first."""
-        later = calls.alias("later")
         query = (
             select(
-                calls,
-                exists().where(later.c.resumes == calls.c.id).label("is_resumed"),
+                *(calls.c[name] for name in _CALL_COLUMNS),
                 followup_runs.c.state.label("run_state"),
                 followup_runs.c.reason.label("run_reason"),
                 followup_runs.c.legs,
@@ -68,10 +66,12 @@ class HealthStore:
         )
         with self._database.read() as connection:
             rows = connection.execute(query).all()
-            taken = _by_key(connection, steps, steps.c.call_id, [row.id for row in rows])
-            asked = _by_key(connection, followups, followups.c.conversation, {row.conversation for row in rows})
-            sent = _by_key(connection, deliveries, deliveries.c.conversation, {row.conversation for row in rows})
-        return [_to_afterwards(row, taken[row.id], asked[row.conversation], sent[row.conversation]) for row in rows]
+            conversations = {row.conversation for row in rows}
+            taken = _by_key(connection, steps.c.call_id, ("name", "state", "attempts"), [row.id for row in rows])
+            asked = _by_key(connection, followups.c.conversation, ("call_id", "kind", "state"), conversations)
+            sent = _by_key(connection, deliveries.c.conversation, ("attempts",), conversations)
+        resumed = {row.resumes for row in rows}
+        return [_to_afterwards(row, row.id in resumed, taken[row.id], asked[row.conversation], sent[row.conversation]) for row in rows]
 
     def counts(self) -> Counts:
         with self._database.read() as connection:
@@ -80,12 +80,11 @@ class HealthStore:
                 return int(connection.execute(select(func.count()).where(*wanted)).scalar_one())
 
             oldest = connection.execute(select(func.min(followups.c.changed_at)).where(followups.c.state == "held")).scalar()
-            queued = count(followup_runs.c.state.in_(("due", "running")), followup_runs.c.conversation.is_not(None))
+            queued = count(followup_runs.c.state != "done", followup_runs.c.state != "failed")
             return Counts(
                 broken=count(followups.c.state == "broken"),
                 held=count(followups.c.state == "held", followups.c.kind == "request"),
                 dead=count(deliveries.c.state == "dead", deliveries.c.purpose != "request"),
-                failed_steps=count(steps.c.state == "failed"),
                 queued=queued + count(calls.c.postcall == "due") + count(followups.c.queued == "due"),
                 oldest_held=oldest,
                 swept_at=connection.execute(select(upkeep.c.at).where(upkeep.c.name == "sweep")).scalar(),
@@ -126,10 +125,9 @@ class HealthStore:
 
     def stuck_calls(self, since: datetime, before: datetime) -> list[str]:
         """Calls with a step that has been on its way for a while."""
-        is_open = and_(steps.c.state.in_(("waiting", "running")), steps.c.changed_at < before)
-        query = select(steps.c.call_id).join(calls, calls.c.id == steps.c.call_id).where(is_open, calls.c.started_at >= since).distinct()
+        is_open = exists().where(steps.c.call_id == calls.c.id, steps.c.state.in_(("waiting", "running")), steps.c.changed_at < before)
         with self._database.read() as connection:
-            return [str(row.call_id) for row in connection.execute(query)]
+            return [str(row.id) for row in connection.execute(select(calls.c.id).where(calls.c.started_at >= since, is_open))]
 
     def restart(self, call_id: str) -> None:
         with self._database.write() as connection:
@@ -138,7 +136,7 @@ class HealthStore:
     def stuck_runs(self, since: datetime, before: datetime) -> list[tuple[str, int, str]]:
         """Runs that failed, or have been on their way for a while: conversation, number, state."""
         wanted = and_(followup_runs.c.ended_at >= since, followup_runs.c.changed_at < before)
-        query = select(followup_runs).where(wanted, followup_runs.c.state.in_(("running", "failed")))
+        query = select(followup_runs).where(wanted, followup_runs.c.state != "done", followup_runs.c.state != "due")
         with self._database.read() as connection:
             return [(row.conversation, row.run, row.state) for row in connection.execute(query)]
 
@@ -152,16 +150,18 @@ class HealthStore:
             return connection.execute(update(followups).where(is_open, nobody, over).values(again)).rowcount
 
 
-def _by_key(connection: Connection, table: Any, column: Any, keys: Iterable[str]) -> dict[str, list[Any]]:
+def _by_key(connection: Connection, key: Column[Any], names: Sequence[str], wanted: Iterable[str]) -> dict[str, list[Any]]:
+    """Rows of the key's table, only the named columns: dates and JSON cost more to read than all the rest."""
     found: dict[str, list[Any]] = defaultdict(list)
-    wanted = sorted(keys)
-    for begin in range(0, len(wanted), MOST_AT_ONCE):
-        for row in connection.execute(select(table).where(column.in_(wanted[begin : begin + MOST_AT_ONCE]))):
-            found[row._mapping[column.name]].append(row)
+    keys = sorted(wanted)
+    for begin in range(0, len(keys), MOST_AT_ONCE):
+        query = select(key.label("key"), *(key.table.c[name] for name in names)).where(key.in_(keys[begin : begin + MOST_AT_ONCE]))
+        for row in connection.execute(query):
+            found[row.key].append(row)
     return found
 
 
-def _to_afterwards(row: Row[Any], taken: list[Any], asked: list[Any], sent: list[Any]) -> Afterwards:
+def _to_afterwards(row: Any, is_resumed: bool, taken: list[Any], asked: list[Any], sent: list[Any]) -> Afterwards:
     return Afterwards(
         id=row.id,
         state=row.state,
@@ -169,7 +169,7 @@ def _to_afterwards(row: Row[Any], taken: list[Any], asked: list[Any], sent: list
         started_at=row.started_at,
         ended_at=row.ended_at,
         end_reason=row.end_reason,
-        is_resumed=row.is_resumed,
+        is_resumed=is_resumed,
         run_state=row.run_state,
         run_reason=row.run_reason or "",
         caller_turns=(row.legs or {}).get(row.id),

@@ -4,14 +4,14 @@ import json
 import re
 import unicodedata
 
-_SLUG = re.compile(r"[^a-z0-9]+")
-LONGEST_SLUG = 60
+_GAPS = re.compile(r"[\W_]+")
+LONGEST_SLUG = 60  # characters; in any script that is fewer bytes than a file name may have
 
 
 def slug(text: str) -> str:
-    """A file name of plain letters: no path, no dot, no meta character survives."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return _SLUG.sub("-", plain).strip("-")[:LONGEST_SLUG].strip("-") or "untitled"
+    """A file name of small letters and digits of any script: no path, no dot, no meta character survives."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return _GAPS.sub("-", plain).strip("-")[:LONGEST_SLUG].strip("-") or "untitled"
 
 
 def quote(text: str) -> str:
