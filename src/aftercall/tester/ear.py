@@ -1,0 +1,66 @@
+"""The caller's ear: is the agent speaking, has it finished, and what did it say. Knows only what came down the line."""
+
+from collections import deque
+
+from aftercall.tester.audio import FRAME_S, level
+from aftercall.tester.line import Far
+from aftercall.tester.phrases import find_any
+from aftercall.tester.segments import ABOVE_NOISE, FLOOR
+
+HANGOVER_S = 0.12  # a gap between two words is no silence
+_MEMORY = 150
+
+
+class Ear:
+    def __init__(self) -> None:
+        self._levels: deque[float] = deque([0.0], maxlen=_MEMORY)
+        self._threshold = FLOOR
+        self._words: list[tuple[float, str]] = []
+        self._ticks = 0
+        self.started_at_s: float | None = None
+        self.last_s: float | None = None
+        self.is_speaking = False
+        self.has_turn = False
+        self.turns = 0
+
+    def take(self, at_s: float, far: Far) -> None:
+        loud = level(far.frame)
+        if loud or self._threshold > FLOOR:
+            self._levels.append(loud)
+            self._ticks += 1
+            if self._ticks % 25 == 0:
+                self._threshold = max(FLOOR, ABOVE_NOISE * min(self._levels))
+        self._words += [(at_s, word) for word in far.words]
+        if loud > self._threshold:
+            if not self.is_speaking:
+                self.is_speaking = True
+                self.started_at_s = at_s if not self._is_same_breath(at_s) else self.started_at_s
+            self.last_s = at_s + FRAME_S
+            self.has_turn = True
+        elif self.is_speaking and self.last_s is not None and at_s - self.last_s > HANGOVER_S:
+            self.is_speaking = False
+
+    def _is_same_breath(self, at_s: float) -> bool:
+        return self.has_turn and self.last_s is not None and at_s - self.last_s < 0.5
+
+    def is_turn_over(self, at_s: float, patience_s: float) -> bool:
+        return self.has_turn and not self.is_speaking and self.last_s is not None and at_s - self.last_s >= patience_s
+
+    def said_at(self, patterns: tuple[str, ...]) -> float | None:
+        """When these words were complete, if they were said in this turn."""
+        text = " ".join(word for _, word in self._words)
+        return self._words[-1][0] if self._words and find_any(patterns, text) else None
+
+    def take_turn(self) -> str:
+        """The agent's words since they were last asked for."""
+        text = " ".join(word for _, word in self._words)
+        self._words = []
+        self.turns += self.has_turn
+        self.has_turn = False
+        return text
+
+    def start_turn(self) -> None:
+        """The caller has spoken: what comes now is the answer; what was half heard before is let go unless it goes on."""
+        if not self.is_speaking:
+            self._words = []
+            self.has_turn = False
