@@ -86,8 +86,7 @@ async def _run(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace) -> None
     while not talk.ended_by:
         at_s = tick * FRAME_S
         near = talk.send(at_s)
-        carried = near if quality.is_clean else Near(quality.carry(near.frame, at_s), near.said, near.digits)
-        came = await far.tick(at_s, carried)
+        came = await far.tick(at_s, near if quality.is_clean else talk.carry(near, quality, at_s))
         await talk.take(at_s, near, came)
         tick += 1
         await pace.until(tick * FRAME_S)
@@ -107,6 +106,7 @@ class _Talk:
         self._mouth = Mouth()
         self._next: Move | None = None
         self._next_at_s = 0.0
+        self._heard: str | None = None
         self._armed_at_s = 0.0
         self._quiet_since_s = 0.0
         self._nudges = 0
@@ -122,6 +122,13 @@ class _Talk:
 
     def send(self, at_s: float) -> Near:
         return self._mouth.next(at_s)
+
+    def carry(self, near: Near, quality: Quality, at_s: float) -> Near:
+        """What the caller sent, as it arrives: words go with the frames that held them."""
+        frame, said = quality.carry(near.frame, at_s), near.said
+        if said is not None and self._mouth.last is not None and quality.lost_s:
+            said = quality.what_arrives(self._mouth.last.clip, self._mouth.last.start_s)
+        return Near(frame, said, near.digits)
 
     async def take(self, at_s: float, near: Near, far: Far) -> None:
         """Both frames of this tick are known."""
@@ -165,12 +172,16 @@ class _Talk:
             return
         elif self._silent_until_s and not self._ear.is_speaking:
             self._silent_until_s = 0.0
-            self._plan_move(await self._caller.hear(self._ear.take_turn()), at_s)
+            await self._hear(at_s)
         elif self._ear.is_turn_over(at_s, self._patience_s) and not self._waits_for_event():
             self._nudges = 0
-            self._plan_move(await self._caller.hear(self._ear.take_turn()), at_s)
+            await self._hear(at_s)
         else:
             await self._break_silence(at_s)
+
+    async def _hear(self, at_s: float) -> None:
+        self._heard = self._ear.take_turn()
+        self._plan_move(await self._caller.hear(self._heard), at_s)
 
     def _waits_for_event(self) -> bool:
         """A turn that begins at an event is next: words in between are let pass, for a while."""
@@ -209,8 +220,16 @@ class _Talk:
         self._next, self._next_at_s = move, at_s + self._think_s
 
     def _speak_when_due(self, at_s: float) -> None:
-        if self._next is not None and at_s >= self._next_at_s and not self._ear.is_speaking:
+        if self._next is None:
+            return
+        if self._ear.is_speaking:  # it goes on: think again when it is done
+            if self._heard is not None:
+                self._caller.unhear()
+                self._ear.put_back(self._heard, at_s)
+            self._next = self._heard = None
+        elif at_s >= self._next_at_s:
             move, self._next = self._next, None
+            self._heard = None
             self._perform(move, at_s, overlaps=False)
 
     def _perform(self, move: Move, at_s: float, *, overlaps: bool) -> None:

@@ -6,8 +6,9 @@ goal is seen in the agent's words, when it was given up, or when the agent says 
 
 import random
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from aftercall.tester.phrases import asked_fields, find_any, questions_of
 from aftercall.tester.scenario import PlannedCall, Scenario, ScriptedTurn, Stage
@@ -18,6 +19,7 @@ _HOLD = ("one moment|one second|just a moment|just a second|hold on|please hold|
 _CONFIRM = (
     r"/\b(?:is that (?:correct|right|ok|okay)|does that (?:work|sound)|right\?|correct\?|shall i|should i|would you like|do you want|can i go ahead|okay\?)/",
 )
+_STILL_THERE = ("still there|are you there|can you hear me|still on the line",)
 _MOST_AGAIN = 4
 _IDLE_TURNS = 4
 
@@ -41,6 +43,10 @@ class Caller(Protocol):
         ...
 
     async def hear(self, text: str) -> Move: ...
+
+    def unhear(self) -> None:
+        """The agent went on before an answer was given: what was heard last counts as not heard yet."""
+        ...
 
     async def nudge(self, times: int) -> Move:
         """The agent owes an answer and is silent."""
@@ -69,6 +75,7 @@ class ScriptedCaller:
         self._closing = False
         self._opened = False
         self._idle = 0
+        self._before: dict[str, Any] = {}
 
     async def open(self) -> Move:
         if self._plan.turns and self._turn == 0 and self._plan.turns[0].after is None:
@@ -88,11 +95,15 @@ class ScriptedCaller:
         return self._take_turn()
 
     async def hear(self, text: str) -> Move:
+        self._before = {key: copy(value) for key, value in vars(self).items() if key != "_before"}
         self._agent_turns += 1
         self._goal_seen = self._goal_seen or self._sees_goal(text)
         if self._is_farewell(text):
             return self._leave()
         return self._answer(text) or self._follow_list(text) or self._follow_stage(text) or self._carry_on(text)
+
+    def unhear(self) -> None:
+        vars(self).update(self._before)
 
     def _is_farewell(self, text: str) -> bool:
         """Never before both have spoken twice: agents thank for calling in their first sentence."""
@@ -218,6 +229,8 @@ class ScriptedCaller:
         return self._say(self._random.choice(self._context.closing), "closing")
 
     def _fill(self, text: str) -> Move:
+        if find_any(_STILL_THERE, text):
+            return self._say(self._vary("here", ("Yes, I'm here.", "Yes, still here.")), "filler:here")
         if find_any(_CONFIRM, text):
             return self._say(self._vary("yes", ("Yes, please.", "Yes, that's right.", "Yes.")), "filler:yes")
         if questions_of(text):

@@ -1,22 +1,17 @@
 """The caller's ear: is the agent speaking, has it finished, and what did it say. Knows only what came down the line."""
 
-from collections import deque
-
-from aftercall.tester.audio import FRAME_S, level
+from aftercall.tester.audio import FRAME_S
+from aftercall.tester.gauge import Gauge
 from aftercall.tester.line import Far
 from aftercall.tester.phrases import find_any
-from aftercall.tester.segments import ABOVE_NOISE, FLOOR
 
 HANGOVER_S = 0.12  # a gap between two words is no silence
-_MEMORY = 150
 
 
 class Ear:
     def __init__(self) -> None:
-        self._levels: deque[float] = deque([0.0], maxlen=_MEMORY)
-        self._threshold = FLOOR
+        self._gauge = Gauge()
         self._words: list[tuple[float, str]] = []
-        self._ticks = 0
         self.started_at_s: float | None = None
         self.last_s: float | None = None
         self.is_speaking = False
@@ -24,14 +19,8 @@ class Ear:
         self.turns = 0
 
     def take(self, at_s: float, far: Far) -> None:
-        loud = level(far.frame)
-        if loud or self._threshold > FLOOR:
-            self._levels.append(loud)
-            self._ticks += 1
-            if self._ticks % 25 == 0:
-                self._threshold = max(FLOOR, ABOVE_NOISE * min(self._levels))
         self._words += [(at_s, word) for word in far.words]
-        if loud > self._threshold:
+        if self._gauge.is_loud(far.frame):
             if not self.is_speaking:
                 self.is_speaking = True
                 self.started_at_s = at_s if not self._is_same_breath(at_s) else self.started_at_s
@@ -58,6 +47,12 @@ class Ear:
         self.turns += self.has_turn
         self.has_turn = False
         return text
+
+    def put_back(self, text: str, at_s: float) -> None:
+        """The turn was not over after all."""
+        self._words = [(at_s, text), *self._words]
+        self.turns -= 1
+        self.has_turn = True
 
     def start_turn(self) -> None:
         """The caller has spoken: what comes now is the answer; what was half heard before is let go unless it goes on."""

@@ -7,6 +7,7 @@ from functools import cache
 
 from aftercall.tester.audio import FRAME, RATE, SILENCE, decode, encode, level
 from aftercall.tester.scenario import LineQuality, Noise
+from aftercall.tester.voice import Clip
 
 SPEECH_LEVEL = 3800  # the mean size of a sample while our voices speak
 _BED_FRAMES = 150
@@ -41,6 +42,17 @@ class Quality:
         if bed is None and (gain == 1 or frame == SILENCE):
             return frame
         return _mix(frame, gain, bed)
+
+    def what_arrives(self, clip: Clip, start_s: float) -> str:
+        """The words of something said of which at least half arrived."""
+        lost = [round((at_s - start_s) * RATE) for at_s in self.lost_s if at_s >= start_s - FRAME / RATE / 2]
+        ends = [*(at for at, _ in clip.words[1:]), len(clip.sound)]
+        kept = []
+        for (at, word), end in zip(clip.words, ends, strict=True):
+            gone = sum(FRAME for place in lost if at - FRAME < place < end)
+            if gone * 2 < end - at:
+                kept.append(word)
+        return " ".join(kept)
 
     def _is_lost(self) -> bool:
         if self._losing:

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 
-from aftercall.tester.audio import FRAME, FRAME_S, RATE, level
+from aftercall.tester.audio import FRAME, FRAME_S, RATE
+from aftercall.tester.gauge import Gauge
 from aftercall.tester.line import QUIET_FAR, Dial, Far, Kind, Near, Outcome, Pace, Reply, TextAgent
-from aftercall.tester.segments import FLOOR
 from aftercall.tester.voice import Clip, Voice
 
 YIELD_S = 0.3
@@ -32,6 +32,7 @@ class SpokenEnd:
         self._kind = kind
         self._counts_work = counts_work
         self._interruption = interruption
+        self._gauge = Gauge()
         self._queue: list[tuple[Clip, Reply]] = []
         self._at = 0
         self._loud_s = 0.0
@@ -64,15 +65,15 @@ class SpokenEnd:
         return self._play()
 
     async def _listen(self, near: Near) -> None:
-        loud = level(near.frame) > FLOOR
+        loud = self._gauge.is_loud(near.frame)
         self._loud_s = self._loud_s + FRAME_S if loud else max(0.0, self._loud_s - FRAME_S / 2)
         self._quiet_ticks = 0 if loud or self._queue else self._quiet_ticks + 1
         if self._interruption and self._loud_s >= self._interruption.after_s and not self._queue:
             self._enqueue([Reply(self._interruption.text, is_stubborn=True)], 0.0)
             self._interruption = None
-        if near.said is not None:
+        if near.said:
             await self._ask(self._agent.hear(near.said), near.frame)
-        elif near.digits is not None:
+        elif near.digits:
             await self._ask(self._agent.press(near.digits), near.frame)
         elif self._quiet_ticks and self._quiet_ticks % _TICKS_A_SECOND == 0 and self._answer is None:
             self._enqueue(await self._agent.idle(self._quiet_ticks // _TICKS_A_SECOND), 0.0)

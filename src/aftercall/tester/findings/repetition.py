@@ -92,6 +92,8 @@ def _blame_all(view: View, turns: list[int]) -> Who:
 def _stalls(view: View) -> Iterator[Finding]:
     run: list[int] = []
     for number, span in [*view.agent_turns(), (0, None)]:
+        if span is not None and run and find_any(("still there|are you there",), span.text):
+            continue
         if span is not None and find_any(_STALLING, span.text) and len(words_of(span.text)) <= 14:
             run.append(number)
             continue

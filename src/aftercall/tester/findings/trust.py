@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from aftercall.tester.finding import Finding, View
 from aftercall.tester.phrases import asked_fields, find_any, words_of
 
-_ADDRESSED = re.compile(r"\b(?:thank you|thanks|okay|ok|hi|hello|great|perfect|sure|sorry|alright|all right),? ([A-Z][a-z]{2,})(?=[.,!?]| [A-Z][a-z]+[.,!?])")
+_ADDRESSED = re.compile(r"\b(?i:thank you|thanks|okay|ok|hi|hello|great|perfect|sure|sorry|alright|all right|welcome back),? ([A-Z][a-z]{2,})(?=[.,!?]| [A-Z][a-z]+[.,!?])")
 _NO_NAMES = frozenset("for how what let can could may please your the you mister doctor again bye goodbye and one just have thanks thank is are do".split())
 
 
