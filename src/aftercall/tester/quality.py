@@ -3,7 +3,7 @@
 import math
 import random
 from array import array
-from functools import cache
+from functools import cache, lru_cache
 
 from aftercall.tester.audio import FRAME, RATE, SILENCE, decode, encode, level
 from aftercall.tester.scenario import LineQuality, Noise
@@ -64,15 +64,17 @@ class Quality:
         return False
 
 
-def _mix(frame: bytes, gain: float, bed: "array[int] | None") -> bytes:
-    behind = bed or array("h", bytes(2 * FRAME))
+@lru_cache(maxsize=20_000)
+def _mix(frame: bytes, gain: float, bed: bytes | None) -> bytes:
+    """Kept, because voices of tones and a bed that is played over and over meet again and again."""
+    behind = array("h", bed or bytes(2 * FRAME))
     return encode(
         array("h", (max(-32_000, min(32_000, int(near * gain + far))) for near, far in zip(decode(frame), behind, strict=False)))
     )
 
 
 @cache
-def _noise_bed(kind: str, snr_db: float, seed: int) -> "tuple[array[int], ...]":
+def _noise_bed(kind: str, snr_db: float, seed: int) -> tuple[bytes, ...]:
     """Three seconds of noise that are played over and over."""
     if kind == "none":
         return ()
@@ -81,7 +83,7 @@ def _noise_bed(kind: str, snr_db: float, seed: int) -> "tuple[array[int], ...]":
     samples = [_sample(kind, at, draw) for at in range(_BED_FRAMES * FRAME)]
     mean = sum(abs(sample) for sample in samples) / len(samples) or 1.0
     scaled = array("h", (max(-32_000, min(32_000, int(sample / mean * size * 0.64))) for sample in samples))
-    return tuple(scaled[at : at + FRAME] for at in range(0, len(scaled), FRAME))
+    return tuple(scaled[at : at + FRAME].tobytes() for at in range(0, len(scaled), FRAME))
 
 
 def _sample(kind: str, at: int, draw: random.Random) -> float:

@@ -10,6 +10,7 @@ from aftercall.tester.line import QUIET_FAR, Dial, Far, Kind, Near, Outcome, Pac
 from aftercall.tester.voice import Clip, Voice
 
 YIELD_S = 0.3
+_BREATH_TICKS = 25
 _TICKS_A_SECOND = round(1 / FRAME_S)
 
 
@@ -37,6 +38,8 @@ class SpokenEnd:
         self._at = 0
         self._loud_s = 0.0
         self._quiet_ticks = 0
+        self._silent_ticks = 0
+        self._talking_ticks = 0
         self._is_ending = False
         self._answer: asyncio.Task[Sequence[Reply]] | None = None
 
@@ -68,7 +71,9 @@ class SpokenEnd:
         loud = self._gauge.is_loud(near.frame)
         self._loud_s = self._loud_s + FRAME_S if loud else max(0.0, self._loud_s - FRAME_S / 2)
         self._quiet_ticks = 0 if loud or self._queue else self._quiet_ticks + 1
-        if self._interruption and self._loud_s >= self._interruption.after_s and not self._queue:
+        self._silent_ticks = 0 if loud else self._silent_ticks + 1
+        self._talking_ticks = self._talking_ticks + 1 if loud or (self._talking_ticks and self._silent_ticks < _BREATH_TICKS) else 0
+        if self._interruption and self._talking_ticks > round(self._interruption.after_s / FRAME_S) and not self._queue:
             self._enqueue([Reply(self._interruption.text, is_stubborn=True)], 0.0)
             self._interruption = None
         if near.said:
