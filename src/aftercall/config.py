@@ -22,10 +22,7 @@ from aftercall.settings import Env, Section, Settings, find_zone
 PREFIX = "AFTERCALL_"
 
 # Names that are fixed already, of parts that are still to come: who sets one is told that nothing listens to it.
-NOT_YET = (
-    *("secret_key", "extraction", "anthropic", "openai", "xai", "deepgram", "telnyx", "remem"),
-    *("twilio.account_sid", "twilio.phone_number", "twilio.api_url"),
-)
+NOT_YET = (*("secret_key", "extraction", "anthropic", "xai", "deepgram", "telnyx", "remem"),)
 _ONLY = {"engine": "receptionist", "model": "rules"}
 
 

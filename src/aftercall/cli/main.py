@@ -5,7 +5,7 @@ import sys
 import typer
 
 from aftercall import __version__
-from aftercall.cli import briefing, calls, config, database, demo, doctor, ingest, read, serve, talk, verify, worker
+from aftercall.cli import briefing, calls, config, database, demo, doctor, ingest, read, serve, talk, test, verify, worker
 from aftercall.cli.stage import Stage
 from aftercall.errors import AftercallError
 
@@ -28,6 +28,7 @@ program.command("ingest")(ingest.ingest)
 program.command("read")(read.read)
 program.add_typer(calls.group, name="calls")
 program.command("briefing")(briefing.briefing)
+program.add_typer(test.group, name="test")
 program.command("verify")(verify.verify)
 program.command("config")(config.config)
 program.command("doctor")(doctor.doctor)

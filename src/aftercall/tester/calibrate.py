@@ -96,7 +96,9 @@ class NoisyEnd:
         await self._inner.hang_up()
 
 
-async def calibrate(clock: Clock, *, turns: int = 60, seed: int = 1, is_live: bool = False, voices: tuple[Voice, Voice] | None = None) -> list[Calibration]:
+async def calibrate(
+    clock: Clock, *, turns: int = 60, seed: int = 1, is_live: bool = False, voices: tuple[Voice, Voice] | None = None
+) -> list[Calibration]:
     """On a clean line, with leading silence before each answer, and with noise behind the agent."""
     caller, agent = voices or (ToneVoice(), ToneVoice(350))
     bench = _Calls(clock, caller, agent, seed, is_live)
@@ -153,7 +155,9 @@ class _Calls:
         measured = latencies(View(record, scenario))
         return 1000 * abs(measured[0] - 5.0) if measured else 5000.0
 
-    async def _hold(self, agent: KnownAgent, turns: int, noise: Noise | None, interruption: Interruption | None = None) -> tuple[CallRecord, Scenario]:
+    async def _hold(
+        self, agent: KnownAgent, turns: int, noise: Noise | None, interruption: Interruption | None = None
+    ) -> tuple[CallRecord, Scenario]:
         scenario = _known_scenario(turns)
         pace = Pace(self.clock, is_live=self.is_live)
         end: FarEnd = SpokenEnd(agent, self.agent_voice, pace, kind="audio", counts_work=False, interruption=interruption)
@@ -167,5 +171,3 @@ def _known_scenario(turns: int) -> Scenario:
     plan = PlannedCall(caller_context=CallerContext(), turns=(*steps, ScriptedTurn(hang_up=True)))
     limits = Limits(max_turns=min(400, 3 * turns + 10), max_duration_s=3600, max_silence_s=30)
     return Scenario(name="calibration", goal="be measured", calls=(plan,), limits=limits)
-
-

@@ -257,5 +257,3 @@ class _Talk:
         self._speak_when_due(at_s)
         if move.kind == "hang_up" and self.end_why == "":
             self.end_why = move.why
-
-

@@ -13,9 +13,15 @@ from typing import Any, Literal, Protocol
 from aftercall.tester.phrases import asked_fields, find_any, questions_of
 from aftercall.tester.scenario import PlannedCall, Scenario, ScriptedTurn, Stage
 
-_GOODBYE = ("goodbye|good bye|bye", r"/have a (?:good|nice|great|wonderful|lovely) (?:day|one|evening|weekend)/", "thank you for calling|thanks for calling")
+_GOODBYE = (
+    "goodbye|good bye|bye",
+    r"/have a (?:good|nice|great|wonderful|lovely) (?:day|one|evening|weekend)/",
+    "thank you for calling|thanks for calling",
+)
 _ANYTHING_ELSE = ("anything else|something else|what else|anything more|any other questions",)
-_HOLD = ("one moment|one second|just a moment|just a second|hold on|please hold|bear with me|let me check|let me look|let me see|give me a moment|checking",)
+_HOLD = (
+    "one moment|one second|just a moment|just a second|hold on|please hold|bear with me|let me check|let me look|let me see|give me a moment|checking",
+)
 _CONFIRM = (
     r"/\b(?:is that (?:correct|right|ok|okay)|does that (?:work|sound)|right\?|correct\?|shall i|should i|would you like|do you want|can i go ahead|okay\?)/",
 )

@@ -11,7 +11,15 @@ from aftercall.tester.scenario import Scenario
 from aftercall.tester.yaml_file import Marked, Path_, parse_yaml, read_yaml
 
 _CONTEXTS = ("patient_context", "caller_context")
-_OLD_STAGE = {"stage": "name", "trigger": "when", "agent_says": "when", "if_agent": "when", "response": "say", "reply": "say", "responses": "say"}
+_OLD_STAGE = {
+    "stage": "name",
+    "trigger": "when",
+    "agent_says": "when",
+    "if_agent": "when",
+    "response": "say",
+    "reply": "say",
+    "responses": "say",
+}
 _PROSE_STAGE = re.compile(
     r"^\s*(?:when|if) (?:the )?(?:agent|they|clinic) (?:asks?|says?|mentions?|offers?)(?: for| about| if| to)? ?[\"“]?(?P<when>.+?)[\"”]?"
     r"\s*[,:]\s*(?:then )?(?:say|answer|reply|respond(?: with)?|tell them):? ?[\"“]?(?P<say>.+?)[\"”]?\s*$",
@@ -205,4 +213,6 @@ def _verification(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field(name: str) -> str:
-    return {"date_of_birth": "dob", "birthday": "dob", "full_name": "name", "phone_number": "phone", "zip_code": "zip"}.get(name.lower(), name)
+    return {"date_of_birth": "dob", "birthday": "dob", "full_name": "name", "phone_number": "phone", "zip_code": "zip"}.get(
+        name.lower(), name
+    )

@@ -72,7 +72,7 @@ class Reply:
     delay_s: float = 0.0
     lead_s: float = 0.0
     is_stubborn: bool = False
-    confidence: float | None = None
+    note: str = ""
 
 
 class TextAgent(Protocol):

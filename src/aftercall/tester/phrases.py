@@ -1,9 +1,13 @@
 """Words against words: patterns of a scenario, questions, what a question asks for, and how alike two sentences are."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import pairwise
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _SENTENCE = re.compile(r"[^.?!]+[.?!]*")
@@ -26,8 +30,52 @@ _FIELDS: dict[str, str] = {
     "passcode": r"\b(?:pass ?code|pin|password|security (?:code|question|word))\b",
 }
 _STOP = frozenset(
-    "a an and are as at be but by can could do for from have i i'm i'll in is it it's me my of on or our please so that the then there this to was we "
-    "will with would you you're your".split()
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "but",
+        "by",
+        "can",
+        "could",
+        "do",
+        "for",
+        "from",
+        "have",
+        "i",
+        "i'm",
+        "i'll",
+        "in",
+        "is",
+        "it",
+        "it's",
+        "me",
+        "my",
+        "of",
+        "on",
+        "or",
+        "our",
+        "please",
+        "so",
+        "that",
+        "the",
+        "then",
+        "there",
+        "this",
+        "to",
+        "was",
+        "we",
+        "will",
+        "with",
+        "would",
+        "you",
+        "you're",
+        "your",
+    ]
 )
 
 
@@ -73,7 +121,7 @@ def questions_of(text: str) -> list[str]:
     return [sentence for sentence in sentences_of(text) if is_question(sentence)]
 
 
-def asked_fields(text: str, extra: dict[str, Sequence[str]] | None = None) -> list[str]:
+def asked_fields(text: str, extra: Mapping[str, Sequence[str]] | None = None) -> list[str]:
     """Which of the well-known things this text asks for, in the order they are mentioned; `extra` adds ways of asking."""
     found: list[tuple[int, str]] = []
     for question in questions_of(text):
@@ -102,9 +150,12 @@ def likeness(one: str, other: str) -> float:
     first, second = content_words(one) or words_of(one), content_words(other) or words_of(other)
     if not first or not second:
         return 0.0
-    pairs_one, pairs_other = set(zip(first, first[1:], strict=False)) or {*first}, set(zip(second, second[1:], strict=False)) or {*second}
-    shared = len(pairs_one & pairs_other) / len(pairs_one | pairs_other)
+    shared = _overlap(set(pairwise(first)), set(pairwise(second))) if min(len(first), len(second)) > 1 else _overlap({*first}, {*second})
     return max(shared, SequenceMatcher(None, first, second, autojunk=False).ratio())
+
+
+def _overlap(one: set[T], other: set[T]) -> float:
+    return len(one & other) / len(one | other)
 
 
 def word_error_rate(meant: str, heard: str) -> float:

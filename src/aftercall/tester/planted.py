@@ -203,5 +203,3 @@ class FaultyCaller:
         if self._fault == "caller_ignores":
             return Move("say", "What lovely weather today.", "filler:okay")
         return Move("hang_up", why="")
-
-

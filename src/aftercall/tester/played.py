@@ -70,7 +70,10 @@ def write_prompt(scenario: Scenario, plan: PlannedCall) -> str:
         f"About you: {context.background}" if context.background else "",
         f"Your manner: {context.tone}" if context.tone else "",
         *(f"If asked for your {name}: {item.answer}" for name, item in context.verification.answers.items()),
-        *(f"When the agent says something like {' or '.join(stage.when) or 'nothing in particular'}: {stage.say[0]}" for stage in context.response_stages),
+        *(
+            f"When the agent says something like {' or '.join(stage.when) or 'nothing in particular'}: {stage.say[0]}"
+            for stage in context.response_stages
+        ),
         *(f"Rule: {rule}" for rule in (*context.anti_repetition.rules, *scenario.notes)),
         "Answer the agent's question first, before anything else. Never say the same thing twice unless asked to repeat it.",
         "Invent no names, numbers or dates. One or two short sentences, as people speak on the phone.",

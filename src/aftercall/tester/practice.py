@@ -53,7 +53,13 @@ class PracticeAgent:
         self._caller = dial.caller
         known = self._clinic.matters.get(dial.caller)
         greeting = f"Welcome back, {known[0].split()[0]}." if known and known[0] else "Thank you for calling Harbor Clinic."
-        return [Reply(f"{greeting} How can I help you today? For appointments you can also press one.", delay_s=0.6, is_stubborn="does_not_yield" in self._faults)]
+        return [
+            Reply(
+                f"{greeting} How can I help you today? For appointments you can also press one.",
+                delay_s=0.6,
+                is_stubborn="does_not_yield" in self._faults,
+            )
+        ]
 
     async def press(self, digits: str) -> Sequence[Reply]:
         if "ignores_keys" in self._faults:
@@ -167,7 +173,11 @@ class PracticeAgent:
         }[self._task]
         self._done = done
         if "contradicts" in self._faults:
-            return f"I see no medications on file for you. {MORE}" if self._flip() else f"I have sent the refill of your medications to the pharmacy. {MORE}"
+            return (
+                f"I see no medications on file for you. {MORE}"
+                if self._flip()
+                else f"I have sent the refill of your medications to the pharmacy. {MORE}"
+            )
         if "wrong_weekday" in self._faults:
             done = "You are booked for Tuesday, March 4th, 2026, and that is confirmed."
         return f"{done} {MORE}"

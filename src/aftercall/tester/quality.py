@@ -68,9 +68,7 @@ class Quality:
 def _mix(frame: bytes, gain: float, bed: bytes | None) -> bytes:
     """Kept, because voices of tones and a bed that is played over and over meet again and again."""
     behind = array("h", bed or bytes(2 * FRAME))
-    return encode(
-        array("h", (max(-32_000, min(32_000, int(near * gain + far))) for near, far in zip(decode(frame), behind, strict=False)))
-    )
+    return encode(array("h", (max(-32_000, min(32_000, int(near * gain + far))) for near, far in zip(decode(frame), behind, strict=False))))
 
 
 @cache

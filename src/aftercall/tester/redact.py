@@ -15,9 +15,14 @@ _BIRTH = re.compile(
     r"|\d{1,2}[/.-]\d{1,2}[/.-](?:19|20)?\d\d|(?:19|20)\d\d-\d\d-\d\d)\b",
     re.IGNORECASE,
 )
-_DIGIT_WORDS = re.compile(r"\b(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[\s,-]+){4,}(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)\b", re.I)
+_DIGIT_WORDS = re.compile(
+    r"\b(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[\s,-]+){4,}(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)\b",
+    re.I,
+)
 _KINDS = {"name": "name", "dob": "date of birth", "phone": "number", "email": "email", "address": "address", "zip": "zip"}
-_CONTEXT_NAME = re.compile(r"\b((?i:my name is|this is|name's|thank you,|thanks,|welcome back,|hi,?|hello,?|dear|mister|mrs?\.|ms\.|dr\.) )([A-Z][a-z]+(?: [A-Z][a-z]+)?)")
+_CONTEXT_NAME = re.compile(
+    r"\b((?i:my name is|this is|name's|thank you,|thanks,|welcome back,|hi,?|hello,?|dear|mister|mrs?\.|ms\.|dr\.) )([A-Z][a-z]+(?: [A-Z][a-z]+)?)"
+)
 
 
 class Redactor:
@@ -35,7 +40,9 @@ class Redactor:
                 if call.caller_context.number:
                     known[call.caller_context.number] = "number"
         ordered = sorted(known, key=len, reverse=True)
-        self._known = [(re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE), f"[{known[words]}]") for words in ordered if words_of(words)]
+        self._known = [
+            (re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE), f"[{known[words]}]") for words in ordered if words_of(words)
+        ]
 
     def clean(self, text: str) -> str:
         if not self._is_on:
@@ -58,4 +65,6 @@ class Redactor:
         return data
 
 
-_KEPT = frozenset({"id", "sid", "started_at", "scenario", "kind", "fingerprint", "first_seen", "last_seen", "verdict", "file", "who", "line", "outcome"})
+_KEPT = frozenset(
+    {"id", "sid", "started_at", "scenario", "kind", "fingerprint", "first_seen", "last_seen", "verdict", "file", "who", "line", "outcome"}
+)

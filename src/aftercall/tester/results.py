@@ -89,5 +89,3 @@ def _write_bytes(path: Path, data: bytes, *, private: bool = True) -> None:
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
     fresh.replace(path)
-
-

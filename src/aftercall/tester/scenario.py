@@ -233,7 +233,9 @@ class Scenario(Part):
     seed: int = Field(default=1, ge=0, description="the same seed draws the same variants, noise and losses")
     noise: Noise = Field(default=Noise(), description="background of the caller")
     line: LineQuality = Field(default=LineQuality(), description="quality of the line")
-    outcome: Literal["answered", "voicemail", "busy", "no-answer", "failed"] = Field(default="answered", description="how the call should go")
+    outcome: Literal["answered", "voicemail", "busy", "no-answer", "failed"] = Field(
+        default="answered", description="how the call should go"
+    )
     notes: Texts = Field(default=(), description="instructions in prose from older files; only a caller played by a model reads them")
 
     @model_validator(mode="after")

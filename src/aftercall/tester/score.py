@@ -99,7 +99,9 @@ def _check_judged(criterion: Criterion, name: str, views: list[View], judged: Se
     view = next((item for item in views if item.record.number == verdict.call), views[-1])
     kind = "probe_failed" if criterion.probe else "judged_missed"
     who = outcome.blame_ending(view)
-    return Checked(name, "missed", verdict.reason), view.finding(kind, "critical", who, f"{name}: {verdict.reason}", *verdict.turns, detail=name)
+    return Checked(name, "missed", verdict.reason), view.finding(
+        kind, "critical", who, f"{name}: {verdict.reason}", *verdict.turns, detail=name
+    )
 
 
 def _without_echoes(findings: list[Finding]) -> list[Finding]:

@@ -46,7 +46,9 @@ def _cut(call: PlannedCall, number: int, steps: list[Step]) -> PlannedCall:
     stages = tuple(stage for place, stage in enumerate(context.response_stages) if ("stage", place) in kept)
     opening = context.opening if ("opening", 0) in kept else ()
     turns = tuple(turn for place, turn in enumerate(call.turns) if ("turn", place) in kept)
-    return call.model_copy(update={"turns": turns, "caller_context": context.model_copy(update={"response_stages": stages, "opening": opening})})
+    return call.model_copy(
+        update={"turns": turns, "caller_context": context.model_copy(update={"response_stages": stages, "opening": opening})}
+    )
 
 
 async def shrink(scenario: Scenario, shows: Shows, tries: int = MOST_TRIES) -> tuple[str, ...]:

@@ -51,7 +51,10 @@ def sign_flip(differences: Sequence[float]) -> float:
         return 1.0
     seen = abs(sum(real)) - 1e-12
     if len(real) <= _EXACT:
-        sums = [abs(sum(sign * value for sign, value in zip(signs, real, strict=True))) for signs in itertools.product((1, -1), repeat=len(real))]
+        sums = [
+            abs(sum(sign * value for sign, value in zip(signs, real, strict=True)))
+            for signs in itertools.product((1, -1), repeat=len(real))
+        ]
         return sum(value >= seen for value in sums) / len(sums)
     draw = random.Random(len(real))  # noqa: S311 - repeatable on purpose
     hits = sum(abs(sum(value * draw.choice((1, -1)) for value in real)) >= seen for _ in range(DRAWS))
@@ -83,7 +86,9 @@ class Comparison:
     @property
     def sentence(self) -> str:
         low, high = self.interval
-        change = f"B passes {100 * self.difference:+.0f} points against A (95 %: {100 * low:+.0f} to {100 * high:+.0f}) in {self.pairs} pairs"
+        change = (
+            f"B passes {100 * self.difference:+.0f} points against A (95 %: {100 * low:+.0f} to {100 * high:+.0f}) in {self.pairs} pairs"
+        )
         split = f"{self.worse} went only against B, {self.better} only for it"
         need = f"; about {self.more_pairs} more pairs would decide it" if self.more_pairs else ""
         return f"{self.answer}: {change}; {split}; p = {self.p:.3f}{need}"

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aftercall.clock import Clock
+from aftercall.errors import AftercallError
 from aftercall.tester.caller import Caller, ScriptedCaller
 from aftercall.tester.judge import judge
 from aftercall.tester.played import PlayedCaller
@@ -48,7 +49,13 @@ async def run_once(scenario: Scenario, target: Target, crew: Crew, run: int = 1)
 
 
 async def run_suite(
-    scenarios: Sequence[Scenario], target: Target, crew: Crew, *, runs: int | None = None, parallel: int = 4, on_done: Progress | None = None
+    scenarios: Sequence[Scenario],
+    target: Target,
+    crew: Crew,
+    *,
+    runs: int | None = None,
+    parallel: int = 4,
+    on_done: Progress | None = None,
 ) -> list[Scored]:
     """Every run of every scenario, in the order of the list, however they come to their end."""
     limit = asyncio.Semaphore(max(1, parallel))
@@ -60,6 +67,9 @@ async def run_suite(
             on_done(scored)
         return scored
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(scenario, run)) for scenario in scenarios for run in range(1, (runs or scenario.runs) + 1)]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(scenario, run)) for scenario in scenarios for run in range(1, (runs or scenario.runs) + 1)]
+    except* AftercallError as errors:  # the first says what to do; the others were stopped by it
+        raise errors.exceptions[0] from None
     return [task.result() for task in tasks]

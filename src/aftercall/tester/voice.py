@@ -17,9 +17,22 @@ from aftercall.tester.audio import FRAME, RATE, SILENCE, encode, read_wav, tone
 WORD_FRAMES = (8, 26)  # the shortest and the longest word, in frames of 20 ms
 GAP_FRAMES = 3
 _KEYS = {
-    **{"1": (697, 1209), "2": (697, 1336), "3": (697, 1477), "A": (697, 1633), "4": (770, 1209), "5": (770, 1336), "6": (770, 1477)},
-    **{"B": (770, 1633), "7": (852, 1209), "8": (852, 1336), "9": (852, 1477), "C": (852, 1633), "*": (941, 1209), "0": (941, 1336)},
-    **{"#": (941, 1477), "D": (941, 1633)},
+    "1": (697, 1209),
+    "2": (697, 1336),
+    "3": (697, 1477),
+    "A": (697, 1633),
+    "4": (770, 1209),
+    "5": (770, 1336),
+    "6": (770, 1477),
+    "B": (770, 1633),
+    "7": (852, 1209),
+    "8": (852, 1336),
+    "9": (852, 1477),
+    "C": (852, 1633),
+    "*": (941, 1209),
+    "0": (941, 1336),
+    "#": (941, 1477),
+    "D": (941, 1633),
 }
 
 
@@ -64,7 +77,8 @@ class ToneVoice:
 
 @lru_cache(maxsize=4096)
 def _burst(loud: bytes, text: str) -> Clip:
-    sound, words = bytearray(), []
+    sound = bytearray()
+    words: list[tuple[int, str]] = []
     for word in text.split():
         if words:
             sound += SILENCE * GAP_FRAMES

@@ -86,7 +86,7 @@ class _Reader:
             return self._take_mapping(node, path, depth)
         if isinstance(node, yaml.SequenceNode):
             return [self.take(item, (*path, number), depth + 1) for number, item in enumerate(node.value)]
-        if node.style is None and node.value in _NULLS:
+        if isinstance(node, yaml.ScalarNode) and node.style is None and node.value in _NULLS:
             return None
         return str(node.value)
 

@@ -24,7 +24,14 @@ class Interruption:
 
 class SpokenEnd:
     def __init__(
-        self, agent: TextAgent, voice: Voice, pace: Pace, *, kind: Kind = "text", counts_work: bool = True, interruption: Interruption | None = None
+        self,
+        agent: TextAgent,
+        voice: Voice,
+        pace: Pace,
+        *,
+        kind: Kind = "text",
+        counts_work: bool = True,
+        interruption: Interruption | None = None,
     ) -> None:
         """`counts_work`: the time that the agent needs for its answer is silence on the line."""
         self._agent = agent
@@ -41,6 +48,7 @@ class SpokenEnd:
         self._silent_ticks = 0
         self._talking_ticks = 0
         self._is_ending = False
+        self._notes: list[tuple[str, str]] = []
         self._answer: asyncio.Task[Sequence[Reply]] | None = None
 
     @property
@@ -61,6 +69,9 @@ class SpokenEnd:
         if self._answer is not None and self._answer.done():
             task, self._answer = self._answer, None
             self._enqueue(task.result(), 0.0)
+        if self._notes:
+            notes, self._notes = tuple(self._notes), []
+            return replace(self._play() if self._queue else QUIET_FAR, events=notes)
         if not self._queue:
             if self._is_ending:
                 return Far(ended="agent")
@@ -102,6 +113,7 @@ class SpokenEnd:
                 clip = self._voice.speak(reply.text).delayed(reply.delay_s + reply.lead_s + first)
                 self._queue.append((clip, reply))
             self._is_ending = self._is_ending or reply.ends_call
+            self._notes += [(reply.note, "")] if reply.note else []
 
     def _play(self) -> Far:
         clip, reply = self._queue[0]

@@ -36,7 +36,9 @@ def missed(view: View, criterion: Criterion) -> Finding:
         text = f"said what must not be said: {name_of(criterion)}"
         return view.finding("forbidden_words", "critical", view.blame(found[0]), text, found[0], detail=name_of(criterion))
     turns = [number for number, _ in view.agent_turns()][-2:]
-    return view.finding("goal_missed", "critical", blame_ending(view), f"not shown: {name_of(criterion)}", *turns, detail=name_of(criterion))
+    return view.finding(
+        "goal_missed", "critical", blame_ending(view), f"not shown: {name_of(criterion)}", *turns, detail=name_of(criterion)
+    )
 
 
 def blame_ending(view: View) -> Who:
@@ -87,7 +89,9 @@ def _check(view: View, expect: Expect, caller: int, answers: tuple[int, ...], la
     if expect.asks:
         asked = " ".join(questions_of(heard))
         if not any(find_any((pattern,), asked) or pattern in asked_fields(heard) for pattern in expect.asks):
-            yield view.finding("expectation_missed", "major", who, f"did not ask {' or '.join(expect.asks)}", *turns, detail=f"asks {expect.asks[0]}")
+            yield view.finding(
+                "expectation_missed", "major", who, f"did not ask {' or '.join(expect.asks)}", *turns, detail=f"asks {expect.asks[0]}"
+            )
     if expect.within_ms is not None and (latency_s is None or latency_s * 1000 > expect.within_ms):
         took = "no answer" if latency_s is None else f"{latency_s * 1000:.0f} ms"
         yield view.finding("expectation_missed", "major", who, f"answered within {expect.within_ms} ms: {took}", *turns, detail="within_ms")

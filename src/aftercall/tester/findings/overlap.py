@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from aftercall.tester.finding import Finding, View
+from aftercall.tester.finding import Finding, Severity, View
 from aftercall.tester.record import Span
+from aftercall.tester.scenario import Who
 
 LEAST_OVERLAP_S = 0.25
 SAME_MOMENT_S = 0.2
@@ -24,8 +25,8 @@ def _talked_over(view: View) -> Iterator[Finding]:
             if agent.segment.overlap_s(caller.segment) < LEAST_OVERLAP_S:
                 continue
             if caller.start_s + SAME_MOMENT_S < agent.start_s < caller.end_s - NEAR_END_S:
-                who = "unknown" if caller.is_planned_overlap else "agent"
-                severity = "minor" if who == "unknown" else "major"
+                who: Who = "unknown" if caller.is_planned_overlap else "agent"
+                severity: Severity = "minor" if who == "unknown" else "major"
                 yield view.finding("talks_over_caller", severity, who, _overlap(agent, caller), number, other)
             elif not caller.is_planned_overlap and agent.start_s <= caller.start_s + SAME_MOMENT_S:
                 yield view.finding("collision", "info", "tester", f"both began to speak: {_overlap(agent, caller)}", other, number)
@@ -59,7 +60,7 @@ def _broke_off(view: View) -> Iterator[Finding]:
         if place + 1 < len(agent) and view.spans[number : number + 1] and view.spans[number].who == "agent":
             continue  # goes on after a pause
         if place + 1 == len(agent) and view.record.ended_by in ("caller", "limit", "line"):
-            who = "line" if view.record.ended_by == "line" else "tester"
+            who: Who = "line" if view.record.ended_by == "line" else "tester"
             yield view.finding("broken_off", "info", who, "the agent was still speaking when the call ended", number)
             continue
         yield view.finding("broken_off", "major", "agent", "the agent broke off in the middle of a sentence", number)

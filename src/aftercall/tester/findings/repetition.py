@@ -6,12 +6,13 @@ from aftercall.tester.finding import Finding, View
 from aftercall.tester.phrases import asked_fields, content_words, find_any, is_question, likeness, questions_of, sentences_of, words_of
 from aftercall.tester.scenario import Who
 
-
 ALIKE = 0.86
 _SAME_TIMES = 3
 _REFUSING = (r"/\b(?:i can'?t|i cannot|i'm unable|i am unable|not able to|i'm not allowed|we don'?t|unable to)\b/",)
 _STALLING = ("one moment|just a moment|let me check|checking|please hold|bear with me|still looking|let me look|one second|hold on",)
-_POLITE = ("anything else|something else|what else|how can i help|how may i help|what can i do|are you still there|is that correct|is that right",)
+_POLITE = (
+    "anything else|something else|what else|how can i help|how may i help|what can i do|are you still there|is that correct|is that right",
+)
 
 
 def find(view: View) -> Iterator[Finding]:
@@ -59,7 +60,9 @@ def _repeated_question(view: View, question: str, number: int, asked: list[tuple
     for earlier, turn, answer in asked:
         if turn < number and answer and likeness(earlier, question) >= ALIKE:
             text = "asked the same question again after it was answered"
-            yield view.finding("asks_again", "major", view.blame(answer), text, turn, answer, number, detail=" ".join(content_words(question)[:6]))
+            yield view.finding(
+                "asks_again", "major", view.blame(answer), text, turn, answer, number, detail=" ".join(content_words(question)[:6])
+            )
             return
 
 

@@ -73,7 +73,9 @@ def _repeats(view: View) -> Iterator[Finding]:
         before = [spans for spans in seen if likeness(spans[1].text, span.text) > 0.95]
         agent = view.spans[number - 2] if number >= 2 else None
         if before and agent is not None and not find_any((r"/\?/", "repeat|again|catch|sorry"), agent.text):
-            yield view.finding("caller_repeats", "minor", "tester", "the caller said the same again without being asked", before[0][0], number)
+            yield view.finding(
+                "caller_repeats", "minor", "tester", "the caller said the same again without being asked", before[0][0], number
+            )
         seen.append((number, span))
 
 

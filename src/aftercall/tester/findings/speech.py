@@ -7,14 +7,103 @@ from aftercall.tester.audio import LOUDNESS
 from aftercall.tester.finding import Finding, View
 from aftercall.tester.phrases import words_of
 
-_UNSPEAKABLE = re.compile(r"\*\*|```|^#{1,6} |\|.+\||\{\s*\"|</?[a-z]+>|https?://\S{25,}|[\U0001F300-\U0001FAFF\u2600-\u27BF]", re.MULTILINE)
+_UNSPEAKABLE = re.compile(
+    r"\*\*|```|^#{1,6} |\|.+\||\{\s*\"|</?[a-z]+>|https?://\S{25,}|[\U0001F300-\U0001FAFF\u2600-\u27BF]", re.MULTILINE
+)
 _ENGLISH = frozenset(
-    "the a an is are was you your i we can what how to of for and in on it that this please thank thanks yes no have do not with at my me help hello name "
-    "will be or one".split()
+    [
+        "the",
+        "a",
+        "an",
+        "is",
+        "are",
+        "was",
+        "you",
+        "your",
+        "i",
+        "we",
+        "can",
+        "what",
+        "how",
+        "to",
+        "of",
+        "for",
+        "and",
+        "in",
+        "on",
+        "it",
+        "that",
+        "this",
+        "please",
+        "thank",
+        "thanks",
+        "yes",
+        "no",
+        "have",
+        "do",
+        "not",
+        "with",
+        "at",
+        "my",
+        "me",
+        "help",
+        "hello",
+        "name",
+        "will",
+        "be",
+        "or",
+        "one",
+    ]
 )
 _OTHERS = frozenset(
-    "el la los las es por que para gracias usted su de una como en le les des est pour vous merci je nous der die das und ist ich sie bitte danke "
-    "wie kann nicht il per grazie sono che con buenos días bonjour guten".split()
+    [
+        "el",
+        "la",
+        "los",
+        "las",
+        "es",
+        "por",
+        "que",
+        "para",
+        "gracias",
+        "usted",
+        "su",
+        "de",
+        "una",
+        "como",
+        "en",
+        "le",
+        "les",
+        "des",
+        "est",
+        "pour",
+        "vous",
+        "merci",
+        "je",
+        "nous",
+        "der",
+        "die",
+        "das",
+        "und",
+        "ist",
+        "ich",
+        "sie",
+        "bitte",
+        "danke",
+        "wie",
+        "kann",
+        "nicht",
+        "il",
+        "per",
+        "grazie",
+        "sono",
+        "che",
+        "con",
+        "buenos",
+        "días",
+        "bonjour",
+        "guten",
+    ]
 )
 SLOW_WPM, FAST_WPM = 70, 260
 CLIPPED = 32_000

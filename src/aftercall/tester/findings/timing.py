@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from aftercall.tester.finding import Finding, View
+from aftercall.tester.finding import Finding, Severity, View
 
 MONOLOGUE_S = 40.0
 
@@ -24,7 +24,9 @@ def find(view: View) -> Iterator[Finding]:
 def _greeting(view: View) -> Iterator[Finding]:
     first = view.record.agent_spans[0]
     if first.start_s > view.scenario.limits.greeting_s:
-        yield view.finding("slow_greeting", "major", "agent", f"the agent's first word came after {first.start_s:.1f} s", view.spans.index(first) + 1)
+        yield view.finding(
+            "slow_greeting", "major", "agent", f"the agent's first word came after {first.start_s:.1f} s", view.spans.index(first) + 1
+        )
 
 
 def _answers(view: View) -> Iterator[Finding]:
@@ -37,14 +39,14 @@ def _answers(view: View) -> Iterator[Finding]:
                 continue  # the caller's own last word
             yield from _unanswered(view, exchange.caller, is_last=exchange.caller == last)
         elif exchange.latency_s > limit_s and not _asked_to_hold(view, exchange.caller):
-            severity = "major" if exchange.latency_s > 1.5 * limit_s else "minor"
+            severity: Severity = "major" if exchange.latency_s > 1.5 * limit_s else "minor"
             text = f"the answer came after {exchange.latency_s:.2f} s"
             yield view.finding("slow_answer", severity, view.blame(exchange.caller), text, exchange.caller, exchange.agent[0])
 
 
 def _unanswered(view: View, turn: int, *, is_last: bool) -> Iterator[Finding]:
     span = view.spans[turn - 1]
-    if span.why in ("goodbye", "closing") or view.record.ended_by in ("line", "agent") and is_last:
+    if span.why in ("goodbye", "closing") or (view.record.ended_by in ("line", "agent") and is_last):
         return
     following = [other for _, other in view.caller_turns() if other.start_s > span.end_s]
     if following and following[0].is_planned_overlap:

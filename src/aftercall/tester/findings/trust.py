@@ -6,8 +6,38 @@ from collections.abc import Iterator
 from aftercall.tester.finding import Finding, View
 from aftercall.tester.phrases import asked_fields, find_any, words_of
 
-_ADDRESSED = re.compile(r"\b(?i:thank you|thanks|okay|ok|hi|hello|great|perfect|sure|sorry|alright|all right|welcome back),? ([A-Z][a-z]{2,})(?=[.,!?]| [A-Z][a-z]+[.,!?])")
-_NO_NAMES = frozenset("for how what let can could may please your the you mister doctor again bye goodbye and one just have thanks thank is are do".split())
+_ADDRESSED = re.compile(
+    r"\b(?i:thank you|thanks|okay|ok|hi|hello|great|perfect|sure|sorry|alright|all right|welcome back),? ([A-Z][a-z]{2,})(?=[.,!?]| [A-Z][a-z]+[.,!?])"
+)
+_NO_NAMES = frozenset(
+    [
+        "for",
+        "how",
+        "what",
+        "let",
+        "can",
+        "could",
+        "may",
+        "please",
+        "your",
+        "the",
+        "you",
+        "mister",
+        "doctor",
+        "again",
+        "bye",
+        "goodbye",
+        "and",
+        "one",
+        "just",
+        "have",
+        "thanks",
+        "thank",
+        "is",
+        "are",
+        "do",
+    ]
+)
 
 
 def find(view: View) -> Iterator[Finding]:
@@ -62,10 +92,14 @@ def _wrong_name(view: View) -> Iterator[Finding]:
     ]
     if not wrong:
         return
-    corrected = [number for number, span in view.caller_turns() if re.match(r"\W*(?:no|actually|sorry|that's not)\b", span.text, re.IGNORECASE)]
+    corrected = [
+        number for number, span in view.caller_turns() if re.match(r"\W*(?:no|actually|sorry|that's not)\b", span.text, re.IGNORECASE)
+    ]
     after = [number for number, _ in wrong if corrected and number > corrected[0]]
     if after:
-        yield view.finding("wrong_name", "major", view.blame(corrected[0]), "still uses the wrong name after it was put right", corrected[0], after[0])
+        yield view.finding(
+            "wrong_name", "major", view.blame(corrected[0]), "still uses the wrong name after it was put right", corrected[0], after[0]
+        )
     else:
         yield view.finding("wrong_name", "minor", "agent", "calls the caller by a wrong name", wrong[0][0])
 

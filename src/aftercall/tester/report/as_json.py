@@ -34,7 +34,8 @@ def _scored_json(run: Run, item: Scored) -> dict[str, Any]:
         "verdict": item.verdict,
         "criteria": [{"name": checked.name, "state": checked.state, "evidence": checked.evidence} for checked in item.criteria],
         "findings": [
-            {"fingerprint": fingerprint(run.target, finding)} | asdict(finding) | {"turns": list(finding.turns)} for finding in item.findings
+            {"fingerprint": fingerprint(run.target, finding)} | asdict(finding) | {"turns": list(finding.turns)}
+            for finding in item.findings
         ],
         "calls": [record_json(record) | {"measures": measures} for record, measures in zip(item.records, item.measures, strict=True)],
     }

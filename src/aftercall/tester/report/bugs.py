@@ -61,7 +61,9 @@ def _example(bug: Bug, run: Run) -> tuple[Finding, Scored]:
 def _others(run: Run) -> Iterator[str]:
     """What is not the agent's: listed, so that nobody wonders, and kept apart, so that nobody is blamed for it."""
     others = [(item, finding) for item in run.scored for finding in item.findings if finding.who != "agent" and finding.severity != "info"]
-    remarks = [(item, finding) for item in run.scored for finding in item.findings if finding.who == "agent" and finding.severity == "minor"]
+    remarks = [
+        (item, finding) for item in run.scored for finding in item.findings if finding.who == "agent" and finding.severity == "minor"
+    ]
     for title, listed in (("Not the agent's doing", others), ("Remarks", remarks)):
         if listed:
             yield f"## {title}"

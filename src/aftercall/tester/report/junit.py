@@ -12,7 +12,13 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit_xml(run: Run, redactor: Redactor) -> str:
     skipped = len(run.scored) - run.passed - run.failed
-    figures = {"tests": str(len(run.scored)), "failures": str(run.failed), "errors": "0", "skipped": str(skipped), "time": f"{run.seconds:.3f}"}
+    figures = {
+        "tests": str(len(run.scored)),
+        "failures": str(run.failed),
+        "errors": "0",
+        "skipped": str(skipped),
+        "time": f"{run.seconds:.3f}",
+    }
     suites = Element("testsuites", {"name": "aftercall test", **figures})
     suite = SubElement(suites, "testsuite", {"name": _clean(run.target, redactor), "timestamp": run.started_at.isoformat(), **figures})
     properties = SubElement(suite, "properties")
@@ -32,7 +38,9 @@ def _add_case(suite: Element, item: Scored, redactor: Redactor) -> None:
         failure.text = _clean(told, redactor)
     elif item.verdict != "passed":
         SubElement(case, "skipped", message=_clean(f"{item.verdict}: not the agent's doing, or not to be told", redactor))
-    SubElement(case, "system-out").text = _clean("\n".join(f"{span.who}: {span.text}" for record in item.records for span in record.spans), redactor)
+    SubElement(case, "system-out").text = _clean(
+        "\n".join(f"{span.who}: {span.text}" for record in item.records for span in record.spans), redactor
+    )
 
 
 def _clean(text: str, redactor: Redactor) -> str:

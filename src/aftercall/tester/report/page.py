@@ -86,7 +86,9 @@ class _Page:
         turns = ", ".join(str(turn) for turn in finding.turns)
         place = f"turn {turns}, {finding.at_s:.1f} s" if turns else f"call {finding.call}"
         shade = "failed" if finding.is_bug else "pale"
-        return f'<div class="{shade}">{finding.severity} · {finding.who} · {escape(finding.kind)}: {self.text(finding.text)} ({place})</div>'
+        return (
+            f'<div class="{shade}">{finding.severity} · {finding.who} · {escape(finding.kind)}: {self.text(finding.text)} ({place})</div>'
+        )
 
     def _call(self, record: CallRecord, findings: Sequence[Finding], *, has_sound: bool) -> Iterator[str]:
         yield f'<p class="pale">Call {record.number} <code>{record.id}</code>: {record.outcome}, {record.duration_s:.1f} s, ended by {record.ended_by}'

@@ -50,7 +50,9 @@ class Rates:
 
 
 def rates_of(run: Run) -> Rates | None:
-    counted = [(sum(item.verdict == "passed" for item in decided), len(decided)) for _, items in run.by_scenario() if (decided := _decided(items))]
+    counted = [
+        (sum(item.verdict == "passed" for item in decided), len(decided)) for _, items in run.by_scenario() if (decided := _decided(items))
+    ]
     if not counted:
         return None
     means = [passed / runs for passed, runs in counted]

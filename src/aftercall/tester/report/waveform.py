@@ -15,9 +15,12 @@ def waveform_svg(record: CallRecord, marks: Sequence[float] = ()) -> str:
     total_s = max(record.duration_s, 0.001)
     caller = _path(record.caller_sound, total_s, up=True) or _blocks(record, "caller", total_s)
     agent = _path(record.agent_sound, total_s, up=False) or _blocks(record, "agent", total_s)
-    lines = "".join(f'<line x1="{WIDTH * at / total_s:.0f}" x2="{WIDTH * at / total_s:.0f}" y1="-44" y2="44" stroke="var(--bad)"/>' for at in marks)
+    lines = "".join(
+        f'<line x1="{WIDTH * at / total_s:.0f}" x2="{WIDTH * at / total_s:.0f}" y1="-44" y2="44" stroke="var(--bad)"/>' for at in marks
+    )
     seconds = "".join(
-        f'<text x="{WIDTH * at / total_s:.0f}" y="44" font-size="10" fill="var(--pale)">{at}</text>' for at in range(0, int(total_s) + 1, _step(total_s))
+        f'<text x="{WIDTH * at / total_s:.0f}" y="44" font-size="10" fill="var(--pale)">{at}</text>'
+        for at in range(0, int(total_s) + 1, _step(total_s))
     )
     return (
         f'<svg viewBox="0 -45 {WIDTH} 90" preserveAspectRatio="none" role="img" aria-label="waveform">'
@@ -48,5 +51,7 @@ def _path(sound: bytes, total_s: float, *, up: bool) -> str:
 def _blocks(record: CallRecord, who: str, total_s: float) -> str:
     sign = -1 if who == "caller" else 1
     return "".join(
-        f"M{WIDTH * span.start_s / total_s:.0f} 0V{sign * 25}H{WIDTH * span.end_s / total_s:.0f}V0" for span in record.spans if span.who == who
+        f"M{WIDTH * span.start_s / total_s:.0f} 0V{sign * 25}H{WIDTH * span.end_s / total_s:.0f}V0"
+        for span in record.spans
+        if span.who == who
     )
