@@ -167,12 +167,11 @@ class ScriptedCaller:
         return Move("wait", why=why, seconds=turn.silence_s or 0.0)
 
     def _follow_stage(self, text: str) -> Move | None:
+        if not self._opened and self._context.opening:
+            return self._say_opening()
         stage = self._match_stage(text)
         if stage is None:
-            if not self._opened and self._context.opening:
-                return self._say_opening()
             return None
-        self._opened = True
         name = self._name(stage)
         times = self._stages[name]
         self._stages[name] += 1

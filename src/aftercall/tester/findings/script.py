@@ -17,6 +17,7 @@ def find(view: View) -> Iterator[Finding]:
             yield view.finding("caller_off_script", "major", "tester", reason, number)
     yield from _ignored_questions(view)
     yield from _repeats(view)
+    yield from _unsaid_opening(view)
     yield from _left_early(view)
 
 
@@ -77,6 +78,13 @@ def _repeats(view: View) -> Iterator[Finding]:
                 "caller_repeats", "minor", "tester", "the caller said the same again without being asked", before[0][0], number
             )
         seen.append((number, span))
+
+
+def _unsaid_opening(view: View) -> Iterator[Finding]:
+    """Talked, but never said what they called for."""
+    spans = view.record.caller_spans
+    if view.plan.caller_context.opening and len(spans) > 2 and not any(span.why in ("opening", "model") for span in spans):
+        yield view.finding("caller_off_script", "major", "tester", "never said what the call was for")
 
 
 def _left_early(view: View) -> Iterator[Finding]:
