@@ -3,7 +3,7 @@
 import asyncio
 import json as json_text
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -56,10 +56,12 @@ def list_all(
 @group.command("run")
 def run(
     context: typer.Context,
-    scenario: list[str] = typer.Option([], "--scenario", "-s", help="A name, a file, or `all`; may be given again. The default if unset."),
+    scenario: Annotated[
+        list[str] | None, typer.Option("--scenario", "-s", help="A name, a file, or `all`; may be given again. The default if unset.")
+    ] = None,
     agent: str = typer.Option(
         "receptionist",
-        help="Whom to call: `receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, `python:module:function`, or a phone number (Twilio).",
+        help="`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, `python:module:function`, or a phone number (by Twilio).",
     ),
     runs: int = typer.Option(0, min=0, help="Runs of each scenario; as the scenario says if unset."),
     parallel: int = typer.Option(0, min=0, help="Calls at a time; `tester.parallel` if unset."),
@@ -70,7 +72,7 @@ def run(
 ) -> None:
     """Run scenarios against an agent; exit 1 if one fails."""
     stage = stage_of(context)
-    plan = RunPlan(tuple(scenario), agent, runs or None, parallel, live, voice, shrink, scenario_folder(stage))
+    plan = RunPlan(tuple(scenario or ()), agent, runs or None, parallel, live, voice, shrink, scenario_folder(stage))
     kept = asyncio.run(run_tests(stage, plan, quiet=json))
     if json:
         print_json(json_text.loads((kept.folder / "report.json").read_text("utf-8")) | {"folder": str(kept.folder)})
@@ -138,9 +140,8 @@ def _show_findings(stage: Stage, findings: list[dict[str, Any]]) -> None:
 def _show_call(stage: Stage, call: dict[str, Any]) -> None:
     console = stage.console
     console.print(f"[bold]{call['id']}[/]  {call['scenario']}, call {call['call']}, run {call['run']}  {call['sid'] or ''}")
-    console.print(
-        f"{call['outcome']}, {call['duration_s']:.1f} s, {len(call['turns'])} turns, ended by {call['ended_by']} ({escape(call['end_why'])})"
-    )
+    ending = f"ended by {call['ended_by']} ({escape(call['end_why'])})"
+    console.print(f"{call['outcome']}, {call['duration_s']:.1f} s, {len(call['turns'])} turns, {ending}")
     for turn in call["turns"]:
         sure = "" if turn["confidence"] is None else f" [dim]({turn['confidence']:.2f})[/]"
         console.print(f"[dim]{turn['turn']:3} {turn['start_s']:7.2f}[/]  [bold]{turn['who']:6}[/]  {escape(turn['text'])}{sure}")
@@ -156,10 +157,12 @@ def _show_call(stage: Stage, call: dict[str, Any]) -> None:
 @group.command("compare")
 def compare(
     context: typer.Context,
-    a: str = typer.Argument(metavar="A", help="A run's id, or an agent with --live-budget."),
+    a: str = typer.Argument(metavar="A", help="A run's id; with --budget, an agent."),
     b: str = typer.Argument(metavar="B", help="Another run's id, or agent."),
     budget: int = typer.Option(0, min=0, help="Compare two agents now, with at most so many calls, stopping as soon as it is decided."),
-    scenario: list[str] = typer.Option([], "--scenario", "-s", help="With --budget: the scenarios to use; the whole library if unset."),
+    scenario: Annotated[
+        list[str] | None, typer.Option("--scenario", "-s", help="With --budget: the scenarios to use; the whole library if unset.")
+    ] = None,
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Is B worse than A? Exit 1 if it is."""
@@ -167,7 +170,7 @@ def compare(
     if budget:
         from aftercall.cli.test_run import compare_agents  # noqa: PLC0415 - only this way of comparing makes calls
 
-        plan = RunPlan(tuple(scenario) or ("all",), a, None, 1, False, "", False, scenario_folder(stage))
+        plan = RunPlan(tuple(scenario or ("all",)), a, None, 1, False, "", False, scenario_folder(stage))
         answer = asyncio.run(compare_agents(stage, plan, b, budget))
     else:
         answer = compare_pairs(_pairs(Results(stage.loaded.settings.home), a, b))

@@ -120,10 +120,8 @@ class _Progress:
         self._done += 1
         bugs = ", ".join(sorted({finding.kind for finding in scored.bugs}))
         seconds = sum(record.duration_s for record in scored.records)
-        self._console.print(
-            f"[dim]{self._done:4}/{self._total}[/] [{_COLOURS[scored.verdict]}]{scored.verdict:12}[/] {scored.scenario.name}, run {scored.run}"
-            f"  [dim]{seconds:.0f} s of talk[/]  {escape(bugs)}"
-        )
+        verdict = f"[{_COLOURS[scored.verdict]}]{scored.verdict:12}[/] {scored.scenario.name}, run {scored.run}"
+        self._console.print(f"[dim]{self._done:4}/{self._total}[/] {verdict}  [dim]{seconds:.0f} s of talk[/]  {escape(bugs)}")
 
 
 def _print_end(console: Console, run: Run, folder: Path) -> None:

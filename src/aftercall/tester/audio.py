@@ -6,6 +6,7 @@ import sys
 import wave
 from array import array
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 RATE = 8000
@@ -73,7 +74,7 @@ def resample(samples: "array[int]", rate: int, wanted: int = RATE) -> "array[int
     ratio = rate / wanted
     if ratio >= 1:
         edges = [int(number * ratio) for number in range(count + 1)]
-        return array("h", (sum(samples[low:high]) // (high - low) for low, high in zip(edges, edges[1:], strict=False)))
+        return array("h", (sum(samples[low:high]) // (high - low) for low, high in pairwise(edges)))
     last = len(samples) - 1
     return array("h", (_between(samples, number * ratio, last) for number in range(count)))
 

@@ -20,10 +20,12 @@ _GOODBYE = (
 )
 _ANYTHING_ELSE = ("anything else|something else|what else|anything more|any other questions",)
 _HOLD = (
-    "one moment|one second|just a moment|just a second|hold on|please hold|bear with me|let me check|let me look|let me see|give me a moment|checking",
+    "one moment|one second|just a moment|just a second|hold on|please hold|bear with me",
+    "let me check|let me look|let me see|give me a moment|checking",
 )
 _CONFIRM = (
-    r"/\b(?:is that (?:correct|right|ok|okay)|does that (?:work|sound)|right\?|correct\?|shall i|should i|would you like|do you want|can i go ahead|okay\?)/",
+    r"/\b(?:is that (?:correct|right|ok|okay)|does that (?:work|sound)|right\?|correct\?|shall i|should i)/",
+    r"/\b(?:would you like|do you want|can i go ahead|okay\?)/",
 )
 _STILL_THERE = ("still there|are you there|can you hear me|still on the line",)
 _MOST_AGAIN = 4

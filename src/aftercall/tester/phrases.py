@@ -13,14 +13,15 @@ _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _SENTENCE = re.compile(r"[^.?!]+[.?!]*")
 _ASKING = re.compile(
     r"^(?:and |so |okay,? |ok,? |well,? |great,? |sure,? |alright,? |thanks?(?: you)?,? )*"
-    r"(?:what|when|where|who|which|why|how|can (?:i|you|we)|could (?:i|you|we)|may i|do you|does|did you|would you|will you|is (?:that|this|there|it)"
-    r"|are you|have you|please (?:tell|give|say|spell|provide|confirm|state)|i(?:'ll| will)? need (?:your|to know)|tell me)\b"
+    r"(?:what|when|where|who|which|why|how|can (?:i|you|we)|could (?:i|you|we)|may i|do you|does|did you|would you|will you"
+    r"|is (?:that|this|there|it)|are you|have you|please (?:tell|give|say|spell|provide|confirm|state)|i(?:'ll| will)? need (?:your|to know)|tell me)\b"
 )
 _FIELDS: dict[str, str] = {
     "name": r"\b(?:(?:full|first|last|your|patient'?s?|caller'?s?) name|who am i speaking|who is (?:this|calling)|who's calling"
     r"|(?:may|can) i (?:have|get) your name|name please|spell (?:it|that|your))",
     "dob": r"\b(?:date of birth|birth ?date|birthday|d\.?o\.?b\.?|when were you born|born on)\b",
-    "phone": r"\b(?:(?:phone|telephone|mobile|cell|contact|callback|call back) number|number (?:to|can we|should we)? ?reach|best number)\b",
+    "phone": r"\b(?:(?:phone|telephone|mobile|cell|contact|callback|call back) number"
+    r"|number (?:to|can we|should we)? ?reach|best number)\b",
     "email": r"\be-?mail(?: address)?\b",
     "address": r"\b(?:home |street |mailing |billing )address\b",
     "zip": r"\b(?:zip|postal|post) ?code\b",

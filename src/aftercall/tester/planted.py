@@ -155,7 +155,10 @@ def _unspeakable(count: int, heard: str, replies: Sequence[Reply]) -> Sequence[R
     return [Reply(f"**Note** {reply.text}", reply.ends_call, reply.delay_s) for reply in replies]
 
 
-_STORY = "Our clinic was founded many years ago by two doctors, who loved the sea and who wanted to help everybody along the whole harbor, and so"
+_STORY = (
+    "Our clinic was founded many years ago by two doctors, who loved the sea and who wanted to help everybody "
+    "along the whole harbor, and so"
+)
 _CHANGES: dict[str, Callable[[int, str, Sequence[Reply]], Sequence[Reply]]] = {
     "slow": _slow,
     "silent_turn": _silent,

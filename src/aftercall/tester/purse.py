@@ -37,9 +37,8 @@ class Purse:
         """Take the price of the longest the call can be; BudgetSpent if it is not there."""
         price = self._per_minute * seconds / 60
         if self.spent + price > self._limit:
-            raise BudgetSpent(
-                f"the call could cost {price:.2f}, {self.spent:.2f} of today's {self._limit:.2f} are spent; raise tester.spend_limit to go on"
-            )
+            left = f"{self.spent:.2f} of today's {self._limit:.2f} are spent"
+            raise BudgetSpent(f"the call could cost {price:.2f}, {left}; raise tester.spend_limit to go on")
         self._add(price)
         return price
 

@@ -21,7 +21,8 @@ _DIGIT_WORDS = re.compile(
 )
 _KINDS = {"name": "name", "dob": "date of birth", "phone": "number", "email": "email", "address": "address", "zip": "zip"}
 _CONTEXT_NAME = re.compile(
-    r"\b((?i:my name is|this is|name's|thank you,|thanks,|welcome back,|hi,?|hello,?|dear|mister|mrs?\.|ms\.|dr\.) )([A-Z][a-z]+(?: [A-Z][a-z]+)?)"
+    r"\b((?i:my name is|this is|name's|thank you,|thanks,|welcome back,|hi,?|hello,?|dear|mister|mrs?\.|ms\.|dr\.) )"
+    r"([A-Z][a-z]+(?: [A-Z][a-z]+)?)"
 )
 
 

@@ -24,7 +24,11 @@ WORD_S = 0.38
 RECORDING_S = 60.0
 GRACE_S = 30.0
 _OVER: dict[str, Outcome] = {
-    **{"completed": "answered", "busy": "busy", "no-answer": "no-answer", "failed": "failed", "canceled": "no-answer"},
+    "completed": "answered",
+    "busy": "busy",
+    "no-answer": "no-answer",
+    "failed": "failed",
+    "canceled": "no-answer",
 }
 Form = Mapping[str, str]
 

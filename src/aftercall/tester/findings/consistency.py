@@ -13,7 +13,8 @@ _DATED = re.compile(rf"\b({'|'.join(_DAYS)}),? (?:the )?({'|'.join(_MONTHS)}) (\
 _DAY = re.compile(rf"\b({'|'.join(_DAYS)})\b", re.IGNORECASE)
 _BOOKED = ("booked|scheduled|confirmed|all set|see you|you're down|put you down|appointment is",)
 _DENIED = re.compile(
-    r"\b(?:no|don't (?:have|see) (?:any|a)?|there (?:is|are) no|have no|couldn't find (?:any|a)?)\s+([a-z][a-z ]{3,40}?) (?:on file|on record|in (?:the|our) system|listed|for you)\b"
+    r"\b(?:no|don't (?:have|see) (?:any|a)?|there (?:is|are) no|have no|couldn't find (?:any|a)?)\s+"
+    r"([a-z][a-z ]{3,40}?) (?:on file|on record|in (?:the|our) system|listed|for you)\b"
 )
 _DONE = re.compile(r"\b(?:sending|sent|refilled|refilling|cancell?ed|rescheduled|moved|updated|processed|submitted)\b(.{3,60})")
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from aftercall.tester.finding import Finding, View
 from aftercall.tester.phrases import asked_fields, find_any, likeness, words_of
@@ -55,7 +56,7 @@ def _ignored_questions(view: View) -> Iterator[Finding]:
     answers = view.plan.caller_context.verification.answers
     ways = {name: item.asked_as for name, item in answers.items()}
     spans = view.spans
-    for number, (agent, caller) in enumerate(zip(spans, spans[1:], strict=False), 1):
+    for number, (agent, caller) in enumerate(pairwise(spans), 1):
         if agent.who != "agent" or caller.who != "caller" or caller.is_planned_overlap or agent.is_cut:
             continue
         asked = [name for name in asked_fields(agent.text, ways) if name in answers]

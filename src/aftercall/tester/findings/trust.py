@@ -7,7 +7,8 @@ from aftercall.tester.finding import Finding, View
 from aftercall.tester.phrases import asked_fields, find_any, words_of
 
 _ADDRESSED = re.compile(
-    r"\b(?i:thank you|thanks|okay|ok|hi|hello|great|perfect|sure|sorry|alright|all right|welcome back),? ([A-Z][a-z]{2,})(?=[.,!?]| [A-Z][a-z]+[.,!?])"
+    r"\b(?i:thank you|thanks|okay|ok|hi|hello|great|perfect|sure|sorry|alright|all right|welcome back),? "
+    r"([A-Z][a-z]{2,})(?=[.,!?]| [A-Z][a-z]+[.,!?])"
 )
 _NO_NAMES = frozenset(
     [

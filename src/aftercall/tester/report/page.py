@@ -17,19 +17,24 @@ from aftercall.tester.score import Scored
 MOST_SOUND = 9_000_000
 _EIGHT_BITS = bytes((sample >> 8) + 128 for sample in LINEAR)
 _STYLE = """
-:root{color-scheme:light dark;--ink:#1c2430;--pale:#667085;--line:#d7dce3;--bad:#b42318;--good:#067647;--warn:#b54708;--caller:#3565c0;--agent:#b0641d;--back:#fff}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--pale:#98a2b3;--line:#363e4a;--bad:#f97066;--good:#47cd89;--warn:#fdb022;--caller:#84adff;--agent:#f7b27a;--back:#14181f}}
+:root{color-scheme:light dark;--ink:#1c2430;--pale:#667085;--line:#d7dce3;--bad:#b42318;--good:#067647;--warn:#b54708;
+--caller:#3565c0;--agent:#b0641d;--back:#fff}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--pale:#98a2b3;--line:#363e4a;--bad:#f97066;--good:#47cd89;--warn:#fdb022;
+--caller:#84adff;--agent:#f7b27a;--back:#14181f}}
 body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--back);max-width:1000px;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.25rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
-.passed{color:var(--good)}.failed{color:var(--bad)}.inconclusive,.re-listen{color:var(--warn)}.pale{color:var(--pale)}summary{cursor:pointer;padding:.35rem 0}
-svg{width:100%;height:90px}audio{width:100%}.caller td:nth-child(2){color:var(--caller)}.agent td:nth-child(2){color:var(--agent)}details{border-top:1px solid var(--line)}
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}
+td,th{text-align:left;padding:.25rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
+.passed{color:var(--good)}.failed{color:var(--bad)}.inconclusive,.re-listen{color:var(--warn)}.pale{color:var(--pale)}
+summary{cursor:pointer;padding:.35rem 0}svg{width:100%;height:90px}audio{width:100%}details{border-top:1px solid var(--line)}
+.caller td:nth-child(2){color:var(--caller)}.agent td:nth-child(2){color:var(--agent)}
 """
 
 
 def html_page(run: Run, bugs: Sequence[Bug], redactor: Redactor) -> str:
     page = _Page(run, bugs, redactor)
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{page.text(run.target)}</title>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{page.text(run.target)}</title>"
         f"<style>{_STYLE}</style></head><body>{''.join(page.parts())}</body></html>"
     )
 
@@ -67,7 +72,8 @@ class _Page:
         for bug in self._bugs:
             steps = self.text("; ".join(bug.steps)) or '<span class="pale">not looked for</span>'
             seen = f"{bug.seen} × in {bug.runs} runs<br>since {escape(bug.first_seen[:10])}"
-            yield f"<tr><td>{bug.severity}</td><td>{escape(bug.kind)}</td><td>{self.text(bug.text)}</td><td>{seen}</td><td>{steps}</td></tr>"
+            cells = (bug.severity, escape(bug.kind), self.text(bug.text), seen, steps)
+            yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         yield "</table>"
 
     def _run_part(self, item: Scored, *, is_first: bool) -> Iterator[str]:
@@ -91,8 +97,8 @@ class _Page:
         )
 
     def _call(self, record: CallRecord, findings: Sequence[Finding], *, has_sound: bool) -> Iterator[str]:
-        yield f'<p class="pale">Call {record.number} <code>{record.id}</code>: {record.outcome}, {record.duration_s:.1f} s, ended by {record.ended_by}'
-        yield f" ({self.text(record.end_why)})</p>"
+        yield f'<p class="pale">Call {record.number} <code>{record.id}</code>: {record.outcome}, {record.duration_s:.1f} s, '
+        yield f"ended by {record.ended_by} ({self.text(record.end_why)})</p>"
         marks = [finding.at_s for finding in findings if finding.call == record.number and finding.is_bug]
         yield waveform_svg(record, marks)
         if has_sound and record.agent_sound:
@@ -101,7 +107,8 @@ class _Page:
         for number, span in enumerate(record.spans, 1):
             sure = f" <span class=pale>{span.confidence:.2f}</span>" if span.confidence is not None else ""
             times = f"{span.start_s:.2f}–{span.end_s:.2f}"
-            yield f'<tr class="{span.who}"><td class="pale">{number}</td><td>{span.who}</td><td class="pale">{times}</td><td>{self.text(span.text)}{sure}</td></tr>'
+            cells = (f"<td class=pale>{number}</td>", f"<td>{span.who}</td>", f"<td class=pale>{times}</td>")
+            yield f'<tr class="{span.who}">{"".join(cells)}<td>{self.text(span.text)}{sure}</td></tr>'
         yield "</table>"
 
     def _player(self, record: CallRecord) -> str:
@@ -111,7 +118,8 @@ class _Page:
         if self._sound > MOST_SOUND:
             return f'<p class="pale">Sound: <a href="calls/{record.id}.wav">calls/{record.id}.wav</a></p>'
         note = " (read out by the tester: this line carries words only)" if record.is_read_out else ""
-        return f'<audio controls preload="none" src="data:audio/wav;base64,{b64encode(sound).decode()}"></audio><span class="pale">{note}</span>'
+        source = f"data:audio/wav;base64,{b64encode(sound).decode()}"
+        return f'<audio controls preload="none" src="{source}"></audio><span class="pale">{note}</span>'
 
 
 def silence_redacted(record: CallRecord, redactor: Redactor) -> tuple[bytes, bytes]:

@@ -80,4 +80,5 @@ def speak_calibration(run: Run) -> str:
         return "the tester was not calibrated for this run"
     worst = max(item.latency_p95_ms for item in run.calibration)
     false = sum(item.false_barge_ins for item in run.calibration)
-    return f"tester's own error: latency {worst:.1f} ms at p95 on its worst line, {false} false barge-ins in {sum(item.turns for item in run.calibration)} turns"
+    turns = sum(item.turns for item in run.calibration)
+    return f"tester's own error: latency {worst:.1f} ms at p95 on its worst line, {false} false barge-ins in {turns} turns"
