@@ -14,7 +14,8 @@ _SENTENCE = re.compile(r"[^.?!]+[.?!]*")
 _ASKING = re.compile(
     r"^(?:and |so |okay,? |ok,? |well,? |great,? |sure,? |alright,? |thanks?(?: you)?,? )*"
     r"(?:what|when|where|who|which|why|how|can (?:i|you|we)|could (?:i|you|we)|may i|do you|does|did you|would you|will you"
-    r"|is (?:that|this|there|it)|are you|have you|please (?:tell|give|say|spell|provide|confirm|state)|i(?:'ll| will)? need (?:your|to know)|tell me)\b"
+    r"|is (?:that|this|there|it)|are you|have you|please (?:tell|give|say|spell|provide|confirm|state)"
+    r"|i(?:'ll| will)? need (?:your|to know)|tell me)\b"
 )
 _FIELDS: dict[str, str] = {
     "name": r"\b(?:(?:full|first|last|your|patient'?s?|caller'?s?) name|who am i speaking|who is (?:this|calling)|who's calling"
