@@ -3,23 +3,16 @@
 import asyncio
 import json as json_text
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from aftercall.cli.stage import Stage, make_table, print_json, stage_of
-from aftercall.cli.test_run import RunPlan, run_tests
-from aftercall.clock import SystemClock
 from aftercall.errors import ConfigError, NotFound
-from aftercall.tester.calibrate import calibrate as measure_tester
-from aftercall.tester.from_call import scenario_yaml
-from aftercall.tester.library import list_scenarios
-from aftercall.tester.redact import Redactor
-from aftercall.tester.results import Results
-from aftercall.tester.scenario import json_schema
-from aftercall.tester.statistics import compare as compare_pairs
-from aftercall.tester.voice import choose_voice
+
+if TYPE_CHECKING:
+    from aftercall.tester.results import Results
 
 group = typer.Typer(no_args_is_help=True, help="Call an agent with scripted callers, and see what goes wrong.")
 _COLOURS = {"passed": "green", "failed": "red", "inconclusive": "yellow", "re-listen": "yellow"}
@@ -37,6 +30,9 @@ def list_all(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """The scenarios there are: your own folder's, and the library's."""
+    from aftercall.tester.library import list_scenarios  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.scenario import json_schema  # noqa: PLC0415 - takes its time to load
+
     stage = stage_of(context)
     if schema:
         print_json(json_schema())
@@ -71,6 +67,8 @@ def run(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Run scenarios against an agent; exit 1 if one fails."""
+    from aftercall.cli.test_run import RunPlan, run_tests  # noqa: PLC0415 - takes its time to load
+
     stage = stage_of(context)
     plan = RunPlan(tuple(scenario or ()), agent, runs or None, parallel, live, voice, shrink, scenario_folder(stage))
     kept = asyncio.run(run_tests(stage, plan, quiet=json))
@@ -88,6 +86,10 @@ def show(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """One test call turn by turn, one run, or all runs."""
+    from aftercall.tester.library import list_scenarios  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.redact import Redactor  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
+
     stage = stage_of(context)
     results = Results(stage.loaded.settings.home)
     if not which:
@@ -104,7 +106,7 @@ def show(
         _show_run(stage, data)
 
 
-def _show_runs(stage: Stage, results: Results, json: bool) -> None:
+def _show_runs(stage: Stage, results: "Results", json: bool) -> None:
     runs = [results.read_run(run_id) for run_id in results.list_runs()]
     if json:
         print_json([{key: run[key] for key in ("id", "target", "started_at", "runs", "passed", "failed")} for run in runs])
@@ -166,10 +168,12 @@ def compare(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Is B worse than A? Exit 1 if it is."""
+    from aftercall.cli.test_run import RunPlan, compare_agents  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.statistics import compare as compare_pairs  # noqa: PLC0415 - takes its time to load
+
     stage = stage_of(context)
     if budget:
-        from aftercall.cli.test_run import compare_agents  # noqa: PLC0415 - only this way of comparing makes calls
-
         plan = RunPlan(tuple(scenario or ("all",)), a, None, 1, False, "", False, scenario_folder(stage))
         answer = asyncio.run(compare_agents(stage, plan, b, budget))
     else:
@@ -182,7 +186,7 @@ def compare(
         raise typer.Exit(1)
 
 
-def _pairs(results: Results, a: str, b: str) -> dict[str, list[tuple[bool, bool]]]:
+def _pairs(results: "Results", a: str, b: str) -> dict[str, list[tuple[bool, bool]]]:
     """The same scenario and run of both; runs that say nothing about the agent are left out."""
     first, second = ({(item["scenario"], item["run"]): item["verdict"] for item in results.read_run(name)["results"]} for name in (a, b))
     pairs: dict[str, list[tuple[bool, bool]]] = {}
@@ -203,6 +207,10 @@ def calibrate(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Call an agent whose delays, overlaps and words are known, and print the tester's own error."""
+    from aftercall.clock import SystemClock  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.calibrate import calibrate as measure_tester  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.voice import choose_voice  # noqa: PLC0415 - takes its time to load
+
     stage = stage_of(context)
     wanted = stage.loaded.settings.tester.voice or "tones"
     voices = (choose_voice(wanted), choose_voice(wanted, for_agent=True))
@@ -228,6 +236,9 @@ def from_call(
     save: bool = typer.Option(False, "--save", help="Into the folder of scenarios; else it is printed."),
 ) -> None:
     """Turn an archived call into a scenario."""
+    from aftercall.tester.from_call import scenario_yaml  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.redact import Redactor  # noqa: PLC0415 - takes its time to load
+
     stage = stage_of(context)
     with stage.app() as app:
         row = app.store.get(call_id)

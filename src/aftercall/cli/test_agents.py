@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import httpx2
-import uvicorn
 
 from aftercall.cli.receptionist_line import open_receptionist
 from aftercall.errors import ConfigError, NotFound
@@ -17,7 +16,6 @@ from aftercall.tester.drivers.python import AudioEnd, CallableAgent, load_functi
 from aftercall.tester.drivers.twilio_gather import GatherDesk
 from aftercall.tester.drivers.twilio_rest import TwilioRest
 from aftercall.tester.drivers.twilio_webhooks import TesterWebhooks
-from aftercall.tester.drivers.websocket import WebSocketAgent
 from aftercall.tester.planted import BY_NAME
 from aftercall.tester.purse import Purse, check_allowed
 from aftercall.tester.target import AgentTarget, EndTarget, PracticeTarget, Studio, Target
@@ -34,6 +32,8 @@ async def open_target(settings: Settings, agent: str, studio: Studio) -> AsyncIt
     elif kind == "practice":
         yield PracticeTarget(studio, _faults(rest))
     elif kind in ("ws", "wss"):
+        from aftercall.tester.drivers.websocket import WebSocketAgent  # noqa: PLC0415 - only agents behind sockets need it
+
         yield AgentTarget(agent, studio, lambda: WebSocketAgent(agent))
     elif kind in ("http", "https"):
         async with httpx2.AsyncClient(timeout=30.0, trust_env=False) as http:
@@ -80,6 +80,8 @@ async def _phone(settings: Settings, number: str, studio: Studio) -> AsyncIterat
 
 @asynccontextmanager
 async def _serve(webhooks: TesterWebhooks, port: int) -> AsyncIterator[None]:
+    import uvicorn  # noqa: PLC0415 - only calls by phone need a server
+
     server = uvicorn.Server(uvicorn.Config(webhooks, host="127.0.0.1", port=port, log_level="warning", lifespan="off"))
     task = asyncio.create_task(server.serve())
     try:

@@ -30,7 +30,7 @@ from aftercall.tester.suite import Crew, run_once, run_suite
 from aftercall.tester.target import Studio, Target
 from aftercall.tester.voice import choose_voice
 
-CALIBRATION_TURNS = 20
+CALIBRATION_TURNS = 8
 _COLOURS = {"passed": "green", "failed": "red", "inconclusive": "yellow", "re-listen": "yellow"}
 _OPENAI = "https://api.openai.com/v1"
 
@@ -60,8 +60,8 @@ async def run_tests(stage: Stage, plan: RunPlan, *, quiet: bool) -> Kept:
     ledger = results.ledger
     console = Console(quiet=True) if quiet else stage.console
     started_at, began = clock.now(), clock.monotonic()
-    calibration = await calibrate(clock, turns=CALIBRATION_TURNS)
     async with _crew(settings, clock) as crew, open_target(settings, plan.agent, make_studio(settings, plan, clock)) as target:
+        calibration = await calibrate(clock, turns=CALIBRATION_TURNS)
         parallel = 1 if target.is_live and plan.agent.startswith("+") else plan.parallel or settings.tester.parallel
         console.print(f"[dim]{len(scenarios)} scenarios against {escape(target.name)}, {parallel} at a time[/]")
         shown = _Progress(console, sum(plan.runs or item.runs for item in scenarios))

@@ -23,6 +23,7 @@ from aftercall.tester.caller import ScriptedCaller
 from aftercall.tester.drivers import twilio_webhooks
 from aftercall.tester.drivers.twilio_gather import GatherDesk
 from aftercall.tester.drivers.twilio_rest import TwilioRest
+from aftercall.tester.line import Dial
 from aftercall.tester.practice import Clinic, PracticeAgent
 from aftercall.tester.purse import Purse, check_allowed
 from aftercall.tester.record import CallRecord
@@ -87,7 +88,7 @@ class FakeTwilio:
             await self.post(status, CallStatus=self.fate)
             return
         agent = PracticeAgent(Clinic())
-        heard = (await agent.begin(_dial()))[0].text
+        heard = (await agent.begin(Dial("+15550100", "test")))[0].text
         twiml, over = await self.post(form["Url"][0], CallStatus="in-progress"), False
         while not over:
             gather, say, over = read(twiml)
@@ -102,12 +103,6 @@ class FakeTwilio:
         callbacks.append((recording, {"RecordingStatus": "completed", "RecordingUrl": f"{API}/2010-04-01/Accounts/AC1/Recordings/RE1"}))
         for url, fields in reversed(callbacks) if self.recording_first else callbacks:
             await self.post(url, **fields)
-
-
-def _dial() -> Any:
-    from aftercall.tester.line import Dial
-
-    return Dial("+15550100", "test")
 
 
 def read(twiml: str) -> tuple[str, str, bool]:
