@@ -99,16 +99,20 @@ def errors_page() -> Iterator[str]:
         yield f"| `{error.code}` | {meaning} | {'yes' if error.retryable else ''} | {error.exit_code} | {error.http_status} |"
 
 
+PARTS: tuple[type[Part], ...] = (
+    *(Scenario, PlannedCall, CallerContext, Stage, Verification, Answer, AntiRepetition, ScriptedTurn, After, Expect),
+    *(Criterion, Probe, Limits, Noise, LineQuality),
+)
+
+
 def scenario_page() -> Iterator[str]:
     yield "# A scenario\n"
-    yield "One YAML file is one test call, or several. A plain word stays a word until a field asks for a number: `say: No` and `dtmf: 012`"
-    yield "are what they look like. Mistakes are named with file and line. `aftercall test list --schema` prints this as JSON Schema."
+    yield "One YAML file is one test call, or several. A plain word stays a word until a field asks for a number: `say: No` and"
+    yield "`dtmf: 012` are what they look like. Mistakes are named with file and line. `aftercall test list --schema` prints this as JSON Schema."
     yield "`patient_context` (or `caller_context`) and `turns` at the top are the short form of one call in `calls`. Older files with a list"
     yield "under `scenarios`, stages as a mapping or as prose (`When the agent asks for X, say Y`), and `behavior` are read, too.\n"
     yield "Patterns are words, `|` between alternatives, `*` for up to six words, or `/a regular expression/`; case does not matter.\n"
-    for part in (Scenario, PlannedCall, CallerContext, Stage, Verification, Answer, AntiRepetition, ScriptedTurn, After, Expect):
-        yield from _describe_part(part)
-    for part in (Criterion, Probe, Limits, Noise, LineQuality):
+    for part in PARTS:
         yield from _describe_part(part)
 
 
@@ -130,7 +134,13 @@ def _family(root: type[AftercallError]) -> Iterator[type[AftercallError]]:
         yield from _family(child)
 
 
-PAGES = {"settings.md": settings_page, "commands.md": commands_page, "routes.md": routes_page, "errors.md": errors_page, "scenario.md": scenario_page}
+PAGES = {
+    "settings.md": settings_page,
+    "commands.md": commands_page,
+    "routes.md": routes_page,
+    "errors.md": errors_page,
+    "scenario.md": scenario_page,
+}
 
 
 def main() -> int:
