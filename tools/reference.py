@@ -108,9 +108,10 @@ PARTS: tuple[type[Part], ...] = (
 def scenario_page() -> Iterator[str]:
     yield "# A scenario\n"
     yield "One YAML file is one test call, or several. A plain word stays a word until a field asks for a number: `say: No` and"
-    yield "`dtmf: 012` are what they look like. Mistakes are named with file and line. `aftercall test list --schema` prints this as JSON Schema."
-    yield "`patient_context` (or `caller_context`) and `turns` at the top are the short form of one call in `calls`. Older files with a list"
-    yield "under `scenarios`, stages as a mapping or as prose (`When the agent asks for X, say Y`), and `behavior` are read, too.\n"
+    yield "`dtmf: 012` are what they look like. Mistakes are named with file and line. `aftercall test list --schema` prints this"
+    yield "as JSON Schema. `patient_context` (or `caller_context`) and `turns` at the top are the short form of one call in `calls`."
+    yield "Older files with a list under `scenarios`, stages as a mapping or as prose (`When the agent asks for X, say Y`), and"
+    yield "`behavior` are read, too.\n"
     yield "Patterns are words, `|` between alternatives, `*` for up to six words, or `/a regular expression/`; case does not matter.\n"
     for part in PARTS:
         yield from _describe_part(part)

@@ -66,6 +66,10 @@ class ReceptionistTarget:
     def is_live(self) -> bool:
         return self.studio.is_live
 
+    @property
+    def keeps_time(self) -> bool:
+        return self.studio.is_live
+
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Session]:
         with tempfile.TemporaryDirectory(prefix="aftercall-test-") as home:

@@ -63,6 +63,7 @@ def run(
     parallel: int = typer.Option(0, min=0, help="Calls at a time; `tester.parallel` if unset."),
     live: bool = typer.Option(False, "--live", help="Real pace; else nobody waits for what can be skipped."),
     voice: str = typer.Option("", help="`espeak` or `tones`; `tester.voice` if unset."),
+    max_pause: float = typer.Option(30.0, min=0, help="Longest pause between two calls that is waited for, in seconds."),
     shrink: bool = typer.Option(True, help="Look for the fewest steps that still show a bug (not on phones)."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
@@ -70,7 +71,7 @@ def run(
     from aftercall.cli.test_run import RunPlan, run_tests  # noqa: PLC0415 - takes its time to load
 
     stage = stage_of(context)
-    plan = RunPlan(tuple(scenario or ()), agent, runs or None, parallel, live, voice, shrink, scenario_folder(stage))
+    plan = RunPlan(tuple(scenario or ()), agent, runs or None, parallel, live, voice, shrink, scenario_folder(stage), max_pause)
     kept = asyncio.run(run_tests(stage, plan, quiet=json))
     if json:
         print_json(json_text.loads((kept.folder / "report.json").read_text("utf-8")) | {"folder": str(kept.folder)})

@@ -45,6 +45,7 @@ class RunPlan:
     voice: str
     shrinks: bool
     folder: Path
+    longest_pause_s: float = 30.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ async def run_tests(stage: Stage, plan: RunPlan, *, quiet: bool) -> Kept:
     ledger = results.ledger
     console = Console(quiet=True) if quiet else stage.console
     started_at, began = clock.now(), clock.monotonic()
-    async with _crew(settings, clock) as crew, open_target(settings, plan.agent, make_studio(settings, plan, clock)) as target:
+    async with _crew(settings, clock, plan) as crew, open_target(settings, plan.agent, make_studio(settings, plan, clock)) as target:
         calibration = await calibrate(clock, turns=CALIBRATION_TURNS)
         parallel = 1 if target.is_live and plan.agent.startswith("+") else plan.parallel or settings.tester.parallel
         console.print(f"[dim]{len(scenarios)} scenarios against {escape(target.name)}, {parallel} at a time[/]")
@@ -81,15 +82,15 @@ def make_studio(settings: Settings, plan: RunPlan, clock: SystemClock) -> Studio
 
 
 @asynccontextmanager
-async def _crew(settings: Settings, clock: SystemClock) -> AsyncIterator[Crew]:
+async def _crew(settings: Settings, clock: SystemClock, plan: RunPlan) -> AsyncIterator[Crew]:
     if settings.tester.model is None:
-        yield Crew(clock)
+        yield Crew(clock, longest_pause_s=plan.longest_pause_s)
         return
     if settings.openai.api_key is None and settings.openai.base_url is None:
         raise ConfigError("tester.model: needs OPENAI_API_KEY, or OPENAI_BASE_URL of a server of your own")
     async with httpx2.AsyncClient(timeout=60.0) as http:
         speaker = ChatSpeaker(http, settings.openai.base_url or _OPENAI, settings.tester.model, settings.openai.api_key)
-        yield Crew(clock, speaker, speaker)
+        yield Crew(clock, speaker, speaker, plan.longest_pause_s)
 
 
 async def _shrink_bugs(ledger: Ledger, scored: list[Scored], target: Target, crew: Crew) -> None:
@@ -139,7 +140,11 @@ async def compare_agents(stage: Stage, plan: RunPlan, other: str, budget: int) -
     studio = make_studio(settings, plan, clock)
     pairs: dict[str, list[tuple[bool, bool]]] = {}
     made = 0
-    async with _crew(settings, clock) as crew, open_target(settings, plan.agent, studio) as a, open_target(settings, other, studio) as b:
+    async with (
+        _crew(settings, clock, plan) as crew,
+        open_target(settings, plan.agent, studio) as a,
+        open_target(settings, other, studio) as b,
+    ):
         for run in range(1, budget + 1):
             for scenario in scenarios:
                 if made + 2 * len(scenario.calls) > budget:

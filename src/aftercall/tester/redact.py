@@ -67,5 +67,8 @@ class Redactor:
 
 
 _KEPT = frozenset(
-    {"id", "sid", "started_at", "scenario", "kind", "fingerprint", "first_seen", "last_seen", "verdict", "file", "who", "line", "outcome"}
+    {
+        *("id", "sid", "started_at", "scenario", "kind", "fingerprint", "first_seen", "last_seen", "verdict", "folder", "who", "line"),
+        *("outcome", "target", "calibration", "measures", "rates"),
+    }
 )

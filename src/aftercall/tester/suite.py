@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
@@ -10,7 +10,7 @@ from aftercall.tester.caller import Caller, ScriptedCaller
 from aftercall.tester.judge import judge
 from aftercall.tester.played import PlayedCaller
 from aftercall.tester.probes import probe
-from aftercall.tester.record import CallRecord
+from aftercall.tester.record import CallRecord, LineEvent
 from aftercall.tester.scenario import PlannedCall, Scenario
 from aftercall.tester.score import Judged, Scored, score
 from aftercall.tester.speaker import Speaker
@@ -26,6 +26,7 @@ class Crew:
     clock: Clock
     player: Speaker | None = None
     judge: Speaker | None = None
+    longest_pause_s: float = 3600.0
 
     def caller(self, scenario: Scenario, plan: PlannedCall, seed: int) -> Caller:
         if self.player is not None:
@@ -38,14 +39,28 @@ async def run_once(scenario: Scenario, target: Target, crew: Crew, run: int = 1)
     records: list[CallRecord] = []
     async with target.open() as session:
         for number, plan in enumerate(scenario.calls, 1):
-            if plan.pause_s and target.is_live:
-                await crew.clock.sleep(plan.pause_s)
+            is_waited = await _pause(plan, target, crew)
             caller = crew.caller(scenario, plan, scenario.seed + run)
-            records.append(await session.call(caller, scenario, number, run))
+            record = await session.call(caller, scenario, number, run)
+            records.append(record if is_waited else _note_skipped(record, plan.pause_s))
         judged: list[Judged] = await probe(scenario, crew.clock)
     if crew.judge is not None:
         judged += await judge(scenario, records, crew.judge)
     return score(scenario, run, records, judged)
+
+
+async def _pause(plan: PlannedCall, target: Target, crew: Crew) -> bool:
+    """Wait between two calls, unless the target moves its own clock; False if the wait was too long to be made."""
+    if not plan.pause_s or not target.keeps_time:
+        return True
+    if plan.pause_s > crew.longest_pause_s:
+        return False
+    await crew.clock.sleep(plan.pause_s)
+    return True
+
+
+def _note_skipped(record: CallRecord, seconds: float) -> CallRecord:
+    return replace(record, events=(LineEvent(0.0, "pause_skipped", f"{seconds:g}"), *record.events))
 
 
 async def run_suite(

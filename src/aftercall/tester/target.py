@@ -33,6 +33,11 @@ class Target(Protocol):
     @property
     def is_live(self) -> bool: ...
 
+    @property
+    def keeps_time(self) -> bool:
+        """Whether a pause between two calls must really be waited for."""
+        ...
+
     def open(self) -> AbstractAsyncContextManager[Session]: ...
 
 
@@ -71,6 +76,7 @@ class AgentTarget:
     studio: Studio
     make: Callable[[], TextAgent]
     kind: Kind = "text"
+    keeps_time: bool = True
 
     @property
     def is_live(self) -> bool:
@@ -88,6 +94,7 @@ class EndTarget:
     name: str
     studio: Studio
     make_end: Callable[[Pace], FarEnd]
+    keeps_time: bool = True
 
     @property
     def is_live(self) -> bool:
@@ -104,6 +111,7 @@ class PracticeTarget:
 
     studio: Studio
     faults: tuple[str, ...] = ()
+    keeps_time: bool = False
 
     @property
     def name(self) -> str:

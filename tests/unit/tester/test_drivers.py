@@ -9,15 +9,19 @@ import httpx2
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
+from aftercall.clock import SystemClock
 from aftercall.errors import LineFailed
 from aftercall.model.calls import Call
 from aftercall.tester.drivers.http import HttpAgent, read_answer
+from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.drivers.websocket import WebSocketAgent
 from aftercall.tester.forms import parse_scenarios
 from aftercall.tester.from_call import scenario_yaml
 from aftercall.tester.line import Dial
 from aftercall.tester.redact import Redactor
 from aftercall.tester.score import score
+from aftercall.tester.suite import Crew, run_once
+from aftercall.tester.target import AgentTarget, Studio
 from aftercall.testing import make_call
 from unit.tester.calls import end_of, hold, kinds, scenario_of
 
@@ -140,3 +144,15 @@ def test_a_real_callers_name_and_birthday_stay_out_of_the_scenario() -> None:
 def test_a_call_without_words_becomes_a_scenario_of_silence() -> None:
     (scenario,) = parse_scenarios(scenario_yaml(make_call([])))
     assert scenario.calls[0].turns[0].silence_s == 5
+
+
+async def test_a_pause_that_was_not_waited_for_is_the_testers_doing() -> None:
+    scenario = parse_scenarios(
+        "name: two\ncalls:\n- caller_context: {opening: Hello there.}\n- {pause_s: 600, caller_context: {opening: Me again.}}\n"
+        "success: [{said: remember, call: 2}]\n"
+    )[0]
+    clock = SystemClock()
+    target = AgentTarget("far", Studio(clock), lambda: CallableAgent(lambda text: "Hello, I do not know you. Goodbye!"))
+    scored = await run_once(scenario, target, Crew(clock, longest_pause_s=30))
+    assert kinds(scored) >= {("pause_skipped", "tester"), ("goal_missed", "tester")}
+    assert scored.verdict == "inconclusive"

@@ -54,6 +54,13 @@ async def test_every_report_is_there_and_nothing_private_leaves(tmp_path: Path) 
     assert (folder / "calls" / f"{run.scored[0].records[0].id}.wav").stat().st_size > 1000
 
 
+async def test_only_speech_is_redacted(tmp_path: Path) -> None:
+    folder, run, _ = await keep(tmp_path, "asks_again")
+    seen = run.scored[0].records[0].started_at.isoformat()[:19]
+    assert seen in (folder / "BUG_REPORT.md").read_text()
+    assert json.loads((folder / "report.json").read_text())["results"][0]["calls"][0]["started_at"].startswith(seen)
+
+
 async def test_the_page_needs_nothing_from_outside(tmp_path: Path) -> None:
     folder, _, _ = await keep(tmp_path, "slow")
     page = (folder / "report.html").read_text()

@@ -35,6 +35,10 @@ class PhoneTarget:
     def is_live(self) -> bool:
         return True
 
+    @property
+    def keeps_time(self) -> bool:
+        return True
+
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Session]:
         yield self

@@ -16,6 +16,10 @@ def find(view: View) -> Iterator[Finding]:
     for number, span in view.caller_turns():
         if reason := _off_script(view, span):
             yield view.finding("caller_off_script", "major", "tester", reason, number)
+    for event in view.record.events:
+        if event.kind == "pause_skipped":
+            text = f"rang at once where the scenario pauses for {event.detail} s; `--max-pause {event.detail}` waits"
+            yield view.finding("pause_skipped", "major", "tester", text)
     yield from _ignored_questions(view)
     yield from _repeats(view)
     yield from _unsaid_opening(view)

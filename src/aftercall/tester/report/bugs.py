@@ -12,7 +12,8 @@ _ORDER = {"critical": 0, "major": 1, "minor": 2, "info": 3}
 
 
 def bug_report(run: Run, bugs: Sequence[Bug], redactor: Redactor) -> str:
-    return redactor.clean("\n".join(_lines(run, bugs))) + "\n"
+    """Only what was spoken is redacted: dates and addresses of our own are no secrets."""
+    return "\n".join(_lines(run, bugs, redactor)) + "\n"
 
 
 def bugs_of(run: Run, bugs: Sequence[Bug]) -> list[Bug]:
@@ -21,7 +22,7 @@ def bugs_of(run: Run, bugs: Sequence[Bug]) -> list[Bug]:
     return sorted((bug for bug in bugs if bug.fingerprint in seen), key=lambda bug: (_ORDER[bug.severity], bug.kind, bug.fingerprint))
 
 
-def _lines(run: Run, bugs: Sequence[Bug]) -> Iterator[str]:
+def _lines(run: Run, bugs: Sequence[Bug], redactor: Redactor) -> Iterator[str]:
     found = bugs_of(run, bugs)
     yield f"# Bug report: {run.target}"
     yield ""
@@ -33,25 +34,25 @@ def _lines(run: Run, bugs: Sequence[Bug]) -> Iterator[str]:
     yield f"{speak_latency(run).capitalize()}; {speak_calibration(run)}."
     yield ""
     for number, bug in enumerate(found, 1):
-        yield from _entry(number, bug, run)
-    yield from _others(run)
+        yield from _entry(number, bug, run, redactor)
+    yield from _others(run, redactor)
 
 
-def _entry(number: int, bug: Bug, run: Run) -> Iterator[str]:
+def _entry(number: int, bug: Bug, run: Run, redactor: Redactor) -> Iterator[str]:
     finding, item = _example(bug, run)
     record = next((record for record in item.records if record.number == finding.call), item.records[-1])
-    yield f"## {number}. {finding.text}"
+    yield f"## {number}. {redactor.clean(finding.text)}"
     yield ""
     yield f"- **Category:** {bug.category} (`{bug.kind}`), **severity:** {bug.severity}, **fingerprint:** `{bug.fingerprint}`"
     yield f"- **Seen:** {bug.seen} times in {bug.runs} runs, first {bug.first_seen}, last {bug.last_seen}, in {', '.join(bug.scenarios)}"
     yield f"- **Calls:** {', '.join(f'`{call}`' for call in bug.calls[-5:])}"
     yield f"- **Sound:** [calls/{record.id}.wav](calls/{record.id}.wav) at {finding.at_s:.1f} s"
     if bug.steps:
-        yield f"- **Shortest list of steps that still shows it:** {'; '.join(bug.steps)}"
+        yield f"- **Shortest list of steps that still shows it:** {redactor.clean('; '.join(bug.steps))}"
     yield ""
     for turn in finding.turns[:6]:
         span = record.spans[turn - 1]
-        yield f"> {span.start_s:6.1f} s  **{span.who}** {span.text}"
+        yield f"> {span.start_s:6.1f} s  **{span.who}** {redactor.clean(span.text)}"
         yield ">"
     yield ""
 
@@ -60,7 +61,7 @@ def _example(bug: Bug, run: Run) -> tuple[Finding, Scored]:
     return next((finding, item) for item in run.scored for finding in item.bugs if fingerprint(run.target, finding) == bug.fingerprint)
 
 
-def _others(run: Run) -> Iterator[str]:
+def _others(run: Run, redactor: Redactor) -> Iterator[str]:
     """What is not the agent's: listed, so that nobody wonders, and kept apart, so that nobody is blamed for it."""
     others = [(item, finding) for item in run.scored for finding in item.findings if finding.who != "agent" and finding.severity != "info"]
     remarks = [
@@ -71,5 +72,5 @@ def _others(run: Run) -> Iterator[str]:
             yield f"## {title}"
             yield ""
             for item, finding in listed[:50]:
-                yield f"- {item.scenario.name}, run {item.run}: `{finding.kind}` ({finding.who}) {finding.text}"
+                yield f"- {item.scenario.name}, run {item.run}: `{finding.kind}` ({finding.who}) {redactor.clean(finding.text)}"
             yield ""

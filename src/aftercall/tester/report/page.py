@@ -34,7 +34,7 @@ def html_page(run: Run, bugs: Sequence[Bug], redactor: Redactor) -> str:
     page = _Page(run, bugs, redactor)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{page.text(run.target)}</title>"
+        f"<title>{escape(run.target)}</title>"
         f"<style>{_STYLE}</style></head><body>{''.join(page.parts())}</body></html>"
     )
 
@@ -51,7 +51,7 @@ class _Page:
 
     def parts(self) -> Iterator[str]:
         run = self._run
-        yield f"<h1>Test of {self.text(run.target)}</h1>"
+        yield f"<h1>Test of {escape(run.target)}</h1>"
         yield f'<p>{len(run.scored)} runs: <b class="passed">{run.passed} passed</b>, <b class="failed">{run.failed} failed</b>, '
         yield f"{len(run.scored) - run.passed - run.failed} undecided, in {run.seconds:.1f} s. "
         if rates := rates_of(run):
