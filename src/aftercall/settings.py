@@ -115,6 +115,9 @@ class TesterSettings(Section):
     model: str | None = Field(
         default=None, description="model for played callers and judged criteria, at `openai.base_url`; scripts and rules alone if unset"
     )
+    phone_mode: Literal["gather", "media"] = Field(
+        default="gather", description="who listens and speaks on phones: Twilio, or we, with sound both ways (needs the OpenAI audio API)"
+    )
     whisper: bool = Field(default=False, description="second transcript of phone calls from the OpenAI audio API")
 
 

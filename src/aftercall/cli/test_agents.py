@@ -11,11 +11,14 @@ from aftercall.errors import ConfigError, NotFound
 from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.settings import Settings
 from aftercall.tester.drivers.http import HttpAgent
-from aftercall.tester.drivers.phone_target import PhoneTarget
+from aftercall.tester.drivers.phone_target import MediaTarget, PhoneTarget
 from aftercall.tester.drivers.python import AudioEnd, CallableAgent, load_function
+from aftercall.tester.drivers.recognising import OpenAIRecogniser, RecognisingEnd
 from aftercall.tester.drivers.twilio_gather import GatherDesk
+from aftercall.tester.drivers.twilio_media import MediaDesk
 from aftercall.tester.drivers.twilio_rest import TwilioRest
 from aftercall.tester.drivers.twilio_webhooks import TesterWebhooks
+from aftercall.tester.line import FarEnd, Pace
 from aftercall.tester.planted import BY_NAME
 from aftercall.tester.purse import Purse, check_allowed
 from aftercall.tester.target import AgentTarget, EndTarget, PracticeTarget, Studio, Target
@@ -44,12 +47,18 @@ async def open_target(settings: Settings, agent: str, studio: Studio) -> AsyncIt
     elif kind == "python-audio":
         function = load_function(rest)
         rate, channels = int(getattr(function, "rate", 0)), int(getattr(function, "channels", 1))
-        yield EndTarget(agent, studio, lambda pace: AudioEnd(function, rate=rate, channels=channels))
+        async with httpx2.AsyncClient(timeout=60.0) as http:
+            yield EndTarget(agent, studio, lambda pace: _listening(settings, http, AudioEnd(function, rate=rate, channels=channels), pace))
     elif agent.startswith("+"):
         async with _phone(settings, agent, studio) as phone:
             yield phone
     else:
         raise NotFound(f"there is no agent {agent!r}; give {AGENTS}")
+
+
+def _listening(settings: Settings, http: httpx2.AsyncClient, end: FarEnd, pace: Pace) -> FarEnd:
+    """With a key, what the agent says is understood; without one its timing alone is measured."""
+    return RecognisingEnd(end, _recogniser(settings, http), pace) if settings.openai.api_key else end
 
 
 def _faults(words: str) -> tuple[str, ...]:
@@ -70,12 +79,22 @@ async def _phone(settings: Settings, number: str, studio: Studio) -> AsyncIterat
     purse = Purse(settings.home / "tests" / "spent.json", tester.spend_limit, tester.price_per_minute, studio.clock)
     async with httpx2.AsyncClient(timeout=30.0) as http:
         rest = TwilioRest(http, twilio.api_url, twilio.account_sid, twilio.auth_token, twilio.phone_number)
+        signature = TwilioSignature(twilio.auth_token, settings.public_url)
+        if tester.phone_mode == "media":
+            media = MediaDesk(rest, settings.public_url, to, studio.clock)
+            async with _serve(TesterWebhooks(media, signature), tester.port):
+                yield MediaTarget(to, studio, media, purse, _recogniser(settings, http))
+            return
         target = PhoneTarget(to, settings, http)
-        desk = GatherDesk(rest, settings.public_url, to, purse, studio.clock, on_turn=target.keep_turn)
-        target.desk = desk
-        webhooks = TesterWebhooks(desk, TwilioSignature(twilio.auth_token, settings.public_url))
-        async with _serve(webhooks, tester.port):
+        target.desk = GatherDesk(rest, settings.public_url, to, purse, studio.clock, on_turn=target.keep_turn)
+        async with _serve(TesterWebhooks(target.desk, signature), tester.port):
             yield target
+
+
+def _recogniser(settings: Settings, http: httpx2.AsyncClient) -> OpenAIRecogniser:
+    if settings.openai.api_key is None:
+        raise ConfigError("tester.phone_mode: media needs OPENAI_API_KEY, to understand what the agent says")
+    return OpenAIRecogniser(http, settings.openai.base_url or "https://api.openai.com/v1", settings.openai.api_key)
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from aftercall.clock import Clock
@@ -90,7 +90,7 @@ class NoisyEnd:
 
     async def tick(self, at_s: float, near: Near) -> Far:
         far = await self._inner.tick(at_s, near)
-        return Far(self._quality.carry(far.frame, at_s), far.words, far.ended, far.events)
+        return replace(far, frame=self._quality.carry(far.frame, at_s))
 
     async def hang_up(self) -> None:
         await self._inner.hang_up()

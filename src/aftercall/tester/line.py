@@ -36,10 +36,15 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Far:
-    """What comes from the agent in one tick. `ended` says who ended the call, if anybody did."""
+    """What comes from the agent in one tick. `ended` says who ended the call, if anybody did.
+
+    Words that took their time to be recognised say when they were heard; while they are still to come, the turn is not over.
+    """
 
     frame: bytes = SILENCE
     words: tuple[str, ...] = ()
+    words_at_s: float | None = None
+    has_words_to_come: bool = False
     ended: Literal["", "agent", "line"] = ""
     events: tuple[tuple[str, str], ...] = ()
 

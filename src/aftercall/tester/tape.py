@@ -26,7 +26,7 @@ class Tape:
     def add(self, at_s: float, near: Near, far: Far) -> None:
         self.caller += near.frame
         self.agent += far.frame
-        self._words += [(at_s, word) for word in far.words]
+        self._words += [(at_s if far.words_at_s is None else far.words_at_s, word) for word in far.words]
         self.events += [LineEvent(at_s, kind, detail) for kind, detail in far.events]
         if near.digits:
             self.events.append(LineEvent(at_s, "dtmf"))

@@ -10,14 +10,55 @@ import httpx2
 from aftercall.errors import LineFailed
 from aftercall.settings import Settings
 from aftercall.tester.audio import write_wav
+from aftercall.tester.call import Bench, hold_call
 from aftercall.tester.caller import Caller
+from aftercall.tester.drivers.recognising import Recogniser, RecognisingEnd
 from aftercall.tester.drivers.twilio_gather import GatherCall, GatherDesk
+from aftercall.tester.drivers.twilio_media import MediaDesk
+from aftercall.tester.line import Pace
+from aftercall.tester.purse import Purse
 from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import Scenario
-from aftercall.tester.target import Session
+from aftercall.tester.target import Session, Studio
 from aftercall.tester.whisper import transcribe
 
 _OPENAI = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True)
+class MediaTarget:
+    """The same with sound both ways: the caller speaks with our voice, and may interrupt."""
+
+    number: str
+    studio: Studio
+    desk: MediaDesk
+    purse: Purse
+    recogniser: Recogniser
+
+    @property
+    def name(self) -> str:
+        return f"phone {self.number[:-4]}…"
+
+    @property
+    def is_live(self) -> bool:
+        return True
+
+    @property
+    def keeps_time(self) -> bool:
+        return True
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Session]:
+        yield self
+
+    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int) -> CallRecord:
+        limit_s = scenario.limits.max_duration_s
+        pace = Pace(self.studio.clock, is_live=True)
+        end = RecognisingEnd(self.desk.make_end(pace, limit_s), self.recogniser, pace)
+        reserved = self.purse.reserve(limit_s)
+        record = await hold_call(Bench(self.studio.voice, pace, self.studio.clips), end, caller, scenario, number=number, run=run)
+        self.purse.give_back(reserved, record.duration_s)
+        return record
 
 
 @dataclass
