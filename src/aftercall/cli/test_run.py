@@ -31,6 +31,7 @@ from aftercall.tester.target import Studio, Target
 from aftercall.tester.voice import choose_voice
 
 CALIBRATION_TURNS = 8
+UNSHRINKABLE = ("goal_missed", "probe_failed", "judged_missed", "never_spoke")  # a caller who says nothing misses every goal
 _COLOURS = {"passed": "green", "failed": "red", "inconclusive": "yellow", "re-listen": "yellow"}
 _OPENAI = "https://api.openai.com/v1"
 
@@ -100,7 +101,7 @@ async def _shrink_bugs(ledger: Ledger, scored: list[Scored], target: Target, cre
         for finding in item.bugs:
             mark = fingerprint(target.name, finding)
             known = ledger.get(mark)
-            if mark in seen or known is None or known.steps:
+            if mark in seen or known is None or known.steps or finding.kind in UNSHRINKABLE:
                 continue
             seen.add(mark)
 

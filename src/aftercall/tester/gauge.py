@@ -3,8 +3,9 @@
 from collections import deque
 
 from aftercall.tester.audio import level
-from aftercall.tester.segments import ABOVE_NOISE, FLOOR
+from aftercall.tester.segments import FLOOR
 
+ABOVE_NOISE = 2.8
 LOUDEST_NOISE = 1500.0  # a voice that speaks from the first frame on is no noise
 _MEMORY = 250
 _LOOK_EVERY = 25

@@ -10,7 +10,7 @@ from aftercall.tester.audio import FRAME, LOUDNESS, RATE, level
 
 HOP = FRAME // 2
 FLOOR = 120.0  # quieter than this is silence on any line
-ABOVE_NOISE = 2.8
+ABOVE_NOISE = 2.2  # noise that swells and fades reaches twice its quieter fifth
 SHORTEST_S = 0.04
 
 Side = Literal["agent", "caller"]

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Protocol
 
 from aftercall.errors import LineFailed
-from aftercall.tester.audio import FRAME, RATE, SILENCE, encode, read_wav, tone
+from aftercall.tester.audio import FRAME, LOUDNESS, RATE, SILENCE, encode, read_wav, tone
 
 WORD_FRAMES = (8, 26)  # the shortest and the longest word, in frames of 20 ms
 GAP_FRAMES = 3
+QUIETEST = 200
 _KEYS = {
     "1": (697, 1209),
     "2": (697, 1336),
@@ -103,7 +104,13 @@ class EspeakVoice:
             sound = read_wav(_mended(answer.stdout))[0]
         except (OSError, subprocess.SubprocessError, ValueError) as error:
             raise LineFailed(f"espeak-ng could not speak ({type(error).__name__}); `--voice tones` needs no program") from None
-        return spread_words(sound, text)
+        return spread_words(trim(sound), text)
+
+
+def trim(sound: bytes) -> bytes:
+    """Without the silence that voices leave before and after: what is said ends when nothing is heard any more."""
+    heard = [at for at, sample in enumerate(sound) if LOUDNESS[sample] > QUIETEST]
+    return sound[heard[0] : heard[-1] + 1] if heard else sound
 
 
 def _mended(wav: bytes) -> bytes:
@@ -128,7 +135,7 @@ def spread_words(sound: bytes, text: str) -> Clip:
 
 def read_clip(path: Path, text: str) -> Clip:
     try:
-        return spread_words(read_wav(path)[0], text)
+        return spread_words(trim(read_wav(path)[0]), text)
     except (OSError, ValueError) as error:
         raise LineFailed(f"{path}: {error}") from None
 

@@ -19,7 +19,7 @@ from aftercall.tester.report.run import Run
 from aftercall.tester.results import Results
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import Scored
-from aftercall.tester.shrink import keep_only, shrink, steps_of
+from aftercall.tester.shrink import NONE_NEEDED, keep_only, shrink, steps_of
 from aftercall.testing import START
 from unit.tester.calls import LineAgent, scenario_of, try_agent, try_practice
 
@@ -158,7 +158,7 @@ async def test_a_bug_that_needs_no_step_needs_none_and_tries_are_limited() -> No
     async def always(smaller: Scenario) -> bool:
         return True
 
-    assert await shrink(scenario, always) == ()
+    assert await shrink(scenario, always) == (NONE_NEEDED,)
     assert len(await shrink(scenario, never, tries=5)) == len(steps_of(scenario))
     assert tried == 5
     assert keep_only(scenario, []).calls[0].caller_context.opening == ()
