@@ -65,9 +65,10 @@ def run(
     voice: str = typer.Option("", help="`espeak` or `tones`; `tester.voice` if unset."),
     max_pause: float = typer.Option(30.0, min=0, help="Longest pause between two calls that is waited for, in seconds."),
     shrink: bool = typer.Option(True, help="Look for the fewest steps that still show a bug (not on phones)."),
+    strict: bool = typer.Option(False, "--strict", help="Runs that decide nothing count as failed."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
-    """Run scenarios against an agent; exit 1 if one fails."""
+    """Run scenarios against an agent; exit 1 if one fails, or if none passes."""
     from aftercall.cli.test_run import RunPlan, run_tests  # noqa: PLC0415 - takes its time to load
 
     stage = stage_of(context)
@@ -75,7 +76,8 @@ def run(
     kept = asyncio.run(run_tests(stage, plan, quiet=json))
     if json:
         print_json(json_text.loads((kept.folder / "report.json").read_text("utf-8")) | {"folder": str(kept.folder)})
-    if kept.run.failed:
+    undecided = len(kept.run.scored) - kept.run.passed - kept.run.failed
+    if kept.run.failed or kept.run.passed == 0 or (strict and undecided):
         raise typer.Exit(1)
 
 

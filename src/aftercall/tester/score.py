@@ -60,13 +60,24 @@ def score(scenario: Scenario, run: int, records: Sequence[CallRecord], judged: S
     findings = [finding for view in views for finding in view.tester_faults]
     findings += [finding for view in views for rule in RULES for finding in rule(view)]
     criteria = []
-    for criterion in scenario.success:
+    for criterion in (*scenario.success, *_judged_turns(scenario)):
         checked, fault = _check(criterion, views, judged)
         criteria.append(checked)
         findings += [fault] if fault is not None else []
     findings = _without_echoes(findings)
     verdict = _verdict(findings, criteria)
     return Scored(scenario, run, tuple(records), tuple(findings), tuple(criteria), tuple(measure(view) for view in views), verdict)
+
+
+def _judged_turns(scenario: Scenario) -> list[Criterion]:
+    """What is expected of single turns, as far as it takes judgement."""
+    return [
+        Criterion(judged=sentence, call=number)
+        for number, plan in enumerate(scenario.calls, 1)
+        for turn in plan.turns
+        if turn.expect is not None
+        for sentence in turn.expect.judged
+    ]
 
 
 def _view(scenario: Scenario, record: CallRecord, records: Sequence[CallRecord]) -> View:

@@ -60,6 +60,14 @@ async def test_two_transcripts_that_disagree_ask_for_another_listen() -> None:
     assert (await judged(verdict(False), whisper="hello you are most welcome here")).verdict == "failed"
 
 
+async def test_a_single_turn_can_be_judged() -> None:
+    scenario = scenario_of("turns: [{say: Hi there., expect: {judged: It is polite.}}]")
+    record = await hold(end_of(LineAgent("You are most welcome here.")), scenario)
+    missed = await judge(scenario, [record], FakeSpeaker(verdict(False)))  # type: ignore[arg-type]
+    assert score(scenario, 1, [record], missed).verdict == "failed"
+    assert score(scenario, 1, [record]).verdict == "inconclusive"
+
+
 @pytest.mark.parametrize("answer", ["", "yes", "{", '{"met": "yes"}', "[1]"])
 async def test_an_answer_that_cannot_be_read_decides_nothing(answer: str) -> None:
     assert (await judged(answer)).verdict == "inconclusive"
