@@ -21,6 +21,7 @@ POINTS = (
     "postcall.before_step",
     "postcall.after_step",
     "postcall.after_finish",
+    "tester.after_reserve",
 )
 
 _armed: dict[str, int] = {}

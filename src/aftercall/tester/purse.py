@@ -1,10 +1,12 @@
 """Calls that cost money or reach people: only numbers on the allow-list, and only as long as the day's limit lasts."""
 
 import json
+import os
 from pathlib import Path
 
 from aftercall.clock import Clock
 from aftercall.errors import BudgetSpent, DialRefused
+from aftercall.faults import reach
 from aftercall.model.people import normalise_caller
 
 
@@ -40,6 +42,7 @@ class Purse:
             left = f"{self.spent:.2f} of today's {self._limit:.2f} are spent"
             raise BudgetSpent(f"the call could cost {price:.2f}, {left}; raise tester.spend_limit to go on")
         self._add(price)
+        reach("tester.after_reserve")
         return price
 
     def give_back(self, reserved: float, seconds: float) -> None:
@@ -51,7 +54,10 @@ class Purse:
         spent[self._today()] = round(spent.get(self._today(), 0.0) + amount, 6)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self._path.with_suffix(".new")
-        fresh.write_text(json.dumps(spent), "utf-8")
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(spent))
+            file.flush()
+            os.fsync(file.fileno())
         fresh.replace(self._path)
 
     def _read(self) -> dict[str, float]:

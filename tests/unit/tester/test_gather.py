@@ -52,6 +52,7 @@ class FakeTwilio:
     twice: bool = False
     recording_first: bool = False
     app: Any = None
+    api: str = API
     dialled: list[dict[str, list[str]]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
@@ -74,7 +75,8 @@ class FakeTwilio:
         form = {"CallSid": "CA" + "1" * 32, "AccountSid": "AC1", **fields}
         signed = url + "".join(name + form[name] for name in sorted(form))
         signature = b64encode(digest(TOKEN.encode(), signed.encode(), sha1)).decode()
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(self.app), base_url=PUBLIC) as http:
+        transport = httpx2.ASGITransport(self.app) if self.app else None
+        async with httpx2.AsyncClient(transport=transport, base_url=PUBLIC, trust_env=False) as http:
             answer = await http.post(url, data=form, headers={"X-Twilio-Signature": signature})
             if self.twice:
                 again = await http.post(url, data=form, headers={"X-Twilio-Signature": signature})
@@ -100,7 +102,9 @@ class FakeTwilio:
                 self.clock.move(5)
                 twiml = await self.post(gather, CallStatus="in-progress", SpeechResult=heard, Confidence="0.91")
         callbacks = [(status, {"CallStatus": "completed", "CallDuration": "40"})]
-        callbacks.append((recording, {"RecordingStatus": "completed", "RecordingUrl": f"{API}/2010-04-01/Accounts/AC1/Recordings/RE1"}))
+        callbacks.append(
+            (recording, {"RecordingStatus": "completed", "RecordingUrl": f"{self.api}/2010-04-01/Accounts/AC1/Recordings/RE1"})
+        )
         for url, fields in reversed(callbacks) if self.recording_first else callbacks:
             await self.post(url, **fields)
 

@@ -63,7 +63,8 @@ def _skipped(view: View) -> Iterator[Finding]:
         left = [name for name in wanted.required if name not in asked and name not in given]
         if left and (words := find_any(deeds, span.text)):
             text = f"said {words!r} without having asked for {', '.join(left)}"
-            yield view.finding("verification_skipped", "critical", "agent", text, number, detail=",".join(left))
+            who = view.blame(*(turn for turn, _ in view.caller_turns() if turn < number))
+            yield view.finding("verification_skipped", "critical", who, text, number, detail=",".join(left))
             return
 
 
