@@ -29,8 +29,8 @@ def _asks_again(view: View) -> Iterator[Finding]:
     asked: list[tuple[str, int, int]] = []
     for number, span in enumerate(view.spans, 1):
         if span.who == "caller":
-            if span.why.startswith("answer:"):
-                answered |= dict.fromkeys(span.why.removeprefix("answer:").split(","), number)
+            told = set(words_of(span.text))
+            answered |= {name: number for name, item in answers.items() if set(words_of(item.answer)) <= told}
             asked = [(question, turn, number if answer == 0 and _is_answer(span.why) else answer) for question, turn, answer in asked]
             continue
         for question in questions_of(span.text):
