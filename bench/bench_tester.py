@@ -28,7 +28,7 @@ SCENARIOS = 20
 SHORT_CALL = """
 name: short
 turns:
-  - say: When are you open on Monday?
+  - say: When are you open Monday?
   - say: Thank you, that is all.
 """
 

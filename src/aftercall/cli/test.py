@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from aftercall.cli.stage import Stage, make_table, print_json, stage_of
-from aftercall.errors import ConfigError, NotFound
+from aftercall.errors import ConfigError, NotFound, ScenarioRefused
 
 if TYPE_CHECKING:
     from aftercall.tester.results import Results
@@ -98,7 +98,11 @@ def show(
     if not which:
         _show_runs(stage, results, json)
         return
-    redactor = Redactor(list_scenarios(scenario_folder(stage)), is_on=not reveal)
+    try:
+        known = list_scenarios(scenario_folder(stage))
+    except ScenarioRefused:  # a file that is being written need not hide what was found before
+        known = list_scenarios()
+    redactor = Redactor(known, is_on=not reveal)
     call = results.read_call(which)
     data = redactor.clean_data(call if call is not None else results.read_run(which))
     if json:

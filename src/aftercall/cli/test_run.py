@@ -59,7 +59,6 @@ async def run_tests(stage: Stage, plan: RunPlan, *, quiet: bool) -> Kept:
     settings, clock = stage.loaded.settings, SystemClock()
     scenarios = find_scenarios(list(plan.scenarios), plan.folder)
     results = Results(settings.home)
-    ledger = results.ledger
     console = Console(quiet=True) if quiet else stage.console
     started_at, began = clock.now(), clock.monotonic()
     async with _crew(settings, clock, plan) as crew, open_target(settings, plan.agent, make_studio(settings, plan, clock)) as target:
@@ -69,10 +68,11 @@ async def run_tests(stage: Stage, plan: RunPlan, *, quiet: bool) -> Kept:
         shown = _Progress(console, sum(plan.runs or item.runs for item in scenarios))
         scored = await run_suite(scenarios, target, crew, runs=plan.runs, parallel=parallel, on_done=shown.show)
         run = Run(new_id(), target.name, started_at, clock.monotonic() - began, tuple(scored), tuple(calibration))
-        ledger.add(target.name, run.id, scored)
-        if plan.shrinks and not target.is_live:
-            await _shrink_bugs(ledger, scored, target, crew)
-    folder = results.keep(run, ledger, Redactor(scenarios, is_on=settings.tester.redact))
+        with results.open_ledger() as ledger:
+            ledger.add(target.name, run.id, scored)
+            if plan.shrinks and not target.is_live:
+                await _shrink_bugs(ledger, scored, target, crew)
+            folder = results.keep(run, ledger, Redactor(scenarios, is_on=settings.tester.redact))
     _print_end(console, run, folder)
     return Kept(run, folder)
 

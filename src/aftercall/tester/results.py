@@ -1,7 +1,10 @@
 """Where results lie: `<home>/tests/<run>/` with the report files and one JSON and one WAV per call; the ledger beside them."""
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +25,15 @@ class Results:
     def __init__(self, home: Path) -> None:
         self._folder = home / "tests"
 
-    @property
-    def ledger(self) -> Ledger:
-        return Ledger(self._folder / "ledger.json")
+    @contextmanager
+    def open_ledger(self) -> Iterator[Ledger]:
+        """Read, changed and saved under a lock: two runs that end together both get their bugs in."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / "ledger.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            ledger = Ledger(self._folder / "ledger.json")
+            yield ledger
+            ledger.save()
 
     def keep(self, run: Run, ledger: Ledger, redactor: Redactor) -> Path:
         """Everything of one run of the suite. What may leave is redacted; the calls themselves stay as they were, for their owner only."""
@@ -38,7 +47,6 @@ class Results:
         _write(folder / "BUG_REPORT.md", bug_report(run, ledger.bugs, redactor))
         _write(folder / "junit.xml", junit_xml(run, redactor))
         _write(folder / "report.html", html_page(run, ledger.bugs, redactor))
-        ledger.save()
         return folder
 
     def _keep_calls(self, folder: Path, scored: Scored) -> None:

@@ -1,10 +1,10 @@
 """Agents that talk like people are not accused: what is said twice for a reason, read back, or asked of somebody who did not answer."""
 
 import pytest
-from unit.tester.calls import LineAgent, kinds, scenario_of, try_agent
 
 from aftercall.tester.line import Reply
 from aftercall.tester.scenario import Scenario
+from unit.tester.calls import LineAgent, kinds, scenario_of, try_agent
 
 BOOK = scenario_of("""
 caller_context:

@@ -36,9 +36,9 @@ async def keep(home: Path, *faults: str) -> tuple[Path, Run, Ledger]:
     scored = await try_practice(LIBRARY["appointment_scheduling"], *faults)
     run = make_run(scored)
     results = Results(home)
-    ledger = results.ledger
-    ledger.add(run.target, run.id, run.scored)
-    return results.keep(run, ledger, Redactor(LIBRARY.values())), run, ledger
+    with results.open_ledger() as ledger:
+        ledger.add(run.target, run.id, run.scored)
+        return results.keep(run, ledger, Redactor(LIBRARY.values())), run, ledger
 
 
 async def test_every_report_is_there_and_nothing_private_leaves(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ async def test_the_page_needs_nothing_from_outside(tmp_path: Path) -> None:
 async def test_what_an_agent_says_is_escaped_everywhere(tmp_path: Path) -> None:
     scored = await try_agent(LineAgent("<script>alert(1)</script> & more \x00 words."), scenario_of("caller_context: {opening: Hi.}"))
     results = Results(tmp_path)
-    folder = results.keep(make_run(scored), results.ledger, Redactor())
+    folder = results.keep(make_run(scored), Ledger(tmp_path / "ledger.json"), Redactor())
     assert "<script>" not in (folder / "report.html").read_text()
     ElementTree.parse(folder / "junit.xml")
 
@@ -82,7 +82,7 @@ async def test_junit_counts_failures_and_what_is_undecided(tmp_path: Path) -> No
     scenario = LIBRARY["appointment_scheduling"]
     scored = [await try_practice(scenario, *faults) for faults in ((), ("asks_again",), ("line_breaks",))]
     results = Results(tmp_path)
-    folder = results.keep(make_run(*scored), results.ledger, Redactor())
+    folder = results.keep(make_run(*scored), Ledger(tmp_path / "ledger.json"), Redactor())
     suite = ElementTree.parse(folder / "junit.xml").getroot()
     assert {name: suite.get(name) for name in ("tests", "failures", "skipped")} == {"tests": "3", "failures": "1", "skipped": "1"}
 
