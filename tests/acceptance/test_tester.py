@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from typer.testing import CliRunner
+
+from aftercall.cli.main import program
 from aftercall.cli.receptionist_line import open_receptionist
 from aftercall.clock import SystemClock
+from aftercall.errors import DialRefused
 from aftercall.settings import Settings
 from aftercall.tester.library import find_scenarios, list_scenarios
 from aftercall.tester.suite import Crew, run_suite
@@ -16,10 +20,9 @@ from aftercall.testing import make_call
 
 
 def aftercall(home: Path, *words: str, code: int = 0) -> str:
-    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} | {"AFTERCALL_HOME": str(home)}
-    done = subprocess.run([sys.executable, "-m", "aftercall", *words], env=environment, cwd=home, capture_output=True, text=True)
-    assert done.returncode == code, done.stderr + done.stdout
-    return done.stdout
+    done = CliRunner().invoke(program, list(words), env={"AFTERCALL_HOME": str(home)})
+    assert done.exit_code == code, (done.output, done.exception)
+    return done.output
 
 
 async def test_the_whole_library_is_run_against_the_receptionist() -> None:
@@ -75,12 +78,12 @@ def test_a_kept_call_becomes_a_scenario_and_runs(tmp_path: Path) -> None:
 
 def test_wrong_use_is_one_line_and_exit_two(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("name: bad\ngoal: x\nlimits:\n  max_turns: many\n")
-    environment = os.environ | {"AFTERCALL_HOME": str(tmp_path)}
-    for words, said in (
-        (("-s", "bad.yaml"), "bad.yaml:4: limits.max_turns: is not a whole number"),
-        (("--agent", "+15550177"), "is not on the allow-list"),
-    ):
-        arguments = [sys.executable, "-m", "aftercall", "test", "run", *words]
-        done = subprocess.run(arguments, env=environment, cwd=tmp_path, capture_output=True, text=True)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-        assert said in done.stderr
+    arguments = [sys.executable, "-m", "aftercall", "test", "run", "-s", "bad.yaml"]
+    done = subprocess.run(arguments, env=os.environ | {"AFTERCALL_HOME": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "aftercall: bad.yaml:4: limits.max_turns: is not a whole number\n")
+
+
+def test_a_number_that_is_not_on_the_list_is_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(program, ["test", "run", "--agent", "+15550177"], env={"AFTERCALL_HOME": str(tmp_path)})
+    assert isinstance(done.exception, DialRefused)
+    assert "is not on the allow-list" in str(done.exception)
