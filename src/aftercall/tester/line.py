@@ -39,11 +39,13 @@ class Far:
     """What comes from the agent in one tick. `ended` says who ended the call, if anybody did.
 
     Words that took their time to be recognised say when they were heard; while they are still to come, the turn is not over.
+    `ideal` is what was really said, where the line knows both.
     """
 
     frame: bytes = SILENCE
     words: tuple[str, ...] = ()
     words_at_s: float | None = None
+    ideal: str = ""
     has_words_to_come: bool = False
     ended: Literal["", "agent", "line"] = ""
     events: tuple[tuple[str, str], ...] = ()

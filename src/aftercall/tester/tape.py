@@ -17,6 +17,7 @@ class Tape:
         self.agent = bytearray()
         self.events: list[LineEvent] = []
         self._words: list[tuple[float, str]] = []
+        self._ideals: list[tuple[float, str]] = []
         self._said: list[Utterance] = []
 
     @property
@@ -27,6 +28,8 @@ class Tape:
         self.caller += near.frame
         self.agent += far.frame
         self._words += [(at_s if far.words_at_s is None else far.words_at_s, word) for word in far.words]
+        if far.ideal:
+            self._ideals.append((at_s if far.words_at_s is None else far.words_at_s, far.ideal))
         self.events += [LineEvent(at_s, kind, detail) for kind, detail in far.events]
         if near.digits:
             self.events.append(LineEvent(at_s, "dtmf"))
@@ -44,11 +47,11 @@ class Tape:
 
     def _agent_spans(self) -> list[Span]:
         segments = find_segments(bytes(self.agent), AGENT_GAP_S)
-        texts = _give_words(self._words, segments)
+        texts, ideals = _give_words(self._words, segments), _give_words(self._ideals, segments)
         cuts = {round(event.at_s, 2) for event in self.events if event.kind == "agent_cut"}
         return [
-            Span("agent", segment.start_s, segment.end_s, text, is_cut=any(abs(cut - segment.end_s) < 0.2 for cut in cuts))
-            for segment, text in zip(segments, texts, strict=True)
+            Span("agent", segment.start_s, segment.end_s, text, is_cut=any(abs(cut - segment.end_s) < 0.2 for cut in cuts), ideal=ideal)
+            for segment, text, ideal in zip(segments, texts, ideals, strict=True)
         ]
 
     def _caller_spans(self) -> list[Span]:

@@ -173,6 +173,15 @@ async def test_what_a_voice_says_is_recognised_when_it_pauses() -> None:
     assert [len(sound) > 4000 for sound in recogniser.sounds] == [True, True]
 
 
+async def test_where_both_texts_are_known_the_recognisers_errors_are_counted() -> None:
+    scenario = scenario_of("caller_context: {opening: Good day.}\nlimits: {max_duration_s: 15}")
+    recogniser = FakeRecogniser("How can I kelp you?", "We are open now.")
+    agent = LineAgent("We are open now.", greeting="How can I help you?")
+    record = await hold(RecognisingEnd(end_of(agent), recogniser, make_pace()), scenario)
+    assert record.agent_spans[0].text == "How can I kelp you?"
+    assert score(scenario, 1, [record]).measures[0]["word_error_rate"] == round(1 / 9, 3)
+
+
 async def test_a_recogniser_that_fails_is_the_lines_doing() -> None:
     scenario = scenario_of("caller_context: {opening: Good day.}\nlimits: {max_duration_s: 8}")
     record = await hold(RecognisingEnd(speaking("Hello there."), FakeRecogniser(None), make_pace()), scenario)

@@ -46,7 +46,8 @@ class RecognisingEnd:
         self._began_s = 0.0
         self._quiet_ticks = 0
         self._loud_ticks = 0
-        self._tasks: list[tuple[float, asyncio.Task[str]]] = []
+        self._ideal: list[str] = []
+        self._tasks: list[tuple[float, str, asyncio.Task[str]]] = []
 
     @property
     def kind(self) -> Kind:
@@ -56,19 +57,20 @@ class RecognisingEnd:
         return await self._inner.connect(dial)
 
     async def hang_up(self) -> None:
-        for _, task in self._tasks:
+        for _, _, task in self._tasks:
             task.cancel()
         await self._inner.hang_up()
 
     async def tick(self, at_s: float, near: Near) -> Far:
         far = await self._inner.tick(at_s, near)
+        self._ideal += far.words
+        far = replace(far, words=())
         self._collect(at_s, far.frame)
         if self._tasks and not self._pace.is_live:
-            await asyncio.wait([task for _, task in self._tasks])
-        if not self._tasks or not self._tasks[0][1].done():
+            await asyncio.wait([task for _, _, task in self._tasks])
+        if not self._tasks or not self._tasks[0][2].done():
             return replace(far, has_words_to_come=bool(self._tasks or self._sound))
-        began_s, task = self._tasks.pop(0)
-        return self._tell(far, began_s, task)
+        return self._tell(far, *self._tasks.pop(0))
 
     def _collect(self, at_s: float, frame: bytes) -> None:
         loud = self._gauge.is_loud(frame)
@@ -82,13 +84,16 @@ class RecognisingEnd:
         if self._quiet_ticks < _QUIET_TICKS:
             return
         if self._loud_ticks * FRAME_S >= SHORTEST_S:
-            self._tasks.append((self._began_s, asyncio.ensure_future(self._recogniser.recognise(bytes(self._sound)))))
+            task = asyncio.ensure_future(self._recogniser.recognise(bytes(self._sound)))
+            self._tasks.append((self._began_s, " ".join(self._ideal), task))
+            self._ideal = []
         self._sound.clear()
         self._loud_ticks = self._quiet_ticks = 0
 
-    def _tell(self, far: Far, began_s: float, task: "asyncio.Task[str]") -> Far:
+    def _tell(self, far: Far, began_s: float, ideal: str, task: "asyncio.Task[str]") -> Far:
         try:
             words = tuple(task.result().split())
         except LineFailed as error:
             return replace(far, events=(*far.events, ("missing_event", str(error))))
-        return replace(far, words=words, words_at_s=began_s, has_words_to_come=bool(self._tasks or self._sound))
+        to_come = bool(self._tasks or self._sound)
+        return replace(far, words=words, words_at_s=began_s, ideal=ideal, has_words_to_come=to_come)
