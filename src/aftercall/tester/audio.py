@@ -55,11 +55,6 @@ def level(frame: bytes) -> float:
     return sum(map(LOUDNESS.__getitem__, frame)) / len(frame)
 
 
-def frames_of(mulaw: bytes) -> list[bytes]:
-    """Cut into frames; the last one is filled up with silence."""
-    return [mulaw[at : at + FRAME].ljust(FRAME, b"\xff") for at in range(0, len(mulaw), FRAME)]
-
-
 def tone(hertz: float, seconds: float, size: int = 6000, *also: float) -> "array[int]":
     pitches = (hertz, *also)
     step = [2 * math.pi * pitch / RATE for pitch in pitches]

@@ -47,7 +47,6 @@ class View:
 
     record: CallRecord
     scenario: Scenario
-    others: tuple[CallRecord, ...] = ()
     tester_faults: tuple[Finding, ...] = field(default=())
 
     @property

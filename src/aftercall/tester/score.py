@@ -1,7 +1,7 @@
 """A run of a scenario, scored: every rule over every call, every criterion with its evidence, one verdict."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from aftercall.tester.finding import Finding, Rule, View
@@ -48,7 +48,6 @@ class Scored:
     criteria: tuple[Checked, ...]
     measures: tuple[dict[str, Any], ...]
     verdict: Verdict
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def bugs(self) -> list[Finding]:
@@ -56,7 +55,7 @@ class Scored:
 
 
 def score(scenario: Scenario, run: int, records: Sequence[CallRecord], judged: Sequence[Judged] = ()) -> Scored:
-    views = [_view(scenario, record, records) for record in records]
+    views = [_view(scenario, record) for record in records]
     findings = [finding for view in views for finding in view.tester_faults]
     findings += [finding for view in views for rule in RULES for finding in rule(view)]
     criteria = []
@@ -80,9 +79,8 @@ def _judged_turns(scenario: Scenario) -> list[Criterion]:
     ]
 
 
-def _view(scenario: Scenario, record: CallRecord, records: Sequence[CallRecord]) -> View:
-    bare = View(record, scenario, tuple(other for other in records if other is not record))
-    return View(record, scenario, bare.others, tuple(script.find(bare)))
+def _view(scenario: Scenario, record: CallRecord) -> View:
+    return View(record, scenario, tuple(script.find(View(record, scenario))))
 
 
 def _check(criterion: Criterion, views: list[View], judged: Sequence[Judged]) -> tuple[Checked, Finding | None]:

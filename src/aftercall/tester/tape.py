@@ -7,7 +7,6 @@ from aftercall.tester.record import LineEvent, Span
 from aftercall.tester.segments import Segment, find_segments
 
 AGENT_GAP_S = 0.5
-CALLER_GAP_S = 0.6
 EARLY_S = 0.15  # a word's mark may come this long before it is heard
 
 

@@ -3,7 +3,6 @@
 Tones are no speech, but they have what timing needs: an onset, a length, an end.
 """
 
-import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -51,10 +50,6 @@ class Clip:
     @property
     def seconds(self) -> float:
         return len(self.sound) / RATE
-
-    def heard_until(self, sample: int) -> str:
-        """The words that had begun by then."""
-        return " ".join(word for at, word in self.words if at < sample)
 
     def delayed(self, seconds: float) -> "Clip":
         """The same after this much silence, to the sample."""
@@ -158,7 +153,3 @@ def choose_voice(wanted: str, language: str = "en", *, for_agent: bool = False) 
     if wanted == "espeak":
         raise LineFailed("espeak-ng is not installed; `--voice tones` needs no program")
     return ToneVoice(350 if for_agent else 250)
-
-
-def is_spoken_word(word: str) -> bool:
-    return re.search(r"\w", word) is not None

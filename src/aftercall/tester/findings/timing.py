@@ -38,7 +38,7 @@ def _answers(view: View) -> Iterator[Finding]:
             if exchange.caller == last and (view.record.ended_by == "caller" and not _was_waited_for(view, span.end_s)):
                 continue  # the caller's own last word
             yield from _unanswered(view, exchange.caller, is_last=exchange.caller == last)
-        elif exchange.latency_s > limit_s and not _asked_to_hold(view, exchange.caller):
+        elif exchange.latency_s > limit_s:
             severity: Severity = "major" if exchange.latency_s > 1.5 * limit_s else "minor"
             text = f"the answer came after {exchange.latency_s:.2f} s"
             yield view.finding("slow_answer", severity, view.blame(exchange.caller), text, exchange.caller, exchange.agent[0])
@@ -59,7 +59,3 @@ def _unanswered(view: View, turn: int, *, is_last: bool) -> Iterator[Finding]:
 
 def _was_waited_for(view: View, since_s: float) -> bool:
     return any(event.kind == "dead_air" and event.at_s >= since_s for event in view.record.events)
-
-
-def _asked_to_hold(view: View, turn: int) -> bool:
-    return view.spans[turn - 1].why == "hold"
