@@ -14,6 +14,24 @@ from aftercall.cli.main import program
 from aftercall.config import is_not_yet, known_settings
 from aftercall.errors import AftercallError
 from aftercall.settings import Settings
+from aftercall.tester.scenario import (
+    After,
+    Answer,
+    AntiRepetition,
+    CallerContext,
+    Criterion,
+    Expect,
+    Limits,
+    LineQuality,
+    Noise,
+    Part,
+    PlannedCall,
+    Probe,
+    Scenario,
+    ScriptedTurn,
+    Stage,
+    Verification,
+)
 from aftercall.web.server import make_server
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
@@ -81,13 +99,49 @@ def errors_page() -> Iterator[str]:
         yield f"| `{error.code}` | {meaning} | {'yes' if error.retryable else ''} | {error.exit_code} | {error.http_status} |"
 
 
+PARTS: tuple[type[Part], ...] = (
+    *(Scenario, PlannedCall, CallerContext, Stage, Verification, Answer, AntiRepetition, ScriptedTurn, After, Expect),
+    *(Criterion, Probe, Limits, Noise, LineQuality),
+)
+
+
+def scenario_page() -> Iterator[str]:
+    yield "# A scenario\n"
+    yield "One YAML file is one test call, or several. A plain word stays a word until a field asks for a number: `say: No` and"
+    yield "`dtmf: 012` are what they look like. Mistakes are named with file and line. `aftercall test list --schema` prints this"
+    yield "as JSON Schema. `patient_context` (or `caller_context`) and `turns` at the top are the short form of one call in `calls`."
+    yield "Older files with a list under `scenarios`, stages as a mapping or as prose (`When the agent asks for X, say Y`), and"
+    yield "`behavior` are read, too.\n"
+    yield "Patterns are words, `|` between alternatives, `*` for up to six words, or `/a regular expression/`; case does not matter.\n"
+    for part in PARTS:
+        yield from _describe_part(part)
+
+
+def _describe_part(part: type[Part]) -> Iterator[str]:
+    yield f"## {part.__name__}\n"
+    if part.__doc__ and part.__doc__ != Part.__doc__:
+        yield f"{part.__doc__.strip()}\n"
+    yield "| field | meaning | default |"
+    yield "|---|---|---|"
+    for name, field in part.model_fields.items():
+        default = f"`{field.default}`" if isinstance(field.default, str | int | float) and field.default != "" else ""
+        yield f"| `{field.alias or name}` | {field.description} | {'required' if field.is_required() else default} |"
+    yield ""
+
+
 def _family(root: type[AftercallError]) -> Iterator[type[AftercallError]]:
     yield root
     for child in root.__subclasses__():
         yield from _family(child)
 
 
-PAGES = {"settings.md": settings_page, "commands.md": commands_page, "routes.md": routes_page, "errors.md": errors_page}
+PAGES = {
+    "settings.md": settings_page,
+    "commands.md": commands_page,
+    "routes.md": routes_page,
+    "errors.md": errors_page,
+    "scenario.md": scenario_page,
+}
 
 
 def main() -> int:

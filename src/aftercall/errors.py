@@ -46,6 +46,11 @@ AftercallError
 │   ├── SinkRefused        never as it is; shows as failed
 │   └── OutcomeUnknown     it may have been done; not repeated by itself
 ├── NotWaiting             a follow-up that cannot be approved or rejected
+├── TesterError            a test call
+│   ├── ScenarioRefused    a scenario does not fit its form        exit 2
+│   ├── DialRefused        the number is not on the allow-list     exit 2
+│   ├── BudgetSpent        the spending limit is reached
+│   └── LineFailed         the agent could not be reached
 └── DatabaseError          the database
     ├── DatabaseNewer      made by a newer Aftercall               exit 2
     ├── DatabaseOutdated   needs `aftercall db upgrade`            exit 2
@@ -371,6 +376,46 @@ class NotWaiting(AftercallError):
 
     code = "followup.not_waiting"
     http_status = 409
+
+
+class TesterError(AftercallError):
+    """A test call could not be made or judged as asked."""
+
+    code = "tester"
+
+
+class ScenarioRefused(TesterError):
+    """A scenario does not fit its form; the file and the line are named."""
+
+    code = "tester.scenario"
+    exit_code = 2
+    http_status = 422
+
+    def __init__(self, source: str, line: int, field: str, reason: str) -> None:
+        super().__init__(f"{source}:{line}: {field}: {reason}")
+        self.line = line
+        self.field = field
+        self.reason = reason
+
+
+class DialRefused(TesterError):
+    """The number may not be dialled: it is not on the tester's allow-list."""
+
+    code = "tester.dial"
+    exit_code = 2
+
+
+class BudgetSpent(TesterError):
+    """The tester's spending limit would be passed; no further call is made."""
+
+    code = "tester.budget"
+
+
+class LineFailed(TesterError):
+    """The agent under test could not be reached, or the line to it broke."""
+
+    code = "tester.line"
+    retryable = True
 
 
 class DatabaseError(AftercallError):

@@ -47,6 +47,7 @@ POINTS = (
     "recording.after_enqueue",
     "recording.after_part",
     "recording.after_rename",
+    "tester.after_reserve",
 )
 
 _armed: dict[str, int] = {}

@@ -153,6 +153,26 @@ class BlandSettings(Section):
     webhook_secret: Annotated[SecretStr | None, Env("BLAND_WEBHOOK_SECRET")] = Field(default=None, description="checks webhook signatures")
 
 
+class TesterSettings(Section):
+    scenarios: str = Field(default="", description="folder of your own scenarios; `<home>/scenarios` if unset")
+    allow_numbers: str = Field(default="", description="numbers that may be dialled by `test run`, with commas between them")
+    spend_limit: float = Field(default=5.0, ge=0, description="most that test calls by phone may cost in a day")
+    price_per_minute: float = Field(default=0.05, ge=0, description="what a minute of a test call by phone is taken to cost")
+    parallel: int = Field(default=4, ge=1, le=200, description="test calls at a time")
+    voice: Literal["", "espeak", "tones"] = Field(default="", description="the caller's voice; the best there is if unset")
+    redact: bool = Field(default=True, description="names, numbers and dates of birth are left out of reports")
+    port: int = Field(
+        default=8089, ge=1, le=65_535, description="where `test run` takes the carrier's webhooks; `public_url` must lead there"
+    )
+    model: str | None = Field(
+        default=None, description="model for played callers and judged criteria, at `openai.base_url`; scripts and rules alone if unset"
+    )
+    phone_mode: Literal["gather", "media"] = Field(
+        default="gather", description="who listens and speaks on phones: Twilio, or we, with sound both ways (needs the OpenAI audio API)"
+    )
+    whisper: bool = Field(default=False, description="second transcript of phone calls from the OpenAI audio API")
+
+
 class RememSettings(Section):
     api_key: Annotated[SecretStr | None, Env("REMEM_API_KEY")] = Field(default=None, description="key for remote document memory")
     api_url: Annotated[str | None, Env("REMEM_API_URL")] = Field(
@@ -333,6 +353,7 @@ class Settings(Section):
     message: MessageSettings = MessageSettings()
     mcp: McpSettings = McpSettings()
     agent: AgentSettings = AgentSettings()
+    tester: TesterSettings = TesterSettings()
 
     @property
     def database_url(self) -> str:

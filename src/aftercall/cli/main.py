@@ -27,6 +27,7 @@ from aftercall.cli import (
     search,
     serve,
     talk,
+    test,
     verify,
     worker,
 )
@@ -62,6 +63,7 @@ program.command("export")(export.export)
 program.command("erase")(erase.erase)
 program.command("rebuild")(rebuild.rebuild)
 program.command("retention")(retention.retention)
+program.add_typer(test.group, name="test")
 program.command("verify")(verify.verify)
 program.command("config")(config.config)
 program.command("doctor")(doctor.doctor)

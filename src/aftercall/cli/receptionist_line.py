@@ -1,0 +1,139 @@
+"""The built-in receptionist as an agent under test: a fresh Aftercall for every run, in this process, with its own home."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from aftercall.app import App, build
+from aftercall.bridge.turn_call import TurnCall
+from aftercall.clock import SystemClock
+from aftercall.engine.session import Reply as TurnReply
+from aftercall.ids import new_id
+from aftercall.model.calls import LiveCall
+from aftercall.postcall.steps import STEPS
+from aftercall.settings import Settings
+from aftercall.tester.caller import Caller
+from aftercall.tester.drivers.spoken import SpokenEnd
+from aftercall.tester.line import Dial, Reply
+from aftercall.tester.record import CallRecord
+from aftercall.tester.scenario import Scenario
+from aftercall.tester.target import EndSession, Session, Studio
+
+
+class SkippingClock(SystemClock):
+    """Real time, except that the pause between two calls need not be waited for."""
+
+    def __init__(self) -> None:
+        self._skipped = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self._skipped
+
+    def skip(self, seconds: float) -> None:
+        self._skipped += timedelta(seconds=seconds)
+
+
+@contextmanager
+def open_receptionist(studio: Studio, settings: Settings) -> Iterator["ReceptionistTarget"]:
+    """Every run gets a copy of a home that is ready for use: making one takes longer than a call."""
+    with tempfile.TemporaryDirectory(prefix="aftercall-test-") as template:
+        build(_settings(settings, Path(template))).close()
+        shutil.rmtree(Path(template) / "run", ignore_errors=True)
+        yield ReceptionistTarget(studio, settings, Path(template))
+
+
+def _settings(settings: Settings, home: Path) -> Settings:
+    """The embedded defaults, with the agent's own words."""
+    return Settings(home=home, receptionist=settings.receptionist, timezone=settings.timezone)
+
+
+@dataclass(frozen=True)
+class ReceptionistTarget:
+    studio: Studio
+    settings: Settings
+    template: Path
+
+    @property
+    def name(self) -> str:
+        return "receptionist"
+
+    @property
+    def is_live(self) -> bool:
+        return self.studio.is_live
+
+    @property
+    def keeps_time(self) -> bool:
+        return self.studio.is_live
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Session]:
+        with tempfile.TemporaryDirectory(prefix="aftercall-test-") as home:
+            clock = SkippingClock()
+            shutil.copytree(self.template, home, dirs_exist_ok=True)
+            app = await asyncio.to_thread(build, _settings(self.settings, Path(home)), clock)
+            try:
+                yield _Session(self.studio, app, clock)
+            finally:
+                await app.journal.close()
+                app.close()
+
+
+@dataclass(frozen=True)
+class _Session:
+    studio: Studio
+    app: App
+    clock: SkippingClock
+
+    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int) -> CallRecord:
+        if not self.studio.is_live:
+            self.clock.skip(scenario.calls[number - 1].pause_s)
+        agent = ReceptionistAgent(self.app)
+        line = EndSession(self.studio, lambda pace: SpokenEnd(agent, self.studio.agent_voice, pace))
+        record = await line.call(caller, scenario, number, run)
+        if number < len(scenario.calls) and agent.call_id:
+            await asyncio.to_thread(self._work_after, agent.call_id)
+        return record
+
+    def _work_after(self, call_id: str) -> None:
+        """What comes after a call is done here and now: the next call is to know of it."""
+        for name in STEPS:
+            self.app.office.do(call_id, name)
+
+
+class ReceptionistAgent:
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._call: TurnCall | None = None
+
+    @property
+    def call_id(self) -> str:
+        return self._call.call.id if self._call else ""
+
+    async def begin(self, dial: Dial) -> Sequence[Reply]:
+        app = self._app
+        live = LiveCall(source="tester", sid=new_id(), agent_id=app.settings.agent_id, caller=dial.caller, started_at=app.clock.now())
+        self._call = TurnCall(app.turn_parts, live)
+        return self._spoken(await self._call.begin())
+
+    async def hear(self, text: str) -> Sequence[Reply]:
+        if self._call is None or self._call.ended is not None:
+            return ()
+        return self._spoken(await self._call.hear(text))
+
+    async def press(self, digits: str) -> Sequence[Reply]:
+        return await self.hear(f"[keys {digits}]")
+
+    async def idle(self, seconds: int) -> Sequence[Reply]:
+        return ()
+
+    async def hang_up(self) -> None:
+        if self._call is not None:
+            await self._call.end("caller_hung_up")
+
+    def _spoken(self, reply: TurnReply) -> Sequence[Reply]:
+        return [Reply(reply.text, reply.ends_call)]

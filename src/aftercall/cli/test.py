@@ -1,0 +1,266 @@
+"""`aftercall test`."""
+
+import asyncio
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from aftercall.cli.stage import Stage, make_table, print_json, stage_of
+from aftercall.errors import ConfigError, NotFound, ScenarioRefused
+
+if TYPE_CHECKING:
+    from aftercall.tester.results import Results
+
+group = typer.Typer(no_args_is_help=True, help="Call an agent with scripted callers, and see what goes wrong.")
+_COLOURS = {"passed": "green", "failed": "red", "inconclusive": "yellow", "re-listen": "yellow"}
+
+
+def scenario_folder(stage: Stage) -> Path:
+    settings = stage.loaded.settings
+    return Path(settings.tester.scenarios).expanduser() if settings.tester.scenarios else settings.home / "scenarios"
+
+
+@group.command("list")
+def list_all(
+    context: typer.Context,
+    schema: bool = typer.Option(False, "--schema", help="Print the JSON Schema of scenario files, for editors."),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """The scenarios there are: your own folder's, and the library's."""
+    from aftercall.tester.library import list_scenarios  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.scenario import json_schema  # noqa: PLC0415 - takes its time to load
+
+    stage = stage_of(context)
+    if schema:
+        print_json(json_schema())
+        return
+    scenarios = list_scenarios(scenario_folder(stage))
+    if json:
+        print_json(
+            [{"name": item.name, "test_type": item.test_type, "description": item.description, "goal": item.goal} for item in scenarios]
+        )
+        return
+    table = make_table("name", "type", "calls", "description")
+    for item in scenarios:
+        table.add_row(item.name, item.test_type, str(len(item.calls)), escape(item.description))
+    stage.console.print(table)
+
+
+@group.command("run")
+def run(
+    context: typer.Context,
+    scenario: Annotated[
+        list[str] | None, typer.Option("--scenario", "-s", help="A name, a file, or `all`; may be given again. The default if unset.")
+    ] = None,
+    agent: str = typer.Option(
+        "receptionist",
+        help="`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, `python:module:function`, or a phone number (by Twilio).",
+    ),
+    runs: int = typer.Option(0, min=0, help="Runs of each scenario; as the scenario says if unset."),
+    parallel: int = typer.Option(0, min=0, help="Calls at a time; `tester.parallel` if unset."),
+    live: bool = typer.Option(False, "--live", help="Real pace; else nobody waits for what can be skipped."),
+    voice: str = typer.Option("", help="`espeak` or `tones`; `tester.voice` if unset."),
+    max_pause: float = typer.Option(30.0, min=0, help="Longest pause between two calls that is waited for, in seconds."),
+    shrink: bool = typer.Option(True, help="Look for the fewest steps that still show a bug (not on phones)."),
+    strict: bool = typer.Option(False, "--strict", help="Runs that decide nothing count as failed."),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """Run scenarios against an agent; exit 1 if one fails, or if none passes."""
+    from aftercall.cli.test_run import RunPlan, run_tests  # noqa: PLC0415 - takes its time to load
+
+    stage = stage_of(context)
+    plan = RunPlan(tuple(scenario or ()), agent, runs or None, parallel, live, voice, shrink, scenario_folder(stage), max_pause)
+    kept = asyncio.run(run_tests(stage, plan, quiet=json))
+    if json:
+        print_json(json_text.loads((kept.folder / "report.json").read_text("utf-8")) | {"folder": str(kept.folder)})
+    undecided = len(kept.run.scored) - kept.run.passed - kept.run.failed
+    if kept.run.failed or kept.run.passed == 0 or (strict and undecided):
+        raise typer.Exit(1)
+
+
+@group.command("show")
+def show(
+    context: typer.Context,
+    which: str = typer.Argument("", metavar="[CALL|RUN]", help="A call's or a run's id, or `last`; without one, the runs there are."),
+    reveal: bool = typer.Option(False, "--reveal", help="With names, numbers and dates of birth."),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """One test call turn by turn, one run, or all runs."""
+    from aftercall.tester.library import list_scenarios  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.redact import Redactor  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
+
+    stage = stage_of(context)
+    results = Results(stage.loaded.settings.home)
+    if not which:
+        _show_runs(stage, results, json)
+        return
+    try:
+        known = list_scenarios(scenario_folder(stage))
+    except ScenarioRefused:  # a file that is being written need not hide what was found before
+        known = list_scenarios()
+    redactor = Redactor(known, is_on=not reveal)
+    call = results.read_call(which)
+    data = redactor.clean_data(call if call is not None else results.read_run(which))
+    if json:
+        print_json(data)
+    elif call is not None:
+        _show_call(stage, data)
+    else:
+        _show_run(stage, data)
+
+
+def _show_runs(stage: Stage, results: "Results", json: bool) -> None:
+    runs = [results.read_run(run_id) for run_id in results.list_runs()]
+    if json:
+        print_json([{key: run[key] for key in ("id", "target", "started_at", "runs", "passed", "failed")} for run in runs])
+        return
+    table = make_table("run", "started", "agent", "runs", "passed", "failed")
+    for item in runs:
+        table.add_row(item["id"], item["started_at"], escape(item["target"]), str(item["runs"]), str(item["passed"]), str(item["failed"]))
+    stage.console.print(table if runs else "No test runs yet. `aftercall test run` makes one.")
+
+
+def _show_run(stage: Stage, data: dict[str, Any]) -> None:
+    stage.console.print(
+        f"[bold]{data['id']}[/]  {escape(data['target'])}  {data['passed']} passed, {data['failed']} failed of {data['runs']}"
+    )
+    for result in data["results"]:
+        calls = ", ".join(call["id"] for call in result["calls"])
+        stage.console.print(
+            f"[{_COLOURS[result['verdict']]}]{result['verdict']:12}[/] {result['scenario']}, run {result['run']}  [dim]{calls}[/]"
+        )
+        _show_findings(stage, result["findings"])
+
+
+def _show_findings(stage: Stage, findings: list[dict[str, Any]]) -> None:
+    for finding in findings:
+        if finding["severity"] != "info":
+            turns = ", ".join(str(turn) for turn in finding["turns"])
+            text = f"    {finding['severity']} · {finding['who']} · {finding['kind']}: {finding['text']}" + (
+                f" (turns {turns})" if turns else ""
+            )
+            stage.console.print(escape(text))
+
+
+def _show_call(stage: Stage, call: dict[str, Any]) -> None:
+    console = stage.console
+    console.print(f"[bold]{call['id']}[/]  {call['scenario']}, call {call['call']}, run {call['run']}  {call['sid'] or ''}")
+    ending = f"ended by {call['ended_by']} ({escape(call['end_why'])})"
+    console.print(f"{call['outcome']}, {call['duration_s']:.1f} s, {len(call['turns'])} turns, {ending}")
+    for turn in call["turns"]:
+        sure = "" if turn["confidence"] is None else f" [dim]({turn['confidence']:.2f})[/]"
+        console.print(f"[dim]{turn['turn']:3} {turn['start_s']:7.2f}[/]  [bold]{turn['who']:6}[/]  {escape(turn['text'])}{sure}")
+    if call["whisper"]:
+        console.print(f"[bold]second transcript[/] {escape(call['whisper'])}")
+    measures = call["measures"]
+    console.print(
+        f"[dim]latency p50 {measures['latency_p50_s']} s, p95 {measures['latency_p95_s']} s; first word {measures['first_word_s']} s[/]"
+    )
+    _show_findings(stage, call["findings"])
+
+
+@group.command("compare")
+def compare(
+    context: typer.Context,
+    a: str = typer.Argument(metavar="A", help="A run's id; with --budget, an agent."),
+    b: str = typer.Argument(metavar="B", help="Another run's id, or agent."),
+    budget: int = typer.Option(0, min=0, help="Compare two agents now, with at most so many calls, stopping as soon as it is decided."),
+    scenario: Annotated[
+        list[str] | None, typer.Option("--scenario", "-s", help="With --budget: the scenarios to use; the whole library if unset.")
+    ] = None,
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """Is B worse than A? Exit 1 if it is."""
+    from aftercall.cli.test_run import RunPlan, compare_agents  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.statistics import compare as compare_pairs  # noqa: PLC0415 - takes its time to load
+
+    stage = stage_of(context)
+    if budget:
+        plan = RunPlan(tuple(scenario or ("all",)), a, None, 1, False, "", False, scenario_folder(stage))
+        answer = asyncio.run(compare_agents(stage, plan, b, budget))
+    else:
+        answer = compare_pairs(_pairs(Results(stage.loaded.settings.home), a, b))
+    if json:
+        print_json({"answer": answer.answer, "pairs": answer.pairs, "worse": answer.worse, "better": answer.better, "p": answer.p})
+    else:
+        stage.console.print(answer.sentence)
+    if answer.answer == "worse":
+        raise typer.Exit(1)
+
+
+def _pairs(results: "Results", a: str, b: str) -> dict[str, list[tuple[bool, bool]]]:
+    """The same scenario and run of both; runs that say nothing about the agent are left out."""
+    first, second = ({(item["scenario"], item["run"]): item["verdict"] for item in results.read_run(name)["results"]} for name in (a, b))
+    pairs: dict[str, list[tuple[bool, bool]]] = {}
+    for key, verdict in first.items():
+        other = second.get(key)
+        if verdict in ("passed", "failed") and other in ("passed", "failed"):
+            pairs.setdefault(key[0], []).append((verdict == "passed", other == "passed"))
+    if not pairs:
+        raise NotFound("the two runs have no decided scenario in common; run the same scenarios against both")
+    return pairs
+
+
+@group.command("calibrate")
+def calibrate(
+    context: typer.Context,
+    turns: int = typer.Option(60, min=1, max=130, help="Turns on each line."),
+    live: bool = typer.Option(False, "--live", help="Real pace; a minute or more."),
+    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+) -> None:
+    """Call an agent whose delays, overlaps and words are known, and print the tester's own error."""
+    from aftercall.clock import SystemClock  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.calibrate import calibrate as measure_tester  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.voice import choose_voice  # noqa: PLC0415 - takes its time to load
+
+    stage = stage_of(context)
+    wanted = stage.loaded.settings.tester.voice or "tones"
+    voices = (choose_voice(wanted), choose_voice(wanted, for_agent=True))
+    found = asyncio.run(measure_tester(SystemClock(), turns=turns, is_live=live, voices=voices))
+    if json:
+        print_json([item.as_json() for item in found])
+        return
+    table = make_table("line", "turns", "latency p50", "p95", "max", "overlap", "silence", "false barge-ins", "word errors")
+    for item in found:
+        figures = (item.latency_p50_ms, item.latency_p95_ms, item.latency_max_ms, item.overlap_ms, item.silence_ms)
+        table.add_row(
+            item.line, str(item.turns), *(f"{value:.1f} ms" for value in figures), str(item.false_barge_ins), f"{item.word_error_rate:.1%}"
+        )
+    stage.console.print(table)
+
+
+@group.command("from-call")
+def from_call(
+    context: typer.Context,
+    call_id: str = typer.Argument(metavar="ID"),
+    name: str = typer.Option("", help="What the scenario is called."),
+    reveal: bool = typer.Option(False, "--reveal", help="With names, numbers and dates of birth as they were said."),
+    save: bool = typer.Option(False, "--save", help="Into the folder of scenarios; else it is printed."),
+) -> None:
+    """Turn an archived call into a scenario."""
+    from aftercall.tester.from_call import scenario_yaml  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.redact import Redactor  # noqa: PLC0415 - takes its time to load
+
+    stage = stage_of(context)
+    with stage.app() as app:
+        row = app.store.get(call_id)
+        if row.archive_name is None:
+            raise NotFound(f"call {call_id} is still going on")
+        call, _ = app.archive.read(row.archive_name)
+    text = scenario_yaml(call, name=name, redactor=Redactor(is_on=not reveal))
+    if not save:
+        typer.echo(text, nl=False)
+        return
+    path = scenario_folder(stage) / f"{text.splitlines()[0].removeprefix('name: ')}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{path}: is there already; give the scenario another --name") from None
+    stage.console.print(str(path))

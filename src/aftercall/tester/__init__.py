@@ -1,0 +1,1 @@
+"""Calls any agent with scripted callers, and says with evidence what went wrong and who caused it."""

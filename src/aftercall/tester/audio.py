@@ -1,0 +1,125 @@
+"""Sound as a phone line carries it: 20 ms frames of μ-law at 8,000 samples a second, and WAV files on the way in and out."""
+
+import io
+import math
+import sys
+import wave
+from array import array
+from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+RATE = 8000
+FRAME = 160
+FRAME_S = FRAME / RATE
+SILENCE = b"\xff" * FRAME
+FULL = 32_635
+
+
+def _to_linear(byte: int) -> int:
+    bits = ~byte & 0xFF
+    magnitude = ((bits & 0x0F) << 3) + 0x84 << (bits >> 4 & 0x07)
+    return 0x84 - magnitude if bits & 0x80 else magnitude - 0x84
+
+
+LINEAR = array("h", (_to_linear(byte) for byte in range(256)))
+LOUDNESS = array("i", (abs(sample) for sample in LINEAR))
+
+
+def _to_mulaw(sample: int) -> int:
+    magnitude = min(abs(sample), FULL) + 0x84
+    segment = magnitude.bit_length() - 8
+    sign = 0x80 if sample < 0 else 0
+    return ~(sign | segment << 4 | magnitude >> segment + 3 & 0x0F) & 0xFF
+
+
+@cache
+def _mulaw_table() -> bytes:
+    return bytes(_to_mulaw(sample) for sample in range(-32_768, 32_768))
+
+
+def encode(samples: "array[int]") -> bytes:
+    table = _mulaw_table()
+    return bytes([table[sample + 32_768] for sample in samples])
+
+
+def decode(mulaw: bytes) -> "array[int]":
+    return array("h", map(LINEAR.__getitem__, mulaw))
+
+
+@lru_cache(maxsize=20_000)
+def level(frame: bytes) -> float:
+    """How loud a piece is: the mean of its samples' sizes, 0 to 32,767. Spoken frames repeat, so answers are kept."""
+    if not frame or frame == SILENCE:
+        return 0.0
+    return sum(map(LOUDNESS.__getitem__, frame)) / len(frame)
+
+
+def tone(hertz: float, seconds: float, size: int = 6000, *also: float) -> "array[int]":
+    pitches = (hertz, *also)
+    step = [2 * math.pi * pitch / RATE for pitch in pitches]
+    return array("h", (int(size * sum(math.sin(at * width) for width in step) / len(step)) for at in range(int(seconds * RATE))))
+
+
+def resample(samples: "array[int]", rate: int, wanted: int = RATE) -> "array[int]":
+    """Another rate, by the mean of the samples that fall together, or by the line between two where they are too few."""
+    if rate == wanted or not samples:
+        return samples
+    count = len(samples) * wanted // rate
+    ratio = rate / wanted
+    if ratio >= 1:
+        edges = [int(number * ratio) for number in range(count + 1)]
+        return array("h", (sum(samples[low:high]) // (high - low) for low, high in pairwise(edges)))
+    last = len(samples) - 1
+    return array("h", (_between(samples, number * ratio, last) for number in range(count)))
+
+
+def _between(samples: "array[int]", place: float, last: int) -> int:
+    low = int(place)
+    return int(samples[low] + (samples[min(low + 1, last)] - samples[low]) * (place - low))
+
+
+def mono(samples: "array[int]", channels: int) -> "array[int]":
+    if channels == 1:
+        return samples
+    parts = [samples[number::channels] for number in range(channels)]
+    return array("h", (sum(together) // channels for together in zip(*parts, strict=False)))
+
+
+def from_pcm(raw: bytes, rate: int, channels: int) -> bytes:
+    """16-bit little-endian samples of any rate as μ-law of a phone line."""
+    samples = array("h", raw[: len(raw) // 2 * 2])
+    if sys.byteorder == "big":
+        samples.byteswap()
+    return encode(resample(mono(samples, channels), rate))
+
+
+def read_wav(source: Path | bytes) -> list[bytes]:
+    """Every channel of a WAV file as μ-law; ValueError where it is none that we can read."""
+    try:
+        with wave.open(io.BytesIO(source) if isinstance(source, bytes) else str(source), "rb") as file:
+            if file.getsampwidth() != 2:
+                raise ValueError("is not a WAV file of 16 bits a sample")
+            channels, rate = file.getnchannels(), file.getframerate()
+            samples = array("h", file.readframes(file.getnframes()))
+    except (wave.Error, EOFError) as error:
+        raise ValueError(f"is not a WAV file ({error})") from None
+    return [encode(resample(samples[number::channels], rate)) for number in range(channels)]
+
+
+def write_wav(left: bytes, right: bytes | None = None) -> bytes:
+    """16-bit WAV of one or two channels, the shorter filled with silence."""
+    channels = [left] if right is None else [left, right]
+    length = max(len(channel) for channel in channels)
+    samples = array("h", bytes(2 * length * len(channels)))
+    for number, channel in enumerate(channels):
+        samples[number :: len(channels)] = decode(channel.ljust(length, b"\xff"))
+    if sys.byteorder == "big":
+        samples.byteswap()
+    written = io.BytesIO()
+    with wave.open(written, "wb") as file:
+        file.setnchannels(len(channels))
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(samples.tobytes())
+    return written.getvalue()

@@ -1,0 +1,173 @@
+"""The tester measured: an agent whose delays, silences, overlaps and words are known beforehand, against what the tester says of it."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from aftercall.clock import Clock
+from aftercall.tester.call import Bench, hold_call
+from aftercall.tester.caller import ScriptedCaller
+from aftercall.tester.drivers.spoken import Interruption, SpokenEnd
+from aftercall.tester.finding import View
+from aftercall.tester.findings import overlap
+from aftercall.tester.line import Dial, Far, FarEnd, Kind, Near, Outcome, Pace, Reply
+from aftercall.tester.measures import latencies, percentile
+from aftercall.tester.phrases import word_error_rate
+from aftercall.tester.quality import Quality
+from aftercall.tester.record import CallRecord
+from aftercall.tester.scenario import CallerContext, Limits, LineQuality, Noise, PlannedCall, Scenario, ScriptedTurn
+from aftercall.tester.voice import ToneVoice, Voice
+
+LEAD_S = 0.5
+_SENTENCES = (
+    "The first answer is short.",
+    "Here is a somewhat longer answer, so that there is more to hear.",
+    "Yes.",
+    "That would be the fourth of March, if it suits you.",
+    "Let me read it back to you: two tickets, row five.",
+)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far the tester is off, in milliseconds, and what it made up."""
+
+    line: str
+    turns: int
+    latency_p50_ms: float
+    latency_p95_ms: float
+    latency_max_ms: float
+    overlap_ms: float
+    silence_ms: float
+    false_barge_ins: int
+    word_error_rate: float
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class KnownAgent:
+    """Answers with sentences and delays that were drawn beforehand."""
+
+    def __init__(self, delays_s: Sequence[float], lead_s: float) -> None:
+        self._delays = list(delays_s)
+        self._lead_s = lead_s
+        self._said = 0
+
+    async def begin(self, dial: Dial) -> Sequence[Reply]:
+        return [Reply("Hello, this is the known agent.", delay_s=0.3)]
+
+    async def hear(self, text: str) -> Sequence[Reply]:
+        delay_s = self._delays[self._said] if self._said < len(self._delays) else 0.5
+        sentence = _SENTENCES[self._said % len(_SENTENCES)]
+        self._said += 1
+        return [Reply(sentence, delay_s=delay_s - self._lead_s if delay_s > self._lead_s else 0.0, lead_s=self._lead_s)]
+
+    async def press(self, digits: str) -> Sequence[Reply]:
+        return ()
+
+    async def idle(self, seconds: int) -> Sequence[Reply]:
+        return ()
+
+    async def hang_up(self) -> None:
+        return
+
+
+class NoisyEnd:
+    """A far end with noise behind it."""
+
+    def __init__(self, inner: FarEnd, noise: Noise, seed: int) -> None:
+        self._inner = inner
+        self._quality = Quality(LineQuality(), noise, seed)
+
+    @property
+    def kind(self) -> Kind:
+        return self._inner.kind
+
+    async def connect(self, dial: Dial) -> Outcome:
+        return await self._inner.connect(dial)
+
+    async def tick(self, at_s: float, near: Near) -> Far:
+        far = await self._inner.tick(at_s, near)
+        return replace(far, frame=self._quality.carry(far.frame, at_s))
+
+    async def hang_up(self) -> None:
+        await self._inner.hang_up()
+
+
+async def calibrate(
+    clock: Clock, *, turns: int = 60, seed: int = 1, is_live: bool = False, voices: tuple[Voice, Voice] | None = None
+) -> list[Calibration]:
+    """On a clean line, with leading silence before each answer, and with noise behind the agent."""
+    caller, agent = voices or (ToneVoice(), ToneVoice(350))
+    bench = _Calls(clock, caller, agent, seed, is_live)
+    return [
+        await bench.measure("clean", turns, 0.0, None),
+        await bench.measure(f"{LEAD_S:g} s leading silence", turns, LEAD_S, None),
+        await bench.measure("noise at 20 dB", turns, 0.0, Noise(kind="white", snr_db=20)),
+    ]
+
+
+@dataclass
+class _Calls:
+    clock: Clock
+    caller_voice: Voice
+    agent_voice: Voice
+    seed: int
+    is_live: bool
+
+    async def measure(self, name: str, turns: int, lead_s: float, noise: Noise | None) -> Calibration:
+        draw = random.Random(f"{name}/{self.seed}")  # noqa: S311 - repeatable on purpose
+        delays = [round(lead_s + draw.uniform(0.1, 2.4), 4) for _ in range(turns)]
+        record, scenario = await self._hold(KnownAgent(delays, lead_s), turns, noise)
+        view = View(record, scenario)
+        errors = [1000 * abs(measured - true) for measured, true in zip(latencies(view), delays, strict=False)]
+        heard = [span.text for span in record.agent_spans[1 : turns + 1]]
+        wrong = [word_error_rate(_SENTENCES[at % len(_SENTENCES)], text) for at, text in enumerate(heard)]
+        false = sum(span.is_planned_overlap for span in record.caller_spans) + sum(
+            finding.kind in ("talks_over_caller", "does_not_yield") for finding in overlap.find(view)
+        )
+        missing = turns - len(errors)
+        return Calibration(
+            line=name,
+            turns=len(errors),
+            latency_p50_ms=round(percentile(errors, 0.5) or 0.0, 2),
+            latency_p95_ms=round(percentile(errors, 0.95) or 0.0, 2),
+            latency_max_ms=round(max(errors, default=0.0), 2),
+            overlap_ms=round(await self._overlap_error(noise), 2),
+            silence_ms=round(await self._silence_error(noise), 2),
+            false_barge_ins=false + missing,
+            word_error_rate=round(sum(wrong) / len(wrong), 4) if wrong else 1.0,
+        )
+
+    async def _overlap_error(self, noise: Noise | None) -> float:
+        """An agent that begins 0.8 s after the caller: how long both spoke is known to the sample."""
+        interruption = Interruption(0.8, "Excuse me, I know what you want.")
+        record, _ = await self._hold(KnownAgent([0.5], 0.0), 1, noise, interruption)
+        caller = record.caller_spans[0]
+        true_s = caller.seconds - 0.8
+        return 1000 * abs(max((agent.segment.overlap_s(caller.segment) for agent in record.agent_spans), default=0.0) - true_s)
+
+    async def _silence_error(self, noise: Noise | None) -> float:
+        """Five seconds of silence before an answer."""
+        record, scenario = await self._hold(KnownAgent([5.0], 0.0), 1, noise)
+        measured = latencies(View(record, scenario))
+        return 1000 * abs(measured[0] - 5.0) if measured else 5000.0
+
+    async def _hold(
+        self, agent: KnownAgent, turns: int, noise: Noise | None, interruption: Interruption | None = None
+    ) -> tuple[CallRecord, Scenario]:
+        scenario = _known_scenario(turns)
+        pace = Pace(self.clock, is_live=self.is_live)
+        end: FarEnd = SpokenEnd(agent, self.agent_voice, pace, kind="audio", counts_work=False, interruption=interruption)
+        if noise is not None:
+            end = NoisyEnd(end, noise, self.seed)
+        return await hold_call(Bench(self.caller_voice, pace), end, ScriptedCaller(scenario, scenario.calls[0], 1), scenario), scenario
+
+
+def _known_scenario(turns: int) -> Scenario:
+    steps = [ScriptedTurn(say=f"This is what I say in turn number {number}.") for number in range(1, turns + 1)]
+    plan = PlannedCall(caller_context=CallerContext(), turns=(*steps, ScriptedTurn(hang_up=True)))
+    limits = Limits(max_turns=min(400, 3 * turns + 10), max_duration_s=3600, max_silence_s=30)
+    return Scenario(name="calibration", goal="be measured", calls=(plan,), limits=limits)

@@ -1,0 +1,259 @@
+"""One test call, tick by tick: what the agent sounds like, when the caller speaks, and what ends it."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aftercall.errors import LineFailed
+from aftercall.ids import new_id
+from aftercall.tester.audio import FRAME_S
+from aftercall.tester.caller import Caller, Move
+from aftercall.tester.ear import Ear
+from aftercall.tester.line import Dial, Far, FarEnd, Near, Outcome, Pace
+from aftercall.tester.mouth import Mouth
+from aftercall.tester.quality import Quality
+from aftercall.tester.record import CallRecord, EndedBy, LineEvent
+from aftercall.tester.scenario import After, Limits, PlannedCall, Scenario
+from aftercall.tester.tape import Tape
+from aftercall.tester.voice import Voice
+
+FAREWELL_S = 2.0
+
+
+@dataclass
+class Bench:
+    """What every test call stands on."""
+
+    voice: Voice
+    pace: Pace
+    clips: Path = field(default_factory=Path)
+
+
+async def hold_call(bench: Bench, far: FarEnd, caller: Caller, scenario: Scenario, *, number: int = 1, run: int = 1) -> CallRecord:
+    """Ring, talk, hang up; whatever happens is a result."""
+    plan = scenario.calls[number - 1]
+    talk = _Talk(bench, caller, plan, scenario.limits)
+    quality = Quality(scenario.line, scenario.noise, scenario.seed + run)
+    started_at = bench.pace.clock.now()
+    outcome = await _ring(talk, far, Dial(plan.caller_context.number, scenario.name, number, scenario.limits.ring_s))
+    bench.pace.begin()
+    if outcome in ("answered", "voicemail"):
+        await _talk(talk, far, quality, bench.pace)
+    lost = [LineEvent(at_s, "frame_lost") for at_s in quality.lost_s]
+    return CallRecord(
+        id=new_id(),
+        scenario=scenario.name,
+        number=number,
+        run=run,
+        line=far.kind,
+        caller=plan.caller_context.number,
+        started_at=started_at,
+        duration_s=talk.tape.duration_s,
+        outcome=outcome,
+        ended_by=talk.ended_by or "nobody",
+        end_why=talk.end_why,
+        spans=talk.tape.spans(),
+        events=tuple(sorted([*talk.tape.events, *lost], key=lambda event: event.at_s)),
+        caller_sound=bytes(talk.tape.caller),
+        agent_sound=bytes(talk.tape.agent),
+        is_read_out=far.kind == "text",
+    )
+
+
+async def _ring(talk: "_Talk", far: FarEnd, dial: Dial) -> Outcome:
+    try:
+        outcome = await far.connect(dial)
+    except LineFailed as error:
+        talk.end("line", str(error))
+        return "failed"
+    if outcome not in ("answered", "voicemail"):
+        talk.end("nobody", outcome)
+    return outcome
+
+
+async def _talk(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace) -> None:
+    try:
+        await _run(talk, far, quality, pace)
+    except LineFailed as error:
+        talk.end("line", str(error))
+    finally:
+        with suppress(LineFailed):  # whoever is gone need not be told
+            await far.hang_up()
+
+
+async def _run(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace) -> None:
+    tick = 0
+    while not talk.ended_by:
+        at_s = tick * FRAME_S
+        near = talk.send(at_s)
+        came = await far.tick(at_s, near if quality.is_clean else talk.carry(near, quality, at_s))
+        await talk.take(at_s, near, came)
+        tick += 1
+        await pace.until(tick * FRAME_S)
+
+
+class _Talk:
+    """The caller's side of the call as it goes on: an ear, a mouth, and what is going to be said."""
+
+    def __init__(self, bench: Bench, caller: Caller, plan: PlannedCall, limits: Limits) -> None:
+        self._bench = bench
+        self._caller = caller
+        self._plan = plan
+        self._limits = limits
+        self._patience_s = plan.caller_context.patience_ms / 1000
+        self._think_s = plan.caller_context.think_ms / 1000
+        self._ear = Ear()
+        self._mouth = Mouth()
+        self._next: Move | None = None
+        self._next_at_s = 0.0
+        self._heard: str | None = None
+        self._armed_at_s = 0.0
+        self._quiet_since_s = 0.0
+        self._nudges = 0
+        self._turns = 0
+        self._silent_until_s = 0.0
+        self._leaving_at_s: float | None = None
+        self.tape = Tape()
+        self.ended_by: EndedBy | None = None
+        self.end_why = ""
+
+    def end(self, who: EndedBy, why: str) -> None:
+        self.ended_by, self.end_why = who, why
+
+    def send(self, at_s: float) -> Near:
+        return self._mouth.next(at_s)
+
+    def carry(self, near: Near, quality: Quality, at_s: float) -> Near:
+        """What the caller sent, as it arrives: words go with the frames that held them."""
+        frame, said = quality.carry(near.frame, at_s), near.said
+        if said is not None and self._mouth.last is not None and quality.lost_s:
+            said = quality.what_arrives(self._mouth.last.clip, self._mouth.last.start_s)
+        return Near(frame, said, near.digits)
+
+    async def take(self, at_s: float, near: Near, far: Far) -> None:
+        """Both frames of this tick are known."""
+        self.tape.add(at_s, near, far)
+        self._ear.take(at_s, far)
+        after_s = at_s + FRAME_S
+        if self._ear.is_speaking or self._mouth.is_busy:
+            self._quiet_since_s = after_s
+        if near.said is not None or near.digits is not None:
+            self._finish_turn(after_s)
+        if far.ended:
+            self.end(far.ended, "hung up" if far.ended == "agent" else "the line broke")
+        elif after_s >= self._limits.max_duration_s:
+            self.end("limit", "max_duration_s")
+        elif self._turns + self._ear.turns >= self._limits.max_turns and not self._mouth.is_busy:
+            self.end("limit", "max_turns")
+        else:
+            await self._decide(after_s)
+
+    def _finish_turn(self, at_s: float) -> None:
+        self._turns += 1
+        self._armed_at_s = at_s
+        if self._mouth.last is not None:
+            self.tape.note_said(self._mouth.last)
+        self._ear.start_turn()
+        if self._plan.hangs_up_after is not None and self._turns >= self._plan.hangs_up_after:
+            self.end("line", "the line broke, as the scenario has it")
+
+    async def _decide(self, at_s: float) -> None:
+        if self._leaving_at_s is not None:
+            if at_s >= self._leaving_at_s and not self._mouth.is_busy:
+                self.end("caller", self.end_why)
+            return
+        if self._mouth.is_busy:
+            return
+        if self._interject(at_s):
+            return
+        if self._next is not None:
+            self._speak_when_due(at_s)
+        elif at_s < self._silent_until_s:
+            return
+        elif self._silent_until_s and not self._ear.is_speaking:
+            self._silent_until_s = 0.0
+            await self._hear(at_s)
+        elif self._ear.is_turn_over(at_s, self._patience_s) and not self._waits_for_event():
+            self._nudges = 0
+            await self._hear(at_s)
+        else:
+            await self._break_silence(at_s)
+
+    async def _hear(self, at_s: float) -> None:
+        self._heard = self._ear.take_turn()
+        self._plan_move(await self._caller.hear(self._heard), at_s)
+
+    def _waits_for_event(self) -> bool:
+        """A turn that begins at an event is next: words in between are let pass, for a while."""
+        turn = self._caller.interjection()
+        return turn is not None and turn.after is not None and turn.after.event in ("agent_starts", "agent_stops")
+
+    def _interject(self, at_s: float) -> bool:
+        turn = self._caller.interjection()
+        if turn is None or turn.after is None:
+            return False
+        due_s = self._due(turn.after)
+        if due_s is None or at_s < due_s + turn.after.delay_ms / 1000:
+            return False
+        self._next = None
+        self._perform(self._caller.take_interjection(), at_s, overlaps=self._ear.is_speaking)
+        return True
+
+    def _due(self, after: After) -> float | None:
+        """When what is waited for happened, if it has."""
+        match after.event:
+            case "call_starts":
+                return 0.0
+            case "agent_starts":
+                started = self._ear.started_at_s
+                return started if started is not None and started >= self._armed_at_s - FRAME_S else None
+            case "agent_stops":
+                return self._ear.last_s if self._ear.has_turn and not self._ear.is_speaking else None
+            case _:
+                return self._ear.said_at(after.words)
+
+    def _plan_move(self, move: Move, at_s: float) -> None:
+        if move.kind == "wait":
+            self._silent_until_s = at_s + move.seconds if move.seconds else 0.0
+            self._quiet_since_s = at_s
+            return
+        self._next, self._next_at_s = move, at_s + self._think_s
+
+    def _speak_when_due(self, at_s: float) -> None:
+        if self._next is None:
+            return
+        if self._ear.is_speaking:  # it goes on: think again when it is done
+            if self._heard is not None:
+                self._caller.unhear()
+                self._ear.put_back(self._heard, at_s)
+            self._next = self._heard = None
+        elif at_s >= self._next_at_s:
+            move, self._next = self._next, None
+            self._heard = None
+            self._perform(move, at_s, overlaps=False)
+
+    def _perform(self, move: Move, at_s: float, *, overlaps: bool) -> None:
+        if move.kind == "hang_up":
+            self.end_why = move.why
+            self._leaving_at_s = at_s
+        if move.kind == "wait":
+            self._plan_move(move, at_s)
+        elif move.text:
+            self._mouth.say(move, self._bench, at_s, overlaps=overlaps)
+            if move.kind == "hang_up":
+                self._leaving_at_s = at_s + FAREWELL_S
+
+    async def _break_silence(self, at_s: float) -> None:
+        first = self._ear.turns == 0 and self._turns == 0 and not self._ear.has_turn
+        limit_s = self._limits.greeting_s if first else self._limits.max_silence_s
+        if at_s - self._quiet_since_s < limit_s:
+            return
+        self._quiet_since_s = at_s
+        self._nudges += 1
+        if not first:
+            self.tape.note(at_s, "dead_air", f"{limit_s:g}")
+        move = await self._caller.open() if first and self._nudges == 1 else await self._caller.nudge(self._nudges)
+        self._next, self._next_at_s = move, at_s
+        self._speak_when_due(at_s)
+        if move.kind == "hang_up" and self.end_why == "":
+            self.end_why = move.why

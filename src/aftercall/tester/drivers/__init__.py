@@ -1,0 +1,1 @@
+"""How the tester reaches an agent: in process, over a socket, by phone."""

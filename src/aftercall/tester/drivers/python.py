@@ -1,0 +1,87 @@
+"""An agent that is a Python function: text in and text out, or sound in and sound out."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from aftercall.errors import LineFailed
+from aftercall.tester.audio import FRAME, from_pcm
+from aftercall.tester.line import Dial, Far, Kind, Near, Outcome, Reply
+
+Answer = str | Reply | Sequence[str | Reply] | None
+TextFunction = Callable[[str], Answer | Awaitable[Answer]]
+
+
+def as_replies(answer: Answer) -> list[Reply]:
+    if answer is None:
+        return []
+    items = [answer] if isinstance(answer, str | Reply) else list(answer)
+    return [item if isinstance(item, Reply) else Reply(item) for item in items]
+
+
+class CallableAgent:
+    """`function(text)` gives the agent's words; the greeting is its answer to an empty text."""
+
+    def __init__(self, function: TextFunction) -> None:
+        self._function = function
+
+    async def begin(self, dial: Dial) -> Sequence[Reply]:
+        return await self.hear("")
+
+    async def hear(self, text: str) -> Sequence[Reply]:
+        try:
+            answer = self._function(text)
+            return as_replies(await answer if inspect.isawaitable(answer) else answer)
+        except Exception as error:  # the edge of somebody else's agent: whatever breaks there is a result of the test
+            raise LineFailed(f"the agent broke ({type(error).__name__})") from error
+
+    async def press(self, digits: str) -> Sequence[Reply]:
+        return await self.hear(f"[keys {digits}]")
+
+    async def idle(self, seconds: int) -> Sequence[Reply]:
+        return ()
+
+    async def hang_up(self) -> None:
+        return
+
+
+class AudioEnd:
+    """`function(sound)` is called every 20 ms with a μ-law frame and gives sound in return, in pieces of any length.
+
+    Sound in another form says so: `rate` and `channels` of 16-bit samples; it is brought to the line's form here.
+    """
+
+    def __init__(self, function: Callable[[bytes], bytes | None], *, rate: int = 0, channels: int = 1) -> None:
+        self._function = function
+        self._rate = rate
+        self._channels = channels
+        self._rest = b""
+
+    @property
+    def kind(self) -> Kind:
+        return "audio"
+
+    async def connect(self, dial: Dial) -> Outcome:
+        return "answered"
+
+    async def tick(self, at_s: float, near: Near) -> Far:
+        try:
+            sound = self._function(near.frame) or b""
+        except Exception as error:  # the edge of somebody else's agent: whatever breaks there is a result of the test
+            raise LineFailed(f"the agent broke ({type(error).__name__})") from error
+        self._rest += from_pcm(sound, self._rate, self._channels) if self._rate and sound else sound
+        frame, self._rest = self._rest[:FRAME], self._rest[FRAME:]
+        return Far(frame.ljust(FRAME, b"\xff"))
+
+    async def hang_up(self) -> None:
+        return
+
+
+def load_function(address: str) -> Any:
+    """`module:name`, as in other tools."""
+    module, _, name = address.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise LineFailed(f"python:{address} cannot be loaded ({error}); write python:module:function") from None

@@ -1,0 +1,202 @@
+"""A real phone through Twilio, in `gather` mode: Twilio rings the agent, listens and speaks for the caller; webhooks carry the words.
+
+The caller cannot interrupt here, and times of turns are estimates until the two-channel recording is in.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from aftercall.clock import Clock
+from aftercall.errors import LineFailed
+from aftercall.ids import new_id
+from aftercall.tester.caller import Caller, Move
+from aftercall.tester.drivers.twilio_rest import TwilioRest
+from aftercall.tester.drivers.twilio_twiml import PAUSE_S, SPEECH_TIMEOUT_S, answer_move
+from aftercall.tester.line import Outcome
+from aftercall.tester.purse import Purse
+from aftercall.tester.record import CallRecord, EndedBy, LineEvent, Span
+from aftercall.tester.recording import lay_over
+from aftercall.tester.scenario import Scenario
+
+WORD_S = 0.38
+RECORDING_S = 60.0
+GRACE_S = 30.0
+_OVER: dict[str, Outcome] = {
+    "completed": "answered",
+    "busy": "busy",
+    "no-answer": "no-answer",
+    "failed": "failed",
+    "canceled": "no-answer",
+}
+Form = Mapping[str, str]
+
+
+@dataclass
+class GatherCall:
+    """One call as its webhooks tell it."""
+
+    id: str
+    caller: Caller
+    scenario: Scenario
+    number: int
+    clock: Clock
+    sid: str = ""
+    spans: list[Span] = field(default_factory=list)
+    events: list[LineEvent] = field(default_factory=list)
+    answered_s: float | None = None
+    outcome: Outcome | None = None
+    ended_by: EndedBy = "agent"
+    end_why: str = "hung up"
+    silences: int = 0
+    last_body: tuple[tuple[str, str], ...] = ()
+    last_answer: str = ""
+    recording: bytes = b""
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    recorded: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def at_s(self) -> float:
+        return self.clock.monotonic() - self.answered_s if self.answered_s is not None else 0.0
+
+
+class GatherDesk:
+    """Rings and answers webhooks; the ASGI app in `twilio_webhooks.py` brings them here."""
+
+    def __init__(
+        self, rest: TwilioRest, public_url: str, to: str, purse: Purse, clock: Clock, *, on_turn: Callable[[GatherCall], None] | None = None
+    ) -> None:
+        self._rest = rest
+        self._address = public_url.rstrip("/") + "/tester"
+        self._to = to
+        self._purse = purse
+        self._clock = clock
+        self._on_turn = on_turn
+        self._calls: dict[str, GatherCall] = {}
+
+    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int) -> CallRecord:
+        call = GatherCall(new_id(), caller, scenario, number, self._clock)
+        self._calls[call.id] = call
+        limits, started_at = scenario.limits, self._clock.now()
+        reserved = self._purse.reserve(limits.max_duration_s)
+        try:
+            call.sid = await self._rest.dial(self._to, self._address, call.id, ring_s=limits.ring_s, limit_s=limits.max_duration_s)
+            await self._wait(call.over, limits.ring_s + limits.max_duration_s + GRACE_S)
+            if call.outcome == "answered":
+                await self._wait(call.recorded, RECORDING_S)
+        except LineFailed as error:
+            call.outcome, call.ended_by, call.end_why = "failed", "line", str(error)
+        finally:
+            self._purse.give_back(reserved, call.at_s())
+            del self._calls[call.id]
+        return self._record(call, run, started_at)
+
+    async def _wait(self, event: asyncio.Event, seconds: float) -> None:
+        alarm = asyncio.ensure_future(self._clock.sleep(seconds))
+        waiting = asyncio.ensure_future(event.wait())
+        await asyncio.wait({alarm, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        alarm.cancel()
+        waiting.cancel()
+
+    def _record(self, call: GatherCall, run: int, started_at: datetime) -> CallRecord:
+        outcome: Outcome = call.outcome or "failed"
+        record = CallRecord(
+            id=call.id,
+            scenario=call.scenario.name,
+            number=call.number,
+            run=run,
+            line="phone",
+            caller=None,
+            started_at=started_at,
+            duration_s=call.at_s(),
+            outcome=outcome,
+            ended_by=call.ended_by if outcome == "answered" else "nobody" if call.ended_by == "agent" else call.ended_by,
+            end_why=call.end_why,
+            spans=tuple(call.spans),
+            events=tuple(call.events),
+            sid=call.sid or None,
+        )
+        return lay_over(record, call.recording) if call.recording else record
+
+    async def answer(self, page: str, call_id: str, form: Form) -> str | None:
+        """TwiML for a webhook, or None where Twilio wants none. The same webhook twice gets the same answer, and changes nothing."""
+        call = self._calls.get(call_id)
+        if call is None:
+            return answer_move(Move("hang_up"), "", wait_s=1, voice="alice") if page in ("voice", "agent") else None
+        if page == "status":
+            self._take_status(call, form)
+            return None
+        if page == "recording":
+            await self._take_recording(call, form)
+            return None
+        body = tuple(sorted(form.items()))
+        if body == call.last_body and call.last_answer:
+            call.events.append(LineEvent(call.at_s(), "duplicate_event", page))
+            return call.last_answer
+        twiml = self._begin(call, form) if page == "voice" else await self._hear(call, form)
+        call.last_body, call.last_answer = body, twiml
+        if self._on_turn is not None:
+            self._on_turn(call)
+        return twiml
+
+    def _begin(self, call: GatherCall, form: Form) -> str:
+        """The agent speaks first; we listen."""
+        call.answered_s = self._clock.monotonic()
+        if form.get("AnsweredBy", "").startswith(("machine", "fax")):
+            call.outcome = "voicemail"
+        return self._listen(call, None, call.scenario.limits.greeting_s)
+
+    async def _hear(self, call: GatherCall, form: Form) -> str:
+        text = form.get("SpeechResult", "").strip()
+        if not text:
+            call.silences += 1
+            call.events.append(LineEvent(call.at_s(), "dead_air"))
+            move = await (call.caller.open() if not call.spans else call.caller.nudge(call.silences))
+        else:
+            call.silences = 0
+            call.spans.append(_agent_span(call.at_s(), text, form.get("Confidence")))
+            move = await call.caller.hear(text)
+        if move.kind in ("say", "press") or (move.kind == "hang_up" and move.text):
+            call.spans.append(_caller_span(call.at_s(), move))
+        if move.kind == "hang_up":
+            call.ended_by, call.end_why = "caller", move.why
+        return self._listen(call, move, call.scenario.limits.max_silence_s)
+
+    def _listen(self, call: GatherCall, move: Move | None, wait_s: float) -> str:
+        if len(call.spans) >= call.scenario.limits.max_turns:
+            call.ended_by, call.end_why = "limit", "max_turns"
+            move = Move("hang_up")
+        return answer_move(move, f"{self._address}/agent?call={call.id}", wait_s=wait_s, voice=self._rest.voice)
+
+    def _take_status(self, call: GatherCall, form: Form) -> None:
+        state = _OVER.get(form.get("CallStatus", ""))
+        if state is None or call.over.is_set():
+            return
+        call.outcome = call.outcome if call.outcome == "voicemail" and state == "answered" else state
+        call.over.set()
+
+    async def _take_recording(self, call: GatherCall, form: Form) -> None:
+        """May come before or after the end of the call; an absent one is told, and final."""
+        if form.get("RecordingStatus", "completed") == "completed" and form.get("RecordingUrl"):
+            try:
+                call.recording = await self._rest.download(form["RecordingUrl"])
+            except LineFailed as error:
+                call.events.append(LineEvent(call.at_s(), "missing_event", str(error)))
+        else:
+            call.events.append(LineEvent(call.at_s(), "missing_event", "there is no recording"))
+        call.recorded.set()
+
+
+def _agent_span(at_s: float, text: str, confidence: str | None) -> Span:
+    end_s = max(0.0, at_s - SPEECH_TIMEOUT_S)
+    try:
+        sure = min(1.0, max(0.0, float(confidence or "")))
+    except ValueError:
+        sure = None
+    return Span("agent", max(0.0, end_s - WORD_S * len(text.split())), end_s, text, confidence=sure)
+
+
+def _caller_span(at_s: float, move: Move) -> Span:
+    start_s = at_s + PAUSE_S
+    text = f"[keys {move.text}]" if move.kind == "press" else move.text
+    return Span("caller", start_s, start_s + WORD_S * len(move.text.split()), text, move.why)

@@ -1,0 +1,111 @@
+"""The tester's own webhooks as a small ASGI app: `/tester/voice`, `/agent`, `/status`, `/recording` and the socket `/media`.
+
+What Twilio did not sign is refused.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
+from typing import Any, Protocol
+from urllib.parse import parse_qs
+
+from aftercall.errors import RefusedInput
+from aftercall.phone.forms import MAX_BODY, read_form
+from aftercall.phone.signature import SignedRequest
+from aftercall.phone.twilio import TwilioWire
+from aftercall.phone.twilio_signature import TwilioSignature
+from aftercall.phone.wire import Started
+from aftercall.tester.drivers.twilio_media import MediaCall, MediaDesk
+
+PAGES = ("voice", "agent", "status", "recording")
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Desk(Protocol):
+    async def answer(self, page: str, call_id: str, form: Mapping[str, str]) -> str | None: ...
+
+
+class TesterWebhooks:
+    def __init__(self, desk: Desk, signature: TwilioSignature) -> None:
+        self._desk = desk
+        self._signature = signature
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._hold(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        page = str(scope["path"]).removeprefix("/tester/")
+        if scope["method"] != "POST" or page not in PAGES:
+            await _reply(send, 404, b"")
+            return
+        body = await _read(receive)
+        if body is None or not self._is_signed(scope, body, is_upgrade=False):
+            await _reply(send, 403, b"")
+            return
+        call = parse_qs(scope["query_string"].decode("ascii", "replace")).get("call", [""])[0]
+        try:
+            form = dict(read_form(body))
+        except RefusedInput:
+            await _reply(send, 422, b"")
+            return
+        twiml = await self._desk.answer(page, call, form)
+        await _reply(send, 200 if twiml else 204, (twiml or "").encode())
+
+    def _is_signed(self, scope: Scope, body: bytes, *, is_upgrade: bool) -> bool:
+        target = scope["path"] + ("?" + scope["query_string"].decode("ascii", "replace") if scope["query_string"] else "")
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        return self._signature.find_flaw(SignedRequest(target=target, headers=headers, body=body, is_upgrade=is_upgrade)) is None
+
+    async def _hold(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A media socket, from its first frame to its last; whose it is stands in its first."""
+        await receive()
+        if scope["path"] != "/tester/media" or not isinstance(self._desk, MediaDesk) or not self._is_signed(scope, b"", is_upgrade=True):
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await send({"type": "websocket.accept"})
+        wire, call, sender = TwilioWire(), None, None
+        while (message := await receive())["type"] == "websocket.receive":
+            for event in wire.receive(message.get("text") or message.get("bytes") or ""):
+                if isinstance(event, Started):
+                    call = self._desk.find(event.parameters.get("call", ""))
+                    if call is not None:
+                        call.wire = wire
+                        sender = asyncio.ensure_future(_send_out(call, send))
+                if call is not None:
+                    call.take(event)
+        for event in wire.close():
+            if call is not None:
+                call.take(event)
+        if sender is not None:
+            sender.cancel()
+            with suppress(asyncio.CancelledError):
+                await sender
+
+
+async def _send_out(call: MediaCall, send: Send) -> None:
+    """An empty frame is the end: the caller hangs up by closing the socket, after which Twilio hangs up."""
+    while frame := await call.outgoing.get():
+        await send({"type": "websocket.send", "text": frame})
+    await send({"type": "websocket.close", "code": 1000})
+
+
+async def _read(receive: Receive) -> bytes | None:
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY or message["type"] == "http.disconnect":
+            return None
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+async def _reply(send: Send, status: int, body: bytes) -> None:
+    headers = [(b"content-type", b"text/xml"), (b"content-length", str(len(body)).encode())] if body else []
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,121 @@
+"""A line to an agent: two directions of 20 ms frames, and whatever else comes along with them, tick by tick.
+
+Live and lab pace are the same code; at lab pace nobody waits for a tick to be due.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from aftercall.clock import Clock
+from aftercall.tester.audio import SILENCE
+
+Outcome = Literal["answered", "busy", "no-answer", "failed", "voicemail"]
+Kind = Literal["audio", "text", "phone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Who rings whom."""
+
+    caller: str | None
+    scenario: str
+    number: int = 1
+    ring_s: float = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """What the caller sends in one tick; `said` and `digits` come with the last frame of what was said or pressed."""
+
+    frame: bytes = SILENCE
+    said: str | None = None
+    digits: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Far:
+    """What comes from the agent in one tick. `ended` says who ended the call, if anybody did.
+
+    Words that took their time to be recognised say when they were heard; while they are still to come, the turn is not over.
+    `ideal` is what was really said, where the line knows both.
+    """
+
+    frame: bytes = SILENCE
+    words: tuple[str, ...] = ()
+    words_at_s: float | None = None
+    ideal: str = ""
+    has_words_to_come: bool = False
+    ended: Literal["", "agent", "line"] = ""
+    events: tuple[tuple[str, str], ...] = ()
+
+
+QUIET_NEAR = Near()
+QUIET_FAR = Far()
+
+
+class FarEnd(Protocol):
+    """One call to an agent, whatever reaches it. On a text line the agent's manners of speaking are ours, and not judged."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    async def connect(self, dial: Dial) -> Outcome:
+        """Raises LineFailed when the agent cannot be reached at all."""
+        ...
+
+    async def tick(self, at_s: float, near: Near) -> Far: ...
+
+    async def hang_up(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a text agent says next, and in which manner a voice would say it."""
+
+    text: str
+    ends_call: bool = False
+    delay_s: float = 0.0
+    lead_s: float = 0.0
+    is_stubborn: bool = False
+    note: str = ""
+
+
+class TextAgent(Protocol):
+    """An agent on a line of words: the receptionist, a socket, a function of yours."""
+
+    async def begin(self, dial: Dial) -> Sequence[Reply]:
+        """The call is connected: the greeting, if there is one."""
+        ...
+
+    async def hear(self, text: str) -> Sequence[Reply]: ...
+
+    async def press(self, digits: str) -> Sequence[Reply]: ...
+
+    async def idle(self, seconds: int) -> Sequence[Reply]:
+        """Nobody has spoken for this many whole seconds."""
+        ...
+
+    async def hang_up(self) -> None: ...
+
+
+class Pace:
+    """How fast the ticks follow each other: as the clock says, or as fast as they can."""
+
+    def __init__(self, clock: Clock, *, is_live: bool) -> None:
+        self.clock = clock
+        self.is_live = is_live
+        self._start_s = clock.monotonic()
+        self._ticks = 0
+
+    def begin(self) -> None:
+        self._start_s = self.clock.monotonic()
+
+    async def until(self, at_s: float) -> None:
+        if self.is_live:
+            await self.clock.sleep(max(0.0, self._start_s + at_s - self.clock.monotonic()))
+            return
+        self._ticks += 1
+        if self._ticks % 64 == 0:  # calls beside this one have their turn
+            await asyncio.sleep(0)

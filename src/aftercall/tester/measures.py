@@ -1,0 +1,93 @@
+"""Numbers of a call that need no judgement: latencies from audible onset, overlaps, silences, shares, coverage."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from aftercall.tester.finding import View
+from aftercall.tester.phrases import word_error_rate, words_of
+
+LONG_SILENCE_S = 2.0
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The nearest rank: a value that was measured, never one between two."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def latencies(view: View) -> list[float]:
+    return [exchange.latency_s for exchange in view.exchanges if exchange.latency_s is not None]
+
+
+def measure(view: View) -> dict[str, Any]:
+    """Seconds, counts and shares, as they stand in the report."""
+    record = view.record
+    agent, caller = record.agent_spans, record.caller_spans
+    taken = latencies(view)
+    agent_s, caller_s = sum(span.seconds for span in agent), sum(span.seconds for span in caller)
+    words = sum(len(words_of(span.text)) for span in agent)
+    return {
+        "duration_s": _round(record.duration_s),
+        "turns": len(record.spans),
+        "first_word_s": _round(agent[0].start_s) if agent else None,
+        "latency_s": [_round(value) for value in taken],
+        "latency_p50_s": _round(percentile(taken, 0.5)),
+        "latency_p90_s": _round(percentile(taken, 0.9)),
+        "latency_p95_s": _round(percentile(taken, 0.95)),
+        "latency_max_s": _round(max(taken, default=None)),
+        "overlap_s": _round(sum(one.segment.overlap_s(other.segment) for one in agent for other in caller)),
+        "barge_ins": sum(span.is_planned_overlap for span in caller),
+        "yield_s": [_round(value) for value in _yields(view)],
+        "silences_s": [_round(value) for value in _silences(view)],
+        "agent_talk_share": _round(agent_s / (agent_s + caller_s)) if agent_s + caller_s else None,
+        "agent_words_per_minute": _round(60 * words / agent_s) if agent_s else None,
+        "stage_coverage": _coverage(view),
+        "word_error_rate": _error_rate(view),
+        "frames_lost": sum(event.kind == "frame_lost" for event in record.events),
+    }
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _yields(view: View) -> list[float]:
+    """How long an interrupted agent went on."""
+    return [
+        agent.end_s - caller.start_s
+        for caller in view.record.caller_spans
+        if caller.is_planned_overlap
+        for agent in view.record.agent_spans
+        if agent.start_s < caller.start_s < agent.end_s
+    ]
+
+
+def _silences(view: View) -> list[float]:
+    """Stretches in which nobody was heard."""
+    found, until_s = [], 0.0
+    for span in view.spans:
+        if span.start_s - until_s > LONG_SILENCE_S:
+            found.append(span.start_s - until_s)
+        until_s = max(until_s, span.end_s)
+    return found
+
+
+def _coverage(view: View) -> float | None:
+    needed = {stage.name or str(place) for place, stage in enumerate(view.plan.caller_context.response_stages, 1) if stage.needed}
+    needed |= {f"turn:{place}" for place, turn in enumerate(view.plan.turns, 1) if turn.say or turn.dtmf}
+    if not needed:
+        return None
+    said = {span.why.removeprefix("stage:") for span in view.record.caller_spans}
+    return round(len(needed & said) / len(needed), 3)
+
+
+def _error_rate(view: View) -> float | None:
+    """Where what was really said is known beside what was recognised."""
+    known = [(span.ideal, span.text) for span in view.record.agent_spans if span.ideal]
+    if not known:
+        return None
+    total = sum(len(words_of(meant)) for meant, _ in known)
+    return round(sum(word_error_rate(meant, heard) * len(words_of(meant)) for meant, heard in known) / total, 3) if total else None

@@ -1,0 +1,82 @@
+"""A caller played by a model, with the scenario as its script. What it says is checked against the script afterwards."""
+
+from aftercall.errors import LineFailed
+from aftercall.tester.caller import Move, ScriptedCaller
+from aftercall.tester.scenario import PlannedCall, Scenario, ScriptedTurn
+from aftercall.tester.speaker import Message, Speaker
+
+END = "[END]"
+_CUT = ("i need", "i would like", "i want", "can you", "could you", "my name is", "i am", "i'm")
+
+
+class PlayedCaller:
+    """Identity is answered from the script, word for word; the rest in the model's words. Without the model, the script alone goes on."""
+
+    def __init__(self, scenario: Scenario, plan: PlannedCall, seed: int, speaker: Speaker) -> None:
+        self._script = ScriptedCaller(scenario, plan, seed)
+        self._speaker = speaker
+        self._history = [Message("system", write_prompt(scenario, plan))]
+        self._said: list[str] = []
+
+    async def open(self) -> Move:
+        return await self._script.open()
+
+    async def nudge(self, times: int) -> Move:
+        return await self._script.nudge(times)
+
+    def interjection(self) -> ScriptedTurn | None:
+        return self._script.interjection()
+
+    def take_interjection(self) -> Move:
+        return self._script.take_interjection()
+
+    def unhear(self) -> None:
+        self._script.unhear()
+        while len(self._history) > 1 and self._history[-1].role == "assistant":
+            self._history.pop()
+        if len(self._history) > 1:
+            self._history.pop()
+
+    async def hear(self, text: str) -> Move:
+        scripted = await self._script.hear(text)
+        self._history.append(Message("user", f"The agent says: {text}"))
+        move = scripted if scripted.why.startswith(("answer:", "turn:", "hold", "goodbye", "gave_up")) else await self._play(scripted)
+        self._history.append(Message("assistant", move.text or END))
+        return move
+
+    async def _play(self, scripted: Move) -> Move:
+        try:
+            words = await self._speaker.complete(self._history)
+        except LineFailed:
+            return scripted
+        is_over = END in words
+        words = words.replace(END, "").strip().strip('"')
+        if _is_unusable(words) or words in self._said:  # empty, cut off, or said before: the script's words are better
+            return Move("hang_up", scripted.text, "closing") if is_over else scripted
+        self._said.append(words)
+        return Move("hang_up" if is_over else "say", words, "model")
+
+
+def _is_unusable(words: str) -> bool:
+    """Short answers are answers; only nothing, and sentences without an end, are not."""
+    return not words or words.lower().rstrip(".… ") in _CUT
+
+
+def write_prompt(scenario: Scenario, plan: PlannedCall) -> str:
+    context = plan.caller_context
+    lines = [
+        "You play a person who calls a business on the phone. You are the caller, never the agent.",
+        f"You want: {scenario.goal}" if scenario.goal else "",
+        f"About you: {context.background}" if context.background else "",
+        f"Your manner: {context.tone}" if context.tone else "",
+        *(f"If asked for your {name}: {item.answer}" for name, item in context.verification.answers.items()),
+        *(
+            f"When the agent says something like {' or '.join(stage.when) or 'nothing in particular'}: {stage.say[0]}"
+            for stage in context.response_stages
+        ),
+        *(f"Rule: {rule}" for rule in (*context.anti_repetition.rules, *scenario.notes)),
+        "Answer the agent's question first, before anything else. Never say the same thing twice unless asked to repeat it.",
+        "Invent no names, numbers or dates. One or two short sentences, as people speak on the phone.",
+        f"When your goal is reached, or cannot be, say goodbye and write {END} after it.",
+    ]
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,109 @@
+"""What a test call leaves: who said what and when, on two channels, and how it ended."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from aftercall.tester.line import Kind, Outcome
+from aftercall.tester.segments import Segment, Side
+
+EndedBy = Literal["agent", "caller", "line", "limit", "nobody"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """One contribution as it was audible; `why` is the caller's reason, from their script."""
+
+    who: Side
+    start_s: float
+    end_s: float
+    text: str
+    why: str = ""
+    is_cut: bool = False
+    is_planned_overlap: bool = False
+    confidence: float | None = None
+    ideal: str = ""
+
+    @property
+    def segment(self) -> Segment:
+        return Segment(self.start_s, self.end_s)
+
+    @property
+    def seconds(self) -> float:
+        return self.end_s - self.start_s
+
+
+@dataclass(frozen=True)
+class LineEvent:
+    at_s: float
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """One finished test call."""
+
+    id: str
+    scenario: str
+    number: int
+    run: int
+    line: Kind
+    caller: str | None
+    started_at: datetime
+    duration_s: float
+    outcome: Outcome
+    ended_by: EndedBy
+    end_why: str
+    spans: tuple[Span, ...]
+    events: tuple[LineEvent, ...] = ()
+    caller_sound: bytes = field(default=b"", repr=False)
+    agent_sound: bytes = field(default=b"", repr=False)
+    is_read_out: bool = False
+    whisper: str | None = None
+    sid: str | None = None
+
+    @property
+    def agent_spans(self) -> list[Span]:
+        return [span for span in self.spans if span.who == "agent"]
+
+    @property
+    def caller_spans(self) -> list[Span]:
+        return [span for span in self.spans if span.who == "caller"]
+
+    def said_by_agent(self) -> str:
+        return " ".join(span.text for span in self.agent_spans)
+
+
+def record_json(record: CallRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "scenario": record.scenario,
+        "call": record.number,
+        "run": record.run,
+        "line": record.line,
+        "caller": record.caller,
+        "sid": record.sid,
+        "started_at": record.started_at.isoformat().replace("+00:00", "Z"),
+        "duration_s": round(record.duration_s, 3),
+        "outcome": record.outcome,
+        "ended_by": record.ended_by,
+        "end_why": record.end_why,
+        "recording": "read out by the tester" if record.is_read_out else "recorded",
+        "turns": [_span_json(number, span) for number, span in enumerate(record.spans, 1)],
+        "events": [{"at_s": round(event.at_s, 3), "kind": event.kind, "detail": event.detail} for event in record.events],
+        "whisper": record.whisper,
+    }
+
+
+def _span_json(number: int, span: Span) -> dict[str, Any]:
+    return {
+        "turn": number,
+        "who": span.who,
+        "start_s": round(span.start_s, 3),
+        "end_s": round(span.end_s, 3),
+        "text": span.text,
+        "why": span.why,
+        "is_cut": span.is_cut,
+        "confidence": span.confidence,
+    }

@@ -1,0 +1,99 @@
+"""Where results lie: `<home>/tests/<run>/` with the report files and one JSON and one WAV per call; the ledger beside them."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from aftercall.errors import NotFound
+from aftercall.tester.audio import write_wav
+from aftercall.tester.ledger import Ledger
+from aftercall.tester.record import record_json
+from aftercall.tester.redact import Redactor
+from aftercall.tester.report.as_json import run_json
+from aftercall.tester.report.bugs import bug_report
+from aftercall.tester.report.junit import junit_xml
+from aftercall.tester.report.page import html_page
+from aftercall.tester.report.run import Run
+from aftercall.tester.score import Scored
+
+
+class Results:
+    def __init__(self, home: Path) -> None:
+        self._folder = home / "tests"
+
+    @contextmanager
+    def open_ledger(self) -> Iterator[Ledger]:
+        """Read, changed and saved under a lock: two runs that end together both get their bugs in."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / "ledger.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            ledger = Ledger(self._folder / "ledger.json")
+            yield ledger
+            ledger.save()
+
+    def keep(self, run: Run, ledger: Ledger, redactor: Redactor) -> Path:
+        """Everything of one run of the suite. What may leave is redacted; the calls themselves stay as they were, for their owner only."""
+        folder = self._folder / run.id
+        (folder / "calls").mkdir(parents=True, exist_ok=True, mode=0o700)
+        for scored in run.scored:
+            self._keep_calls(folder / "calls", scored)
+        data = run_json(run)
+        _write(folder / "raw.json", json.dumps(data, ensure_ascii=False), private=True)
+        _write(folder / "report.json", json.dumps(redactor.clean_data(data), ensure_ascii=False, indent=1))
+        _write(folder / "BUG_REPORT.md", bug_report(run, ledger.bugs, redactor))
+        _write(folder / "junit.xml", junit_xml(run, redactor))
+        _write(folder / "report.html", html_page(run, ledger.bugs, redactor))
+        return folder
+
+    def _keep_calls(self, folder: Path, scored: Scored) -> None:
+        for record, measures in zip(scored.records, scored.measures, strict=True):
+            findings = [_finding_json(finding) for finding in scored.findings if finding.call == record.number]
+            data = record_json(record) | {"verdict": scored.verdict, "measures": measures, "findings": findings}
+            _write(folder / f"{record.id}.json", json.dumps(data, ensure_ascii=False, indent=1), private=True)
+            if record.agent_sound:
+                _write_bytes(folder / f"{record.id}.wav", write_wav(record.caller_sound, record.agent_sound))
+
+    def list_runs(self) -> list[str]:
+        return sorted((path.parent.name for path in self._folder.glob("*/raw.json")), reverse=True)
+
+    def read_run(self, run_id: str) -> dict[str, Any]:
+        """A run by its id, or `last`, or the end of an id."""
+        runs = self.list_runs()
+        found = runs[:1] if run_id == "last" else [name for name in runs if name.endswith(run_id)]
+        if len(found) != 1:
+            raise NotFound(f"there is no test run {run_id!r}; `aftercall test show` without an id lists them")
+        data: dict[str, Any] = json.loads((self._folder / found[0] / "raw.json").read_text("utf-8"))
+        return data | {"folder": str(self._folder / found[0])}
+
+    def read_call(self, call_id: str) -> dict[str, Any] | None:
+        """A call by its id, or by the carrier's."""
+        for path in self._folder.glob("*/calls/*.json"):
+            if path.stem == call_id:
+                found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+                return found
+        for path in self._folder.glob("*/calls/*.json"):
+            data: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            if data.get("sid") == call_id:
+                return data
+        return None
+
+
+def _finding_json(finding: Any) -> dict[str, Any]:
+    return {"kind": finding.kind, "severity": finding.severity, "who": finding.who, "text": finding.text, "turns": list(finding.turns)}
+
+
+def _write(path: Path, text: str, *, private: bool = False) -> None:
+    _write_bytes(path, text.encode("utf-8"), private=private)
+
+
+def _write_bytes(path: Path, data: bytes, *, private: bool = True) -> None:
+    """Under a new name first: a report is whole or not there."""
+    fresh = path.with_name(path.name + ".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    fresh.replace(path)

@@ -1,0 +1,123 @@
+"""How sure a result is: pass@k, pass^k, bootstrap intervals, and whether B is worse than A, asked as calls come in.
+
+The running comparison is an e-value: it may be looked at after every pair of calls, and stopped at any of them,
+without the error rate growing. What it counts are pairs in which exactly one of the two passed.
+"""
+
+import itertools
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal
+
+DRAWS = 2000
+_EXACT = 12
+_GRID = 400
+
+
+def pass_at_k(runs: int, passed: int, k: int) -> float:
+    """The chance that at least one of k runs passes."""
+    _check(runs, passed, k)
+    return 1.0 - math.comb(runs - passed, k) / math.comb(runs, k)
+
+
+def pass_hat_k(runs: int, passed: int, k: int) -> float:
+    """The chance that all of k runs pass."""
+    _check(runs, passed, k)
+    return math.comb(passed, k) / math.comb(runs, k)
+
+
+def _check(runs: int, passed: int, k: int) -> None:
+    if not 1 <= k <= runs or not 0 <= passed <= runs:
+        raise ValueError(f"{passed} of {runs} runs passed, {k} at a time: makes no sense")
+
+
+def bootstrap(values: Sequence[float], name: str, share: float = 0.95) -> tuple[float, float]:
+    """An interval for the mean, by drawing from the values again and again; the same name draws the same."""
+    if not values:
+        return 0.0, 1.0
+    draw = random.Random(sha256(name.encode()).digest())  # noqa: S311 - repeatable on purpose
+    means = sorted(sum(draw.choices(values, k=len(values))) / len(values) for _ in range(DRAWS))
+    cut = int((1 - share) / 2 * DRAWS)
+    return means[cut], means[DRAWS - 1 - cut]
+
+
+def sign_flip(differences: Sequence[float]) -> float:
+    """The chance of a mean difference this large, either way, if signs were thrown by coin. Exact for few, drawn for many."""
+    real = [value for value in differences if value]
+    if not real:
+        return 1.0
+    seen = abs(sum(real)) - 1e-12
+    if len(real) <= _EXACT:
+        sums = [
+            abs(sum(sign * value for sign, value in zip(signs, real, strict=True)))
+            for signs in itertools.product((1, -1), repeat=len(real))
+        ]
+        return sum(value >= seen for value in sums) / len(sums)
+    draw = random.Random(len(real))  # noqa: S311 - repeatable on purpose
+    hits = sum(abs(sum(value * draw.choice((1, -1)) for value in real)) >= seen for _ in range(DRAWS))
+    return (hits + 1) / (DRAWS + 1)
+
+
+def e_value(against: int, favour: int) -> float:
+    """Evidence that the one side loses more than half of the split pairs, weighed over all ways in which it could."""
+    steps = [0.5 + 0.5 * (number + 0.5) / _GRID for number in range(_GRID)]
+    return sum((2 * p) ** against * (2 * (1 - p)) ** favour for p in steps) / _GRID
+
+
+Answer = Literal["worse", "not worse", "better", "undecided"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Is B worse than A?"""
+
+    answer: Answer
+    pairs: int
+    worse: int
+    better: int
+    difference: float
+    interval: tuple[float, float]
+    p: float
+    more_pairs: int | None
+
+    @property
+    def sentence(self) -> str:
+        low, high = self.interval
+        change = (
+            f"B passes {100 * self.difference:+.0f} points against A (95 %: {100 * low:+.0f} to {100 * high:+.0f}) in {self.pairs} pairs"
+        )
+        split = f"{self.worse} went only against B, {self.better} only for it"
+        need = f"; about {self.more_pairs} more pairs would decide it" if self.more_pairs else ""
+        return f"{self.answer}: {change}; {split}; p = {self.p:.3f}{need}"
+
+
+def compare(pairs: Mapping[str, Sequence[tuple[bool, bool]]], *, alpha: float = 0.05, margin: float = 0.1) -> Comparison:
+    """Pairs of (A passed, B passed) by scenario. `not worse` means: not by more than the margin, as far as the interval tells."""
+    flat = [pair for listed in pairs.values() for pair in listed]
+    worse, better = sum(a and not b for a, b in flat), sum(b and not a for a, b in flat)
+    means = [sum(b - a for a, b in listed) / len(listed) for listed in pairs.values() if listed]
+    difference = sum(b - a for a, b in flat) / len(flat) if flat else 0.0
+    interval = bootstrap(means, "compare") if means else (-1.0, 1.0)
+    answer: Answer = "undecided"
+    if e_value(worse, better) >= 1 / alpha:
+        answer = "worse"
+    elif e_value(better, worse) >= 1 / alpha:
+        answer = "better"
+    elif len(flat) >= 20 and interval[0] > -margin:
+        answer = "not worse"
+    more = _more_pairs(len(flat), worse, better, alpha) if answer == "undecided" else None
+    return Comparison(answer, len(flat), worse, better, difference, interval, sign_flip(means), more)
+
+
+def _more_pairs(count: int, worse: int, better: int, alpha: float) -> int | None:
+    """How many pairs more it would take if they fell as those so far did."""
+    if not count or worse == better:
+        return None
+    high, low = max(worse, better), min(worse, better)
+    for times in range(2, 200):
+        if e_value(high * times, low * times) >= 1 / alpha:
+            return count * (times - 1)
+    return None

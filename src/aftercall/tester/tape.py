@@ -1,0 +1,74 @@
+"""Everything of a call on two channels, and the turns read back from them: times from what was audible, words from who said them."""
+
+from aftercall.tester.audio import FRAME_S, RATE
+from aftercall.tester.line import Far, Near
+from aftercall.tester.mouth import Utterance
+from aftercall.tester.record import LineEvent, Span
+from aftercall.tester.segments import Segment, find_segments
+
+AGENT_GAP_S = 0.5
+EARLY_S = 0.15  # a word's mark may come this long before it is heard
+
+
+class Tape:
+    def __init__(self) -> None:
+        self.caller = bytearray()
+        self.agent = bytearray()
+        self.events: list[LineEvent] = []
+        self._words: list[tuple[float, str]] = []
+        self._ideals: list[tuple[float, str]] = []
+        self._said: list[Utterance] = []
+
+    @property
+    def duration_s(self) -> float:
+        return len(self.agent) / RATE
+
+    def add(self, at_s: float, near: Near, far: Far) -> None:
+        self.caller += near.frame
+        self.agent += far.frame
+        self._words += [(at_s if far.words_at_s is None else far.words_at_s, word) for word in far.words]
+        if far.ideal:
+            self._ideals.append((at_s if far.words_at_s is None else far.words_at_s, far.ideal))
+        self.events += [LineEvent(at_s, kind, detail) for kind, detail in far.events]
+        if near.digits:
+            self.events.append(LineEvent(at_s, "dtmf"))
+
+    def note(self, at_s: float, kind: str, detail: str = "") -> None:
+        self.events.append(LineEvent(at_s, kind, detail))
+
+    def note_said(self, utterance: Utterance) -> None:
+        self._said.append(utterance)
+
+    def spans(self) -> tuple[Span, ...]:
+        """Turns of both sides, by when they were first heard."""
+        spans = self._agent_spans() + self._caller_spans()
+        return tuple(sorted(spans, key=lambda span: (span.start_s, span.who)))
+
+    def _agent_spans(self) -> list[Span]:
+        segments = find_segments(bytes(self.agent), AGENT_GAP_S)
+        texts, ideals = _give_words(self._words, segments), _give_words(self._ideals, segments)
+        cuts = {round(event.at_s, 2) for event in self.events if event.kind == "agent_cut"}
+        return [
+            Span("agent", segment.start_s, segment.end_s, text, is_cut=any(abs(cut - segment.end_s) < 0.2 for cut in cuts), ideal=ideal)
+            for segment, text, ideal in zip(segments, texts, ideals, strict=True)
+        ]
+
+    def _caller_spans(self) -> list[Span]:
+        segments = find_segments(bytes(self.caller), 0.0)
+        spans = []
+        for said in self._said:
+            within = [piece for piece in segments if piece.start_s < said.end_s - FRAME_S / 2 and piece.end_s > said.start_s]
+            start, end = (within[0].start_s, within[-1].end_s) if within else (said.start_s, said.end_s)
+            text = f"[keys {said.move.text}]" if said.move.kind == "press" else said.move.text
+            spans.append(Span("caller", start, end, text, said.move.why, is_planned_overlap=said.is_overlapping))
+        return spans
+
+
+def _give_words(words: list[tuple[float, str]], segments: list[Segment]) -> list[str]:
+    """Each word to the last segment that had begun when it came."""
+    given: list[list[str]] = [[] for _ in segments]
+    for at_s, word in words:
+        begun = [number for number, segment in enumerate(segments) if segment.start_s <= at_s + EARLY_S]
+        if segments:
+            given[begun[-1] if begun else 0].append(word)
+    return [" ".join(texts) for texts in given]

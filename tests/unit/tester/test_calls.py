@@ -1,0 +1,167 @@
+"""Calls with agents of every kind, the difficult ones included: each comes to an end, and each is a result."""
+
+from itertools import count
+
+import pytest
+
+from aftercall.errors import LineFailed
+from aftercall.tester.audio import FRAME, FRAME_S, tone
+from aftercall.tester.drivers.python import AudioEnd, load_function
+from aftercall.tester.drivers.spoken import Interruption
+from aftercall.tester.line import Dial, Far, Kind, Near, Outcome, Reply
+from aftercall.tester.score import score
+from unit.tester.calls import LineAgent, answering, end_of, hold, kinds, scenario_of, try_agent
+
+BOOK = scenario_of("""
+caller_context:
+  opening: I'd like to book a table.
+  verification: {name: Ann Lee, dob: "May 1st, 1990"}
+success: [{said: booked}]
+limits: {max_duration_s: 90, max_silence_s: 4}
+""")
+
+
+async def test_an_agent_that_never_speaks_is_found_out_and_left() -> None:
+    scored = await try_agent(LineAgent(greeting=None), BOOK)
+    assert ("never_spoke", "agent") in kinds(scored)
+    assert scored.records[0].end_why == "nobody answers"
+
+
+async def test_an_agent_that_talks_without_end_is_cut_off_by_the_limit() -> None:
+    scored = await try_agent(LineAgent(greeting="And so on and on it goes, " * 60), BOOK)
+    assert {("monologue", "agent"), ("ran_on", "agent")} <= kinds(scored)
+    assert scored.records[0].ended_by == "limit"
+
+
+async def test_an_agent_that_hangs_up_at_once_is_told_so() -> None:
+    agent = LineAgent(Reply("Bye.", ends_call=True), greeting="Hello.")
+    assert ("hung_up_early", "agent") in kinds(await try_agent(agent, BOOK))
+
+
+async def test_an_agent_that_echoes_is_told_so() -> None:
+    scored = score(BOOK, 1, [await hold(answering(lambda text: Reply(text or "Hello.", delay_s=0.4)), BOOK)])
+    assert ("echoes", "agent") in kinds(scored)
+
+
+async def test_an_agent_that_breaks_is_a_line_that_broke_not_a_crash() -> None:
+    def broken(text: str) -> str:
+        raise ZeroDivisionError
+
+    record = await hold(answering(broken), BOOK)
+    assert (record.outcome, record.ended_by) == ("failed", "line")
+    assert "ZeroDivisionError" in record.end_why
+
+
+@pytest.mark.parametrize("outcome", ["busy", "no-answer", "failed", "voicemail"])
+async def test_a_call_that_is_not_answered_is_a_result_of_its_own(outcome: Outcome) -> None:
+    class Unanswered:
+        kind: Kind = "audio"
+
+        async def connect(self, dial: Dial) -> Outcome:
+            return outcome
+
+        async def tick(self, at_s: float, near: Near) -> Far:
+            return Far(ended="agent" if at_s > 1 else "")
+
+        async def hang_up(self) -> None:
+            return
+
+    scored = score(BOOK, 1, [await hold(Unanswered(), BOOK)])
+    assert [finding.kind for finding in scored.findings] == [f"outcome_{outcome.replace('-', '_')}"]
+    assert scored.verdict == "inconclusive"
+    assert scored.bugs == []
+
+
+async def test_sound_in_stereo_at_44_kilohertz_is_heard_at_the_right_time() -> None:
+    loud = tone(300, 1.0)
+    ticks = count()
+
+    def agent(frame: bytes) -> bytes:
+        """Half a second of silence, then one second of tone, 20 ms at a time, both channels the same."""
+        at = next(ticks) - 25
+        size = int(44_100 * FRAME_S)
+        if not 0 <= at < 50:
+            return bytes(4 * size)
+        return b"".join(
+            loud[(at * FRAME + number * FRAME // size) % len(loud)].to_bytes(2, "little", signed=True) * 2 for number in range(size)
+        )
+
+    record = await hold(AudioEnd(agent, rate=44_100, channels=2), BOOK)
+    first = record.agent_spans[0]
+    assert first.start_s == pytest.approx(0.5, abs=0.03)
+    assert first.seconds == pytest.approx(1.0, abs=0.05)
+
+
+async def test_latency_counts_from_the_first_audible_sample() -> None:
+    agent = LineAgent(Reply("Certainly.", delay_s=0.8, lead_s=0.5), "You are booked.", Reply("Goodbye!", ends_call=True))
+    scored = await try_agent(agent, BOOK)
+    assert scored.measures[0]["latency_s"][0] == pytest.approx(1.3, abs=0.005)
+    assert scored.measures[0]["first_word_s"] == pytest.approx(0.3, abs=0.005)
+
+
+async def test_a_barge_in_cuts_the_agents_words_and_its_yield_is_measured() -> None:
+    scenario = scenario_of("""
+turns:
+  - {say: Stop right there please., after: {event: agent_starts, delay_ms: 700}}
+  - {hang_up: true}
+""")
+    agent = LineAgent("All right.", greeting="This is a very long greeting that nobody ever wants to hear to its end.")
+    scored = await try_agent(agent, scenario)
+    caller, first = scored.records[0].caller_spans[0], scored.records[0].agent_spans[0]
+    assert caller.start_s - first.start_s == pytest.approx(0.7, abs=0.05)
+    assert first.is_cut
+    assert first.text != "This is a very long greeting that nobody ever wants to hear to its end."
+    assert scored.measures[0]["barge_ins"] == 1
+    assert 0 < scored.measures[0]["yield_s"][0] < 0.6
+    assert kinds(scored) == set()
+
+
+async def test_an_interjection_waits_for_the_words_it_answers() -> None:
+    scenario = scenario_of("""
+caller_context: {opening: Tell me about it.}
+turns:
+  - {say: That is wrong., after: {event: agent_says, words: forty two}}
+""")
+    agent = LineAgent("The answer to everything is forty two and nothing else at all, believe me.", greeting="Hello, ask me.")
+    record = await hold(end_of(agent), scenario)
+    turn = next(span for span in record.caller_spans if span.why == "turn:1")
+    assert turn.is_planned_overlap
+
+
+async def test_keys_arrive_as_keys() -> None:
+    agent = LineAgent("Appointments.", "Thank you.")
+    await hold(end_of(agent), scenario_of("turns: [{dtmf: '12#'}, {hang_up: true}]"))
+    assert agent.heard == ["[12#]"]
+    assert agent.has_ended
+
+
+async def test_silence_of_the_caller_lasts_as_long_as_it_says() -> None:
+    agent = LineAgent("Thank you.")
+    record = await hold(
+        end_of(agent), scenario_of("turns: [{silence: 6}, {say: Here I am.}, {hang_up: true}]\nlimits: {max_silence_s: 20}")
+    )
+    assert record.caller_spans[0].start_s - record.agent_spans[0].end_s == pytest.approx(6.9, abs=0.3)
+
+
+async def test_a_pause_in_the_agents_words_is_waited_out() -> None:
+    """The agent goes on while the caller thinks: the caller hears both parts as one turn, and does not talk over them."""
+
+    class Pausing(LineAgent):
+        async def begin(self, dial: Dial) -> list[Reply]:
+            return [Reply("Let me see."), Reply("What is your name?", delay_s=0.8)]
+
+    record = await hold(end_of(Pausing("You are booked. Goodbye!")), BOOK)
+    assert record.caller_spans[0].text == "Ann Lee"
+    assert all(span.segment.overlap_s(record.caller_spans[0].segment) == 0 for span in record.agent_spans)
+
+
+async def test_an_agent_that_talks_over_the_caller_is_blamed_and_the_caller_is_not() -> None:
+    end = end_of(LineAgent("You are booked."), Interruption(0.6, "Let me stop you there for a second."))
+    scored = score(BOOK, 1, [await hold(end, BOOK)])
+    assert ("talks_over_caller", "agent") in kinds(scored)
+    assert all(who == "agent" for _, who in kinds(scored))
+
+
+def test_a_function_that_is_not_there_is_named() -> None:
+    with pytest.raises(LineFailed, match="write python:module:function"):
+        load_function("nowhere:agent")

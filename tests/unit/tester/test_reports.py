@@ -1,0 +1,181 @@
+"""What a run leaves: whole, escaped, without what must not leave, and the same bug under the same mark."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from aftercall import errors
+from aftercall.clock import SystemClock
+from aftercall.errors import NotFound
+from aftercall.tester.calibrate import Calibration
+from aftercall.tester.ledger import Ledger, fingerprint
+from aftercall.tester.library import list_scenarios
+from aftercall.tester.redact import Redactor
+from aftercall.tester.report.page import silence_redacted
+from aftercall.tester.report.run import Run
+from aftercall.tester.results import Results
+from aftercall.tester.scenario import Scenario
+from aftercall.tester.score import Scored
+from aftercall.tester.shrink import NONE_NEEDED, keep_only, shrink, steps_of
+from aftercall.testing import START
+from unit.tester.calls import LineAgent, scenario_of, try_agent, try_practice
+
+LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}
+CALIBRATION = Calibration("clean", 20, 0.1, 0.2, 0.3, 0.0, 0.0, 0, 0.0)
+CANARIES = ("Lucas", "Reyes", "February 17", "+15550120")
+
+
+def make_run(*scored: Scored, name: str = "01RUN") -> Run:
+    return Run(name, "practice", START, 1.5, scored, (CALIBRATION,))
+
+
+async def keep(home: Path, *faults: str) -> tuple[Path, Run, Ledger]:
+    scored = await try_practice(LIBRARY["appointment_scheduling"], *faults)
+    run = make_run(scored)
+    results = Results(home)
+    with results.open_ledger() as ledger:
+        ledger.add(run.target, run.id, run.scored)
+        return results.keep(run, ledger, Redactor(LIBRARY.values())), run, ledger
+
+
+async def test_every_report_is_there_and_nothing_private_leaves(tmp_path: Path) -> None:
+    folder, run, _ = await keep(tmp_path, "asks_again")
+    for name in ("BUG_REPORT.md", "report.json", "junit.xml", "report.html"):
+        text = (folder / name).read_text()
+        assert [canary for canary in CANARIES if canary in text] == [], name
+        assert "asks_again" in text
+        assert "barge-ins" in text or "false_barge_ins" in text, "each report carries the tester's own error"
+    raw = folder / "calls" / f"{run.scored[0].records[0].id}.json"
+    assert "Lucas" in raw.read_text()
+    assert raw.stat().st_mode & 0o077 == 0
+    assert (folder / "calls" / f"{run.scored[0].records[0].id}.wav").stat().st_size > 1000
+
+
+async def test_only_speech_is_redacted(tmp_path: Path) -> None:
+    folder, run, _ = await keep(tmp_path, "asks_again")
+    seen = run.scored[0].records[0].started_at.isoformat()[:19]
+    assert seen in (folder / "BUG_REPORT.md").read_text()
+    assert json.loads((folder / "report.json").read_text())["results"][0]["calls"][0]["started_at"].startswith(seen)
+
+
+async def test_the_page_needs_nothing_from_outside(tmp_path: Path) -> None:
+    folder, _, _ = await keep(tmp_path, "slow")
+    page = (folder / "report.html").read_text()
+    assert re.findall(r"""(?:src|href)=["'](?!data:|calls/)[^"']*""", page) == []
+    assert "<script" not in page
+    assert page.count("<svg") == 1
+    assert "data:audio/wav;base64," in page
+
+
+async def test_what_an_agent_says_is_escaped_everywhere(tmp_path: Path) -> None:
+    scored = await try_agent(LineAgent("<script>alert(1)</script> & more \x00 words."), scenario_of("caller_context: {opening: Hi.}"))
+    results = Results(tmp_path)
+    folder = results.keep(make_run(scored), Ledger(tmp_path / "ledger.json"), Redactor())
+    assert "<script>" not in (folder / "report.html").read_text()
+    ElementTree.parse(folder / "junit.xml")
+
+
+async def test_junit_counts_failures_and_what_is_undecided(tmp_path: Path) -> None:
+    scenario = LIBRARY["appointment_scheduling"]
+    scored = [await try_practice(scenario, *faults) for faults in ((), ("asks_again",), ("line_breaks",))]
+    results = Results(tmp_path)
+    folder = results.keep(make_run(*scored), Ledger(tmp_path / "ledger.json"), Redactor())
+    suite = ElementTree.parse(folder / "junit.xml").getroot()
+    assert {name: suite.get(name) for name in ("tests", "failures", "skipped")} == {"tests": "3", "failures": "1", "skipped": "1"}
+
+
+async def test_turns_with_redacted_words_are_silent_on_the_page() -> None:
+    record = (await try_practice(LIBRARY["appointment_scheduling"])).records[0]
+    caller, _ = silence_redacted(record, Redactor(LIBRARY.values()))
+    name = next(span for span in record.caller_spans if span.why == "answer:name")
+    opening = next(span for span in record.caller_spans if span.why == "opening")
+    assert set(caller[int(name.start_s * 8000) : int(name.end_s * 8000)]) == {0xFF}
+    assert set(caller[int(opening.start_s * 8000) : int(opening.end_s * 8000)]) != {0xFF}
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("Call +1 (555) 123-4567 now", "Call [number] now"),
+        ("five five five, zero one two", "[number]"),
+        ("born on 03/04/1990 or 4th of May 1990", "born on [date of birth] or [date of birth]"),
+        ("mail me at a.b@example.org", "mail me at [email]"),
+        ("Thank you, Sharon.", "Thank you, [name]."),
+        ("My name is Ann Lee and it is 10 past 8", "My name is [name] and it is 10 past 8"),
+        ("Tuesday at ten, room 12", "Tuesday at ten, room 12"),
+    ],
+)
+def test_what_looks_private_is_left_out(text: str, clean: str) -> None:
+    assert Redactor().clean(text) == clean
+    assert Redactor(is_on=False).clean(text) == text
+
+
+async def test_the_same_bug_is_one_entry_over_runs_and_scenarios(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.json")
+    for name in ("appointment_scheduling", "reschedule_appointment"):
+        ledger.add("practice", name, [await try_practice(LIBRARY[name], "asks_again")])
+        ledger.save()
+        ledger = Ledger(tmp_path / "ledger.json")
+    (bug,) = ledger.bugs
+    assert (bug.kind, bug.seen, bug.runs, bug.scenarios) == ("asks_again", 2, 2, ("appointment_scheduling", "reschedule_appointment"))
+    assert bug.first_seen < bug.last_seen
+    assert len(bug.calls) == 2
+
+
+async def test_other_bugs_have_other_marks() -> None:
+    found = [await try_practice(LIBRARY["appointment_scheduling"], fault) for fault in ("asks_again", "wrong_weekday")]
+    assert len({fingerprint("practice", scored.bugs[0]) for scored in found}) == 2
+
+
+def test_a_broken_ledger_is_named_and_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "ledger.json").write_text("{")
+    with pytest.raises(errors.TesterError, match="move it away"):
+        Ledger(tmp_path / "ledger.json")
+
+
+async def test_the_fewest_steps_that_show_a_bug_are_found() -> None:
+    scenario = scenario_of("turns: [{say: one}, {say: two}, {say: three}, {say: four}, {say: five}]")
+
+    async def shows(smaller: Scenario) -> bool:
+        said = {turn.say for turn in smaller.calls[0].turns}
+        return {"two", "five"} <= said
+
+    assert await shrink(scenario, shows) == ("turn 2: two", "turn 5: five")
+
+
+async def test_a_bug_that_needs_no_step_needs_none_and_tries_are_limited() -> None:
+    scenario = LIBRARY["appointment_scheduling"]
+    tried = 0
+
+    async def never(smaller: Scenario) -> bool:
+        nonlocal tried
+        tried += 1
+        return False
+
+    async def always(smaller: Scenario) -> bool:
+        return True
+
+    assert await shrink(scenario, always) == (NONE_NEEDED,)
+    assert len(await shrink(scenario, never, tries=5)) == len(steps_of(scenario))
+    assert tried == 5
+    assert keep_only(scenario, []).calls[0].caller_context.opening == ()
+
+
+async def test_runs_and_calls_are_found_again(tmp_path: Path) -> None:
+    _, run, _ = await keep(tmp_path)
+    results = Results(tmp_path)
+    assert results.read_run("last")["id"] == run.id == results.read_run("RUN")["id"]
+    call = results.read_call(run.scored[0].records[0].id)
+    assert call
+    assert call["scenario"] == "appointment_scheduling"
+    assert results.read_call("none") is None
+    with pytest.raises(NotFound, match="there is no test run"):
+        results.read_run("none")
+
+
+def test_the_json_of_a_run_is_json() -> None:
+    assert json.dumps(CALIBRATION.as_json())
+    assert SystemClock().now().tzinfo is not None
