@@ -39,7 +39,7 @@ class View:
         self._templates = Environment(
             loader=PackageLoader("aftercall.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        filters = {"day": self.day, "clock": self.clock, "moment": self.moment, "offset": offset, "length": length, "words": words}
+        filters = {"day": self.day, "clock": self.clock, "moment": self.moment, "offset": offset, "lasted": lasted, "words": words}
         self._templates.filters.update(filters)
         self._templates.globals.update(version=__version__, nav=NAV)
 
@@ -79,7 +79,7 @@ def offset(at: datetime, start: datetime) -> str:
     return f"{seconds // 60}:{seconds % 60:02}"
 
 
-def length(span: timedelta) -> str:
+def lasted(span: timedelta) -> str:
     seconds = max(0, int(span.total_seconds()))
     if seconds >= 3600:
         return f"{seconds // 3600} h {seconds % 3600 // 60} min"
