@@ -23,10 +23,10 @@ PREFIX = "AFTERCALL_"
 
 # Names that are fixed already, of parts that are still to come: who sets one is told that nothing listens to it.
 NOT_YET = (
-    *("secret_key", "extraction", "anthropic", "openai", "xai", "deepgram", "telnyx", "remem"),
+    *("extraction", "anthropic", "xai", "telnyx", "remem"),
     *("twilio.account_sid", "twilio.phone_number", "twilio.api_url"),
 )
-_ONLY = {"engine": "receptionist", "model": "rules"}
+_ONLY = {"model": "rules"}
 
 
 @dataclass(frozen=True)

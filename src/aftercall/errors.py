@@ -10,6 +10,7 @@ AftercallError
 │   ├── CallNotLive        the call is not open (any more)
 │   └── JournalClosed      the journal was shut down
 ├── EngineLost             whoever speaks for the agent is gone
+│   └── EngineRefused      will not speak with this key or these settings
 ├── ArchiveError           the sealed files
 │   ├── StorageFull        no room; goes on when there is
 │   └── ChainBroken        the chain file cannot be read
@@ -102,6 +103,13 @@ class EngineLost(AftercallError):
     code = "engine.lost"
     retryable = True
     http_status = 503
+
+
+class EngineRefused(EngineLost):
+    """The engine turned the key or the settings down; trying again is no use until they are put right."""
+
+    code = "engine.refused"
+    retryable = False
 
 
 class ArchiveError(AftercallError):

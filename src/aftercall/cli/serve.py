@@ -32,7 +32,9 @@ def serve(
     with stage.app() as app:
         bound = listening.getsockname()[1]
         stage.console.print(f"Aftercall listens on http://{host}:{bound}  (home {app.settings.home}; stop with Ctrl-C)")
-        _Server(uvicorn.Config(make_server(app), ws="websockets-sansio", log_config=None, access_log=False)).run(sockets=[listening])
+        _Server(
+            uvicorn.Config(make_server(app), ws="websockets-sansio", ws_per_message_deflate=False, log_config=None, access_log=False)
+        ).run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):

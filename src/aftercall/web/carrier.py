@@ -1,6 +1,7 @@
 """The carriers' webhooks. Only what a carrier signed is believed; everything else is refused, and logged without content.
 
 Twilio listens and speaks for the receptionist here (`<Gather input="speech">` and `<Say>`): a number needs no other account.
+Where an engine of streamed audio is set up, the call's audio goes to the media socket instead (`media.py`).
 """
 
 from collections.abc import Callable
@@ -10,16 +11,20 @@ from fastapi import APIRouter, HTTPException, Request, Response
 
 from aftercall.app import App
 from aftercall.bridge.switchboard import Answer, Switchboard
+from aftercall.bridge.turn_call import NOT_WRITTEN
+from aftercall.errors import AftercallError
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.phone import twilio_webhooks, twiml
 from aftercall.phone.forms import MAX_BODY, Fields, read_form
 from aftercall.phone.notices import CallState, Ring
+from aftercall.phone.passes import PARAMETER
 from aftercall.phone.signature import Flaw, SignedRequest
 from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.web.bodies import read_body
 
 VOICE = "/twilio/voice"
+MEDIA = "/twilio/media"
 NOT_SET_UP = "Twilio is not set up here: set TWILIO_AUTH_TOKEN and AFTERCALL_PUBLIC_URL"
 
 _END_REASONS = {
@@ -43,6 +48,8 @@ def make_router(app: App) -> APIRouter:
         form = await _read_signed(request, signature)
         ring = twilio_webhooks.read_ring(form)
         make_call = _call_maker(app, ring)
+        if turn is None and app.voice_parts is not None:
+            return await _connect_stream(app, make_call(ring.sid))
         if turn is None:
             return _speak(app, await board.ring(ring.sid, make_call))
         heard = twilio_webhooks.read_gathered(form)
@@ -53,6 +60,7 @@ def make_router(app: App) -> APIRouter:
         progress = twilio_webhooks.read_progress(await _read_signed(request, signature))
         if progress.state.is_final:
             await board.end(progress.sid, _END_REASONS[progress.state])
+            await app.lobby.end(twilio_webhooks.SOURCE, progress.sid, _END_REASONS[progress.state])
 
     return router
 
@@ -65,6 +73,23 @@ def _call_maker(app: App, ring: Ring) -> Callable[[str], LiveCall]:
         return call if sid == ring.sid else call.model_copy(update={"sid": sid, "metadata": {**call.metadata, "call_sid": ring.sid}})
 
     return make_call
+
+
+async def _connect_stream(app: App, call: LiveCall) -> Response:
+    """Have the call's audio brought to our media socket, with a pass that opens it once."""
+    try:
+        given = await app.lobby.announce(call)
+    except AftercallError as error:
+        log.error("could not open the call", call=call.id, error=error.code)  # noqa: TRY400 - the code says it
+        text = twiml.say_and_hang_up(NOT_WRITTEN.text)
+    else:
+        text = twiml.connect_stream(stream_url(app.settings.public_url or "", MEDIA), {PARAMETER: given})
+    return Response(text, media_type=twiml.CONTENT_TYPE)
+
+
+def stream_url(public_url: str, path: str) -> str:
+    """The public address as that of a media socket."""
+    return f"ws{public_url.removeprefix('http').rstrip('/')}{path}"
 
 
 def _speak(app: App, answer: Answer) -> Response:

@@ -14,7 +14,7 @@ from aftercall.db.revision import NEWEST, current_revision
 from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.log import get_logger
 from aftercall.running import running
-from aftercall.web import api, browser, carrier, hosted, pages
+from aftercall.web import api, browser, carrier, hosted, media, pages
 from aftercall.web.auth import Guard
 
 log = get_logger("web")
@@ -31,6 +31,7 @@ def make_server(app: App) -> FastAPI:
     server.include_router(api.make_router(app), dependencies=[Depends(guard)])
     server.include_router(browser.make_router(app, guard))
     server.include_router(carrier.make_router(app))
+    server.include_router(media.make_router(app))
     server.include_router(hosted.make_router(app))
     server.include_router(pages.make_router())
     server.add_exception_handler(AftercallError, _answer_error)
