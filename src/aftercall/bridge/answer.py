@@ -105,7 +105,7 @@ class VoiceCall:
             case MarkPlayed(name):
                 self._mouth.mark_played(name)
             case Digit(digit):
-                self._minutes.note("key.pressed", digit=digit)
+                self._minutes.note("key.pressed", {"digit": digit})
             case Stopped(reason):
                 await self._lose_caller("caller_hung_up" if reason is StopReason.ENDED else "line_lost")
                 return True
@@ -207,7 +207,7 @@ class VoiceCall:
         ended_at = self._clock.now()
         self._mouth.fall_silent()
         if self._pump.oddities:
-            self._minutes.note("line.oddities", **{reason.name.lower(): times for reason, times in self._pump.oddities.items()})
+            self._minutes.note("line.oddities", {reason.name.lower(): times for reason, times in self._pump.oddities.items()})
         await self._pump.close()
         if self._joining is not None:
             await asyncio.gather(self._joining, return_exceptions=True)

@@ -1,6 +1,7 @@
 """The minutes of a live call: what was said by whom, in order, on its way into the journal."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from aftercall.bridge.scribe import Scribe
@@ -34,8 +35,8 @@ class Minutes:
         if not self._is_closed:
             self.write_ready()
 
-    def note(self, kind: str, **data: Any) -> "asyncio.Future[None]":
-        return self._scribe.note(kind, **data)
+    def note(self, kind: str, data: Mapping[str, Any] | None = None) -> "asyncio.Future[None]":
+        return self._scribe.note(kind, data or {})
 
     def write_ready(self) -> None:
         for draft in self._transcript.take(self._clock.monotonic()):

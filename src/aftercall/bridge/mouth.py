@@ -101,4 +101,4 @@ class Mouth:
         self._silent_since_s = self._clock.monotonic()
         self._minutes.know("agent", heard.speech.key, text)
         if heard.was_cut and heard.speech.text.strip() != text:
-            self._minutes.note("barge_in", said=heard.speech.text.strip(), heard=text, heard_ms=heard.heard_ms)
+            self._minutes.note("barge_in", {"said": heard.speech.text.strip(), "heard": text, "heard_ms": heard.heard_ms})

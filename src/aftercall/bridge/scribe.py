@@ -5,7 +5,7 @@ What cannot be written now is tried again while the call lasts, and once more at
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -43,9 +43,9 @@ class Scribe:
 
         return self._put(make)
 
-    def note(self, kind: str, **data: Any) -> asyncio.Future[None]:
+    def note(self, kind: str, data: Mapping[str, Any]) -> asyncio.Future[None]:
         at = self._clock.now()
-        return self._put(lambda: Event(seq=self._record.next_event, kind=kind, at=at, data=data))
+        return self._put(lambda: Event(seq=self._record.next_event, kind=kind, at=at, data=dict(data)))
 
     async def close(self) -> None:
         """Write what is left; what cannot be written is given up, and told."""

@@ -111,7 +111,7 @@ class Toolbox:
         await self._minutes.write_all()  # the words the request rests on come first
         data = given.model_dump(mode="json", exclude_none=True)
         try:
-            await self._minutes.note("request.taken", **{name: value for name, value in data.items() if value != ""})
+            await self._minutes.note("request.taken", {name: value for name, value in data.items() if value != ""})
         except asyncio.CancelledError:
             return Answer("It could not be written down. Ask the caller to call again later.")
         return Answer("Taken down. It will be worked on after the call; do not say that it is done.")
