@@ -152,7 +152,7 @@ class VoiceCall:
             self._minutes.write_ready()
             await self._mouth.finish_stalled()
             if self._mouth.is_idle:
-                self._watch.agent_spoke(self._clock.monotonic() - self._mouth.idle_s())
+                self._watch.nobody_speaks(self._clock.monotonic())
             if self._guest.gone or self._pump.stuck_s() > STUCK_S:
                 await self._lose_caller(self._guest.gone or "line_lost")
             elif self._course.state in (State.PARTING, State.APOLOGISING):

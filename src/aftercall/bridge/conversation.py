@@ -157,7 +157,7 @@ class Conversation:
         await self._mouth.play(self._prefix + event.speech, event.payload)
 
     async def _be_interrupted(self, session: VoiceSession, event: CallerBegan) -> None:
-        self._watch.caller_began()
+        self._watch.caller_began(self._clock.monotonic())
         self._open_turn = event.turn
         cut = await self._mouth.interrupt()
         self._minutes.begin("caller", self._prefix + event.turn)

@@ -12,8 +12,7 @@ from aftercall.settings import BridgeSettings
 GREET_WITHIN_S = 4.0
 ANSWER_WITHIN_S = 4.0
 GIVE_UP_S = 15.0
-PART_WITHIN_S = 8.0
-PAUSE_S = 0.6
+MONOLOGUE_S = 120.0  # longer without a word written down, it was no speech
 KEEP_ALIVE_S = 8.0
 
 
@@ -34,28 +33,33 @@ class Watch:
     started_s: float
     greeting_since_s: float | None
     answer_since_s: float | None = None
+    talk_since_s: float | None = None
     quiet_since_s: float | None = None
     audio_at_s: float = 0.0
     was_held: bool = False
     was_prompted: bool = False
 
-    def caller_began(self) -> None:
+    def caller_began(self, now_s: float) -> None:
+        self.talk_since_s = now_s
         self.quiet_since_s = self.answer_since_s = None
         self.was_held = self.was_prompted = False
 
     def caller_said(self, now_s: float) -> None:
-        self.caller_began()
+        self.caller_began(now_s)
+        self.talk_since_s = None
         self.answer_since_s = now_s
 
     def agent_speaks(self) -> None:
         """Its own prompt does not start the caller's silence anew."""
-        self.greeting_since_s = self.answer_since_s = None
+        self.greeting_since_s = self.answer_since_s = self.talk_since_s = None
         self.was_held = False
         if not self.was_prompted:
             self.quiet_since_s = None
 
-    def agent_spoke(self, now_s: float) -> None:
-        if self.quiet_since_s is None:
+    def nobody_speaks(self, now_s: float) -> None:
+        """The agent has nothing more to say; unless somebody else is at it or owes a word, the silence begins."""
+        is_talking = self.talk_since_s is not None and now_s - self.talk_since_s < MONOLOGUE_S
+        if self.quiet_since_s is None and self.answer_since_s is None and self.greeting_since_s is None and not is_talking:
             self.quiet_since_s = now_s
 
     def engine_asked(self, now_s: float) -> None:

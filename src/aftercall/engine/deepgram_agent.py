@@ -137,7 +137,7 @@ def make_settings(settings: DeepgramSettings, opening: Opening, tools: Sequence[
     functions = [{"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)} for tool in tools]
     agent: dict[str, Any] = {
         "greeting": opening.greeting,
-        "listen": {"provider": {"type": "deepgram", "model": settings.listen_model, "language": settings.language}},
+        "listen": {"provider": _hearing(settings)},
         "think": {
             "provider": {"type": settings.think_provider, "model": settings.think_model},
             "prompt": opening.instructions[:LONGEST_PROMPT],
@@ -150,6 +150,14 @@ def make_settings(settings: DeepgramSettings, opening: Opening, tools: Sequence[
         messages = [{"type": "History", "role": roles[turn.speaker], "content": turn.text} for turn in opening.history]
         agent["context"] = {"messages": messages}
     return {"type": "Settings", "audio": {"input": _FORMAT, "output": _FORMAT | {"container": "none"}}, "agent": agent}
+
+
+def _hearing(settings: DeepgramSettings) -> dict[str, str]:
+    """The models that find the end of a turn by themselves have a form of their own, and the language in their name."""
+    provider = {"type": "deepgram", "model": settings.listen_model}
+    if settings.listen_model.startswith("flux"):
+        return provider | {"version": "v2"}
+    return provider | {"version": "v1", "language": settings.language}
 
 
 async def _await_type(socket: EngineSocket, wanted: str) -> None:

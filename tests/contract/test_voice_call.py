@@ -1,0 +1,372 @@
+"""One streamed call on virtual time: who waits how long for whom, and what is kept whatever happens."""
+
+import asyncio
+import json
+from base64 import b64decode
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from aftercall.app import App, build
+from aftercall.bridge.answer import GO_ON, LONG_GOODBYE, SILENT_GOODBYE, STILL_THERE, VoiceCall, VoiceParts
+from aftercall.bridge.clips import clip
+from aftercall.bridge.pump import Pump
+from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, CallerBegan, CallerSaid, CallerUnclear, ToolCall
+from aftercall.errors import EngineRefused
+from aftercall.journal.record import Record
+from aftercall.lab.carriers import TwilioSide
+from aftercall.model.calls import Call, LiveCall
+from aftercall.model.turns import Event, Turn
+from aftercall.phone.passes import PARAMETER
+from aftercall.phone.twilio import TwilioWire
+from aftercall.settings import BridgeSettings, Settings
+from aftercall.testing import VirtualClock, make_live_call
+from aftercall.testing_voice import FakeLine, FakeVoiceEngine
+
+SECOND = b"\x55" * 8_000
+
+
+class Rig:
+    """A call that stands on fakes, and a carrier that plays what it is sent in virtual time."""
+
+    def __init__(self, app: App, clock: VirtualClock, engine: FakeVoiceEngine, **bridge: float) -> None:
+        self.app, self.clock, self.engine = app, clock, engine
+        self.line, self.side = FakeLine(), TwilioSide("CA" + "0" * 32)
+        self.live = make_live_call(source="twilio", sid=self.side.call_sid, started_at=clock.now())
+        self.found: list[str] = []
+        self.hung_up: list[str] = []
+        self._bridge = BridgeSettings.model_validate(bridge)
+
+    async def answer(self) -> None:
+        given = await self.app.lobby.announce(self.live)
+        guest = self.app.lobby.admit("twilio", self.live.sid, given)
+        assert guest is not None
+        await guest.prepared
+        wire = TwilioWire()
+        wire.receive(self.side.connected())
+        wire.receive(self.side.start({PARAMETER: given}))
+        self.guest, self.call = guest, VoiceCall(self._parts(), guest, Pump(self.line, wire, self.clock))
+        self.holding = asyncio.create_task(self.call.hold())
+        await self.pass_time(0)
+
+    def _parts(self) -> VoiceParts:
+        async def recall(call: LiveCall, query: str) -> list[str]:
+            return self.found
+
+        async def hang_up(call: LiveCall) -> None:
+            self.hung_up.append(call.id)
+
+        journal, resume = self.app.journal, self.app.resume
+        return VoiceParts(journal, resume, self.engine, lambda briefing: "Be brief.", recall, hang_up, self._bridge, self.clock)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass in steps of the watch; after each, threads get a moment of real time and the carrier returns marks."""
+        until_s = self.clock.monotonic() + seconds
+        while True:
+            for _ in range(3):
+                await asyncio.sleep(0.001)
+            if self.clock.monotonic() >= until_s - 1e-6:
+                return
+            await self.clock.advance(0.25)
+
+    def return_marks(self) -> None:
+        """The carrier has played everything."""
+        marks = [json.loads(frame)["mark"]["name"] for frame in self.line.sent if '"mark"' in str(frame)]
+        self.line.put(*(self.side.mark(name) for name in marks))
+
+    def played(self) -> int:
+        """Bytes of audio that the line was sent."""
+        return sum(len(b64decode(json.loads(frame)["media"]["payload"])) for frame in self.line.sent if '"media"' in str(frame))
+
+    async def sealed(self) -> Call:
+        async with asyncio.timeout(20):
+            while not self.holding.done():
+                await self.pass_time(0.25)
+        await self.holding
+        call, late = self.app.archive.read(str(self.app.store.get(self.live.id).archive_name))
+        self.late = late
+        return call
+
+    async def greet(self) -> None:
+        self.engine.session.give(AgentText("s1", "Hello!"), AgentAudio("s1", SECOND), AgentDone("s1"))
+        await self.pass_time(0)
+        self.return_marks()
+        await self.pass_time(0)
+
+
+def told(call: Call) -> list[tuple[str, str]]:
+    return [(turn.speaker, turn.text) for turn in call.turns]
+
+
+@pytest.fixture
+async def rigged(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[App]:
+    app = build(Settings(home=tmp_path / "home"), clock)
+    yield app
+    await app.journal.close()
+    app.close()
+
+
+@pytest.mark.parametrize("fault", [None, EngineRefused("no"), "deaf"])
+async def test_a_caller_hears_something_within_five_seconds_when_no_engine_answers(
+    rigged: App, clock: VirtualClock, fault: Exception | str | None
+) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine(fault))
+    await rig.answer()
+    await rig.pass_time(5)
+    assert rig.played() == len(clip("apology").audio)
+    call = await rig.sealed()
+    assert (told(call), call.end_reason) == ([("agent", clip("apology").text)], "engine_lost")
+    assert rig.line.is_closed
+    assert rig.hung_up == [rig.live.id]
+
+
+async def test_an_engine_lost_in_the_middle_is_asked_back_with_what_was_said(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    rig.engine.session.give(CallerBegan("t1"), CallerSaid("t1", "I am Bill."))
+    rig.engine.session.lose()
+    await rig.pass_time(1)
+    assert [(turn.speaker, turn.text) for turn in rig.engine.session.opening.history] == [("agent", "Hello!"), ("caller", "I am Bill.")]
+    assert rig.engine.session.opening.greeting == GO_ON
+    rig.engine.session.give(AgentText("s1", GO_ON), AgentAudio("s1", SECOND), AgentDone("s1"))
+    await rig.pass_time(0.5)
+    rig.return_marks()
+    await rig.pass_time(0.5)
+    rig.line.put(rig.side.stop())
+    call = await rig.sealed()
+    assert told(call) == [("agent", "Hello!"), ("caller", "I am Bill."), ("agent", GO_ON)]
+    assert all(session.is_closed for session in rig.engine.sessions)
+
+
+async def test_an_engine_that_does_not_come_back_is_apologised_for_in_time(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine("fine", None))
+    await rig.answer()
+    await rig.greet()
+    before = rig.played()
+    rig.engine.session.lose()
+    await rig.pass_time(5)
+    assert rig.played() == before + len(clip("apology").audio)
+    assert (await rig.sealed()).end_reason == "engine_lost"
+
+
+async def test_who_waits_for_an_answer_is_told_to_hold_on_and_a_dead_engine_is_replaced(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    before = rig.played()
+    rig.engine.session.give(CallerBegan("t1"), CallerSaid("t1", "Where is my order?"))
+    await rig.pass_time(5)
+    assert rig.played() == before + len(clip("one_moment").audio)
+    rig.return_marks()
+    await rig.pass_time(11)
+    assert len(rig.engine.sessions) == 2
+    rig.line.put(None)
+    call = await rig.sealed()
+    assert told(call) == [("agent", "Hello!"), ("caller", "Where is my order?"), ("agent", clip("one_moment").text)]
+    assert call.end_reason == "line_lost"
+
+
+async def test_a_silent_caller_is_asked_and_then_let_go(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    await rig.pass_time(14)
+    assert rig.engine.session.said == []
+    await rig.pass_time(2)
+    assert rig.engine.session.said == [STILL_THERE]
+    rig.engine.session.give(AgentText("s2", STILL_THERE), AgentAudio("s2", SECOND), AgentDone("s2"))
+    await rig.pass_time(2)
+    rig.return_marks()
+    await rig.pass_time(28)
+    assert rig.engine.session.said == [STILL_THERE, SILENT_GOODBYE]
+    rig.engine.session.give(AgentText("s3", SILENT_GOODBYE), AgentAudio("s3", SECOND), AgentDone("s3"))
+    await rig.pass_time(1)
+    rig.return_marks()
+    call = await rig.sealed()
+    assert (call.end_reason, [text for _, text in told(call)]) == ("caller_silent", ["Hello!", STILL_THERE, SILENT_GOODBYE])
+
+
+async def test_a_caller_who_talks_is_not_taken_for_silent(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    await rig.pass_time(10)
+    rig.engine.session.give(CallerBegan("t1"))
+    await rig.pass_time(60)
+    assert rig.engine.session.said == []
+    rig.line.put(rig.side.stop())
+    await rig.sealed()
+
+
+async def test_no_call_lasts_for_ever(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine(), max_duration_s=5)
+    await rig.answer()
+    await rig.greet()
+    await rig.pass_time(6)
+    assert rig.engine.session.said == [LONG_GOODBYE]
+    call = await rig.sealed()  # the engine does not even say it: the line is freed all the same
+    assert call.end_reason == "max_duration"
+
+
+async def test_an_engine_is_kept_alive_while_the_carrier_sends_nothing(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    await rig.pass_time(13)
+    assert rig.engine.session.keep_alives == 1
+    rig.line.put(rig.side.media(b"\xff" * 160), None)
+    await rig.sealed()
+    assert rig.engine.session.audio == [b"\xff" * 160]
+
+
+async def test_a_carrier_that_takes_nothing_any_more_is_left(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    rig.line.is_stuck = True
+    rig.engine.session.give(CallerSaid("t1", "Hi."), AgentAudio("s2", SECOND), *(AgentAudio("s2", SECOND) for _ in range(100)))
+    call = await rig.sealed()
+    assert (call.end_reason, told(call)) == ("line_lost", [("agent", "Hello!"), ("caller", "Hi.")])
+
+
+async def test_what_an_interruption_cut_off_is_beside_the_transcript_not_in_it(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    rig.engine.session.give(AgentText("s1", "one two three four five six seven eight"), *(AgentAudio("s1", SECOND) for _ in range(4)))
+    rig.engine.session.give(AgentDone("s1"))
+    await rig.pass_time(2)
+    marks = [json.loads(frame)["mark"]["name"] for frame in rig.line.sent if '"mark"' in str(frame)]
+    rig.line.put(rig.side.mark(marks[1]))  # two of the four seconds were played
+    await rig.pass_time(0)
+    rig.engine.session.give(CallerBegan("t1"), CallerSaid("t1", "Stop."))
+    await rig.pass_time(1.5)
+    assert [json.loads(frame)["event"] for frame in rig.line.sent][-1] == "clear"
+    assert rig.engine.session.cuts == [("s1", 2_000)]
+    rig.line.put(rig.side.stop())
+    call = await rig.sealed()
+    assert told(call) == [("agent", "one two three four"), ("caller", "Stop.")]
+    assert [event.data["said"] for event in call.events] == ["one two three four five six seven eight"]
+
+
+async def test_words_that_come_after_the_answer_stand_before_it(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    rig.engine.session.give(CallerBegan("t1"), AgentText("s2", "Noted."), AgentAudio("s2", SECOND), AgentDone("s2"))
+    await rig.pass_time(0.25)
+    rig.return_marks()
+    await rig.pass_time(1)
+    rig.engine.session.give(CallerSaid("t1", "Call the plumber."))
+    await rig.pass_time(5)
+    assert len(rig.line.sent) == len([frame for frame in rig.line.sent if "clear" not in str(frame)])
+    rig.line.put(rig.side.stop())
+    call = await rig.sealed()
+    assert told(call) == [("agent", "Hello!"), ("caller", "Call the plumber."), ("agent", "Noted.")]
+
+
+async def test_pieces_of_one_speaker_are_one_turn(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    rig.engine.session.give(CallerBegan("t1"), CallerSaid("t1", "Call the", 0.9), CallerSaid("t2", "plumber.", 0.7), CallerUnclear("t3"))
+    await rig.pass_time(2)
+    rig.line.put(rig.side.stop())
+    call = await rig.sealed()
+    assert told(call) == [("agent", "Hello!"), ("caller", "Call the plumber.")]
+    assert call.turns[1].confidence == 0.7
+
+
+async def test_late_words_are_waited_for_and_later_ones_attached(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    rig.engine.session.give(CallerBegan("t1"))
+    await rig.pass_time(1)
+    rig.line.put(rig.side.stop())
+    await rig.pass_time(1)
+    rig.engine.session.give(CallerSaid("t1", "In time."), CallerBegan("t2"), AgentText("s2", "never"), AgentAudio("s2", SECOND))
+    await rig.pass_time(0.25)
+    rig.engine.session.give(CallerSaid("t2", "Too."))
+    call = await rig.sealed()
+    assert told(call) == [("agent", "Hello!"), ("caller", "In time. Too.")]
+    assert rig.late == ()
+
+
+async def test_words_that_come_after_the_seal_are_an_addendum(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine(), drain_s=0.5)
+    await rig.answer()
+    await rig.greet()
+    rig.engine.session.give(CallerBegan("t1"))
+    await rig.pass_time(1)
+    rig.line.put(rig.side.stop())
+    async with asyncio.timeout(10):
+        while rigged.store.get(rig.live.id).archive_name is None:
+            await rig.pass_time(0.25)
+    rig.engine.session.give(CallerSaid("t1", "Too late."))
+    call = await rig.sealed()
+    assert told(call) == [("agent", "Hello!")]
+    assert [(turn.speaker, turn.text) for turn in rig.late if isinstance(turn, Turn)] == [("caller", "Too late.")]
+
+
+async def test_audio_does_not_wait_for_the_disk(rigged: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = asyncio.Event()
+    append = Record.append
+
+    async def slow(record: Record, item: Turn | Event) -> None:
+        await free.wait()
+        await append(record, item)
+
+    monkeypatch.setattr(Record, "append", slow)
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    before = rig.played()
+    rig.engine.session.give(CallerSaid("t1", "Hi."), AgentText("s2", "Yes?"), AgentAudio("s2", SECOND), AgentDone("s2"))
+    rig.line.put(rig.side.media(b"\xff" * 160))
+    await rig.pass_time(3)
+    assert rig.played() > before
+    assert rig.engine.session.audio == [b"\xff" * 160]
+    free.set()
+    rig.return_marks()
+    await rig.pass_time(0.25)
+    rig.line.put(rig.side.stop())
+    assert told(await rig.sealed()) == [("agent", "Hello!"), ("caller", "Hi."), ("agent", "Yes?")]
+
+
+async def test_tools_are_answered_and_a_request_is_written_before_its_answer(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    rig.found = ["The plumber is Jim."]
+    await rig.answer()
+    await rig.greet()
+    rig.engine.session.give(
+        CallerBegan("t1"),
+        CallerSaid("t1", "Who is the plumber? Call him."),
+        ToolCall("1", "search_memory", '{"query":"plumber"}'),
+        ToolCall("2", "take_request", '{"title":"Call the plumber","person":"Jim"}'),
+        ToolCall("3", "drop_tables", "{}"),
+        ToolCall("4", "take_request", "not json"),
+        ToolCall("5", "end_call", ""),
+    )
+    await rig.pass_time(1)
+    assert sorted(answer.partition(".")[0] for answer in rig.engine.session.answers) == [
+        "Taken down",
+        "That cannot be used: the arguments are not a JSON object",
+        "The call ends when you have finished speaking",
+        "There is no such tool",
+        '["The plumber is Jim',
+    ]
+    call = await rig.sealed()
+    assert [(event.kind, event.data) for event in call.events] == [
+        ("request.taken", {"kind": "other", "title": "Call the plumber", "person": "Jim"})
+    ]
+    assert call.end_reason == "agent_hung_up"
+
+
+async def test_the_carrier_may_tell_the_end_by_webhook_alone(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    await rigged.lobby.end("twilio", rig.live.sid, "caller_hung_up")
+    assert (await rig.sealed()).end_reason == "caller_hung_up"
