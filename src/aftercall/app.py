@@ -99,6 +99,12 @@ class App:
         self.database.close()
 
 
+def _check_engine(settings: Settings) -> None:
+    keys = {"deepgram": settings.deepgram.api_key, "openai": settings.openai.api_key, "receptionist": SecretStr("needs none")}
+    if keys[settings.speaks] is None:
+        raise ConfigError(f"engine: {settings.speaks} needs a key; set {settings.speaks.upper()}_API_KEY, or another engine")
+
+
 def _voice_engine(settings: Settings) -> VoiceEngine | None:
     match settings.speaks:
         case "deepgram":
@@ -121,6 +127,7 @@ async def _leave_to_the_carrier(call: LiveCall) -> None:
 def build(settings: Settings, clock: Clock | None = None) -> App:
     """Wire the parts, and make the database ready; raises an AftercallError that says what to do."""
     clock = clock or SystemClock()
+    _check_engine(settings)
     check_durable_engine(settings.database_url)
     try:
         settings.home.mkdir(parents=True, exist_ok=True)

@@ -83,13 +83,21 @@ class FakeLine:
         self.is_closed = False
         self.is_stuck = False
         self._frames: asyncio.Queue[str | bytes | None] = asyncio.Queue()
+        self._empty = asyncio.Event()
 
     def put(self, *frames: str | bytes | None) -> None:
         """None closes the socket."""
+        self._empty.clear()
         for frame in frames:
             self._frames.put_nowait(frame)
 
+    async def wait_empty(self) -> None:
+        """Until every frame has been taken, and the next one is waited for."""
+        await self._empty.wait()
+
     async def receive(self) -> str | bytes | None:
+        if self._frames.empty():
+            self._empty.set()
         return await self._frames.get()
 
     async def send(self, frame: str | bytes) -> None:

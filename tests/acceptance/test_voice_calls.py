@@ -10,7 +10,7 @@ from aftercall.bridge.answer import GO_ON
 from aftercall.bridge.clips import clip
 from aftercall.lab.carriers import TelnyxSide, TwilioSide
 from aftercall.lab.media import MediaPhone
-from aftercall.lab.script import Drop, Mood, Say, Use, in_order
+from aftercall.lab.script import Act, Drop, Mood, Say, Use, in_order
 from aftercall.phone.passes import PARAMETER
 from aftercall.settings import ReceptionistSettings
 from aftercall.testing import make_live_call
@@ -84,8 +84,8 @@ async def test_what_was_not_heard_before_the_hang_up_is_not_in_the_transcript(tm
 
 
 async def test_a_request_is_durable_before_the_agent_confirms_it_and_the_agent_may_hang_up(tmp_path: Path, name: str) -> None:
-    taking = [Use("take_request", {"kind": "task", "title": "Call the plumber", "due": "2026-02-20"}), Say("Taken down.")]
-    ending = [Use("search_memory", {"query": "pipes"}), Use("take_request", {"titel": "x"}), Say("Goodbye."), Use("end_call")]
+    taking: list[Act] = [Use("take_request", {"kind": "task", "title": "Call the plumber", "due": "2026-02-20"}), Say("Taken down.")]
+    ending: list[Act] = [Use("search_memory", {"query": "pipes"}), Use("take_request", {"titel": "x"}), Say("Goodbye."), Use("end_call")]
     engine = emulate(name, in_order(taking, ending))
     async with serving(tmp_path, engine) as stage:
         ring, phone = await stage.ring()

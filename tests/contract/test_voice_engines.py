@@ -26,7 +26,7 @@ from aftercall.engine.voice import (
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
-from aftercall.lab.script import Drop, Say, Script, Use, in_order
+from aftercall.lab.script import Act, Drop, Say, Script, Use, in_order
 from aftercall.lab.speech import SILENCE, Ear, utter
 from aftercall.model.turns import Turn
 from aftercall.settings import DeepgramSettings, OpenAISettings
@@ -110,7 +110,7 @@ async def test_nothing_of_an_interrupted_speech_follows_the_interruption(name: s
 
 
 async def test_a_tool_is_asked_for_and_its_answer_used(name: str) -> None:
-    asking = [Use("search_memory", {"query": "pipes"}), Say("Nothing.")]
+    asking: list[Act] = [Use("search_memory", {"query": "pipes"}), Say("Nothing.")]
     async with session_of(name, in_order(asking)) as (session, server):
         await receive_until(session, AgentDone)
         await session.send_audio(utter("Look it up.") + PAUSE)

@@ -208,7 +208,7 @@ class _Session:
 
     async def _finish(self, response: str, status: str, details: dict[str, str] | None = None) -> None:
         self._response = None
-        done = {"id": response, "object": "realtime.response", "status": status, "status_details": details, "output": []}
+        done: dict[str, Any] = {"id": response, "object": "realtime.response", "status": status, "status_details": details, "output": []}
         await self._send("response.done", response=done)
 
     async def _refuse(self, code: str) -> None:
