@@ -17,7 +17,7 @@ from aftercall.testing import VirtualClock
 from aftercall.testing_voice import FakeVoiceEngine
 from voice_rig import Rig
 
-FRAMES = 20_000
+FRAMES = 10_000  # on each of the two wires
 KEPT_BYTES = 1_000_000
 VALUES = [None, True, -1, 0, 10**30, 1.5, "", "x", "\ud800", [], {}, {"payload": "*"}, ["media"], "é" * 50]
 
@@ -60,7 +60,7 @@ async def rigged(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[App]:
 
 
 @pytest.mark.parametrize("carrier", ["twilio", "telnyx"])
-async def test_a_call_goes_on_through_twenty_thousand_bad_frames(rigged: App, clock: VirtualClock, carrier: str) -> None:
+async def test_a_call_goes_on_through_thousands_of_bad_frames(rigged: App, clock: VirtualClock, carrier: str) -> None:
     rig = Rig(rigged, clock, FakeVoiceEngine(), carrier)
     await rig.answer()
     await rig.greet()
@@ -79,8 +79,8 @@ async def test_a_call_goes_on_through_twenty_thousand_bad_frames(rigged: App, cl
             rig.line.put(rig.side.media(b"\x42" * 160))
             sent += 1
         if number % 500 == 0:
-            await drained(rig)
-    await drained(rig)
+            await rig.line.wait_empty()
+    await rig.line.wait_empty()
     heard = [piece for piece in rig.engine.session.audio if piece == b"\x42" * 160]
     rig.engine.session.audio.clear()
     gc.collect()
@@ -96,8 +96,3 @@ async def test_a_call_goes_on_through_twenty_thousand_bad_frames(rigged: App, cl
     assert call.end_reason == "caller_hung_up"
     assert {"not_json", "too_large", "second_start", "shape"} <= set(oddities)
     assert sum(oddities.values()) > FRAMES / 2
-
-
-async def drained(rig: Rig) -> None:
-    while not rig.line.is_empty:
-        await asyncio.sleep(0)
