@@ -103,7 +103,11 @@ async def connect(load: Load, kind: str, address: str, calls: int, first: int = 
             else:
                 sid, parameters = f"CA{number:032x}", {}
             heard = await load.call(url, sid, parameters, {"x-twilio-signature": twilio.sign(url, {})})
-            await asyncio.wait_for(heard, 10)
+            try:
+                await asyncio.wait_for(heard, 10)
+            except TimeoutError:
+                print(f"{kind} is full: caller {number - first + 1} heard nothing for ten seconds")
+                break
             took.append(time.monotonic() - began)
             await asyncio.sleep(0.011)  # so that not all of them send in the same millisecond
     return took

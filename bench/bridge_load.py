@@ -65,7 +65,7 @@ class Load:
             elif not heard.done():
                 heard.set_result(None)
             elif self.is_measuring:
-                start = payload.index(b"payload") + 10 if payload[9:10] == b" " else offset
+                start = payload.index(b"payload") + 11 if payload[9:10] == b" " else offset
                 self.to_caller.append(time.monotonic_ns() - int.from_bytes(b64decode(payload[start : start + 12])[:8]))
 
         caller = await dial(url, take, headers)

@@ -14,6 +14,7 @@ POINTS = (
     "archive.after_chain",
     "resume.before_keep",
     "resume.after_keep",
+    "bridge.after_request",
     "workspace.before_compare",
     "workspace.before_rename",
     "workspace.after_rename",

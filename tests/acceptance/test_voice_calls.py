@@ -22,7 +22,7 @@ LONG = "There are three of them and the first is the one with the broken picture
 pytestmark = pytest.mark.parametrize("name", ENGINES)
 
 
-async def test_a_call_is_kept_as_it_was_said_and_heard(tmp_path: Path, name: str) -> None:
+async def test_a_call_is_kept_as_it_was_said_and_heard(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     engine = emulate(name, in_order("Which one do you mean?", "I have taken that down."))
     async with serving(tmp_path, engine) as stage:
         ring, phone = await stage.ring()
@@ -46,6 +46,39 @@ async def test_a_call_is_kept_as_it_was_said_and_heard(tmp_path: Path, name: str
     assert [turn.at for turn in call.turns] == sorted(turn.at for turn in call.turns)
     assert noted(call, "key.pressed") == [{"digit": "7"}]
     assert engine.calls[0].is_over
+    shown = capsys.readouterr()
+    assert not [word for word in ("thumbnails", "taken that down", "15550100") if word in shown.out + shown.err]
+
+
+async def test_who_rings_back_in_time_is_picked_up_where_they_were(tmp_path: Path, name: str) -> None:
+    engine = emulate(name, in_order("Which plumber?", "Noted."))
+    async with serving(tmp_path, engine) as stage:
+        ring, phone = await stage.ring()
+        await phone.hear("What can I do")
+        await phone.say("Call the plumber.")
+        await phone.hear("Which plumber?")
+        await stage.twilio.hang_up(ring, says_stop=False)
+        first = await stage.sealed()
+        again, phone = await stage.ring()
+        await phone.hear("Welcome back.")
+        await phone.say("Jim.")
+        await phone.hear("Noted.")
+        await stage.twilio.hang_up(again)
+        second = await stage.sealed()
+    assert (second.resumes, second.conversation) == (first.id, first.id)
+    assert told(second) == [("agent", "Welcome back. Please go on."), ("caller", "Jim."), ("agent", "Noted.")]
+    assert "Which plumber?" in str(engine.calls[1].opening)
+
+
+async def test_words_that_are_written_down_late_stand_where_they_were_said(tmp_path: Path, name: str) -> None:
+    options = {"transcribes_late": True} if name == "openai" else {}
+    async with serving(tmp_path, emulate(name, in_order("Which one?"), **options)) as stage:
+        ring, phone = await stage.ring()
+        await phone.hear("What can I do")
+        await phone.say("Open a bug.")
+        await phone.hear("Which one?")
+        await stage.twilio.hang_up(ring)
+        assert told(await stage.sealed()) == [("agent", GREETING), ("caller", "Open a bug."), ("agent", "Which one?")]
 
 
 async def test_an_interrupted_speech_is_kept_as_far_as_it_was_heard(tmp_path: Path, name: str) -> None:

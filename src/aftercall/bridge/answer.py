@@ -4,7 +4,7 @@ What happens next is the table's to say (`state.py`), when is the watch's (`watc
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
 from aftercall.bridge.clips import clip
@@ -27,6 +27,7 @@ from aftercall.journal.store import ResumeState
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
+from aftercall.model.turns import Turn
 from aftercall.phone.wire import AudioIn, Digit, MarkPlayed, Refused, Stopped, StopReason, WireEvent
 from aftercall.settings import BridgeSettings
 
@@ -36,6 +37,7 @@ FINISH_WITHIN_S = 1.5
 GOODBYE_WITHIN_S = 4.0
 PARTS_WITHIN_S = 30.0
 PAUSE_S = 0.5
+HISTORY_CHARACTERS = 20_000
 OUR_ENDINGS = frozenset({"agent_hung_up", "engine_lost", "caller_silent", "max_duration"})
 STILL_THERE = "Are you still there?"
 SILENT_GOODBYE = "I can't hear you, so I will hang up now. Please call again. Goodbye!"
@@ -79,9 +81,9 @@ class VoiceCall:
         self._watch = Watch(self._parts.settings, now_s, greeting_since_s=now_s, audio_at_s=now_s)
         tools = Toolbox(self._guest.call, self._minutes, self._parts.recall, self._clock)
         self._talk = Conversation(self._parts.engine, self._mouth, self._minutes, self._watch, tools, self._signal, self._clock)
-        listening = asyncio.create_task(self._listen())
-        conversing = asyncio.create_task(self._converse())
-        timing = asyncio.create_task(self._keep_time())
+        listening, conversing, timing = (
+            asyncio.create_task(self._guard(work)) for work in (self._listen(), self._converse(), self._keep_time())
+        )
         try:
             await self._over.wait()
         finally:
@@ -90,17 +92,25 @@ class VoiceCall:
             await asyncio.shield(self._end(conversing))
             await asyncio.gather(timing, listening, conversing, return_exceptions=True)
 
+    async def _guard(self, work: Coroutine[None, None, None]) -> None:
+        """Whatever breaks in a call, it ends and is kept; one that goes on without its watch would never end."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - the edge of a call
+            log.error("the call broke", call=self._guest.call.id, error=type(error).__name__)  # noqa: TRY400 - a trace may hold speech
+            await self._lose_caller("broken")
+
     async def _listen(self) -> None:
         """The caller's side, frame by frame."""
-        async for event in self._pump.receive():
-            if isinstance(event, AudioIn):
-                self._watch.audio_at_s = self._clock.monotonic()
-                await self._talk.hear(event.payload)
-            elif await self._tell(event):
-                return
+        while not self._course.is_over:
+            for event in await self._pump.receive():
+                if isinstance(event, AudioIn):
+                    self._watch.audio_at_s = self._clock.monotonic()
+                    await self._talk.hear(event.payload)
+                else:
+                    await self._tell(event)
 
-    async def _tell(self, event: WireEvent) -> bool:
-        """Whether the stream is over."""
+    async def _tell(self, event: WireEvent) -> None:
         match event:
             case MarkPlayed(name):
                 self._mouth.mark_played(name)
@@ -108,11 +118,8 @@ class VoiceCall:
                 self._minutes.note("key.pressed", {"digit": digit})
             case Stopped(reason):
                 await self._lose_caller("caller_hung_up" if reason is StopReason.ENDED else "line_lost")
-                return True
             case Refused():
                 await self._lose_caller("stream_refused")
-                return True
-        return False
 
     async def _lose_caller(self, reason: str) -> None:
         self._course.reason = self._course.reason or reason
@@ -121,13 +128,12 @@ class VoiceCall:
     async def _converse(self) -> None:
         """The agent's side: a session, and if it is lost in the middle, one more that knows what was said."""
         state, briefing = await self._guest.prepared
-        history = briefing.pick_up.turns if briefing.pick_up else ()
-        opening = Opening(self._parts.instruct(briefing), briefing.first_words, history)
+        opening = Opening(self._parts.instruct(briefing), briefing.first_words)
         await self._talk.run(opening, lambda: self._engine_ready(state))
         while self._course.state is State.MENDING:
             self._watch.engine_asked(self._clock.monotonic())
             await self._minutes.write_all()
-            again = Opening(opening.instructions, GO_ON, (*history, *self._minutes.turns))
+            again = Opening(opening.instructions, GO_ON, newest(self._minutes.turns, HISTORY_CHARACTERS))
             await self._talk.run(again, lambda: self._engine_ready(None))
 
     async def _engine_ready(self, state: ResumeState | None) -> None:
@@ -218,3 +224,13 @@ class VoiceCall:
         ending = Ending(reason, ended_at, self._parts.settings.drain_s)
         await wind_up(self._parts.journal, self._guest.record, self._minutes, self._talk, ending, self._clock)
         conversing.cancel()
+
+
+def newest(turns: Sequence[Turn], characters: int) -> Sequence[Turn]:
+    """As many of the last turns as that many characters hold."""
+    kept = 0
+    for number, turn in enumerate(reversed(turns)):
+        kept += len(turn.text)
+        if kept > characters:
+            return turns[len(turns) - number :]
+    return turns

@@ -5,12 +5,12 @@ the engine, and so holds up the engine. The caller's voice never waits: an engin
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from typing import Protocol
 
 from aftercall.clock import Clock
 from aftercall.errors import StreamNotOpen
-from aftercall.phone.wire import LONGEST_AUDIO, AudioOut, Clear, Mark, Odd, Oddity, Wire, WireCommand, WireEvent
+from aftercall.phone.wire import LONGEST_AUDIO, AudioOut, Clear, Mark, Odd, Oddity, Stopped, StopReason, Wire, WireCommand, WireEvent
 
 
 class Line(Protocol):
@@ -35,16 +35,16 @@ class Pump:
         self._stuck_since_s: float | None = None
         self.oddities: Counter[Oddity] = Counter()
 
-    async def receive(self) -> AsyncIterator[WireEvent]:
-        """What the carrier tells, to the end of the stream; frames that cannot be used are counted and skipped."""
-        while (frame := await self._line.receive()) is not None:
-            for event in self._wire.receive(frame):
-                if isinstance(event, Odd):
-                    self.oddities[event.reason] += 1
-                else:
-                    yield event
-        for event in self._wire.close():
-            yield event
+    async def receive(self) -> Sequence[WireEvent]:
+        """What the carrier's next frame tells, `Stopped` when there is none; what cannot be used is counted beside."""
+        frame = await self._line.receive()
+        if frame is None:
+            return self._wire.close() or (Stopped(StopReason.LOST),)
+        events = self._wire.receive(frame)
+        for event in events:
+            if isinstance(event, Odd):
+                self.oddities[event.reason] += 1
+        return events
 
     async def play(self, payload: bytes) -> None:
         for start in range(0, len(payload), LONGEST_AUDIO):

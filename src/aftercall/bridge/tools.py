@@ -18,6 +18,7 @@ from aftercall.bridge.turn_call import within
 from aftercall.clock import Clock
 from aftercall.engine.voice import Tool
 from aftercall.errors import AftercallError
+from aftercall.faults import reach
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall, refused
 from aftercall.model.reading import RequestKind
@@ -114,6 +115,7 @@ class Toolbox:
             await self._minutes.note("request.taken", {name: value for name, value in data.items() if value != ""})
         except asyncio.CancelledError:
             return Answer("It could not be written down. Ask the caller to call again later.")
+        reach("bridge.after_request")
         return Answer("Taken down. It will be worked on after the call; do not say that it is done.")
 
 

@@ -13,6 +13,8 @@ from aftercall.cli.stage import stage_of
 from aftercall.errors import ConfigError
 from aftercall.log import configure_logs
 
+LARGEST_FRAME = 1_048_576
+
 
 def serve(
     context: typer.Context,
@@ -32,9 +34,9 @@ def serve(
     with stage.app() as app:
         bound = listening.getsockname()[1]
         stage.console.print(f"Aftercall listens on http://{host}:{bound}  (home {app.settings.home}; stop with Ctrl-C)")
-        _Server(
-            uvicorn.Config(make_server(app), ws="websockets-sansio", ws_per_message_deflate=False, log_config=None, access_log=False)
-        ).run(sockets=[listening])
+        config = uvicorn.Config(make_server(app), ws="websockets-sansio", log_config=None, access_log=False)
+        config.ws_per_message_deflate, config.ws_max_size = False, LARGEST_FRAME  # voice does not shrink, and its frames are small
+        _Server(config).run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):

@@ -22,9 +22,9 @@ from aftercall.phone.passes import PARAMETER
 from aftercall.phone.signature import Flaw, SignedRequest
 from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.web.bodies import read_body
+from aftercall.web.media import TWILIO_MEDIA, stream_url
 
 VOICE = "/twilio/voice"
-MEDIA = "/twilio/media"
 NOT_SET_UP = "Twilio is not set up here: set TWILIO_AUTH_TOKEN and AFTERCALL_PUBLIC_URL"
 
 _END_REASONS = {
@@ -83,13 +83,8 @@ async def _connect_stream(app: App, call: LiveCall) -> Response:
         log.error("could not open the call", call=call.id, error=error.code)  # noqa: TRY400 - the code says it
         text = twiml.say_and_hang_up(NOT_WRITTEN.text)
     else:
-        text = twiml.connect_stream(stream_url(app.settings.public_url or "", MEDIA), {PARAMETER: given})
+        text = twiml.connect_stream(stream_url(app, TWILIO_MEDIA), {PARAMETER: given})
     return Response(text, media_type=twiml.CONTENT_TYPE)
-
-
-def stream_url(public_url: str, path: str) -> str:
-    """The public address as that of a media socket."""
-    return f"ws{public_url.removeprefix('http').rstrip('/')}{path}"
 
 
 def _speak(app: App, answer: Answer) -> Response:

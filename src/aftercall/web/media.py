@@ -21,6 +21,8 @@ from aftercall.phone.twilio import TwilioWire
 from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.phone.wire import Started, Stopped, Wire
 
+TWILIO_MEDIA = "/twilio/media"
+TELNYX_MEDIA = "/telnyx/media"
 REFUSED = 1008
 START_WITHIN_S = 10.0
 MOST_FRAMES_BEFORE = 20
@@ -32,7 +34,7 @@ def make_router(app: App) -> APIRouter:
     router = APIRouter()
     signature = TwilioSignature(app.settings.twilio.auth_token, app.settings.public_url)
 
-    @router.websocket("/twilio/media")
+    @router.websocket(TWILIO_MEDIA)
     async def twilio_media(socket: WebSocket) -> None:
         path: bytes = socket.scope.get("raw_path") or socket.url.path.encode()
         flaw = signature.find_flaw(SignedRequest(path.decode("latin-1"), dict(socket.headers), is_upgrade=True))
@@ -42,11 +44,16 @@ def make_router(app: App) -> APIRouter:
             return
         await _take(app, socket, "twilio", TwilioWire())
 
-    @router.websocket("/telnyx/media")
+    @router.websocket(TELNYX_MEDIA)
     async def telnyx_media(socket: WebSocket) -> None:
         await _take(app, socket, "telnyx", TelnyxWire())
 
     return router
+
+
+def stream_url(app: App, path: str) -> str:
+    """Where a carrier brings a call's audio: the public address, as that of a socket."""
+    return f"ws{(app.settings.public_url or '').removeprefix('http').rstrip('/')}{path}"
 
 
 class SocketLine:
