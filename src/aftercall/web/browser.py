@@ -27,6 +27,7 @@ def make_router(app: App, guard: Guard) -> APIRouter:
 
     @router.websocket("/browser/call")
     async def browser_call(socket: WebSocket, caller: str = "") -> None:
+        """A call from a web page, in text."""
         if not guard.allows(socket) or not _is_same_origin(socket):
             await socket.close(REFUSED)
             return

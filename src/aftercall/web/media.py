@@ -36,6 +36,7 @@ def make_router(app: App) -> APIRouter:
 
     @router.websocket(TWILIO_MEDIA)
     async def twilio_media(socket: WebSocket) -> None:
+        """Twilio: the audio of a call."""
         path: bytes = socket.scope.get("raw_path") or socket.url.path.encode()
         flaw = signature.find_flaw(SignedRequest(path.decode("latin-1"), dict(socket.headers), is_upgrade=True))
         if flaw is not None:
@@ -46,6 +47,7 @@ def make_router(app: App) -> APIRouter:
 
     @router.websocket(TELNYX_MEDIA)
     async def telnyx_media(socket: WebSocket) -> None:
+        """Telnyx: the audio of a call."""
         await _take(app, socket, "telnyx", TelnyxWire())
 
     return router
