@@ -34,7 +34,7 @@ class Rig:
 
     async def answer(self) -> None:
         given = await self.app.lobby.announce(self.live)
-        guest = self.app.lobby.admit(self.live.source, self.live.sid, given)
+        guest = self.app.lobby.admit(self.live.source, self.live.sid, given, self.side.stream_sid)
         assert guest is not None
         await guest.prepared
         wire = TwilioWire() if self.live.source == "twilio" else TelnyxWire()

@@ -44,6 +44,7 @@ async def test_a_call_is_kept_as_it_was_said_and_heard(tmp_path: Path, name: str
     assert [text for speaker, text in told(call) if speaker == "agent"] == phone.heard
     assert (call.source, call.sid, call.caller, call.end_reason) == ("twilio", ring.sid, "+15550100", "caller_hung_up")
     assert [turn.at for turn in call.turns] == sorted(turn.at for turn in call.turns)
+    assert call.metadata["stream_sid"].startswith("MZ")
     assert noted(call, "key.pressed") == [{"digit": "7"}]
     assert engine.calls[0].is_over
     shown = capsys.readouterr()

@@ -16,7 +16,7 @@ from aftercall.journal.record import Record
 from aftercall.model.calls import Call
 from aftercall.model.turns import Event, Turn
 from aftercall.settings import Settings
-from aftercall.testing import VirtualClock
+from aftercall.testing import VirtualClock, make_live_call
 from aftercall.testing_voice import FakeVoiceEngine
 from voice_rig import SECOND, Rig
 
@@ -288,6 +288,15 @@ async def test_tools_are_answered_and_a_request_is_written_before_its_answer(rig
         ("request.taken", {"kind": "other", "title": "Call the plumber", "person": "Jim"})
     ]
     assert call.end_reason == "agent_hung_up"
+
+
+async def test_a_call_whose_stream_never_comes_is_sealed_all_the_same(rigged: App, clock: VirtualClock) -> None:
+    live = make_live_call(source="twilio")
+    given = await rigged.lobby.announce(live)
+    await clock.advance(121)
+    await rigged.journal.close()  # waits for seals that are under way
+    assert rigged.store.get(live.id).end_reason == "no_stream"
+    assert rigged.lobby.admit("twilio", live.sid, given, "MZ1") is None
 
 
 async def test_the_carrier_may_tell_the_end_by_webhook_alone(rigged: App, clock: VirtualClock) -> None:

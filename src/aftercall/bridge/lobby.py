@@ -4,7 +4,7 @@ A call that never gets its stream is sealed all the same, when the carrier says 
 """
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from aftercall.bridge.turn_call import BRIEF_WITHIN_S, WRITE_WITHIN_S, Brief, within
 from aftercall.clock import Clock
@@ -32,7 +32,7 @@ class Guest:
     is_streaming: bool = False
     gone: str | None = None
     is_sealed: bool = False
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    waiting: asyncio.Task[None] | None = None
 
     @property
     def call(self) -> LiveCall:
@@ -54,20 +54,23 @@ class Lobby:
 
         Raises an AftercallError when the call cannot be written down, or is over already.
         """
-        await self._sweep()
+        self._sweep()
         key = (call.source, call.sid)
         if key not in self._guests:
             record = await within(self._clock, WRITE_WITHIN_S, self._journal.open(call))
             prepared = asyncio.create_task(self._prepare(call))
-            self._guests.setdefault(key, Guest(record, prepared, self._clock.monotonic()))
+            guest = self._guests.setdefault(key, Guest(record, prepared, self._clock.monotonic()))
+            guest.waiting = guest.waiting or asyncio.create_task(self._expect(*key, guest))
         return self._passes.issue(call.sid)
 
-    def admit(self, source: str, sid: str, given: str | None) -> Guest | None:
+    def admit(self, source: str, sid: str, given: str | None, stream_sid: str) -> Guest | None:
         """The call whose stream this is; None for a wrong or used pass, an unknown call, one that is over or has its stream."""
         guest = self._guests.get((source, sid))
         if not self._passes.admit(sid, given) or guest is None or guest.gone or guest.is_streaming:
             return None
         guest.is_streaming = True
+        call = guest.call
+        guest.record.call = call.model_copy(update={"metadata": {**call.metadata, "stream_sid": stream_sid}})
         return guest
 
     async def end(self, source: str, sid: str, reason: str) -> None:
@@ -97,11 +100,15 @@ class Lobby:
         except AftercallError as error:
             log.error("could not seal the call yet", call=guest.call.id, error=error.code)  # noqa: TRY400 - recovery tries again
 
-    async def _sweep(self) -> None:
-        """Calls whose stream never came are over; those that are over leave after a while, late echoes of webhooks included."""
+    async def _expect(self, source: str, sid: str, guest: Guest) -> None:
+        """A call whose stream has not come while its pass was good is over."""
+        await self._clock.sleep(LIFE_S)
+        if not guest.is_streaming:
+            await self.end(source, sid, "no_stream")
+
+    def _sweep(self) -> None:
+        """Calls that are over leave after a while, late echoes of their webhooks included."""
         now_s = self._clock.monotonic()
         for key, guest in list(self._guests.items()):
-            if not guest.is_streaming and not guest.gone and now_s - guest.since_s > LIFE_S:
-                await self.end(*key, "no_stream")
             if guest.gone and now_s - guest.since_s > KEPT_S:
                 del self._guests[key]

@@ -49,7 +49,12 @@ class EngineSocket:
 
     @property
     def has_room(self) -> bool:
-        return self._connection.transport.get_write_buffer_size() < MOST_UNSENT
+        return self.unsent < MOST_UNSENT
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the engine has not taken yet."""
+        return self._connection.transport.get_write_buffer_size()
 
     async def receive(self) -> str | bytes:
         try:

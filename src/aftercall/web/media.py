@@ -117,7 +117,7 @@ async def _admit(app: App, line: SocketLine, carrier: str, wire: Wire) -> Guest 
                 frame = await line.receive()
                 for event in wire.receive(frame) if frame is not None else wire.close():
                     if isinstance(event, Started):
-                        return app.lobby.admit(carrier, event.call_sid, event.parameters.get(PARAMETER))
+                        return app.lobby.admit(carrier, event.call_sid, event.parameters.get(PARAMETER), event.stream_sid)
                     if isinstance(event, Stopped):
                         return None
     except TimeoutError:
