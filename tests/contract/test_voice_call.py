@@ -126,6 +126,22 @@ async def test_a_caller_who_talks_is_not_taken_for_silent(rigged: App, clock: Vi
     await rig.sealed()
 
 
+async def test_who_talks_into_the_goodbye_is_not_hung_up_on(rigged: App, clock: VirtualClock) -> None:
+    rig = Rig(rigged, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    rig.engine.session.give(
+        CallerSaid("t1", "That is all."), AgentText("s2", "Goodbye."), AgentAudio("s2", SECOND), ToolCall("1", "end_call", "")
+    )
+    await rig.pass_time(0.25)
+    rig.engine.session.give(CallerBegan("t2"), CallerSaid("t2", "Wait!"))
+    await rig.pass_time(3)
+    assert not rig.line.is_closed
+    rig.line.put(rig.side.stop())
+    call = await rig.sealed()
+    assert (call.end_reason, told(call)[-1]) == ("caller_hung_up", ("caller", "Wait!"))
+
+
 async def test_no_call_lasts_for_ever(rigged: App, clock: VirtualClock) -> None:
     rig = Rig(rigged, clock, FakeVoiceEngine(), max_duration_s=5)
     await rig.answer()

@@ -161,7 +161,7 @@ class VoiceCall:
                 self._watch.nobody_speaks(self._clock.monotonic())
             if self._guest.gone or self._pump.stuck_s() > STUCK_S:
                 await self._lose_caller(self._guest.gone or "line_lost")
-            elif self._course.state in (State.PARTING, State.APOLOGISING):
+            elif self._course.state in (State.PARTING, State.LEAVING, State.APOLOGISING):
                 await self._part()
             elif due := self._watch.find_due(self._clock.monotonic()):
                 await self._do_due(due)

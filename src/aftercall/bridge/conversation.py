@@ -110,7 +110,8 @@ class Conversation:
             log.error("the engine refused", error=error.code, reason=str(error))  # noqa: TRY400 - the reason says it
             return Signal.ENGINE_REFUSED
         except AftercallError as error:
-            log.warning("the engine is lost", error=error.code, reason=str(error))
+            if not self._is_muted:
+                log.warning("the engine is lost", error=error.code, reason=str(error))
         except Exception as error:  # noqa: BLE001 - the edge of an engine: whatever breaks there, the caller hears something
             log.error("the engine broke", error=type(error).__name__)  # noqa: TRY400 - a trace may hold speech
         finally:
@@ -158,6 +159,7 @@ class Conversation:
 
     async def _be_interrupted(self, session: VoiceSession, event: CallerBegan) -> None:
         self._watch.caller_began(self._clock.monotonic())
+        await self._signal(Signal.CALLER_TALKS)
         self._open_turn = event.turn
         cut = await self._mouth.interrupt()
         self._minutes.begin("caller", self._prefix + event.turn)

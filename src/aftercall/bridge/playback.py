@@ -46,7 +46,7 @@ class Playback:
         self._speeches: deque[Speech] = deque()
         self._marks: deque[tuple[str, int]] = deque()
         self._sent = 0
-        self._marked = 0
+        self._marked = self._played = 0
         self._anchor = (0, 0.0)
         self._number = 0
 
@@ -98,11 +98,13 @@ class Playback:
                 return
 
     def playhead(self, now_s: float) -> int:
+        """How far the carrier has played; never back from where it was believed to be before."""
         anchor, since_s = self._anchor
         guess = min(self._sent, anchor + int((now_s - since_s) * BYTES_PER_S))
         if self._marks and guess - self._marks[0][1] < OVERDUE:
             guess = min(guess, max(self._marks[0][1] - 1, self._marked))
-        return max(guess, self._marked)
+        self._played = max(self._played, guess, self._marked)
+        return self._played
 
     def settle(self, now_s: float) -> list[Heard]:
         """Speeches that have been played to their end."""

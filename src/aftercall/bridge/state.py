@@ -13,7 +13,8 @@ class State(StrEnum):
     MENDING = "the engine went away and is asked back, once"
     TALKING_ON = "it came back; it will not be asked back again"
     APOLOGISING = "there is no engine any more; the caller hears so"
-    PARTING = "the agent says its last words"
+    PARTING = "the agent says its last words; a caller who talks into them is heard"
+    LEAVING = "the agent says its last words, and that is that"
     ENDED = "the line is free"
 
 
@@ -25,6 +26,7 @@ class Signal(StrEnum):
     SILENT_TOO_LONG = "the caller has not said anything for long"
     TOO_LONG = "the call has lasted as long as a call may"
     PLAYED_OUT = "everything that was to be said has been"
+    CALLER_TALKS = "the caller has begun to talk"
     CALLER_GONE = "the caller hung up, or the line broke"
 
 
@@ -42,7 +44,7 @@ class Step:
     state: State
     action: Action
     reason: str | None = None
-    """Why the call ends, once that is decided. The first reason stands."""
+    """Why the call ends, once that is decided. The first reason stands, unless the call goes on after all."""
 
 
 _LIVE = (State.CONNECTING, State.TALKING, State.MENDING, State.TALKING_ON)
@@ -57,7 +59,7 @@ TABLE: dict[tuple[State, Signal], Step] = {
     (State.MENDING, Signal.ENGINE_LOST): _SORRY,
     (State.TALKING_ON, Signal.ENGINE_LOST): _SORRY,
     **{(state, Signal.ENGINE_REFUSED): _SORRY for state in _LIVE},
-    **{(state, Signal.TOO_LONG): Step(State.PARTING, Action.SAY_GOODBYE, "max_duration") for state in (State.TALKING, State.TALKING_ON)},
+    **{(state, Signal.TOO_LONG): Step(State.LEAVING, Action.SAY_GOODBYE, "max_duration") for state in (State.TALKING, State.TALKING_ON)},
     **{(state, Signal.TOO_LONG): _SORRY for state in (State.CONNECTING, State.MENDING)},
     **{
         (state, signal): Step(State.PARTING, action, reason)
@@ -67,9 +69,13 @@ TABLE: dict[tuple[State, Signal], Step] = {
             (Signal.SILENT_TOO_LONG, Action.SAY_GOODBYE, "caller_silent"),
         )
     },
-    (State.PARTING, Signal.PLAYED_OUT): _OVER,
-    (State.PARTING, Signal.ENGINE_LOST): _OVER,
-    (State.PARTING, Signal.ENGINE_REFUSED): _OVER,
+    (State.PARTING, Signal.CALLER_TALKS): Step(State.TALKING_ON, Action.NONE),
+    (State.PARTING, Signal.TOO_LONG): Step(State.LEAVING, Action.NONE),
+    **{
+        (state, signal): _OVER
+        for state in (State.PARTING, State.LEAVING)
+        for signal in (Signal.PLAYED_OUT, Signal.ENGINE_LOST, Signal.ENGINE_REFUSED)
+    },
     (State.APOLOGISING, Signal.PLAYED_OUT): _OVER,
     **{(state, Signal.CALLER_GONE): Step(State.ENDED, Action.HANG_UP, "caller_hung_up") for state in State if state is not State.ENDED},
 }
@@ -91,5 +97,5 @@ class Course:
         if step is None:
             return Action.NONE
         self.state = step.state
-        self.reason = self.reason or step.reason
+        self.reason = None if signal is Signal.CALLER_TALKS else self.reason or step.reason
         return step.action

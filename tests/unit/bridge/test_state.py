@@ -16,6 +16,16 @@ def test_whatever_happens_the_caller_leaving_ends_the_call_with_a_reason(signals
     assert course.reason
 
 
+def test_a_caller_who_talks_into_the_goodbye_is_heard_and_not_hung_up_on() -> None:
+    course = Course()
+    for signal in (Signal.ENGINE_READY, Signal.AGENT_ENDS, Signal.CALLER_TALKS):
+        course.take(signal)
+    assert (course.state, course.reason) == (State.TALKING_ON, None)
+    course.take(Signal.TOO_LONG)
+    course.take(Signal.CALLER_TALKS)
+    assert (course.state, course.reason) == (State.LEAVING, "max_duration")
+
+
 @given(st.lists(st.sampled_from(list(Signal)), max_size=30))
 def test_the_engine_is_asked_back_at_most_once_and_nothing_happens_after_the_end(signals: list[Signal]) -> None:
     course = Course()
