@@ -107,3 +107,5 @@ class FakeLine:
 
     async def close(self) -> None:
         self.is_closed = True
+        if self.is_stuck:
+            await asyncio.Event().wait()

@@ -32,6 +32,8 @@ from aftercall.phone.wire import AudioIn, Digit, MarkPlayed, Refused, Stopped, S
 from aftercall.settings import BridgeSettings
 
 TICK_S = 0.25
+LOOK_EVERY_S = 1.0
+CLOSE_WITHIN_S = 2.0
 STUCK_S = 10.0
 FINISH_WITHIN_S = 1.5
 GOODBYE_WITHIN_S = 4.0
@@ -81,16 +83,15 @@ class VoiceCall:
         self._watch = Watch(self._parts.settings, now_s, greeting_since_s=now_s, audio_at_s=now_s)
         tools = Toolbox(self._guest.call, self._minutes, self._parts.recall, self._clock)
         self._talk = Conversation(self._parts.engine, self._mouth, self._minutes, self._watch, tools, self._signal, self._clock)
-        listening, conversing, timing = (
-            asyncio.create_task(self._guard(work)) for work in (self._listen(), self._converse(), self._keep_time())
-        )
+        sides = [asyncio.create_task(self._guard(work)) for work in (self._listen(), self._keep_time(), self._mind_line())]
+        conversing = asyncio.create_task(self._guard(self._converse()))
         try:
             await self._over.wait()
         finally:
-            for task in (timing, listening):
+            for task in sides:
                 task.cancel()
             await asyncio.shield(self._end(conversing))
-            await asyncio.gather(timing, listening, conversing, return_exceptions=True)
+            await asyncio.gather(*sides, conversing, return_exceptions=True)
 
     async def _guard(self, work: Coroutine[None, None, None]) -> None:
         """Whatever breaks in a call, it ends and is kept; one that goes on without its watch would never end."""
@@ -132,9 +133,16 @@ class VoiceCall:
         await self._talk.run(opening, lambda: self._engine_ready(state))
         while self._course.state is State.MENDING:
             self._watch.engine_asked(self._clock.monotonic())
-            await self._minutes.write_all()
+            await self._try(WRITE_WITHIN_S / 2, self._minutes.write_all())
             again = Opening(opening.instructions, GO_ON, newest(self._minutes.turns, HISTORY_CHARACTERS))
             await self._talk.run(again, lambda: self._engine_ready(None))
+
+    async def _try(self, seconds: float, work: Awaitable[None]) -> None:
+        """For what should be done but must not hold the call up."""
+        try:
+            await within(self._clock, seconds, work)
+        except AftercallError as error:
+            log.warning("left undone", call=self._guest.call.id, reason=str(error))
 
     async def _engine_ready(self, state: ResumeState | None) -> None:
         """The caller hears the agent: only now is the call really connected."""
@@ -159,12 +167,17 @@ class VoiceCall:
             await self._mouth.finish_stalled()
             if self._mouth.is_idle:
                 self._watch.nobody_speaks(self._clock.monotonic())
-            if self._guest.gone or self._pump.stuck_s() > STUCK_S:
-                await self._lose_caller(self._guest.gone or "line_lost")
-            elif self._course.state in (State.PARTING, State.LEAVING, State.APOLOGISING):
+            if self._course.state in (State.PARTING, State.LEAVING, State.APOLOGISING):
                 await self._part()
             elif due := self._watch.find_due(self._clock.monotonic()):
                 await self._do_due(due)
+
+    async def _mind_line(self) -> None:
+        """Whether the caller is still there. A task of its own: the others may be waiting for the very line that is stuck."""
+        while not self._course.is_over:
+            await self._clock.sleep(LOOK_EVERY_S)
+            if self._guest.gone or self._pump.stuck_s() > STUCK_S:
+                await self._lose_caller(self._guest.gone or "line_lost")
 
     async def _do_due(self, due: Due) -> None:
         match due:
@@ -214,13 +227,13 @@ class VoiceCall:
         self._mouth.fall_silent()
         if self._pump.oddities:
             self._minutes.note("line.oddities", {reason.name.lower(): times for reason, times in self._pump.oddities.items()})
-        await self._pump.close()
+        await self._try(CLOSE_WITHIN_S, self._pump.close())
         if self._joining is not None:
             await asyncio.gather(self._joining, return_exceptions=True)
         reason = self._course.reason or "interrupted"
         self._guest.gone = self._guest.gone or reason
         if reason in OUR_ENDINGS:
-            await self._parts.hang_up(self._guest.call)
+            await self._try(CLOSE_WITHIN_S, self._parts.hang_up(self._guest.call))
         ending = Ending(reason, ended_at, self._parts.settings.drain_s)
         await wind_up(self._parts.journal, self._guest.record, self._minutes, self._talk, ending, self._clock)
         conversing.cancel()

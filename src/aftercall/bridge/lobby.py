@@ -56,11 +56,13 @@ class Lobby:
         """
         self._sweep()
         key = (call.source, call.sid)
-        if key not in self._guests:
-            record = await within(self._clock, WRITE_WITHIN_S, self._journal.open(call))
+        if key in self._guests:
+            return self._passes.issue(call.sid)
+        record = await within(self._clock, WRITE_WITHIN_S, self._journal.open(call))
+        if key not in self._guests:  # the same webhook may have come again meanwhile; a greeting is taken once
             prepared = asyncio.create_task(self._prepare(call))
-            guest = self._guests.setdefault(key, Guest(record, prepared, self._clock.monotonic()))
-            guest.waiting = guest.waiting or asyncio.create_task(self._expect(*key, guest))
+            guest = self._guests[key] = Guest(record, prepared, self._clock.monotonic())
+            guest.waiting = asyncio.create_task(self._expect(*key, guest))
         return self._passes.issue(call.sid)
 
     def admit(self, source: str, sid: str, given: str | None, stream_sid: str) -> Guest | None:
