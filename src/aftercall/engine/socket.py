@@ -3,12 +3,13 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 
+from aftercall.engine.connection import Gone, LeanConnection
 from aftercall.errors import EngineLost, EngineRefused
 
 LARGEST_MESSAGE = 4 * 1024 * 1024
@@ -20,7 +21,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class EngineSocket:
-    def __init__(self, connection: ClientConnection, name: str) -> None:
+    def __init__(self, connection: LeanConnection, name: str) -> None:
         self._connection = connection
         self._name = name
 
@@ -34,7 +35,7 @@ class EngineSocket:
                 max_size=LARGEST_MESSAGE,
                 open_timeout=OPEN_WITHIN_S,
                 close_timeout=CLOSE_WITHIN_S,
-                write_limit=8 * MOST_UNSENT,
+                create_connection=LeanConnection,
                 proxy=None if urlsplit(url).hostname in _LOOPBACK else True,
             )
         except InvalidStatus as error:
@@ -45,7 +46,7 @@ class EngineSocket:
             raise EngineRefused(f"{name}: its address is not that of a websocket") from None
         except (OSError, TimeoutError, InvalidHandshake) as error:
             raise EngineLost(f"{name} cannot be reached ({type(error).__name__})") from None
-        return cls(connection, name)
+        return cls(cast(LeanConnection, connection), name)
 
     @property
     def has_room(self) -> bool:
@@ -58,14 +59,14 @@ class EngineSocket:
 
     async def receive(self) -> str | bytes:
         try:
-            return await self._connection.recv()
-        except ConnectionClosed:
+            return await self._connection.take()
+        except Gone:
             raise EngineLost(f"{self._name} closed the socket") from None
 
     async def send(self, message: str | bytes) -> None:
         try:
-            await self._connection.send(message)
-        except ConnectionClosed:
+            self._connection.put(message)
+        except (Gone, OSError):
             raise EngineLost(f"{self._name} closed the socket") from None
 
     async def send_json(self, message: Mapping[str, Any]) -> None:
