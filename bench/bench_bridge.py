@@ -91,8 +91,8 @@ async def ring(http: httpx2.AsyncClient, twilio: EmulatedTwilio, address: str, n
     return sid, {item.attrib["name"]: item.attrib["value"] for item in parameters}
 
 
-async def connect(load: Load, kind: str, address: str, calls: int, first: int = 0) -> list[float]:
-    """Put so many callers on the line; seconds from ring to first audio, of each."""
+async def connect(load: Load, kind: str, address: str, calls: int, first: int = 0, *, stays: bool = True) -> list[float]:
+    """Put so many callers on the line; seconds from ring to first audio, of each. Who does not stay hangs up then."""
     url = f"{address.replace('http', 'ws')}/twilio/media"
     took = []
     async with EmulatedTwilio(TOKEN) as twilio, httpx2.AsyncClient(trust_env=False) as http:
@@ -109,6 +109,8 @@ async def connect(load: Load, kind: str, address: str, calls: int, first: int = 
                 print(f"{kind} is full: caller {number - first + 1} heard nothing for ten seconds")
                 break
             took.append(time.monotonic() - began)
+            if not stays:
+                load.hang_up()
             await asyncio.sleep(0.011)  # so that not all of them send in the same millisecond
     return took
 
@@ -146,7 +148,8 @@ async def measure_greeting() -> list[float]:
     agent = await load.serve_engine()
     with server("aftercall", agent) as (_, address):
         await connect(load, "aftercall", address, 3, 1_000_000)
-        took = await connect(load, "aftercall", address, RINGS)
+        load.hang_up()
+        took = await connect(load, "aftercall", address, RINGS, stays=False)
         await load.stop()
     return took
 
@@ -199,10 +202,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, nargs="+", default=[50, 150])
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     options = parser.parse_args()
     if CORES > 1:
         os.sched_setaffinity(0, {1})
-    figures = [uvloop.run(measure(kind, calls, options.seconds)) for calls in options.calls for kind in KINDS]
+    figures = [uvloop.run(measure(kind, calls, options.seconds)) for calls in options.calls for kind in options.kinds]
     show(figures)
     took = uvloop.run(measure_greeting())
     half, most = (1_000 * percentile(took, share) for share in (0.5, 0.95))

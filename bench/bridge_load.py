@@ -98,9 +98,14 @@ class Load:
         task = asyncio.create_task(work)
         self._tasks.add(task)
 
-    async def stop(self) -> None:
+    def hang_up(self) -> None:
+        """Everybody who is on the line."""
         for caller in self._callers:
             caller.close()
+        self._callers.clear()
+
+    async def stop(self) -> None:
+        self.hang_up()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -3,6 +3,7 @@
 import ipaddress
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,7 @@ from aftercall.errors import ConfigError
 from aftercall.log import configure_logs
 
 LARGEST_FRAME = 1_048_576
+SWITCH_S = 0.0005  # work in threads gives way to the audio ten times sooner than Python's own 5 ms
 
 
 def serve(
@@ -31,6 +33,7 @@ def serve(
     if stage.loaded.settings.api_token is None and not _is_loopback(host):
         raise ConfigError(f"serve: {host} is open to others; set AFTERCALL_API_TOKEN, or listen on 127.0.0.1")
     listening = _listen(host, port)
+    sys.setswitchinterval(SWITCH_S)
     with stage.app() as app:
         bound = listening.getsockname()[1]
         stage.console.print(f"Aftercall listens on http://{host}:{bound}  (home {app.settings.home}; stop with Ctrl-C)")
