@@ -32,7 +32,7 @@ async def test_a_streamed_call_and_its_request_survive_the_death_of_the_server(t
         ring = await twilio.ring(f"{address}/twilio/voice", caller="+15550100")
         assert ring.phone is not None, ring.fault
         await ring.phone.hear("What can I do")
-        await ring.phone.say("Please call the plumber.")
+        ring.phone.begin_to_say("Please call the plumber.")
         await ring.phone.wait_over()
         assert await server.wait() == -9
     app = build(Settings(home=tmp_path))

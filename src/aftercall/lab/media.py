@@ -35,7 +35,6 @@ class MediaPhone:
         self._says: deque[bytes] = deque()
         self._buffer: deque[bytes | str] = deque()
         self._changed = asyncio.Event()
-        self._stop_on_close = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.heard: list[str] = []
         self.clears = 0
@@ -107,17 +106,20 @@ class MediaPhone:
             self.heard.append(rest)
 
     async def _receive(self) -> None:
-        async for raw in self._connection:
-            message = json.loads(raw)
-            match message["event"]:
-                case "media":
-                    self._queue(b64decode(message["media"]["payload"], validate=True))
-                case "mark":
-                    self._buffer.append(str(message["mark"]["name"]))
-                case "clear":
-                    await self._clear()
+        with suppress(ConnectionClosed):
+            async for raw in self._connection:
+                await self._obey(json.loads(raw))
         self.is_over = True
         self._changed.set()
+
+    async def _obey(self, message: dict[str, Any]) -> None:
+        match message["event"]:
+            case "media":
+                self._queue(b64decode(message["media"]["payload"], validate=True))
+            case "mark":
+                self._buffer.append(str(message["mark"]["name"]))
+            case "clear":
+                await self._clear()
 
     def _queue(self, audio: bytes) -> None:
         self._buffer.extend(audio[start : start + FRAME] for start in range(0, len(audio), FRAME))
