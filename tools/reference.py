@@ -3,11 +3,12 @@
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer.main
+from starlette.routing import BaseRoute, WebSocketRoute
 
 from aftercall.app import build
 from aftercall.cli.main import program
@@ -82,11 +83,21 @@ def routes_page() -> Iterator[str]:
     yield "|---|---|"
     with tempfile.TemporaryDirectory() as home:
         app = build(Settings(home=Path(home)))
-        paths = make_server(app).openapi()["paths"]
+        server = make_server(app)
         app.close()
-    for path, methods in paths.items():
+    for path, methods in server.openapi()["paths"].items():
         for method, route in methods.items():
             yield f"| `{method.upper()} {path}` | {route['summary']} |"
+    for socket in _sockets(server.routes):
+        yield f"| `WS {socket.path}` | {(socket.endpoint.__doc__ or '').strip().rstrip('.')} |"
+
+
+def _sockets(routes: Sequence[BaseRoute]) -> Iterator[WebSocketRoute]:
+    for route in routes:
+        if isinstance(route, WebSocketRoute):
+            yield route
+        elif router := getattr(route, "original_router", None):  # how FastAPI keeps what was included
+            yield from _sockets(router.routes)
 
 
 def errors_page() -> Iterator[str]:

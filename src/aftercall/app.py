@@ -1,16 +1,21 @@
 """The composition root: settings in, wired parts out. The only file that names concrete adapters."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 import httpx2
+from pydantic import SecretStr
 
 from aftercall.audit.store import AuditLog
+from aftercall.bridge.answer import VoiceParts
+from aftercall.bridge.lobby import Lobby
 from aftercall.bridge.turn_call import Parts
 from aftercall.briefing.compose import Composer
-from aftercall.carrier.control import TelnyxRest, TwilioRest
+from aftercall.briefing.instructions import instruct
+from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock
 from aftercall.custody.erase import Eraser
 from aftercall.custody.export import Exporter
@@ -19,8 +24,11 @@ from aftercall.custody.retention import Retention
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.prepare import prepare
+from aftercall.engine.deepgram_agent import DeepgramAgent
+from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.receptionist import Receptionist
 from aftercall.engine.spoken_by_model import SpokenByModel
+from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.place import Folder
@@ -29,6 +37,7 @@ from aftercall.journal.record import Journal
 from aftercall.journal.recordings.store import RecordingStore
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, Pen, ResumeState
+from aftercall.keys import load_key
 from aftercall.llm.masked import MaskedReader
 from aftercall.llm.model.choice import choose
 from aftercall.llm.model.line import ModelLine
@@ -39,12 +48,14 @@ from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.passages.index import PassageIndex
+from aftercall.memory.recall import Recall
 from aftercall.memory.remem import Remem
 from aftercall.memory.search import Search
 from aftercall.memory.store import FactStore
 from aftercall.memory.vault import open_vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
+from aftercall.phone.passes import StreamPasses
 from aftercall.postcall.answers.store import AnswerStore
 from aftercall.postcall.office import Office
 from aftercall.postcall.recording_desk import RecordingDesk
@@ -150,17 +161,53 @@ class App:
 
     @cached_property
     def turn_parts(self) -> Parts:
-        async def brief(call: LiveCall, state: ResumeState | None) -> Briefing:
-            return await asyncio.to_thread(self.composer.compose, call, state)
-
         receptionist = Receptionist(RulesReader(), self.clock)
         engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
-        return Parts(self.journal, self.resume, engine, brief, self.settings.receptionist.greeting, self.clock)
+        return Parts(self.journal, self.resume, engine, self._brief, self.settings.receptionist.greeting, self.clock)
 
     def warm_up(self) -> None:
         """Load what takes seconds to load before the first call, not in the middle of it."""
         if self.line is not None:
             self.line.open()
+
+    @cached_property
+    def lobby(self) -> Lobby:
+        """Calls whose audio comes over a media socket. Streams come to the process that answered the webhook."""
+        passes = StreamPasses(SecretStr(load_key(self.settings).hex()), self.clock)
+        return Lobby(self.journal, self.resume, self._brief, self.settings.receptionist.greeting, passes, self.clock)
+
+    @cached_property
+    def voice_parts(self) -> VoiceParts | None:
+        """What a call of streamed audio stands on; None where the receptionist speaks."""
+        engine = _voice_engine(self.settings)
+        if engine is None:
+            return None
+        return VoiceParts(
+            journal=self.journal,
+            resume=self.resume,
+            engine=engine,
+            instruct=lambda briefing: instruct(briefing, self.settings.zone),
+            recall=self._recall,
+            hang_up=self._hang_up,
+            settings=self.settings.bridge,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def recall(self) -> Recall:
+        return Recall(self.settings, self.search)
+
+    async def _brief(self, call: LiveCall, state: ResumeState | None) -> Briefing:
+        return await asyncio.to_thread(self.composer.compose, call, state)
+
+    async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
+        return await asyncio.to_thread(self.recall.find, call, query)
+
+    async def _hang_up(self, call: LiveCall) -> None:
+        """For carriers that keep a call open when its media socket closes."""
+        carriers: dict[str, CarrierControl | None] = {"twilio": self.twilio, "telnyx": self.telnyx}
+        if carrier := carriers.get(call.source):
+            await carrier.hang_up(str(call.metadata.get("call_sid", call.sid)))
 
     def close(self) -> None:
         """Stop as a process that leaves nothing behind."""
@@ -173,9 +220,26 @@ class App:
         self.database.close()
 
 
+def _check_engine(settings: Settings) -> None:
+    keys = {"deepgram": settings.deepgram.api_key, "openai": settings.openai.api_key, "receptionist": SecretStr("needs none")}
+    if keys[settings.speaks] is None:
+        raise ConfigError(f"engine: {settings.speaks} needs a key; set {settings.speaks.upper()}_API_KEY, or another engine")
+
+
+def _voice_engine(settings: Settings) -> VoiceEngine | None:
+    match settings.speaks:
+        case "deepgram":
+            return DeepgramAgent(settings.deepgram)
+        case "openai":
+            return OpenAIRealtime(settings.openai)
+        case _:
+            return None
+
+
 def build(settings: Settings, clock: Clock | None = None) -> App:
     """Wire the parts, and make the database ready; raises an AftercallError that says what to do."""
     clock = clock or SystemClock()
+    _check_engine(settings)
     check_durable_engine(settings.database_url)
     try:
         settings.home.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ AftercallError
 │   └── JournalClosed      the journal was shut down
 ├── SecretUnreadable       a secret was sealed with another key
 ├── EngineLost             whoever speaks for the agent is gone
+│   └── EngineRefused      will not speak with this key or these settings
 ├── ModelError             the model that reads calls
 │   ├── ModelUnavailable   away, busy or late; tried again
 │   ├── ModelRefused       key, name or request not taken
@@ -145,6 +146,13 @@ class EngineLost(AftercallError):
     code = "engine.lost"
     retryable = True
     http_status = 503
+
+
+class EngineRefused(EngineLost):
+    """The engine turned the key or the settings down; trying again is no use until they are put right."""
+
+    code = "engine.refused"
+    retryable = False
 
 
 class ModelError(AftercallError):

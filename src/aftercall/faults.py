@@ -19,6 +19,7 @@ POINTS = (
     "erase.after_rows",
     "resume.before_keep",
     "resume.after_keep",
+    "bridge.after_request",
     "workspace.before_compare",
     "workspace.before_rename",
     "workspace.after_rename",

@@ -101,6 +101,9 @@ class OpenAISettings(Section):
     base_url: Annotated[str | None, Env("OPENAI_BASE_URL")] = Field(
         default=None, description="another address of the API; the server of `openai-compatible:`"
     )
+    realtime_model: str = Field(default="gpt-realtime", min_length=1, description="model that speaks on the phone")
+    transcription_model: str = Field(default="gpt-4o-transcribe", min_length=1, description="model that writes down the caller's words")
+    voice: str = Field(default="marin", min_length=1, description="the agent's voice")
 
 
 class XaiSettings(Section):
@@ -111,6 +114,18 @@ class XaiSettings(Section):
 class DeepgramSettings(Section):
     api_key: Annotated[SecretStr | None, Env("DEEPGRAM_API_KEY")] = Field(default=None, description="key for the voice agent")
     url: str = Field(default="wss://agent.deepgram.com/v1/agent/converse", description="voice agent socket")
+    listen_model: str = Field(default="nova-3", min_length=1, description="model that hears the caller")
+    language: str = Field(default="en", min_length=2, description="language the caller speaks")
+    think_provider: str = Field(default="open_ai", min_length=1, description="whose model thinks, as Deepgram names it")
+    think_model: str = Field(default="gpt-4o-mini", min_length=1, description="model that thinks")
+    voice: str = Field(default="aura-2-thalia-en", min_length=1, description="the agent's voice")
+
+
+class BridgeSettings(Section):
+    silence_prompt_s: float = Field(default=15, gt=0, le=3600, description="seconds of silence after which the caller is asked")
+    silence_goodbye_s: float = Field(default=45, gt=0, le=3600, description="seconds of silence after which the agent says goodbye")
+    max_duration_s: float = Field(default=3600, gt=0, le=86_400, description="longest call; the agent says goodbye")
+    drain_s: float = Field(default=1.5, ge=0, le=30, description="seconds to wait for late words after hang-up; later ones are an addendum")
 
 
 class TwilioSettings(Section):
@@ -338,6 +353,7 @@ class Settings(Section):
     openai: OpenAISettings = OpenAISettings()
     xai: XaiSettings = XaiSettings()
     deepgram: DeepgramSettings = DeepgramSettings()
+    bridge: BridgeSettings = BridgeSettings()
     twilio: TwilioSettings = TwilioSettings()
     telnyx: TelnyxSettings = TelnyxSettings()
     recordings: RecordingsSettings = RecordingsSettings()
@@ -358,6 +374,15 @@ class Settings(Section):
     @property
     def database_url(self) -> str:
         return self.database.url or f"sqlite:///{self.home / 'aftercall.db'}"
+
+    @property
+    def speaks(self) -> Literal["receptionist", "deepgram", "openai"]:
+        """Who speaks on the phone: as set, else by the keys present."""
+        if self.engine is not None:
+            return self.engine
+        if self.deepgram.api_key is not None:
+            return "deepgram"
+        return "receptionist" if self.openai.api_key is None else "openai"
 
     @property
     def zone(self) -> ZoneInfo:

@@ -83,11 +83,21 @@ def test_an_unknown_zone_falls_back_to_utc_with_one_warning() -> None:
 
 
 def test_a_setting_that_nothing_listens_to_yet_is_warned_about() -> None:
-    environ = {"DEEPGRAM_API_KEY": "x", "AFTERCALL_ENGINE": "deepgram", "AFTERCALL_MODEL": "rules"}
+    environ = {"XAI_API_KEY": "x", "AFTERCALL_MODEL": "openai:gpt"}
     assert load(environ=environ).warnings == (
-        "deepgram.api_key: is set, but no part of this version uses it yet",
-        "engine: only 'receptionist' is there in this version, and is used",
+        "model: only 'rules' is there in this version, and is used",
+        "xai.api_key: is set, but no part of this version uses it yet",
     )
+
+
+def test_who_speaks_goes_by_the_keys_unless_it_is_said() -> None:
+    def speaks(**environ: str) -> str:
+        return load(environ=environ).settings.speaks
+
+    assert speaks() == "receptionist"
+    assert speaks(OPENAI_API_KEY="x") == "openai"
+    assert speaks(OPENAI_API_KEY="x", DEEPGRAM_API_KEY="x") == "deepgram"
+    assert speaks(DEEPGRAM_API_KEY="x", AFTERCALL_ENGINE="receptionist") == "receptionist"
 
 
 def test_a_misspelt_variable_is_warned_about() -> None:

@@ -3,6 +3,7 @@
 import ipaddress
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,9 @@ import uvicorn
 from aftercall.cli.stage import stage_of
 from aftercall.errors import ConfigError
 from aftercall.log import configure_logs
+
+LARGEST_FRAME = 1_048_576
+SWITCH_S = 0.0005  # work in threads gives way to the audio ten times sooner than Python's own 5 ms
 
 
 def serve(
@@ -30,6 +34,7 @@ def serve(
     if stage.loaded.settings.api_token is None and not _is_loopback(host):
         raise ConfigError(f"serve: {host} is open to others; set AFTERCALL_API_TOKEN, or listen on 127.0.0.1")
     listening = listen(host, port)
+    sys.setswitchinterval(SWITCH_S)
     with stage.app() as app:
         bound = listening.getsockname()[1]
         stage.console.print(f"Aftercall listens on http://{host}:{bound}  (home {app.settings.home}; stop with Ctrl-C)")
@@ -38,7 +43,9 @@ def serve(
 
 def stopping_server(app: Any) -> uvicorn.Server:
     """A server for an ASGI app, which stops when it is told to."""
-    return _Server(uvicorn.Config(app, ws="websockets-sansio", log_config=None, access_log=False))
+    config = uvicorn.Config(app, ws="websockets-sansio", log_config=None, access_log=False)
+    config.ws_per_message_deflate, config.ws_max_size = False, LARGEST_FRAME  # voice does not shrink, and its frames are small
+    return _Server(config)
 
 
 class _Server(uvicorn.Server):

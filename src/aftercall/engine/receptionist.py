@@ -56,10 +56,7 @@ class ReceptionistSession:
         self._asked_more = 0
 
     async def greet(self) -> Reply:
-        name = self._briefing.caller_name
-        if self._briefing.pick_up:
-            return self._say(f"Welcome back{f', {name}' if name else ''}. Please go on.")
-        return self._say(self._briefing.greeting)
+        return self._say(self._briefing.first_words)
 
     async def answer(self, said: str) -> Reply:
         self._add("caller", said)

@@ -11,7 +11,21 @@ from aftercall.lab.line import End, HungUp
 from aftercall.lab.postman import Postman
 from aftercall.lab.recordings import LabRecordings, make_wav
 from aftercall.lab.twilio_posts import HTTP_FAILED, TwilioPosts
-from aftercall.lab.twiml import Gather, HangUp, Pause, Press, Redirect, Reject, Say, StartRecording, TwimlFault, Verb, read_twiml
+from aftercall.lab.twiml import (
+    WRONG_VERB,
+    Connect,
+    Gather,
+    HangUp,
+    Pause,
+    Press,
+    Redirect,
+    Reject,
+    Say,
+    StartRecording,
+    TwimlFault,
+    Verb,
+    read_twiml,
+)
 
 APOLOGY = "We are sorry, an application error has occurred. Goodbye."
 MOST_REDIRECTS = 20
@@ -157,6 +171,8 @@ class Leg:
                     return url, {}
                 case StartRecording(callback):
                     self.record(callback)
+                case Connect():
+                    raise TwimlFault(WRONG_VERB, "a leg of this exchange carries words, not audio: let a media phone take it")
                 case HangUp() | Reject():
                     break
         return None, {}

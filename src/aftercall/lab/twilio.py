@@ -14,9 +14,12 @@ from typing import Self
 from urllib.parse import urljoin
 
 import httpx2
+from websockets.exceptions import InvalidHandshake
 
 from aftercall.clock import Clock, SystemClock
-from aftercall.lab.twiml import NOTHING_TO_FETCH, Gather, HangUp, Redirect, Reject, Say, TwimlFault, Verb, read_twiml
+from aftercall.lab.carriers import TwilioSide
+from aftercall.lab.media import MediaPhone
+from aftercall.lab.twiml import BAD_STREAM, NOTHING_TO_FETCH, Connect, Gather, HangUp, Redirect, Reject, Say, TwimlFault, Verb, read_twiml
 
 HTTP_FAILED = 11200
 MOST_REDIRECTS = 20
@@ -39,6 +42,7 @@ class LabCall:
     fault: TwimlFault | None = None
     listening: Gather | None = None
     rest: list[Verb] = field(default_factory=list)
+    phone: MediaPhone | None = None
 
     @property
     def is_over(self) -> bool:
@@ -52,11 +56,13 @@ class EmulatedTwilio:
         account_sid: str = "AC" + "0" * 32,
         clock: Clock | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
+        speed: float = 1.0,
     ) -> None:
-        """With a `transport` (an ASGI app's, say) no socket is opened."""
+        """With a `transport` (an ASGI app's, say) no socket is opened for webhooks. `speed` is that of streamed audio."""
         self._token = auth_token.encode()
         self._account = account_sid
         self._clock = clock or SystemClock()
+        self._speed = speed
         self._http = httpx2.AsyncClient(timeout=15.0, trust_env=False, transport=transport)  # Twilio waits 15 seconds for an answer
 
     async def __aenter__(self) -> Self:
@@ -87,9 +93,19 @@ class EmulatedTwilio:
         else:
             await self._play(call, call.rest)
 
-    async def hang_up(self, call: LabCall) -> None:
+    async def hang_up(self, call: LabCall, *, says_stop: bool = True, closes: bool = True) -> None:
+        """A streamed call ends with a stop frame and its socket closed, or with only one of the two."""
+        if call.phone is not None and not call.is_over:
+            await call.phone.hang_up(says_stop=says_stop, closes=closes)
         if not call.is_over:
             await self._end(call, "completed")
+
+    async def wait_over(self, call: LabCall) -> None:
+        """The agent hangs up a streamed call by closing its socket; what the TwiML says after that is played."""
+        if call.phone is not None and not call.is_over:
+            await call.phone.wait_over()
+            call.heard += call.phone.heard
+            await self._play(call, call.rest)
 
     def sign(self, url: str, form: dict[str, str]) -> str:
         signed = url + "".join(name + form[name] for name in sorted(form))
@@ -144,6 +160,10 @@ class EmulatedTwilio:
                     call.heard += [say.text for say in says]
                     call.listening, call.rest = verb, verbs[number + 1 :]
                     return
+                case Connect(url, parameters):
+                    call.rest = verbs[number + 1 :]
+                    await self._stream(call, url, dict(parameters))
+                    return
                 case Redirect(url):
                     await self._follow(call, url, {}, redirects + 1)
                     return
@@ -153,6 +173,15 @@ class EmulatedTwilio:
                 case HangUp():
                     break
         await self._end(call, "completed")  # a document that comes to its end hangs up
+
+    async def _stream(self, call: LabCall, url: str, parameters: dict[str, str]) -> None:
+        side = TwilioSide(call.sid, self._account)
+        headers = {"x-twilio-signature": self.sign(url, {})}
+        try:
+            call.phone = await MediaPhone.dial(url, side, parameters=parameters, headers=headers, speed=self._speed, clock=self._clock)
+        except (OSError, InvalidHandshake) as error:
+            call.fault = TwimlFault(BAD_STREAM, f"the media socket refused ({type(error).__name__})")
+            await self._play(call, call.rest)
 
     async def _end(self, call: LabCall, state: str) -> None:
         call.state, call.listening = state, None

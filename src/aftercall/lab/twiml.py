@@ -12,6 +12,7 @@ UNREADABLE = 12100
 NOT_A_RESPONSE = 12101
 WRONG_VERB = 12200
 NOTHING_TO_FETCH = 12300
+BAD_STREAM = 31920
 
 _DOCTYPE = re.compile(r"<!DOCTYPE|<!ENTITY", re.IGNORECASE)
 
@@ -74,7 +75,15 @@ class Reject:
     reason: str
 
 
-Verb = Say | Gather | Pause | Press | Redirect | HangUp | Reject | StartRecording
+@dataclass(frozen=True)
+class Connect:
+    """The call's audio goes to a socket until that closes; then the next verb is played."""
+
+    url: str
+    parameters: tuple[tuple[str, str], ...]
+
+
+Verb = Say | Gather | Pause | Press | Redirect | HangUp | Reject | StartRecording | Connect
 
 
 def read_twiml(text: str) -> list[Verb]:
@@ -109,6 +118,8 @@ def _verbs(parent: ElementTree.Element) -> Iterator[Verb]:
                 yield HangUp()
             case "Reject":
                 yield Reject(element.get("reason", "rejected"))
+            case "Connect":
+                yield _connect(element)
             case other:
                 raise TwimlFault(WRONG_VERB, f"{other} is not a verb this line can play")
 
@@ -128,6 +139,16 @@ def _seconds(element: ElementTree.Element, name: str, default: float) -> float:
         return float(element.get(name, default))
     except ValueError:
         raise TwimlFault(WRONG_VERB, f"{name} of {element.tag} is not a number") from None
+
+
+def _connect(element: ElementTree.Element) -> Connect:
+    stream = element.find("Stream")
+    if stream is None:
+        raise TwimlFault(WRONG_VERB, "Connect without a Stream is not a verb this line can play")
+    url = stream.get("url", "")
+    if not url.startswith(("wss://", "ws://")) or "?" in url:
+        raise TwimlFault(BAD_STREAM, "a stream's address is that of a websocket, without a query")
+    return Connect(url, tuple((item.get("name", ""), item.get("value", "")) for item in stream.findall("Parameter")))
 
 
 def _text(element: ElementTree.Element) -> str:

@@ -30,3 +30,10 @@ class Briefing:
     recent: tuple[RecentCall, ...] = ()
     pick_up: PickUp | None = None
     work: tuple[str, ...] = ()
+
+    @property
+    def first_words(self) -> str:
+        """What the caller hears first: a fresh greeting, or that they may go on where they were."""
+        if self.pick_up is None:
+            return self.greeting
+        return f"Welcome back{f', {self.caller_name}' if self.caller_name else ''}. Please go on."

@@ -27,6 +27,7 @@ def make_router(app: App, door: Door) -> APIRouter:
 
     @router.websocket("/browser/call")
     async def browser_call(socket: WebSocket, caller: str = "") -> None:
+        """A call from a web page, in text."""
         if not door.lets_in(socket) or not _is_same_origin(socket):
             await socket.close(REFUSED)
             return

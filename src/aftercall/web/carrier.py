@@ -1,6 +1,7 @@
 """The carriers' webhooks. Only what a carrier signed is believed; everything else is refused, and logged without content.
 
 Twilio listens and speaks for the receptionist here (`<Gather input="speech">` and `<Say>`): a number needs no other account.
+Where an engine of streamed audio is set up, the call's audio goes to the media socket instead (`media.py`).
 """
 
 from collections.abc import Callable
@@ -11,14 +12,18 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
 from aftercall.bridge.switchboard import Answer, Switchboard
+from aftercall.bridge.turn_call import NOT_WRITTEN
+from aftercall.errors import AftercallError
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.phone import twilio_webhooks, twiml
 from aftercall.phone.forms import MAX_BODY, Fields, read_form
 from aftercall.phone.notices import Ring
+from aftercall.phone.passes import PARAMETER
 from aftercall.phone.signature import Flaw, SignedRequest
 from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.web.bodies import read_body
+from aftercall.web.media import TWILIO_MEDIA, stream_url
 from aftercall.web.recordings import keep_recorded
 
 VOICE, RECORDING = "/twilio/voice", "/twilio/recording"
@@ -37,6 +42,8 @@ def make_router(app: App) -> APIRouter:
         form = await _read_signed(request, signature)
         ring = twilio_webhooks.read_ring(form)
         make_call = _call_maker(app, ring)
+        if turn is None and app.voice_parts is not None:
+            return await _connect_stream(app, make_call(ring.sid))
         if turn is None:
             return _speak(app, await board.ring(ring.sid, make_call), is_first=True)
         heard = twilio_webhooks.read_gathered(form)
@@ -47,6 +54,7 @@ def make_router(app: App) -> APIRouter:
         progress = twilio_webhooks.read_progress(await _read_signed(request, signature))
         if progress.state.is_final:
             await board.end(progress.sid, progress.state.end_reason)
+            await app.lobby.end(twilio_webhooks.SOURCE, progress.sid, progress.state.end_reason)
 
     @router.post("/recording", summary="Twilio: how a recording stands", status_code=204)
     async def post_recording(request: Request) -> None:
@@ -66,15 +74,31 @@ def _call_maker(app: App, ring: Ring) -> Callable[[str], LiveCall]:
     return make_call
 
 
+async def _connect_stream(app: App, call: LiveCall) -> Response:
+    """Have the call's audio brought to our media socket, with a pass that opens it once."""
+    try:
+        given = await app.lobby.announce(call)
+    except AftercallError as error:
+        log.error("could not open the call", call=call.id, error=error.code)  # noqa: TRY400 - the code says it
+        text = twiml.say_and_hang_up(NOT_WRITTEN.text)
+    else:
+        text = twiml.connect_stream(stream_url(app, TWILIO_MEDIA), {PARAMETER: given}, record_to=_record_to(app))
+    return Response(text, media_type=twiml.CONTENT_TYPE)
+
+
 def _speak(app: App, answer: Answer, *, is_first: bool = False) -> Response:
     if answer.reply.ends_call:
         text = twiml.say_and_hang_up(answer.reply.text)
     else:
         public = (app.settings.public_url or "").rstrip("/")
         action = f"{public}{VOICE}?{urlencode({'turn': answer.turn})}"
-        record_to = f"{public}{RECORDING}" if is_first and app.settings.recordings.enabled else None
-        text = twiml.gather_speech(answer.reply.text, action, silent=action, record_to=record_to)
+        text = twiml.gather_speech(answer.reply.text, action, silent=action, record_to=_record_to(app) if is_first else None)
     return Response(text, media_type=twiml.CONTENT_TYPE)
+
+
+def _record_to(app: App) -> str | None:
+    """Who is told of the recording; None where calls are not recorded."""
+    return f"{(app.settings.public_url or '').rstrip('/')}{RECORDING}" if app.settings.recordings.enabled else None
 
 
 async def _read_signed(request: Request, signature: TwilioSignature) -> Fields:

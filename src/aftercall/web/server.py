@@ -17,7 +17,7 @@ from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.keys import load_key
 from aftercall.log import get_logger
 from aftercall.running import running
-from aftercall.web import api, browser, carrier, documents, facts, hosted, telnyx, work
+from aftercall.web import api, browser, carrier, documents, facts, hosted, media, telnyx, work
 from aftercall.web.auth import Guard
 from aftercall.web.door import Door, LoginNeeded
 from aftercall.web.live import LiveFeed
@@ -47,7 +47,8 @@ def make_server(app: App, loaded: Loaded | None = None) -> FastAPI:
         server.include_router(part.make_router(app), dependencies=guarded)
     server.include_router(browser.make_router(app, door))
     server.include_router(carrier.make_router(app))
-    server.include_router(telnyx.make_router(app))
+    server.include_router(telnyx.make_router(app, media.StreamedCalls(app) if app.voice_parts else None))
+    server.include_router(media.make_router(app))
     server.include_router(hosted.make_router(app))
     _add_pages(server, app, door, loaded)
     server.add_exception_handler(AftercallError, _answer_error)

@@ -1,0 +1,73 @@
+"""Moving frames between a carrier's socket and its wire, without keeping any.
+
+Memory stays bounded by making the fast side wait: who sends to a slow carrier is held up by its socket, stops reading from
+the engine, and so holds up the engine. The caller's voice never waits: an engine that cannot take it loses it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+from aftercall.clock import Clock
+from aftercall.errors import StreamNotOpen
+from aftercall.phone.wire import LONGEST_AUDIO, AudioOut, Clear, Mark, Odd, Oddity, Stopped, StopReason, Wire, WireCommand, WireEvent
+
+
+class Line(Protocol):
+    """A carrier's media socket."""
+
+    async def receive(self) -> str | bytes | None:
+        """The next frame; None when the socket is gone."""
+        ...
+
+    async def send(self, frame: str | bytes) -> None:
+        """Waits while the carrier is slow. A socket that is gone takes everything and keeps nothing."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Pump:
+    def __init__(self, line: Line, wire: Wire, clock: Clock) -> None:
+        self._line = line
+        self._wire = wire
+        self._clock = clock
+        self._stuck_since_s: float | None = None
+        self.oddities: Counter[Oddity] = Counter()
+
+    async def receive(self) -> Sequence[WireEvent]:
+        """What the carrier's next frame tells, `Stopped` when there is none; what cannot be used is counted beside."""
+        frame = await self._line.receive()
+        if frame is None:
+            return self._wire.close() or (Stopped(StopReason.LOST),)
+        events = self._wire.receive(frame)
+        for event in events:
+            if isinstance(event, Odd):
+                self.oddities[event.reason] += 1
+        return events
+
+    async def play(self, payload: bytes) -> None:
+        for start in range(0, len(payload), LONGEST_AUDIO):
+            await self._send(AudioOut(payload[start : start + LONGEST_AUDIO]))
+
+    async def mark(self, name: str) -> None:
+        await self._send(Mark(name))
+
+    async def clear(self) -> None:
+        await self._send(Clear())
+
+    async def close(self) -> None:
+        await self._line.close()
+
+    def stuck_s(self) -> float:
+        """For how long the carrier has not taken what we want to send."""
+        return 0.0 if self._stuck_since_s is None else self._clock.monotonic() - self._stuck_since_s
+
+    async def _send(self, command: WireCommand) -> None:
+        try:
+            frame = self._wire.send(command)
+        except StreamNotOpen:  # the caller hung up a moment ago
+            return
+        self._stuck_since_s = self._clock.monotonic()
+        await self._line.send(frame)
+        self._stuck_since_s = None

@@ -1,0 +1,193 @@
+"""Deepgram's Voice Agent: JSON beside raw audio, one Settings message first, everything it does not know ends the session.
+
+It names no speeches and no turns, so they are counted here. After an interruption what is still under way of the old
+speech is dropped; the next text of either side begins something new, for an interrupted speech may never say that it is done.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from aftercall.engine.socket import EngineSocket, parse_message, text_of
+from aftercall.engine.voice import (
+    AgentAudio,
+    AgentDone,
+    AgentText,
+    CallerBegan,
+    CallerSaid,
+    Opening,
+    Tool,
+    ToolCall,
+    ToolCancelled,
+    VoiceEvent,
+    VoiceSession,
+)
+from aftercall.errors import EngineLost, EngineRefused
+from aftercall.log import get_logger
+from aftercall.settings import DeepgramSettings
+
+NAME = "Deepgram"
+LONGEST_PROMPT = 25_000
+_FORMAT = {"encoding": "mulaw", "sample_rate": 8000}
+_OUR_FAULT = frozenset({"INVALID_SETTINGS", "UNPARSABLE_CLIENT_MESSAGE", "USER_AUDIO_FORMAT"})
+
+log = get_logger("deepgram")
+
+
+class DeepgramAgent:
+    def __init__(self, settings: DeepgramSettings) -> None:
+        self._settings = settings
+
+    async def connect(self, opening: Opening, tools: Sequence[Tool]) -> VoiceSession:
+        key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
+        socket = await EngineSocket.open(self._settings.url, {"Authorization": f"Token {key}"}, NAME)
+        try:
+            await _await_type(socket, "Welcome")
+            await socket.send_json(make_settings(self._settings, opening, tools))
+            await _await_type(socket, "SettingsApplied")
+        except BaseException:
+            socket.abort()
+            raise
+        return DeepgramSession(socket)
+
+
+class DeepgramSession:
+    def __init__(self, socket: EngineSocket) -> None:
+        self._socket = socket
+        self._speeches = 0
+        self._speech: str | None = None
+        self._has_text = False
+        self._is_void = False
+        self._turns = 0
+        self._turn: str | None = None
+
+    async def receive(self) -> Sequence[VoiceEvent]:
+        message = await self._socket.receive()
+        if isinstance(message, bytes):
+            return () if self._is_void or not message else (AgentAudio(self._current_speech(), message),)
+        return tuple(self._read(parse_message(message)))
+
+    async def send_audio(self, payload: bytes) -> None:
+        if self._socket.has_room:
+            await self._socket.send(payload)
+
+    async def cut(self, speech: str, heard_ms: int) -> None:
+        """Deepgram keeps its own account of what it stopped saying."""
+
+    async def say(self, text: str) -> None:
+        self._is_void = False
+        await self._socket.send_json({"type": "InjectAgentMessage", "message": text})
+
+    async def answer_tool(self, call: ToolCall, answer: str) -> None:
+        await self._socket.send_json({"type": "FunctionCallResponse", "id": call.id, "name": call.name, "content": answer})
+
+    async def keep_alive(self) -> None:
+        await self._socket.send('{"type":"KeepAlive"}')
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+    def _read(self, message: dict[str, Any]) -> Iterator[VoiceEvent]:
+        match message["type"]:
+            case "ConversationText":
+                yield from self._read_text(text_of(message.get("role")), text_of(message.get("content")))
+            case "UserStartedSpeaking":
+                self._is_void = self._speech is not None
+                self._speech = None
+                yield CallerBegan(self._current_turn())
+            case "AgentStartedSpeaking" | "AgentThinking":
+                self._is_void = False
+            case "AgentAudioDone":
+                if self._speech is not None:
+                    yield AgentDone(self._speech)
+                self._speech, self._is_void = None, False
+            case "FunctionCallRequest":
+                yield from _read_calls(message)
+            case "FunctionCallCancelled":
+                yield from (ToolCancelled(text_of(item.get("id"))) for item in _functions(message))
+            case "Error":
+                raise _lost(message)
+            case "Warning" | "InjectionRefused":
+                log.warning("the engine warns", engine=NAME, warning=_code_of(message))
+
+    def _read_text(self, role: str, text: str) -> Iterator[VoiceEvent]:
+        self._is_void = False
+        if role == "user" and text.strip():
+            yield CallerSaid(self._current_turn(), text)
+            self._turn = None
+        elif role == "assistant" and text.strip():
+            speech = self._current_speech()
+            yield AgentText(speech, f" {text}" if self._has_text else text)
+            self._has_text = True
+
+    def _current_speech(self) -> str:
+        if self._speech is None:
+            self._speeches += 1
+            self._speech, self._has_text = f"s{self._speeches}", False
+        return self._speech
+
+    def _current_turn(self) -> str:
+        if self._turn is None:
+            self._turns += 1
+            self._turn = f"t{self._turns}"
+        return self._turn
+
+
+def make_settings(settings: DeepgramSettings, opening: Opening, tools: Sequence[Tool]) -> dict[str, Any]:
+    """The first message. Only fields that the server knows: one it does not would end the session."""
+    functions = [{"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)} for tool in tools]
+    agent: dict[str, Any] = {
+        "greeting": opening.greeting,
+        "listen": {"provider": _hearing(settings)},
+        "think": {
+            "provider": {"type": settings.think_provider, "model": settings.think_model},
+            "prompt": opening.instructions[:LONGEST_PROMPT],
+            "functions": functions,
+        },
+        "speak": {"provider": {"type": "deepgram", "model": settings.voice}},
+    }
+    if opening.history:
+        roles = {"caller": "user", "agent": "assistant"}
+        messages = [{"type": "History", "role": roles[turn.speaker], "content": turn.text} for turn in opening.history]
+        agent["context"] = {"messages": messages}
+    return {"type": "Settings", "audio": {"input": _FORMAT, "output": _FORMAT | {"container": "none"}}, "agent": agent}
+
+
+def _hearing(settings: DeepgramSettings) -> dict[str, str]:
+    """The models that find the end of a turn by themselves have a form of their own, and the language in their name."""
+    provider = {"type": "deepgram", "model": settings.listen_model}
+    if settings.listen_model.startswith("flux"):
+        return provider | {"version": "v2"}
+    return provider | {"version": "v1", "language": settings.language}
+
+
+async def _await_type(socket: EngineSocket, wanted: str) -> None:
+    while True:
+        raw = await socket.receive()
+        message = parse_message(raw) if isinstance(raw, str) else {"type": ""}
+        if message["type"] == wanted:
+            return
+        if message["type"] == "Error":
+            raise _lost(message)
+
+
+def _read_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
+    for item in _functions(message):
+        if item.get("client_side", True):
+            yield ToolCall(text_of(item.get("id")), text_of(item.get("name")), text_of(item.get("arguments")))
+
+
+def _functions(message: dict[str, Any]) -> list[dict[str, Any]]:
+    functions = message.get("functions")
+    return [item for item in functions if isinstance(item, dict)] if isinstance(functions, list) else []
+
+
+def _lost(message: dict[str, Any]) -> EngineLost:
+    """Every error ends the session. Its code is a word of the protocol; its description may hold what was spoken."""
+    code = _code_of(message)
+    kind = EngineRefused if code in _OUR_FAULT else EngineLost
+    return kind(f"{NAME} reported {code}")
+
+
+def _code_of(message: dict[str, Any]) -> str:
+    code = text_of(message.get("code"))
+    return code if code.replace("_", "").isalnum() and len(code) < 64 else message["type"]

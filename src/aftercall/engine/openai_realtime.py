@@ -1,0 +1,201 @@
+"""OpenAI Realtime: JSON only, audio in base64, items with names of their own.
+
+The server hears by itself that the caller interrupts and cancels its answer; what of the cancelled item is still under way
+is dropped here, and the item is cut to what was heard, or the model would believe that it said all of it.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from aftercall.engine.socket import EngineSocket, parse_message, text_of
+from aftercall.engine.voice import (
+    AgentAudio,
+    AgentDone,
+    AgentText,
+    CallerBegan,
+    CallerSaid,
+    CallerUnclear,
+    Opening,
+    Tool,
+    ToolCall,
+    VoiceEvent,
+    VoiceSession,
+)
+from aftercall.errors import EngineLost, EngineRefused
+from aftercall.log import get_logger
+from aftercall.model.turns import Turn
+from aftercall.settings import OpenAISettings
+
+NAME = "OpenAI Realtime"
+API = "https://api.openai.com/v1"
+BYTES_PER_MS = 8
+REMEMBERED = 8  # speeches of which the length is kept: more cannot be waiting at a carrier
+_PCMU = {"type": "audio/pcmu"}
+
+log = get_logger("openai")
+
+
+class OpenAIRealtime:
+    def __init__(self, settings: OpenAISettings) -> None:
+        self._settings = settings
+
+    async def connect(self, opening: Opening, tools: Sequence[Tool]) -> VoiceSession:
+        key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
+        socket = await EngineSocket.open(socket_url(self._settings), {"Authorization": f"Bearer {key}"}, NAME)
+        try:
+            await _await_type(socket, "session.created")
+            await socket.send_json(make_update(self._settings, opening, tools))
+            await _await_type(socket, "session.updated")
+            for turn in opening.history:
+                await socket.send_json(_history_item(turn))
+            await socket.send_json(_create_response(opening.greeting))
+        except BaseException:
+            socket.abort()
+            raise
+        return RealtimeSession(socket)
+
+
+class RealtimeSession:
+    def __init__(self, socket: EngineSocket) -> None:
+        self._socket = socket
+        self._sent: dict[str, int] = {}
+        self._speaking: str | None = None
+        self._void: str | None = None
+        self._unanswered: set[str] = set()
+
+    async def receive(self) -> Sequence[VoiceEvent]:
+        message = parse_message(await self._socket.receive())
+        if message["type"] == "response.output_audio.delta":
+            return self._read_audio(message)
+        return tuple(self._read(message))
+
+    async def send_audio(self, payload: bytes) -> None:
+        if self._socket.has_room:
+            await self._socket.send(f'{{"type":"input_audio_buffer.append","audio":"{b64encode(payload).decode("ascii")}"}}')
+
+    async def cut(self, speech: str, heard_ms: int) -> None:
+        """Beyond the real length the server refuses, and keeps all of it: never more than was sent."""
+        length_ms = self._sent.get(speech, 0) // BYTES_PER_MS
+        if heard_ms < length_ms:
+            cut = {"item_id": speech, "content_index": 0, "audio_end_ms": max(0, heard_ms)}
+            await self._socket.send_json({"type": "conversation.item.truncate", **cut})
+
+    async def say(self, text: str) -> None:
+        await self._socket.send_json(_create_response(text))
+
+    async def answer_tool(self, call: ToolCall, answer: str) -> None:
+        """The model goes on when all the tools it asked for have answered."""
+        item = {"type": "function_call_output", "call_id": call.id, "output": answer}
+        await self._socket.send_json({"type": "conversation.item.create", "item": item})
+        self._unanswered.discard(call.id)
+        if not self._unanswered:
+            await self._socket.send('{"type":"response.create"}')
+
+    async def keep_alive(self) -> None:
+        """The socket's own pings are enough."""
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+    def _read_audio(self, message: dict[str, Any]) -> Sequence[VoiceEvent]:
+        speech = text_of(message.get("item_id"))
+        if speech == self._void:
+            return ()
+        try:
+            payload = b64decode(text_of(message.get("delta")), validate=True)
+        except ValueError:
+            return ()
+        self._speaking = speech
+        self._sent[speech] = self._sent.get(speech, 0) + len(payload)
+        while len(self._sent) > REMEMBERED:
+            del self._sent[next(iter(self._sent))]
+        return (AgentAudio(speech, payload),) if payload else ()
+
+    def _read(self, message: dict[str, Any]) -> Iterator[VoiceEvent]:
+        item = text_of(message.get("item_id"))
+        match message["type"]:
+            case "input_audio_buffer.speech_started":
+                self._void, self._speaking = self._speaking, None
+                yield CallerBegan(item)
+            case "conversation.item.input_audio_transcription.completed":
+                text = text_of(message.get("transcript")).strip()
+                yield CallerSaid(item, text) if text else CallerUnclear(item)
+            case "conversation.item.input_audio_transcription.failed":
+                yield CallerUnclear(item)
+            case "response.output_audio_transcript.delta" if item != self._void:
+                yield AgentText(item, text_of(message.get("delta")))
+            case "response.output_audio.done" if item != self._void:
+                self._speaking = None
+                yield AgentDone(item)
+            case "response.output_item.done":
+                yield from self._read_call(message.get("item"))
+            case "response.done":
+                _check_response(message.get("response"))
+            case "error":
+                log.warning("the engine warns", engine=NAME, warning=_code_of(message))
+
+    def _read_call(self, item: object) -> Iterator[ToolCall]:
+        """Only whole ones: an interrupted call has its arguments cut off."""
+        if isinstance(item, dict) and item.get("type") == "function_call" and item.get("status") == "completed":
+            call = ToolCall(text_of(item.get("call_id")), text_of(item.get("name")), text_of(item.get("arguments")))
+            self._unanswered.add(call.id)
+            yield call
+
+
+def socket_url(settings: OpenAISettings) -> str:
+    parts = urlsplit(settings.base_url or API)
+    scheme = {"https": "wss", "http": "ws"}.get(parts.scheme, parts.scheme)
+    return urlunsplit((scheme, parts.netloc, f"{parts.path.rstrip('/')}/realtime", urlencode({"model": settings.realtime_model}), ""))
+
+
+def make_update(settings: OpenAISettings, opening: Opening, tools: Sequence[Tool]) -> dict[str, Any]:
+    hearing = {
+        "format": _PCMU,
+        "transcription": {"model": settings.transcription_model},
+        "turn_detection": {"type": "server_vad", "create_response": True, "interrupt_response": True},
+    }
+    session = {
+        "type": "realtime",
+        "instructions": opening.instructions,
+        "output_modalities": ["audio"],
+        "audio": {"input": hearing, "output": {"format": _PCMU, "voice": settings.voice}},
+        "tools": [
+            {"type": "function", "name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)} for tool in tools
+        ],
+        "tool_choice": "auto",
+    }
+    return {"type": "session.update", "session": session}
+
+
+def _create_response(text: str) -> dict[str, Any]:
+    return {"type": "response.create", "response": {"instructions": f"Say exactly this and nothing else: {text}"}}
+
+
+def _history_item(turn: Turn) -> dict[str, Any]:
+    role, kind = ("user", "input_text") if turn.speaker == "caller" else ("assistant", "output_text")
+    item = {"type": "message", "role": role, "content": [{"type": kind, "text": turn.text}]}
+    return {"type": "conversation.item.create", "item": item}
+
+
+async def _await_type(socket: EngineSocket, wanted: str) -> None:
+    while True:
+        message = parse_message(await socket.receive())
+        if message["type"] == wanted:
+            return
+        if message["type"] == "error":
+            raise EngineRefused(f"{NAME} reported {_code_of(message)}")
+
+
+def _check_response(response: object) -> None:
+    """An answer that failed leaves the caller in silence: as good as an engine that is gone."""
+    if isinstance(response, dict) and response.get("status") == "failed":
+        raise EngineLost(f"{NAME} could not answer")
+
+
+def _code_of(message: dict[str, Any]) -> str:
+    """A word of the protocol; the message beside it may hold what was spoken."""
+    error = message.get("error")
+    code = text_of(error.get("code")) or text_of(error.get("type")) if isinstance(error, dict) else ""
+    return code if code.replace("_", "").isalnum() and len(code) < 64 else "error"

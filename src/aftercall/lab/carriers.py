@@ -1,0 +1,108 @@
+"""The frames that carriers send on a media socket, as their documents show them."""
+
+import json
+import secrets
+from abc import ABC, abstractmethod
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+
+class Side(ABC):
+    """A carrier's side of one stream; it counts its own frames."""
+
+    def __init__(self, call_sid: str, stream_sid: str) -> None:
+        self.call_sid = call_sid
+        self.stream_sid = stream_sid
+        self._sequence = 0
+        self._chunk = 0
+
+    def media(self, payload: bytes) -> str:
+        self._chunk += 1
+        encoded = b64encode(payload).decode("ascii")
+        media = {"track": "inbound", "chunk": str(self._chunk), "timestamp": str(20 * self._chunk), "payload": encoded}
+        return self._frame("media", media=media)
+
+    def mark(self, name: str) -> str:
+        return self._frame("mark", mark={"name": name})
+
+    @abstractmethod
+    def connected(self) -> str: ...
+
+    @abstractmethod
+    def start(self, parameters: Mapping[str, str]) -> str: ...
+
+    @abstractmethod
+    def digit(self, key: str) -> str: ...
+
+    @abstractmethod
+    def stop(self) -> str: ...
+
+    @abstractmethod
+    def _frame(self, event: str, **fields: Any) -> str: ...
+
+    def _count(self) -> str:
+        self._sequence += 1
+        return str(self._sequence)
+
+
+class TwilioSide(Side):
+    def __init__(self, call_sid: str, account_sid: str = "AC" + "0" * 32) -> None:
+        super().__init__(call_sid, "MZ" + secrets.token_hex(16))
+        self._account = account_sid
+
+    def connected(self) -> str:
+        return json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"})
+
+    def start(self, parameters: Mapping[str, str]) -> str:
+        start = {
+            "accountSid": self._account,
+            "streamSid": self.stream_sid,
+            "callSid": self.call_sid,
+            "tracks": ["inbound"],
+            "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1},
+            "customParameters": dict(parameters),
+        }
+        return self._frame("start", start=start)
+
+    def digit(self, key: str) -> str:
+        return self._frame("dtmf", dtmf={"track": "inbound_track", "digit": key})
+
+    def stop(self) -> str:
+        return self._frame("stop", stop={"accountSid": self._account, "callSid": self.call_sid})
+
+    def _frame(self, event: str, **fields: Any) -> str:
+        return json.dumps({"event": event, "sequenceNumber": self._count(), "streamSid": self.stream_sid, **fields})
+
+
+class TelnyxSide(Side):
+    def __init__(self, call_sid: str, *, caller: str = "+15550100", callee: str = "+15550101") -> None:
+        super().__init__(call_sid, secrets.token_hex(16))
+        self._caller = caller
+        self._callee = callee
+
+    def connected(self) -> str:
+        return json.dumps({"event": "connected", "version": "1.0.0"})
+
+    def start(self, parameters: Mapping[str, str]) -> str:
+        start = {
+            "user_id": "lab",
+            "call_control_id": self.call_sid,
+            "from": self._caller,
+            "to": self._callee,
+            "tags": [],
+            "client_state": b64encode(json.dumps(dict(parameters)).encode()).decode("ascii"),
+            "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1},
+        }
+        return self._frame("start", start=start)
+
+    def digit(self, key: str) -> str:
+        at = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        return self._frame("dtmf", dtmf={"digit": key}, occurred_at=at)
+
+    def stop(self) -> str:
+        return self._frame("stop", stop={"user_id": "lab", "call_control_id": self.call_sid})
+
+    def _frame(self, event: str, **fields: Any) -> str:
+        return json.dumps({"event": event, "sequence_number": self._count(), "stream_id": self.stream_sid, **fields})

@@ -1,0 +1,54 @@
+"""What an emulated agent does when it hears something, and how an emulated engine misbehaves."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Mood(StrEnum):
+    """How an emulated engine treats one connection."""
+
+    FINE = "as documented"
+    MUTE = "takes the socket and never says a word"
+    DEAF = "takes the settings and never says a word after that"
+
+
+@dataclass(frozen=True)
+class Say:
+    text: str
+
+
+@dataclass(frozen=True)
+class Use:
+    """Ask for a tool, and go on when it has answered."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Cut the connection, as a server that crashes would."""
+
+
+@dataclass(frozen=True)
+class Stay:
+    """Say nothing, for ever."""
+
+
+Act = Say | Use | Drop | Stay
+Reply = str | Act | Sequence[Act]
+Script = Callable[[str], Reply]
+
+
+def in_order(*replies: Reply, then: Reply = "Anything else?") -> Script:
+    """These replies one after the other, whatever is heard."""
+    waiting = list(replies)
+    return lambda heard: waiting.pop(0) if waiting else then
+
+
+def acts_of(reply: Reply) -> Sequence[Act]:
+    if isinstance(reply, str):
+        return (Say(reply),)
+    return (reply,) if isinstance(reply, Act) else reply

@@ -1,0 +1,98 @@
+"""Speech that a program can hear: each 20 ms frame of it names the word it belongs to, so no recogniser is needed.
+
+It is as long as real speech would be (60 ms a character) and travels as ordinary 8 kHz μ-law bytes: what was cut out of it on
+the way was not heard. Anything else on the line is silence.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+FRAME = 160
+FRAMES_PER_CHARACTER = 3
+SILENCE = b"\xff" * FRAME
+_MAGIC = b"\x10\x90\x11\x91"
+_HEAD = len(_MAGIC) + 5
+LONGEST_WORD = FRAME - _HEAD
+
+
+def utter(text: str) -> bytes:
+    """The audio of a sentence."""
+    return b"".join(_voice(word) for word in text.split())
+
+
+def _voice(word: str) -> bytes:
+    spelled = word.encode()[:LONGEST_WORD]
+    count = FRAMES_PER_CHARACTER * (len(word) + 1)
+    return b"".join(_frame(spelled, number, count) for number in range(count))
+
+
+def _frame(word: bytes, number: int, count: int) -> bytes:
+    head = _MAGIC + number.to_bytes(2) + count.to_bytes(2) + len(word).to_bytes(1)
+    return (head + word).ljust(FRAME, b"\x30")
+
+
+@dataclass(frozen=True)
+class Began:
+    """Somebody has begun to talk."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """They have stopped; what they said, as far as it was heard."""
+
+    text: str = field(repr=False)
+
+
+class Ear:
+    """Listens to audio in pieces of any size. A word counts when more than half of it was heard."""
+
+    def __init__(self, quiet_frames: int = 10) -> None:
+        self._quiet_frames = quiet_frames
+        self._rest = b""
+        self._quiet = 0
+        self._words: list[str] = []
+        self._word: tuple[bytes, int] = (b"", 0)
+        self._heard = 0
+        self._last = -1
+        self.is_hearing = False
+
+    def hear(self, payload: bytes) -> Iterator[Began | Ended]:
+        audio = self._rest + payload
+        whole = len(audio) - len(audio) % FRAME
+        self._rest = audio[whole:]
+        for start in range(0, whole, FRAME):
+            yield from self._hear_frame(audio[start : start + FRAME])
+
+    def finish(self) -> str:
+        """What has been heard so far, whether it was over or not."""
+        self._end_word()
+        text, self._words = " ".join(self._words), []
+        self.is_hearing = False
+        return text
+
+    def _hear_frame(self, frame: bytes) -> Iterator[Began | Ended]:
+        if frame.startswith(_MAGIC):
+            if not self.is_hearing:
+                self.is_hearing = True
+                yield Began()
+            self._quiet = 0
+            self._hear_word(frame)
+        elif self.is_hearing:
+            self._quiet += 1
+            if self._quiet >= self._quiet_frames:
+                yield Ended(self.finish())
+
+    def _hear_word(self, frame: bytes) -> None:
+        number, count = int.from_bytes(frame[4:6]), int.from_bytes(frame[6:8])
+        word = (frame[_HEAD : _HEAD + frame[8]], count)
+        if word != self._word or number <= self._last:
+            self._end_word()
+            self._word = word
+        self._heard += 1
+        self._last = number
+
+    def _end_word(self) -> None:
+        spelled, count = self._word
+        if count and self._heard * 2 > count:
+            self._words.append(spelled.decode("utf-8", "replace"))
+        self._word, self._heard, self._last = (b"", 0), 0, -1

@@ -1,0 +1,111 @@
+"""Fakes for streamed calls: an engine and a carrier's socket in memory, for calls on virtual time."""
+
+import asyncio
+from collections.abc import Sequence
+
+from aftercall.engine.voice import Opening, Tool, ToolCall, VoiceEvent, VoiceSession
+from aftercall.errors import EngineLost
+
+
+class FakeVoice:
+    """A VoiceSession: you give it events, it remembers what it was sent."""
+
+    def __init__(self, opening: Opening) -> None:
+        self.opening = opening
+        self.audio: list[bytes] = []
+        self.said: list[str] = []
+        self.cuts: list[tuple[str, int]] = []
+        self.answers: list[str] = []
+        self.keep_alives = 0
+        self.is_closed = False
+        self._events: asyncio.Queue[VoiceEvent | None] = asyncio.Queue()
+
+    def give(self, *events: VoiceEvent) -> None:
+        for event in events:
+            self._events.put_nowait(event)
+
+    def lose(self) -> None:
+        """After the events it was given, the session is lost."""
+        self._events.put_nowait(None)
+
+    async def receive(self) -> Sequence[VoiceEvent]:
+        event = await self._events.get()
+        if event is None:
+            raise EngineLost("the fake engine was told to go")
+        return (event,)
+
+    async def send_audio(self, payload: bytes) -> None:
+        self.audio.append(payload)
+
+    async def cut(self, speech: str, heard_ms: int) -> None:
+        self.cuts.append((speech, heard_ms))
+
+    async def say(self, text: str) -> None:
+        self.said.append(text)
+
+    async def answer_tool(self, call: ToolCall, answer: str) -> None:
+        self.answers.append(answer)
+
+    async def keep_alive(self) -> None:
+        self.keep_alives += 1
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class FakeVoiceEngine:
+    """A VoiceEngine. An exception among its `faults` is raised at that connection, None never connects."""
+
+    def __init__(self, *faults: Exception | str | None) -> None:
+        self.sessions: list[FakeVoice] = []
+        self._faults = list(faults)
+
+    @property
+    def session(self) -> FakeVoice:
+        return self.sessions[-1]
+
+    async def connect(self, opening: Opening, tools: Sequence[Tool]) -> VoiceSession:
+        fault = self._faults.pop(0) if self._faults else "fine"
+        if isinstance(fault, Exception):
+            raise fault
+        if fault is None:
+            await asyncio.Event().wait()
+        session = FakeVoice(opening)
+        self.sessions.append(session)
+        return session
+
+
+class FakeLine:
+    """A carrier's socket: you put frames in, it remembers those it was sent. `is_stuck` takes nothing any more."""
+
+    def __init__(self) -> None:
+        self.sent: list[str | bytes] = []
+        self.is_closed = False
+        self.is_stuck = False
+        self._frames: asyncio.Queue[str | bytes | None] = asyncio.Queue()
+        self._empty = asyncio.Event()
+
+    def put(self, *frames: str | bytes | None) -> None:
+        """None closes the socket."""
+        self._empty.clear()
+        for frame in frames:
+            self._frames.put_nowait(frame)
+
+    async def wait_empty(self) -> None:
+        """Until every frame has been taken, and the next one is waited for."""
+        await self._empty.wait()
+
+    async def receive(self) -> str | bytes | None:
+        if self._frames.empty():
+            self._empty.set()
+        return await self._frames.get()
+
+    async def send(self, frame: str | bytes) -> None:
+        if self.is_stuck:
+            await asyncio.Event().wait()
+        self.sent.append(frame)
+
+    async def close(self) -> None:
+        self.is_closed = True
+        if self.is_stuck:
+            await asyncio.Event().wait()

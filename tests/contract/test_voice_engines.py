@@ -1,0 +1,174 @@
+"""One event means one thing on every engine of streamed audio: each adapter against its emulated server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from aftercall.bridge.tools import offered
+from aftercall.engine.deepgram_agent import DeepgramAgent
+from aftercall.engine.openai_realtime import OpenAIRealtime, socket_url
+from aftercall.engine.voice import (
+    AgentAudio,
+    AgentDone,
+    AgentText,
+    CallerBegan,
+    CallerSaid,
+    Opening,
+    ToolCall,
+    VoiceEngine,
+    VoiceEvent,
+    VoiceSession,
+)
+from aftercall.errors import EngineLost, EngineRefused
+from aftercall.lab.deepgram import EmulatedDeepgram
+from aftercall.lab.engine import EmulatedEngine
+from aftercall.lab.script import Act, Drop, Say, Script, Use, in_order
+from aftercall.lab.speech import SILENCE, Ear, utter
+from aftercall.model.turns import Turn
+from aftercall.settings import DeepgramSettings, OpenAISettings
+from aftercall.testing import START
+from voice import ENGINES, KEY, emulate
+
+OPENING = Opening("Be brief.", "Hello there!")
+PAUSE = 20 * SILENCE
+
+
+def engine_of(server: EmulatedEngine, key: str = KEY) -> VoiceEngine:
+    if isinstance(server, EmulatedDeepgram):
+        return DeepgramAgent(DeepgramSettings(api_key=SecretStr(key), url=server.url))
+    return OpenAIRealtime(OpenAISettings(api_key=SecretStr(key), base_url=f"http://{server.address}/v1"))
+
+
+@asynccontextmanager
+async def session_of(
+    name: str, script: Script, opening: Opening = OPENING, **options: Any
+) -> AsyncIterator[tuple[VoiceSession, EmulatedEngine]]:
+    async with emulate(name, script, **options) as server:
+        session = await engine_of(server).connect(opening, offered())
+        try:
+            yield session, server
+        finally:
+            await session.close()
+
+
+async def receive_until(session: VoiceSession, kind: type[VoiceEvent]) -> list[VoiceEvent]:
+    events: list[VoiceEvent] = []
+    async with asyncio.timeout(10):
+        while not any(isinstance(event, kind) for event in events):
+            events += await session.receive()
+    return events
+
+
+def spoken(events: list[VoiceEvent]) -> tuple[str, str]:
+    """A speech as it was written and as it sounded."""
+    ear = Ear()
+    for event in events:
+        if isinstance(event, AgentAudio):
+            list(ear.hear(event.payload))
+    return "".join(event.text for event in events if isinstance(event, AgentText)), ear.finish()
+
+
+pytestmark = pytest.mark.parametrize("name", ENGINES)
+
+
+async def test_the_greeting_comes_first_whole_and_with_one_name(name: str) -> None:
+    async with session_of(name, in_order()) as (session, _):
+        events = await receive_until(session, AgentDone)
+    assert spoken(events) == ("Hello there!", "Hello there!")
+    assert len({event.speech for event in events if isinstance(event, AgentAudio | AgentText | AgentDone)}) == 1
+
+
+async def test_what_the_caller_says_is_heard_and_answered(name: str) -> None:
+    async with session_of(name, in_order("Which one?")) as (session, server):
+        await receive_until(session, AgentDone)
+        await session.send_audio(utter("Open a bug.") + PAUSE)
+        events = await receive_until(session, AgentDone)
+    began = next(event for event in events if isinstance(event, CallerBegan))
+    said = next(event for event in events if isinstance(event, CallerSaid))
+    assert (began.turn, said.text) == (said.turn, "Open a bug.")
+    assert spoken(events)[0] == "Which one?"
+    assert server.calls[0].heard == ["Open a bug."]
+
+
+async def test_nothing_of_an_interrupted_speech_follows_the_interruption(name: str) -> None:
+    long = " ".join(["word"] * 400)
+    async with session_of(name, in_order(long, "Yes?")) as (session, _):
+        await receive_until(session, AgentDone)
+        await session.send_audio(utter("Go.") + PAUSE)
+        before = await receive_until(session, AgentAudio)
+        old = {event.speech for event in before if isinstance(event, AgentAudio)}
+        await session.send_audio(utter("Stop.") + PAUSE)
+        events = await receive_until(session, CallerBegan)
+        after = events[next(i for i, event in enumerate(events) if isinstance(event, CallerBegan)) :]
+        after += await receive_until(session, AgentDone)
+    assert not {event.speech for event in after if isinstance(event, AgentAudio | AgentText | AgentDone)} & old
+    assert spoken(after) == ("Yes?", "Yes?")
+
+
+async def test_a_tool_is_asked_for_and_its_answer_used(name: str) -> None:
+    asking: list[Act] = [Use("search_memory", {"query": "pipes"}), Say("Nothing.")]
+    async with session_of(name, in_order(asking)) as (session, server):
+        await receive_until(session, AgentDone)
+        await session.send_audio(utter("Look it up.") + PAUSE)
+        events = await receive_until(session, ToolCall)
+        call = next(event for event in events if isinstance(event, ToolCall))
+        assert (call.name, call.arguments) == ("search_memory", '{"query": "pipes"}')
+        await session.answer_tool(call, "Nothing was found.")
+        events = await receive_until(session, AgentDone)
+    assert spoken(events)[0] == "Nothing."
+    assert [answer for _, answer in server.calls[0].answers] == ["Nothing was found."]
+
+
+async def test_the_agent_can_be_made_to_say_something(name: str) -> None:
+    async with session_of(name, in_order()) as (session, server):
+        await receive_until(session, AgentDone)
+        await asyncio.sleep(0.05)  # the emulated agent must have put its tongue to rest
+        await session.say("Are you still there?")
+        assert spoken(await receive_until(session, AgentDone))[0] == "Are you still there?"
+        await session.keep_alive()
+        await session.cut("unknown", 100)
+    assert server.calls[0].faults == []
+
+
+async def test_a_session_can_begin_with_what_was_said_before(name: str) -> None:
+    turns = [Turn(seq=1, speaker="agent", text="Hello!", at=START), Turn(seq=2, speaker="caller", text="Hi.", at=START)]
+    async with session_of(name, in_order(), Opening("Be brief.", "Go on.", turns)) as (session, server):
+        assert spoken(await receive_until(session, AgentDone))[0] == "Go on."
+    assert server.calls[0].faults == []
+
+
+async def test_a_wrong_key_is_refused_for_good(name: str) -> None:
+    async with emulate(name, in_order()) as server:
+        with pytest.raises(EngineRefused, match="401"):
+            await engine_of(server, "wrong").connect(OPENING, offered())
+
+
+async def test_an_engine_that_is_not_there_is_lost(name: str) -> None:
+    async with emulate(name, in_order()) as server:
+        engine = engine_of(server)
+    with pytest.raises(EngineLost):
+        await engine.connect(OPENING, offered())
+
+
+async def test_an_engine_that_drops_is_lost(name: str) -> None:
+    async with session_of(name, in_order(Drop())) as (session, _):
+        await receive_until(session, AgentDone)
+        await session.send_audio(utter("Hello.") + PAUSE)
+        with pytest.raises(EngineLost):
+            await receive_until(session, AgentDone)
+
+
+async def test_what_was_spoken_is_in_no_repr(name: str) -> None:
+    async with session_of(name, in_order("Canary.")) as (session, _):
+        await receive_until(session, AgentDone)
+        await session.send_audio(utter("Canary.") + PAUSE)
+        assert "Canary" not in repr(await receive_until(session, AgentDone))
+
+
+def test_the_realtime_address_follows_the_api_address(name: str) -> None:
+    assert socket_url(OpenAISettings()) == "wss://api.openai.com/v1/realtime?model=gpt-realtime"
+    assert socket_url(OpenAISettings(base_url="http://127.0.0.1:9/v1/")) == "ws://127.0.0.1:9/v1/realtime?model=gpt-realtime"

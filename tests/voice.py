@@ -1,0 +1,100 @@
+"""A server on a loopback port, an emulated engine behind it and an emulated Twilio before it: for tests of streamed calls."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from pydantic import SecretStr
+
+from aftercall.app import App, build
+from aftercall.clock import SystemClock
+from aftercall.lab.deepgram import EmulatedDeepgram
+from aftercall.lab.engine import EmulatedEngine
+from aftercall.lab.media import MediaPhone
+from aftercall.lab.openai_realtime import EmulatedRealtime
+from aftercall.lab.script import Script
+from aftercall.lab.twilio import EmulatedTwilio, LabCall
+from aftercall.model.calls import Call
+from aftercall.settings import BridgeSettings, DeepgramSettings, OpenAISettings, Settings, TwilioSettings
+from aftercall.web.server import make_server
+
+TOKEN = "twilio-token"
+KEY = "engine-key"
+ENGINES = ("deepgram", "openai")
+SPEED = 10.0
+
+
+def emulate(name: str, script: Script, **options: Any) -> EmulatedDeepgram | EmulatedRealtime:
+    return EmulatedDeepgram(KEY, script, **options) if name == "deepgram" else EmulatedRealtime(KEY, script, **options)
+
+
+def voice_settings(home: Path, public_url: str, engine: EmulatedEngine, key: str = KEY, **bridge: float) -> Settings:
+    is_deepgram = isinstance(engine, EmulatedDeepgram)
+    return Settings(
+        home=home,
+        public_url=public_url,
+        engine="deepgram" if is_deepgram else "openai",
+        twilio=TwilioSettings(auth_token=SecretStr(TOKEN)),
+        deepgram=DeepgramSettings(api_key=SecretStr(key), url=f"ws://{engine.address}/v1/agent/converse"),
+        openai=OpenAISettings(api_key=SecretStr(key), base_url=f"http://{engine.address}/v1"),
+        bridge=BridgeSettings.model_validate({"drain_s": 0.2} | bridge),
+    )
+
+
+@dataclass
+class Stage:
+    """Everything a streamed call passes through."""
+
+    app: App
+    address: str
+    engine: EmulatedEngine
+    twilio: EmulatedTwilio
+
+    async def ring(self, caller: str = "+15550100") -> tuple[LabCall, MediaPhone]:
+        call = await self.twilio.ring(f"{self.address}/twilio/voice", caller=caller, status_url=f"{self.address}/twilio/status")
+        assert call.phone is not None, call.fault
+        return call, call.phone
+
+    async def sealed(self) -> Call:
+        """The newest call, once it is in the archive."""
+        async with asyncio.timeout(20):
+            while True:
+                rows = self.app.store.page(limit=1)
+                if rows and rows[0].archive_name is not None:
+                    break
+                await asyncio.sleep(0.02)
+        call, _ = self.app.archive.read(rows[0].archive_name)
+        return call
+
+
+@asynccontextmanager
+async def serving(home: Path, engine: EmulatedEngine, *, speed: float = SPEED, **options: Any) -> AsyncIterator[Stage]:
+    """A stage without the durable engine: what comes after a call is not these tests' matter."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    async with engine, EmulatedTwilio(TOKEN, speed=speed) as twilio:
+        app = build(voice_settings(home, address, engine, **options), SystemClock())
+        config = uvicorn.Config(make_server(app), lifespan="off", ws="websockets-sansio", log_config=None, access_log=False)
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            yield Stage(app, address, engine, twilio)
+        finally:
+            server.should_exit = True
+            await running
+            listening.close()
+            await app.journal.close()
+            app.close()
+
+
+def told(call: Call) -> list[tuple[str, str]]:
+    return [(turn.speaker, turn.text) for turn in call.turns]
+
+
+def noted(call: Call, kind: str) -> list[dict[str, Any]]:
+    return [event.data for event in call.events if event.kind == kind]

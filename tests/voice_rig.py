@@ -1,0 +1,89 @@
+"""A streamed call that stands on fakes and on virtual time."""
+
+import asyncio
+import json
+from base64 import b64decode
+
+from aftercall.app import App
+from aftercall.bridge.answer import VoiceCall, VoiceParts
+from aftercall.bridge.pump import Pump
+from aftercall.engine.voice import AgentAudio, AgentDone, AgentText
+from aftercall.lab.carriers import Side, TelnyxSide, TwilioSide
+from aftercall.model.calls import Call, LiveCall
+from aftercall.phone.passes import PARAMETER
+from aftercall.phone.telnyx import TelnyxWire
+from aftercall.phone.twilio import TwilioWire
+from aftercall.settings import BridgeSettings
+from aftercall.testing import VirtualClock, make_live_call
+from aftercall.testing_voice import FakeLine, FakeVoiceEngine
+
+SECOND = b"\x55" * 8_000
+
+
+class Rig:
+    """A call that stands on fakes, and a carrier that plays what it is sent in virtual time."""
+
+    def __init__(self, app: App, clock: VirtualClock, engine: FakeVoiceEngine, carrier: str = "twilio", **bridge: float) -> None:
+        self.app, self.clock, self.engine = app, clock, engine
+        self.line = FakeLine()
+        self.side: Side = TwilioSide("CA" + "0" * 32) if carrier == "twilio" else TelnyxSide("v3:abc")
+        self.live = make_live_call(source=carrier, sid=self.side.call_sid, started_at=clock.now())
+        self.found: list[str] = []
+        self.hung_up: list[str] = []
+        self._bridge = BridgeSettings.model_validate(bridge)
+
+    async def answer(self) -> None:
+        given = await self.app.lobby.announce(self.live)
+        guest = self.app.lobby.admit(self.live.source, self.live.sid, given, self.side.stream_sid)
+        assert guest is not None
+        await guest.prepared
+        wire = TwilioWire() if self.live.source == "twilio" else TelnyxWire()
+        wire.receive(self.side.connected())
+        wire.receive(self.side.start({PARAMETER: given}))
+        self.guest, self.call = guest, VoiceCall(self._parts(), guest, Pump(self.line, wire, self.clock))
+        self.holding = asyncio.create_task(self.call.hold())
+        await self.pass_time(0)
+
+    def _parts(self) -> VoiceParts:
+        async def recall(call: LiveCall, query: str) -> list[str]:
+            return self.found
+
+        async def hang_up(call: LiveCall) -> None:
+            self.hung_up.append(call.id)
+
+        journal, resume = self.app.journal, self.app.resume
+        return VoiceParts(journal, resume, self.engine, lambda briefing: "Be brief.", recall, hang_up, self._bridge, self.clock)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass in steps of the watch; after each, threads get a moment of real time and the carrier returns marks."""
+        until_s = self.clock.monotonic() + seconds
+        while True:
+            for _ in range(3):
+                await asyncio.sleep(0.001)
+            if self.clock.monotonic() >= until_s - 1e-6:
+                return
+            await self.clock.advance(0.25)
+
+    def return_marks(self) -> None:
+        """The carrier has played everything."""
+        marks = [json.loads(frame)["mark"]["name"] for frame in self.line.sent if '"mark"' in str(frame)]
+        self.line.put(*(self.side.mark(name) for name in marks))
+
+    def played(self) -> int:
+        """Bytes of audio that the line was sent."""
+        return sum(len(b64decode(json.loads(frame)["media"]["payload"])) for frame in self.line.sent if '"media"' in str(frame))
+
+    async def sealed(self) -> Call:
+        async with asyncio.timeout(20):
+            while not self.holding.done():
+                await self.pass_time(0.25)
+        await self.holding
+        call, late = self.app.archive.read(str(self.app.store.get(self.live.id).archive_name))
+        self.late = late
+        return call
+
+    async def greet(self) -> None:
+        self.engine.session.give(AgentText("s1", "Hello!"), AgentAudio("s1", SECOND), AgentDone("s1"))
+        await self.pass_time(0)
+        self.return_marks()
+        await self.pass_time(0)
