@@ -42,6 +42,7 @@ class CallsSettings(Section):
 
 class BriefingSettings(Section):
     calls: int = Field(default=3, ge=0, le=50, description="recent summaries told to the next call")
+    facts: int = Field(default=10, ge=0, le=100, description="facts told to the next call")
 
 
 class MemorySettings(Section):

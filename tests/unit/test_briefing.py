@@ -1,5 +1,6 @@
 """What the next call is told, as text and in full."""
 
+import asyncio
 import os
 from datetime import UTC, timedelta
 from pathlib import Path
@@ -9,11 +10,12 @@ from hypothesis import strategies as st
 
 from aftercall.app import App, build
 from aftercall.briefing.render import CLOSES, OPENS, render
+from aftercall.memory.told import facts_told
 from aftercall.model.briefing import Briefing, PickUp, RecentCall
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
-from aftercall.testing import START, VirtualClock, make_call
+from aftercall.testing import START, FakePhone, VirtualClock, make_call
 
 words = st.text(max_size=80)
 
@@ -70,4 +72,35 @@ def test_an_old_greeting_is_no_greeting_any_more(tmp_path: Path) -> None:
     os.utime(left, (long_ago, long_ago))
     clock.move(3_600)
     assert app.composer.preview("+15550100").greeting == "Hey Bill!"
+    app.close()
+
+
+def test_facts_are_told_with_their_day_and_secrets_never(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    work(app, "+15550100", "I prefer to be called in the evening.", "My PIN is 4471.", "My sister Ann lives in Porto.")
+    clock.move(86_400)
+    told = app.composer.preview("+15550100")
+    text = render(told, UTC)
+    assert "Told us on 13 February 2026: " in text
+    assert "evening" in text
+    assert "4471" not in text
+    assert app.composer.preview("+15550199").facts == ()
+    app.close()
+
+
+def test_what_a_call_was_told_is_kept_with_it_and_repeating_it_is_no_news(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    app = build(Settings.model_validate({"home": tmp_path}), clock)
+    work(app, "+15550100", "I prefer to be called in the evening.", "Yes, that is so.", "Thank you.")
+    clock.move(86_400)
+    told = [fact.id for fact in app.composer.preview("+15550100").facts]
+
+    async def ring() -> str:
+        call, _ = await FakePhone(app.turn_parts).ring("Hello again.")
+        await app.journal.close()
+        return call.call.id
+
+    kept, _ = app.archive.read(str(app.store.get(asyncio.run(ring())).archive_name))
+    assert facts_told(kept) == set(told) != set()
     app.close()

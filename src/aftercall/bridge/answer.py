@@ -25,6 +25,7 @@ from aftercall.journal.record import Journal
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import ResumeState
 from aftercall.log import get_logger
+from aftercall.memory.told import TOLD
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.turns import Turn
@@ -129,6 +130,8 @@ class VoiceCall:
     async def _converse(self) -> None:
         """The agent's side: a session, and if it is lost in the middle, one more that knows what was said."""
         state, briefing = await self._guest.prepared
+        if briefing.facts:
+            self._minutes.note(TOLD, {"facts": [fact.id for fact in briefing.facts]})
         opening = Opening(self._parts.instruct(briefing), briefing.first_words)
         await self._talk.run(opening, lambda: self._engine_ready(state))
         while self._course.state is State.MENDING:

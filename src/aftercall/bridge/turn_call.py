@@ -7,7 +7,7 @@ engine is asked for an answer to it.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aftercall.clock import Clock
 from aftercall.engine.session import Reply, TurnEngine, TurnSession
@@ -16,6 +16,7 @@ from aftercall.journal.record import Journal, Record
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import ResumeState
 from aftercall.log import get_logger
+from aftercall.memory.told import TOLD
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.turns import Event, Speaker, Turn
@@ -70,6 +71,8 @@ class TurnCall:
             self.ended = "not_written"
             return NOT_WRITTEN
         state, briefing = await self._prepare()
+        if briefing.facts:
+            await self._note(TOLD, {"facts": [fact.id for fact in briefing.facts]})
         try:
             self._session = await within(parts.clock, ANSWER_WITHIN_S, parts.engine.connect(briefing))
             reply = await within(parts.clock, ANSWER_WITHIN_S, self._session.greet())
@@ -156,7 +159,7 @@ class TurnCall:
         turn = Turn(seq=record.next_turn, speaker=speaker, text=text, at=self._parts.clock.now(), confidence=confidence)
         return await self._append(turn)
 
-    async def _note(self, kind: str, data: dict[str, str]) -> None:
+    async def _note(self, kind: str, data: dict[str, Any]) -> None:
         await self._append(Event(seq=self._open_record().next_event, kind=kind, at=self._parts.clock.now(), data=data))
 
     async def _append(self, item: Turn | Event) -> bool:

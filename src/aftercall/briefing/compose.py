@@ -1,4 +1,4 @@
-"""Putting together what a call is told: the greeting, who is calling, the last calls, and a dropped one to pick up."""
+"""Putting together what a call is told: the greeting, who is calling, the last calls, facts, work, and a dropped call to pick up."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,19 @@ from aftercall.journal.archive import Archive
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, ResumeState
 from aftercall.log import get_logger
+from aftercall.memory.key import memory_key
+from aftercall.memory.ranking import weigh_fact
+from aftercall.memory.store import FactStore
 from aftercall.memory.veil import veil_turns
-from aftercall.model.briefing import Briefing, PickUp, RecentCall
+from aftercall.model.briefing import Briefing, PickUp, RecentCall, ToldFact
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
 from aftercall.work.told import Teller
 from aftercall.workspace import files, greeting, user_md
 from aftercall.workspace.paths import Workspace
+
+LOOKED_AT = 100
 
 log = get_logger("briefing")
 
@@ -29,6 +34,7 @@ class Composer:
     resume: ResumeDesk
     clock: Clock
     teller: Teller | None = None
+    facts: FactStore | None = None
 
     def compose(self, call: LiveCall, state: ResumeState | None = None, *, takes_greeting: bool = True) -> Briefing:
         """Everything this call may know. Without `takes_greeting` it is only a look: the greeting stays for the call."""
@@ -41,7 +47,7 @@ class Composer:
         else:
             opening = greeting.greet(person, configured, self.clock, takes=takes_greeting)
         work = self.teller.tell(call.agent_id, call.caller) if self.teller else ()
-        return Briefing(opening, profile.call_name or profile.name, self._recent(call), pick_up, work)
+        return Briefing(opening, profile.call_name or profile.name, self._recent(call), pick_up, work, self._facts(call))
 
     def preview(self, caller: str | None) -> Briefing:
         """What this caller's call would be told if it rang now; a dropped call in the window is picked up."""
@@ -52,6 +58,16 @@ class Composer:
         if call.caller is None or self.settings.memory.scope == "none":
             return ()
         return tuple(self.steps.recent_summaries(call.agent_id, call.caller, self.settings.briefing.calls))
+
+    def _facts(self, call: LiveCall) -> tuple[ToldFact, ...]:
+        """What matters most of what is believed of this caller; what was told in confidence is not among it."""
+        key = memory_key(self.settings, call.agent_id, call.caller)
+        if key is None or self.facts is None or not self.settings.briefing.facts:
+            return ()
+        today = self.clock.now().date()
+        known = self.facts.freshest(key, LOOKED_AT)
+        best = sorted(known, key=lambda fact: weigh_fact(fact, today), reverse=True)[: self.settings.briefing.facts]
+        return tuple(ToldFact(fact.id, fact.content, fact.valid_from, fact.needs_confirmation) for fact in best)
 
     def _pick_up(self, state: ResumeState) -> PickUp | None:
         try:

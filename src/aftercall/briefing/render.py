@@ -2,7 +2,7 @@
 
 from datetime import tzinfo
 
-from aftercall.model.briefing import Briefing
+from aftercall.model.briefing import Briefing, ToldFact
 
 OPENS = "<briefing>"
 CLOSES = "</briefing>"
@@ -14,12 +14,18 @@ def render(briefing: Briefing, zone: tzinfo) -> str:
     if briefing.caller_name:
         lines.append(f"Caller: {_plain(briefing.caller_name)}")
     lines += [f"Call of {call.at.astimezone(zone):%A, %d %B %Y, %H:%M}: {_plain(call.summary)}" for call in briefing.recent]
+    lines += [_tell_fact(fact, zone) for fact in briefing.facts]
     lines += [f"Work from earlier calls. {_plain(told)}" for told in briefing.work]
     if briefing.pick_up:
         ended = briefing.pick_up.ended_at.astimezone(zone)
         lines.append(f"The caller is picking up a call that ended at {ended:%H:%M:%S}:")
         lines += [f"{turn.speaker.capitalize()}: {_plain(turn.text)}" for turn in briefing.pick_up.turns]
     return "\n".join([*lines, CLOSES])
+
+
+def _tell_fact(fact: ToldFact, zone: tzinfo) -> str:
+    doubt = " (badly heard: read it back to be sure)" if fact.needs_confirmation else ""
+    return f"Told us on {fact.since.astimezone(zone):%d %B %Y}: {_plain(fact.text)}{doubt}"
 
 
 def _plain(text: str) -> str:

@@ -13,6 +13,7 @@ def briefing_json(briefing: Briefing, zone: tzinfo) -> dict[str, Any]:
         "greeting": briefing.greeting,
         "caller_name": briefing.caller_name,
         "recent": [{"at": format_instant(call.at), "summary": call.summary} for call in briefing.recent],
+        "facts": [{"id": fact.id, "text": fact.text, "since": format_instant(fact.since)} for fact in briefing.facts],
         "work": list(briefing.work),
         "resumes": briefing.pick_up.call_id if briefing.pick_up else None,
         "text": render(briefing, zone),

@@ -13,6 +13,7 @@ from datetime import date
 
 from aftercall.memory.query import Query
 from aftercall.memory.words import to_term
+from aftercall.model.knowledge import Fact
 from aftercall.model.passages import Signs
 
 QUESTION, TIME = 1, 2
@@ -171,6 +172,14 @@ def weigh(query: Query, score: float, signs: Signs, today: int, weights: Weights
 def _weigh_fact(signs: Signs, today: int, weights: Weights) -> float:
     """Category, recency and frequency."""
     age = max(0, today - signs.day)
-    recency = 1 - weights.recent_share * (1 - math.pow(0.5, age / weights.half_life_days))
+    recency: float = 1 - weights.recent_share * (1 - math.pow(0.5, age / weights.half_life_days))
     frequency = 1 + weights.repetition * math.log2(min(max(signs.mentions, 1), weights.most_mentions))
     return CATEGORIES.get(signs.category, 1.0) * recency * frequency
+
+
+def weigh_fact(fact: Fact, today: date, weights: Weights = WEIGHTS) -> float:
+    """How much a fact matters when nothing was asked: by category, by age and by how often it was said."""
+    age = max(0, (today - fact.last_seen_at.date()).days)
+    recency: float = 1 - weights.recent_share * (1 - 0.5 ** (age / weights.half_life_days))
+    frequency = 1 + weights.repetition * math.log2(min(max(fact.occurrence_count, 1), weights.most_mentions))
+    return CATEGORIES.get(fact.category, 1.0) * recency * frequency

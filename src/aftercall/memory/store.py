@@ -98,6 +98,11 @@ class FactStore:
             rows = connection.execute(query.order_by(facts.c.last_seen_at.desc()).limit(limit)).all()
         return [KnownFact(id=row.id, category=row.category, text=row.content) for row in rows]
 
+    def freshest(self, key: MemoryKey, limit: int) -> list[Fact]:
+        """What an agent may be told: believed now, never a secret, the last said first."""
+        query = select(facts).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
+        return self._facts(query.order_by(facts.c.last_seen_at.desc()).limit(limit))
+
     def page(self, wanted: Wanted) -> list[Fact]:
         query = select(facts).order_by(facts.c.id).limit(min(wanted.limit, MOST)).where(facts.c.id > wanted.after)
         if wanted.key:

@@ -22,6 +22,16 @@ class RecentCall:
 
 
 @dataclass(frozen=True)
+class ToldFact:
+    """A fact as the agent is told of it: since when it holds, and whether it was heard too badly to rely on. Never a secret."""
+
+    id: str
+    text: str
+    since: datetime
+    needs_confirmation: bool = False
+
+
+@dataclass(frozen=True)
 class Briefing:
     """Data for the agent, never instructions: much of it was said by callers."""
 
@@ -30,6 +40,7 @@ class Briefing:
     recent: tuple[RecentCall, ...] = ()
     pick_up: PickUp | None = None
     work: tuple[str, ...] = ()
+    facts: tuple[ToldFact, ...] = ()
 
     @property
     def first_words(self) -> str:
