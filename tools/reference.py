@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, WebSocketRoute
 
 from aftercall.app import build
 from aftercall.cli.main import program
-from aftercall.config import is_not_yet, known_settings
+from aftercall.config import known_settings
 from aftercall.errors import AftercallError
 from aftercall.settings import Settings
 from aftercall.tester.scenario import (
@@ -48,8 +48,7 @@ def settings_page() -> Iterator[str]:
     yield "|---|---|---|---|"
     for key, env, field in known_settings():
         default = "" if field.default in (None, "", (), {}) else f"`{field.default}`"
-        later = " (no part uses it yet)" if is_not_yet(key) else ""
-        yield f"| `{key}` | `{env}` | {field.description}{later} | {default} |"
+        yield f"| `{key}` | `{env}` | {field.description} | {default} |"
 
 
 def commands_page() -> Iterator[str]:

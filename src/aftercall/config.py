@@ -21,10 +21,6 @@ from aftercall.settings import Env, Section, Settings, find_zone
 
 PREFIX = "AFTERCALL_"
 
-# Names that are fixed already, of parts that are still to come: who sets one is told that nothing listens to it.
-NOT_YET: tuple[str, ...] = ()
-_ONLY: dict[str, str] = {}
-
 
 @dataclass(frozen=True)
 class Value:
@@ -69,7 +65,7 @@ def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         settings = Settings.model_validate(data)
     except ValidationError as error:
         raise _unusable(error, origins) from None
-    return Loaded(settings, describe(settings, origins), tuple(_warnings(settings, environ, set(origins))))
+    return Loaded(settings, describe(settings, origins), tuple(_warnings(settings, environ)))
 
 
 def describe(settings: Settings, origins: Mapping[str, str]) -> tuple[Value, ...]:
@@ -130,16 +126,7 @@ def _unusable(error: ValidationError, origins: Mapping[str, str]) -> ConfigError
     return ConfigError(f"{origins.get(key, 'settings')}: {key} {first['msg'][:1].lower()}{first['msg'][1:]}")
 
 
-def is_not_yet(key: str) -> bool:
-    return key in NOT_YET or key.partition(".")[0] in NOT_YET
-
-
-def _warnings(settings: Settings, environ: Mapping[str, str], given: set[str]) -> Iterator[str]:
-    for key in sorted(given):
-        if is_not_yet(key):
-            yield f"{key}: is set, but no part of this version uses it yet"
-        elif key in _ONLY and _get(settings, key) != _ONLY[key]:
-            yield f"{key}: only {_ONLY[key]!r} is there in this version, and is used"
+def _warnings(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     if find_zone(settings.timezone) is None:
         yield f"timezone: {settings.timezone!r} is not a known zone; UTC is used"
     known = [env for _, env, _ in known_settings()]

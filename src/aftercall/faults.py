@@ -12,7 +12,7 @@ POINTS = (
     "archive.before_file",
     "archive.after_file",
     "archive.after_chain",
-    "archive.after_tombstone",
+    "erase.after_tombstone",
     "erase.after_recordings",
     "erase.after_archive",
     "erase.after_pages",

@@ -112,7 +112,7 @@ class Cut(BaseException):
     """The power goes here."""
 
 
-@pytest.mark.parametrize("point", ["archive.after_tombstone", "erase.after_archive", "erase.after_pages", "erase.after_rows"])
+@pytest.mark.parametrize("point", ["erase.after_tombstone", "erase.after_archive", "erase.after_pages", "erase.after_rows"])
 def test_an_erasure_that_was_cut_off_is_finished_by_the_next(live: App, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for marker in ("zanzibarium", "zanzibarium again"):
         live.journal.take_in(call_of(GOES, "Ada Quillfeather", marker))

@@ -225,7 +225,7 @@ async def test_an_engine_of_streamed_audio_gets_the_stream_and_its_pass_and_the_
     live: App, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audio, plain = Audio(), route.make_router
-    monkeypatch.setattr(route, "make_router", lambda app: plain(app, audio))
+    monkeypatch.setattr(route, "make_router", lambda app, *_: plain(app, audio))
     async with telnyx_town(live, line) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
         assert call.actions == ["answer"]
@@ -244,7 +244,7 @@ async def test_a_stream_that_cannot_be_offered_leaves_the_call_to_the_receptioni
 ) -> None:
     audio, plain = Audio(), route.make_router
     audio.trouble = DatabaseUnreachable("gone")
-    monkeypatch.setattr(route, "make_router", lambda app: plain(app, audio))
+    monkeypatch.setattr(route, "make_router", lambda app, *_: plain(app, audio))
     async with telnyx_town(live, line) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
         assert (call.streams, call.heard) == ([], [live.settings.receptionist.greeting])

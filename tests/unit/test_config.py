@@ -82,14 +82,6 @@ def test_an_unknown_zone_falls_back_to_utc_with_one_warning() -> None:
     assert [warning for warning in loaded.warnings if "Mars/Olympus" in warning] == list(loaded.warnings)
 
 
-def test_a_setting_that_nothing_listens_to_yet_is_warned_about() -> None:
-    environ = {"XAI_API_KEY": "x", "AFTERCALL_MODEL": "openai:gpt"}
-    assert load(environ=environ).warnings == (
-        "model: only 'rules' is there in this version, and is used",
-        "xai.api_key: is set, but no part of this version uses it yet",
-    )
-
-
 def test_who_speaks_goes_by_the_keys_unless_it_is_said() -> None:
     def speaks(**environ: str) -> str:
         return load(environ=environ).settings.speaks

@@ -51,7 +51,8 @@ def stopping_server(app: Any) -> uvicorn.Server:
 class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let go of the pages that look on first: they would keep the server from stopping."""
-        self.config.app.state.feed.close()  # type: ignore[union-attr]
+        if feed := getattr(getattr(self.config.app, "state", None), "feed", None):
+            feed.close()
         await super().shutdown(sockets)
 
     @contextmanager

@@ -1,63 +1,22 @@
 """Every table, on one page. Migrations must lead to exactly this; a test compares the two."""
 
-from datetime import datetime
-from typing import Any
-
 from sqlalchemy import (
     JSON,
-    BigInteger,
     Boolean,
     Column,
-    DateTime,
-    Dialect,
     Float,
     ForeignKey,
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     Sequence,
     Table,
     Text,
     text,
 )
-from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from aftercall.clock import to_millisecond
+from aftercall.db.columns import InstantColumn, Number, metadata
 from aftercall.db.fulltext import attach
-from aftercall.model.instants import format_instant
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-
-class InstantColumn(TypeDecorator[datetime]):
-    """An instant with its zone: a native one on Postgres, sortable readable text on SQLite."""
-
-    impl = Text
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(DateTime(timezone=True) if dialect.name == "postgresql" else Text())
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        if value is None or dialect.name == "postgresql":
-            return value
-        return format_instant(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
-        return to_millisecond(value) if dialect.name == "postgresql" else datetime.fromisoformat(value)
-
-
-Number = BigInteger().with_variant(Integer(), "sqlite")
 
 calls = Table(
     "calls",

@@ -69,7 +69,7 @@ class Archive:
         for link in links:
             if link.call == call_id and link.name not in done:
                 self.place.extend(partial(next_line, name=link.name, file_hash=link.sha256, call=call_id, erased=True))
-                reach("archive.after_tombstone")
+                reach("erase.after_tombstone")
         for name in names:
             self.place.remove(name)
         return names

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from aftercall.db.tables import InstantColumn
+from aftercall.db.columns import InstantColumn
 
 revision = "0007"
 down_revision = "0006"

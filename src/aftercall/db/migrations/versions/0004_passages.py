@@ -3,10 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
-from aftercall.db.tables import InstantColumn
+from aftercall.db.columns import InstantColumn
 
-revision = "0003"
-down_revision = "0008"
+revision = "0004"
+down_revision = "0003"
 branch_labels = None
 depends_on = None
 

@@ -3,9 +3,9 @@
 import sqlalchemy as sa
 from alembic import op
 
-from aftercall.db.tables import InstantColumn
+from aftercall.db.columns import InstantColumn
 
-revision = "0008"
+revision = "0003"
 down_revision = "0002"
 
 

@@ -3,9 +3,9 @@
 import sqlalchemy as sa
 from alembic import op
 
-from aftercall.db.tables import InstantColumn, Number
+from aftercall.db.columns import InstantColumn, Number
 
-revision = "0009"
+revision = "0008"
 down_revision = "0007"
 
 

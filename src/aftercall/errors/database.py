@@ -1,0 +1,31 @@
+"""Errors of the database. The tree is drawn in errors/__init__.py."""
+
+from aftercall.errors.root import AftercallError
+
+
+class DatabaseError(AftercallError):
+    """The database refused or could not be used."""
+
+    code = "database"
+    http_status = 503
+
+
+class DatabaseNewer(DatabaseError):
+    """The database was made by a newer Aftercall; install that version or use another database."""
+
+    code = "database.newer"
+    exit_code = 2
+
+
+class DatabaseOutdated(DatabaseError):
+    """The database is older than this Aftercall; run `aftercall db upgrade`."""
+
+    code = "database.outdated"
+    exit_code = 2
+
+
+class DatabaseUnreachable(DatabaseError):
+    """No connection to the database; tried again when it is back."""
+
+    code = "database.unreachable"
+    retryable = True

@@ -1,0 +1,37 @@
+"""What every error is, and those that any part may raise. The tree is drawn in errors/__init__.py."""
+
+
+class AftercallError(Exception):
+    """Something went wrong that a person can act on."""
+
+    code = "error"
+    retryable = False
+    exit_code = 1
+    http_status = 500
+    retry_after_s: float | None = None
+
+
+class ConfigError(AftercallError):
+    """A setting is missing, unknown or has a value that cannot be used."""
+
+    code = "config"
+    exit_code = 2
+
+
+class RefusedInput(AftercallError):
+    """Data from outside does not fit its form; nothing of it was stored."""
+
+    code = "input.refused"
+    http_status = 422
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class NotFound(AftercallError):
+    """There is no such thing here."""
+
+    code = "not_found"
+    http_status = 404
