@@ -25,7 +25,7 @@ serve: $(READY) ## the server, on http://127.0.0.1:8080
 
 test: $(READY) ## the whole suite, on SQLite and on a real Postgres
 	@$(BIN)/python tools/chromium.py
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 check: $(READY) ## format, lint, types, layers, docs held to the code
 	$(BIN)/ruff format --check .

@@ -34,6 +34,8 @@ def settings_for(home: Path, lab: Lab, address: str) -> Settings:
     return Settings(
         home=home,
         public_url=address,
+        engine="receptionist",  # the key below is for the transcript only
+        model="rules",
         twilio=TwilioSettings(account_sid=ACCOUNT, auth_token=SecretStr(TOKEN), api_url=lab.address),
         openai=OpenAISettings(api_key=SecretStr(lab.audio.api_key), base_url=f"{lab.address}/v1"),
         recordings=RecordingsSettings(enabled=True, transcribe=True),

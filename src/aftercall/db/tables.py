@@ -15,7 +15,8 @@ from sqlalchemy import (
     text,
 )
 
-from aftercall.db.columns import InstantColumn, Number, metadata
+from aftercall.db.columns import InstantColumn, Number
+from aftercall.db.columns import metadata as metadata
 from aftercall.db.fulltext import attach
 
 calls = Table(
