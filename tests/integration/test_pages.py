@@ -1,5 +1,6 @@
 """The pages as a browser asks for them: what is refused, what is escaped, what is never cached."""
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -56,6 +57,7 @@ def test_every_page_answers_with_a_strict_policy(client: TestClient, app: App) -
         "/memory",
         "/memory?q=thumbnails",
         "/work",
+        "/tests",
         "/phone",
         "/settings",
         "/docs",
@@ -143,6 +145,27 @@ def test_a_login_never_leads_elsewhere(locked: TestClient, to: str) -> None:
     token = csrf_of(locked.get("/login").text)
     answer = locked.post("/login", data={"csrf": token, "secret": "t0ken", "to": to})
     assert answer.headers["location"] == "/"
+
+
+def test_a_test_run_is_shown_with_its_report_apart(client: TestClient, app: App) -> None:
+    folder = app.settings.home / "tests" / "01M7F376HEJR30T00S2PT2KF9Q"
+    folder.mkdir(parents=True)
+    call = {"measures": {"latency_p50_s": 0.25}}
+    results = [
+        {"scenario": "a_refill", "verdict": "passed", "findings": [], "calls": [call]},
+        {"scenario": EVIL, "verdict": "failed", "findings": [1], "calls": []},
+    ]
+    run = {"id": folder.name, "target": EVIL, "started_at": "2026-11-15T07:54:42Z", "seconds": 4.1, "passed": 1, "failed": 1, "runs": 2}
+    (folder / "report.json").write_text(json.dumps(run | {"results": results}))
+    (folder / "report.html").write_text("<h1>report</h1>")
+    for path in ("/tests", f"/tests/{folder.name}", f"/tests/compare?a={folder.name}&b={folder.name}"):
+        page = client.get(path)
+        assert page.status_code == 200
+        assert EVIL not in page.text
+    assert "250 ms" in client.get(f"/tests/{folder.name}").text
+    assert client.get(f"/tests/{folder.name}/report").headers["content-security-policy"].startswith("sandbox")
+    assert client.get("/tests/..%2F..%2Fetc").status_code == 404
+    assert client.get("/tests/nope").status_code == 404
 
 
 def test_unknown_calls_and_withheld_callers_are_clear_errors(client: TestClient) -> None:

@@ -9,9 +9,11 @@ from aftercall.cli.stage import Stage, make_table, parse_number, print_json, sta
 from aftercall.errors import RefusedInput
 from aftercall.log import get_logger
 from aftercall.memory.key import memory_key
+from aftercall.memory.recall import find_facts
 from aftercall.memory.store import Wanted
 from aftercall.memory.view import HIDDEN, export, fact_json, parse_as_of, whole_fact_json
-from aftercall.model.knowledge import Fact, MemoryKey
+from aftercall.model.knowledge import SHARED, Fact, MemoryKey
+from aftercall.model.passages import Where
 from aftercall.model.reading import CATEGORIES, Category
 
 group = typer.Typer(no_args_is_help=True, help="What is remembered, with the words it rests on.")
@@ -36,6 +38,26 @@ def list_facts(
     stage = stage_of(context)
     wanted = Wanted(key=_key(stage, caller), category=_category(category), with_retired=retired, limit=limit)
     _list(stage, wanted, json)
+
+
+@group.command("search")
+def search_facts(
+    context: typer.Context,
+    query: str = typer.Argument(metavar="QUERY", help='Any words; "quoted words" must stand side by side.'),
+    caller: str = _CALLER,
+    limit: int = typer.Option(10, min=1, max=40, help="How many, best first."),
+    json: bool = _JSON,
+) -> None:
+    """Facts that fit the words, best first; `aftercall search` looks through everything that was said, too."""
+    stage = stage_of(context)
+    key = _key(stage, caller)
+    where = Where(stage.loaded.settings.agent_id, None if key is None or key.caller == SHARED else key.caller)
+    with stage.app() as app:
+        found = find_facts(app.search, app.facts, query, where, limit)
+    if json:
+        print_json([fact_json(fact) for fact in found])
+    else:
+        _print(stage, found)
 
 
 @group.command("at")

@@ -1,11 +1,12 @@
 """What an agent may look up in the middle of a call: this caller's memory, and nothing that was told in confidence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aftercall.memory.key import memory_key
 from aftercall.memory.search import Search
+from aftercall.memory.store import FactStore
 from aftercall.model.calls import LiveCall
-from aftercall.model.knowledge import SHARED
+from aftercall.model.knowledge import SHARED, Fact
 from aftercall.model.passages import Hit, Where
 from aftercall.settings import Settings
 
@@ -30,6 +31,12 @@ class Recall:
         day = passage.at.astimezone(self.settings.zone)
         who = f"{passage.speaker} said: " if passage.speaker else ""
         return f"{day.day} {day:%B %Y}, {who}{passage.text[:LONGEST]}"
+
+
+def find_facts(search: Search, store: FactStore, query: str, where: Where, limit: int) -> list[Fact]:
+    """Facts that fit, best first, as the ledger has them."""
+    hits = search.find(query, replace(where, kinds=("fact",)), limit=limit, context=0)
+    return [store.get(hit.passage.ref) for hit in hits if hit.passage.ref]
 
 
 def where_of(settings: Settings, agent_id: str, caller: str | None) -> Where | None:

@@ -1,5 +1,7 @@
 """The JSON API over facts. Secrets show only that they are there: opening one takes the command line."""
 
+from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -7,9 +9,11 @@ from fastapi import APIRouter, Query
 from aftercall.app import App
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
+from aftercall.memory.recall import find_facts
 from aftercall.memory.store import Wanted
 from aftercall.memory.view import fact_json, parse_as_of, whole_fact_json
-from aftercall.model.knowledge import MemoryKey
+from aftercall.model.knowledge import SHARED, MemoryKey
+from aftercall.model.passages import Where
 from aftercall.model.reading import Category
 from aftercall.web.queries import parse_caller
 
@@ -21,12 +25,16 @@ def make_router(app: App) -> APIRouter:
     def get_facts(
         caller: str | None = None,
         category: Category | None = None,
+        q: Annotated[str | None, Query(description="any words; the best facts first")] = None,
         as_of: str | None = None,
         retired: bool = False,
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
         after: str = "",
     ) -> dict[str, Any]:
         then = parse_as_of("as_of", as_of, app.settings.zone) if as_of else None
+        if q is not None:
+            where = _where(app, caller, category, then)
+            return {"facts": [fact_json(fact) for fact in find_facts(app.search, app.facts, q, where, limit)], "next": None}
         wanted = Wanted(key=_key(app, caller), category=category, as_of=then, with_retired=retired, limit=limit, after=after)
         facts = app.facts.page(wanted)
         return {"facts": [fact_json(fact) for fact in facts], "next": facts[-1].id if len(facts) == limit else None}
@@ -36,6 +44,14 @@ def make_router(app: App) -> APIRouter:
         return whole_fact_json(app.facts, fact_id)
 
     return router
+
+
+def _where(app: App, caller: str | None, category: Category | None, as_of: datetime | None) -> Where:
+    where = Where(app.settings.agent_id, None)
+    if caller is not None:
+        key = _key(app, caller)
+        where = Where(app.settings.agent_id, None if key is None or key.caller == SHARED else key.caller)
+    return replace(where, categories=(category,) if category else (), as_of=as_of)
 
 
 def _key(app: App, caller: str | None) -> MemoryKey | None:

@@ -21,7 +21,7 @@ from aftercall.web import api, browser, carrier, documents, facts, hosted, media
 from aftercall.web.auth import Guard
 from aftercall.web.door import Door, LoginNeeded
 from aftercall.web.live import LiveFeed
-from aftercall.web.pages import calls, login, memory, people, phone, reference, setup, today
+from aftercall.web.pages import calls, login, memory, people, phone, reference, setup, tests, today
 from aftercall.web.pages import work as work_page
 from aftercall.web.pages.desk import Desk
 from aftercall.web.pages.login import send_to_login
@@ -61,7 +61,7 @@ def _add_pages(server: FastAPI, app: App, door: Door, loaded: Loaded | None) -> 
     store = PageStore(app.database)
     server.state.feed = LiveFeed(store)
     desk = Desk(app, View(door, app.settings.zone), store, server.state.feed, loaded)
-    for page in (today, calls, people, memory, work_page, phone, setup, login):
+    for page in (today, calls, people, memory, work_page, tests, phone, setup, login):
         server.include_router(page.make_router(desk))
     server.include_router(reference.make_router(desk, server))
     server.mount("/static", StaticFiles(packages=[("aftercall.web", "static")]))

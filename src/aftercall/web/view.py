@@ -22,6 +22,7 @@ NAV = (
     ("/people", "People"),
     ("/memory", "Memory"),
     ("/work", "Work"),
+    ("/tests", "Tests"),
     ("/phone", "Call your agent"),
     ("/settings", "Settings"),
 )

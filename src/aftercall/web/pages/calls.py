@@ -11,7 +11,6 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.store import CallRow
 from aftercall.journal.view import call_json, turns_of
-from aftercall.memory.key import memory_key
 from aftercall.memory.veil import veil, veil_turns
 from aftercall.model.knowledge import Fact
 from aftercall.model.passages import Where
@@ -103,8 +102,7 @@ class Asked:
 
     def _said(self, desk: Desk, caller: str | None) -> tuple[str, ...]:
         """Calls in which it was said."""
-        key = memory_key(desk.app.settings, desk.app.settings.agent_id, caller) if caller else None
-        where = Where(desk.app.settings.agent_id, key.caller if key else None, kinds=("turn", "summary"))
+        where = Where(desk.app.settings.agent_id, caller, kinds=("turn", "summary"))
         hits = desk.app.search.find(self.q, where, limit=MOST_HITS, context=0)
         return tuple(dict.fromkeys(str(hit.passage.call_id) for hit in hits))
 

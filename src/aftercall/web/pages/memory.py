@@ -10,7 +10,7 @@ from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
 from aftercall.memory.store import Wanted
 from aftercall.memory.view import parse_as_of, whole_fact_json
-from aftercall.model.knowledge import MemoryKey
+from aftercall.model.knowledge import SHARED, MemoryKey
 from aftercall.model.passages import Where
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.pages.desk import WHO, Desk
@@ -68,7 +68,7 @@ class Asked:
         key = self._key(desk)
         if self.q:
             categories = (self.category,) if self.category else ()
-            where = Where(app.settings.agent_id, key.caller if key else None, categories=categories, as_of=then)
+            where = Where(app.settings.agent_id, _whose(key), categories=categories, as_of=then)
             return {"hits": app.search.find(self.q, where, limit=30), "facts": [], "problem": ""}
         category: Any = self.category if self.category in CATEGORIES else None
         facts = app.facts.page(Wanted(key=key, category=category, as_of=then, limit=PAGE, after=self.after))
@@ -77,6 +77,10 @@ class Asked:
     def _key(self, desk: Desk) -> MemoryKey | None:
         caller = parse_caller(self.caller or None)
         return memory_key(desk.app.settings, desk.app.settings.agent_id, caller) if caller else None
+
+
+def _whose(key: MemoryKey | None) -> str | None:
+    return None if key is None or key.caller == SHARED else key.caller
 
 
 def _show(desk: Desk, request: Request, fact_id: str, *, reveal: bool) -> HTMLResponse:

@@ -12,6 +12,8 @@ from aftercall.web.pages.desk import Desk
 _WEBHOOKS = (
     ("Twilio: a call comes in", "/twilio/voice"),
     ("Twilio: call status changes", "/twilio/status"),
+    ("Twilio: a recording is ready", "/twilio/recording"),
+    ("Telnyx: webhook of the application", "/telnyx/events"),
     ("ElevenLabs: post-call webhook", "/hosted/elevenlabs"),
     ("ElevenLabs: conversation initiation", "/hosted/elevenlabs/start"),
     ("Vapi: server URL", "/hosted/vapi"),
