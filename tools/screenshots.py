@@ -14,10 +14,25 @@ OUT = ROOT / "docs" / "screenshots"
 sys.path.insert(0, str(ROOT / "tests"))
 
 DANA = "+15550142"
+SETTINGS = {"AFTERCALL_RECONNECT_WINDOW_S": "0", "AFTERCALL_WORK_POLICY": "unknown.message=hold,unknown.issue=hold"}
 CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (DANA, ("Hi, it's Dana Fox from the Harbour Clinic.", "Please open a bug about the broken thumbnails on the booking page.")),
+    (
+        DANA,
+        (
+            "Hi, it's Dana Fox from the Harbour Clinic.",
+            "Please open a bug about the broken thumbnails on the booking page.",
+            "I prefer to be called in the evening.",
+        ),
+    ),
     ("+15550199", ("Could you book a table for four on Friday at seven?", "My name is William Harker, but everyone calls me Bill.")),
-    (DANA, ("Remind me to follow up with Markus on Tuesday.", "And note that Carl prefers to be called in the morning.")),
+    (
+        DANA,
+        (
+            "Remind me to follow up with Markus on Tuesday.",
+            "And note that Carl prefers to be called in the morning.",
+            "My sister Ann lives in Porto, by the way.",
+        ),
+    ),
     ("+15550177", ("I'd like to leave a message for the owner: the delivery is late by two days.",)),
 )
 PAGES: tuple[tuple[str, str, int, str], ...] = (
@@ -26,6 +41,8 @@ PAGES: tuple[tuple[str, str, int, str], ...] = (
     ("calls", "/calls", 1280, "light"),
     ("call", "{call}", 1280, "light"),
     ("person", f"/people/{DANA.replace('+', '%2B')}", 1280, "light"),
+    ("memory", "/memory", 1280, "light"),
+    ("work", "/work", 1280, "light"),
     ("phone", "/phone", 1280, "light"),
     ("settings", "/settings", 1280, "light"),
     ("calls-on-a-phone", "/calls", 390, "light"),
@@ -39,10 +56,11 @@ def main() -> None:
     if path is None:
         sys.exit("no Chromium here; install one and try again")
     OUT.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as home, serving(Path(home)) as address, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as home, serving(Path(home), **SETTINGS) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         for caller, lines in CALLS:
             _ring(browser, address, caller, lines)
+        _settle(browser, address)
         call = _newest(address, DANA)
         for name, where, width, scheme in PAGES:
             _picture(browser, address + where.format(call=f"/calls/{call}"), OUT / f"{name}.png", width, scheme)
@@ -62,6 +80,15 @@ def _ring(browser: Browser, address: str, caller: str, lines: tuple[str, ...]) -
     page.click("#hangup")
     expect(page.locator("#steps")).to_contain_text("done", timeout=20_000)
     expect(page.locator("#steps[hx-trigger]")).to_have_count(0, timeout=20_000)
+    page.close()
+
+
+def _settle(browser: Browser, address: str) -> None:
+    """Until what was asked for is done or waits."""
+    page = browser.new_page()
+    page.goto(f"{address}/work")
+    while page.locator(".item").count() < len(CALLS):
+        page.reload()
     page.close()
 
 

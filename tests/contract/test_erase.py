@@ -1,6 +1,7 @@
 """Erased is erased: nothing of the caller is left in any file or table, others keep theirs, and nothing comes back."""
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -85,6 +86,17 @@ async def test_nothing_of_an_erased_caller_is_left_and_others_keep_theirs(live: 
     assert live.store.get(kept.id).archive_name in live.archive.place.names()
     assert "harbour" in str([fact.title for fact in live.work.followups.page(limit=10)])
     assert (live.settings.home / "workspace" / "people" / STAYS / "USER.md").exists()
+
+
+async def test_what_the_owners_own_command_was_given_goes_too(settings: Settings) -> None:
+    told = {"command": [sys.executable, "-c", "import json; print(json.dumps({'state': 'done'}))"]}
+    routed = {"routes": {"task": "agent", "other": "agent", "message": "agent", "issue": "agent"}, "policy": {"unknown": "do"}}
+    app = build(Settings.model_validate(settings.model_dump() | {"reconnect_window_s": 0, "agent": told, "work": routed}), SystemClock())
+    await work_off(app, call_of(GOES, "Ada Quillfeather", "zanzibarium"))
+    assert any("agent/" in name and b"zanzibarium" in data for name, data in raw_files(app).items())
+    assert app.eraser.erase(GOES).scan.traces == ()
+    assert all(b"zanzibarium" not in data for data in raw_files(app).values())
+    app.close()
 
 
 async def test_what_was_erased_does_not_come_back(live: App) -> None:

@@ -4,6 +4,7 @@ The order makes it safe to be cut off at any point and run again: the rows that 
 with the tombstones that keep the calls from coming back.
 """
 
+import shutil
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from aftercall.clock import Clock
 from aftercall.custody.pages import erase_pages
 from aftercall.custody.retention import remove_recording
 from aftercall.custody.scan import Scan, scan
-from aftercall.custody.store import bury_calls, calls_of, erase_rows, followup_ids, recording_paths, scrub
+from aftercall.custody.store import bury_calls, calls_of, delivery_keys, erase_rows, followup_ids, recording_paths, scrub
 from aftercall.custody.subject import Subject, needles_of
 from aftercall.db.connect import Database
 from aftercall.durable import forget_workflows
@@ -72,6 +73,7 @@ class Eraser:
         needles = needles_of(subject, self.archive, self.settings)
         workflows = self._erase_workflows(subject)
         recordings = self._erase_recordings(subject)
+        self._erase_errands(subject)
         reach("erase.after_recordings")
         archived = sum(len(self.archive.erase(call_id)) for call_id in subject.calls)
         reach("erase.after_archive")
@@ -101,6 +103,11 @@ class Eraser:
         beginnings = [*subject.calls, *(f"followup:{conversation}" for conversation in subject.conversations)]
         beginnings += [f"reminder:{followup}" for followup in followup_ids(self.database, subject)]
         return forget_workflows(self.settings, beginnings)
+
+    def _erase_errands(self, subject: Subject) -> None:
+        """What the owner's own command was given, and what it answered."""
+        for key in delivery_keys(self.database, subject):
+            shutil.rmtree(self.settings.home / "agent" / key.replace(":", "-"), ignore_errors=True)
 
     def _erase_recordings(self, subject: Subject) -> int:
         found = recording_paths(self.database, subject)

@@ -96,6 +96,11 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
     return counts
 
 
+def delivery_keys(database: Database, subject: Subject) -> list[str]:
+    with database.read() as connection:
+        return _ids(connection, deliveries.c.key, _in(deliveries.c.conversation, subject.conversations))
+
+
 def recording_paths(database: Database, subject: Subject) -> list[tuple[str, str | None]]:
     """Ids, and where each lies below the home, if it does."""
     with database.read() as connection:
