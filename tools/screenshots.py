@@ -42,7 +42,7 @@ PAGES: tuple[tuple[str, str, int, str], ...] = (
     ("call", "{call}", 1280, "light"),
     ("person", f"/people/{DANA.replace('+', '%2B')}", 1280, "light"),
     ("memory", "/memory", 1280, "light"),
-    ("work", "/work", 1280, "light"),
+    ("work", "/followups", 1280, "light"),
     ("phone", "/phone", 1280, "light"),
     ("settings", "/settings", 1280, "light"),
     ("calls-on-a-phone", "/calls", 390, "light"),
@@ -86,7 +86,7 @@ def _ring(browser: Browser, address: str, caller: str, lines: tuple[str, ...]) -
 def _settle(browser: Browser, address: str) -> None:
     """Until what was asked for is done or waits."""
     page = browser.new_page()
-    page.goto(f"{address}/work")
+    page.goto(f"{address}/followups")
     while page.locator(".item").count() < len(CALLS):
         page.reload()
     page.close()

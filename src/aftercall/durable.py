@@ -4,7 +4,9 @@ What it runs stands where the work is (postcall, work). The version is ours and 
 """
 
 import asyncio
+import logging
 import sqlite3
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,8 +28,16 @@ log = get_logger("durable")
 
 async def launch(settings: Settings, process: str) -> None:
     """Start the engine in this loop, as the executor named after this process."""
+    _point_logs_here()
     DBOS(config=_engine_config(settings, process))
     DBOS.launch()
+
+
+def _point_logs_here() -> None:
+    """The engine's log goes to what standard error is now: the one it first saw may be closed, and it flushes at every launch."""
+    for handler in logging.getLogger("dbos").handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.stream = sys.stderr
 
 
 async def close(patience_s: int = 5) -> None:

@@ -111,7 +111,7 @@ def test_a_held_request_is_approved_from_the_first_page(browser: Browser, tmp_pa
         while not waiting.count():  # it waits once the reconnect window has passed
             page.goto("/")
         waiting.click()
-        page.goto("/work")
+        page.goto("/followups")
         while not page.get_by_role("heading", name="Done 1").count():
             page.reload()
         expect(page.locator("main")).to_contain_text("tasks/call-the-plumber")
@@ -150,7 +150,7 @@ def test_no_page_has_a_serious_barrier(browser: Browser, address: str, scheme: s
         "/people",
         "/people/%2B15550147",
         "/memory",
-        "/work",
+        "/followups",
         "/tests",
         "/phone",
         "/settings",
@@ -182,7 +182,7 @@ def test_pages_read_well_without_scripts(browser: Browser, address: str) -> None
         ("/calls", "Calls"),
         ("/people", "People"),
         ("/memory", "Memory"),
-        ("/work", "Work"),
+        ("/followups", "Work"),
         ("/settings", "Settings"),
         ("/docs", "API"),
     ):

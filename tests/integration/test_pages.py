@@ -14,6 +14,7 @@ from aftercall.settings import PagesSettings, Settings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.door import TRIES
 from aftercall.web.server import make_server
+from working import follow, hold_call
 
 CALLER = "+15550142"
 EVIL = "<script>alert('x')</script>"
@@ -56,7 +57,7 @@ def test_every_page_answers_with_a_strict_policy(client: TestClient, app: App) -
         f"/people/{CALLER}",
         "/memory",
         "/memory?q=thumbnails",
-        "/work",
+        "/followups",
         "/tests",
         "/phone",
         "/settings",
@@ -166,6 +167,15 @@ def test_a_test_run_is_shown_with_its_report_apart(client: TestClient, app: App)
     assert client.get(f"/tests/{folder.name}/report").headers["content-security-policy"].startswith("sandbox")
     assert client.get("/tests/..%2F..%2Fetc").status_code == 404
     assert client.get("/tests/nope").status_code == 404
+
+
+def test_a_promise_that_no_work_keeps_shows_as_broken(client: TestClient, app: App) -> None:
+    said = [("caller", "Could you send me the invoice?"), ("agent", "Sure, I'll email you the invoice."), ("caller", "Thank you, bye.")]
+    follow(app.work, hold_call(app, said).conversation)
+    for path in ("/", "/followups"):
+        page = client.get(path).text
+        assert "mail you the invoice" in page
+        assert "broken" in page
 
 
 def test_unknown_calls_and_withheld_callers_are_clear_errors(client: TestClient) -> None:

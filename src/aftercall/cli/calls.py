@@ -6,10 +6,9 @@ import typer
 from rich.markup import escape
 
 from aftercall.cli.progress import print_steps
-from aftercall.cli.stage import make_table, parse_number, print_json, stage_of
+from aftercall.cli.stage import make_table, me, parse_number, print_json, stage_of
 from aftercall.journal.recordings.view import recordings_json
 from aftercall.journal.view import call_json, row_json
-from aftercall.log import get_logger
 from aftercall.memory.veil import veil
 from aftercall.memory.view import extraction_json
 from aftercall.model.instants import parse_instant
@@ -17,7 +16,6 @@ from aftercall.postcall.recording_desk import fetch_again
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.view import steps_json
 
-log = get_logger("memory")
 RECORDING = "recording"
 group = typer.Typer(no_args_is_help=True, help="The calls there were, and those going on.")
 
@@ -58,13 +56,13 @@ def show_call(
     """One call, turn by turn; what was confided is blotted out."""
     stage = stage_of(context)
     with stage.app() as app:
+        if reveal:
+            app.audit.note(me(), "revealed", app.store.get(call_id).live.id)
         steps = app.steps.of_call(call_id)
         recordings = recordings_json(app.recordings.of_call(call_id))
         whole = call_json(app.store, app.archive, app.store.get(call_id))
         beside = {"steps": steps_json(steps), "recordings": recordings, "extraction": extraction_json(app.facts, call_id)}
         call = (whole if reveal else veil(whole, app.facts.confided(call_id))) | beside
-    if reveal:
-        log.warning("a call was shown whole", call=call_id)
     if json:
         print_json(call)
         return

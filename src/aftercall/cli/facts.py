@@ -5,9 +5,8 @@ import json as jsonlib
 import typer
 from rich.markup import escape
 
-from aftercall.cli.stage import Stage, make_table, parse_number, print_json, stage_of
+from aftercall.cli.stage import Stage, make_table, me, parse_number, print_json, stage_of
 from aftercall.errors import RefusedInput
-from aftercall.log import get_logger
 from aftercall.memory.key import memory_key
 from aftercall.memory.recall import find_facts
 from aftercall.memory.store import Wanted
@@ -17,7 +16,6 @@ from aftercall.model.passages import Where
 from aftercall.model.reading import CATEGORIES, Category
 
 group = typer.Typer(no_args_is_help=True, help="What is remembered, with the words it rests on.")
-log = get_logger("memory")
 
 _CALLER = typer.Option("", help="Only this caller's.")
 _CATEGORY = typer.Option("", help="Only this category's.")
@@ -85,9 +83,9 @@ def show_fact(
     """One fact, and each time it was said."""
     stage = stage_of(context)
     with stage.app() as app:
+        if reveal and app.facts.get(fact_id).is_secret:
+            app.audit.note(me(), "revealed", fact_id)
         fact = whole_fact_json(app.facts, fact_id, reveal=reveal)
-    if reveal and fact["visibility"] == "secret":
-        log.warning("a secret was revealed", fact=fact_id)
     if json:
         print_json(fact)
         return
@@ -140,7 +138,7 @@ def export_facts(
     with stage.app() as app:
         for fact in export(app.facts, Wanted(key=_key(stage, caller), with_retired=True), reveal=reveal):
             if reveal and fact["visibility"] == "secret":
-                log.warning("a secret was revealed", fact=fact["id"])
+                app.audit.note(me(), "revealed", fact["id"])
             typer.echo(jsonlib.dumps(fact, ensure_ascii=False))
 
 

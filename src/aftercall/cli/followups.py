@@ -1,11 +1,9 @@
 """`aftercall followups`."""
 
-import getpass
-
 import typer
 from rich.markup import escape
 
-from aftercall.cli.stage import make_table, parse_number, print_json, stage_of
+from aftercall.cli.stage import make_table, me, parse_number, print_json, stage_of
 from aftercall.errors import RefusedInput
 from aftercall.model.followups import FollowUp
 from aftercall.work import handover
@@ -76,7 +74,7 @@ def approve_followup(context: typer.Context, followup_id: str = ID, json: bool =
     """Let a held request be done; a running server or worker does it within a second."""
     stage = stage_of(context)
     with stage.app() as app:
-        _tell(handover.approve(app.work, followup_id, _me()), json)
+        _tell(handover.approve(app.work, followup_id, me()), json)
 
 
 @group.command("reject")
@@ -84,7 +82,7 @@ def reject_followup(context: typer.Context, followup_id: str = ID, json: bool = 
     """Decide that something is not to be done; also settles what failed, and a broken promise."""
     stage = stage_of(context)
     with stage.app() as app:
-        _tell(handover.reject(app.work, followup_id, _me()), json)
+        _tell(handover.reject(app.work, followup_id, me()), json)
 
 
 @group.command("retry")
@@ -92,7 +90,7 @@ def retry_followup(context: typer.Context, followup_id: str = ID, json: bool = J
     """Try a failed request again. Look first whether it was done after all."""
     stage = stage_of(context)
     with stage.app() as app:
-        _tell(handover.retry(app.work, followup_id, _me()), json)
+        _tell(handover.retry(app.work, followup_id, me()), json)
 
 
 @group.command("resend")
@@ -112,11 +110,3 @@ def _tell(row: FollowUp, json: bool) -> None:
         print_json(followup_json(row))
     else:
         typer.echo(f"{row.id}  {row.state}")
-
-
-def _me() -> str:
-    """Who sits at this machine, for the history."""
-    try:
-        return f"{getpass.getuser()} at the command line"
-    except (KeyError, OSError):
-        return "the command line"

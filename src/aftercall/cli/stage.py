@@ -1,5 +1,6 @@
 """What every command stands on: the settings, the app, and where output goes."""
 
+import getpass
 import json
 import sys
 from collections.abc import Iterator
@@ -66,3 +67,11 @@ def parse_number(option: str, caller: str) -> str | None:
 
 def print_json(data: Any) -> None:
     typer.echo(json.dumps(data, ensure_ascii=False, indent=2, default=str))
+
+
+def me() -> str:
+    """Who sits at this machine, for histories and the audit log."""
+    try:
+        return f"{getpass.getuser()} at the command line"
+    except (KeyError, OSError):
+        return "the command line"

@@ -10,14 +10,12 @@ from aftercall.briefing.view import briefing_json
 from aftercall.journal.intake import take_in_json
 from aftercall.journal.recordings.view import recordings_json
 from aftercall.journal.view import call_json, row_json
-from aftercall.log import get_logger
 from aftercall.memory.veil import veil
 from aftercall.memory.view import extraction_json
 from aftercall.postcall.view import steps_json
 from aftercall.web.bodies import read_body
 from aftercall.web.queries import cursor_of, parse_caller, parse_cursor
 
-log = get_logger("memory")
 MAX_BODY = 32 * 1024 * 1024
 
 
@@ -40,7 +38,7 @@ def make_router(app: App) -> APIRouter:
         steps, recordings = steps_json(app.steps.of_call(call_id)), recordings_json(app.recordings.of_call(call_id))
         call = call_json(app.store, app.archive, app.store.get(call_id))
         if reveal:
-            log.warning("a call was shown whole", call=call_id)
+            app.audit.note("the API", "revealed", call_id)
         beside = {"steps": steps, "recordings": recordings, "extraction": extraction_json(app.facts, call_id)}
         return (call if reveal else veil(call, app.facts.confided(call_id))) | beside
 

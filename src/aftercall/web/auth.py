@@ -2,6 +2,7 @@
 
 import hmac
 import ipaddress
+from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 from pydantic import SecretStr
@@ -37,6 +38,12 @@ def is_local(connection: HTTPConnection) -> bool:
     host = (connection.url.hostname or "").lower()
     client = connection.client.host if connection.client else ""
     return host in _LOCAL_NAMES and _is_loopback(client) and not any(name in connection.headers for name in _FORWARDED)
+
+
+def is_same_origin(connection: HTTPConnection) -> bool:
+    """Browsers let any page ask anybody and tell us which page it was; others send no origin."""
+    origin = connection.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == connection.headers.get("host")
 
 
 def _is_loopback(address: str) -> bool:

@@ -6,7 +6,6 @@ To the page: `{"type": "agent", "text": …}`, `{"type": "ended", "reason": …,
 
 import json
 from typing import Any
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
@@ -17,6 +16,7 @@ from aftercall.ids import new_id
 from aftercall.model.calls import LiveCall
 from aftercall.model.people import normalise_caller
 from aftercall.model.turns import MAX_TURN_TEXT
+from aftercall.web.auth import is_same_origin
 from aftercall.web.door import Door
 
 REFUSED = 1008
@@ -28,7 +28,7 @@ def make_router(app: App, door: Door) -> APIRouter:
     @router.websocket("/browser/call")
     async def browser_call(socket: WebSocket, caller: str = "") -> None:
         """A call from a web page, in text."""
-        if not door.lets_in(socket) or not _is_same_origin(socket):
+        if not door.lets_in(socket) or not is_same_origin(socket):
             await socket.close(REFUSED)
             return
         await socket.accept()
@@ -86,9 +86,3 @@ def _parse(raw: str) -> dict[str, Any]:
     if confidence is not None and not (isinstance(confidence, int | float) and 0 <= confidence <= 1):
         raise RefusedInput("message.confidence", "is not a number from 0 to 1")
     return message
-
-
-def _is_same_origin(socket: WebSocket) -> bool:
-    """Browsers let any page open a socket anywhere and tell us which page it was; others send no origin."""
-    origin = socket.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == socket.headers.get("host")

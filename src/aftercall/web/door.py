@@ -9,7 +9,6 @@ import hmac
 import secrets
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from urllib.parse import urlsplit
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
@@ -20,7 +19,7 @@ from starlette.requests import HTTPConnection
 from aftercall.clock import Clock
 from aftercall.keys import derive
 from aftercall.settings import Settings
-from aftercall.web.auth import Guard
+from aftercall.web.auth import Guard, is_same_origin
 
 COOKIE = "aftercall_session"
 FIELD = "csrf"
@@ -78,7 +77,7 @@ class Door:
     async def check_form(self, request: Request) -> None:
         given = request.headers.get(HEADER) or str((await request.form()).get(FIELD, ""))
         expected = self.form_token(self.visit(request))
-        if not hmac.compare_digest(given.encode(), expected.encode()) or not _is_same_origin(request):
+        if not hmac.compare_digest(given.encode(), expected.encode()) or not is_same_origin(request):
             raise HTTPException(403, "this form is too old, or not ours; load the page again")
 
     def form_token(self, visit: Visit) -> str:
@@ -122,8 +121,3 @@ class Door:
         recent = self._failures[who] = [at for at in self._failures.get(who, []) if now - at < PAUSE_S]
         if len(recent) >= TRIES:
             raise HTTPException(429, f"too many wrong tries; wait {PAUSE_S:.0f} seconds", {"Retry-After": f"{PAUSE_S:.0f}"})
-
-
-def _is_same_origin(request: Request) -> bool:
-    origin = request.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == request.headers.get("host")

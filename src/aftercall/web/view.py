@@ -21,7 +21,7 @@ NAV = (
     ("/calls", "Calls"),
     ("/people", "People"),
     ("/memory", "Memory"),
-    ("/work", "Work"),
+    ("/followups", "Work"),
     ("/tests", "Tests"),
     ("/phone", "Call your agent"),
     ("/settings", "Settings"),

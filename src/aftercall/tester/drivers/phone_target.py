@@ -25,15 +25,10 @@ from aftercall.tester.whisper import transcribe
 _OPENAI = "https://api.openai.com/v1"
 
 
-@dataclass(frozen=True)
-class MediaTarget:
-    """The same with sound both ways: the caller speaks with our voice, and may interrupt."""
+class OnThePhone:
+    """What every way of calling a number has in common: it takes the time it takes, and the number is not told in full."""
 
     number: str
-    studio: Studio
-    desk: MediaDesk
-    purse: Purse
-    recogniser: Recogniser
 
     @property
     def name(self) -> str:
@@ -46,6 +41,17 @@ class MediaTarget:
     @property
     def keeps_time(self) -> bool:
         return True
+
+
+@dataclass(frozen=True)
+class MediaTarget(OnThePhone):
+    """With sound both ways: the caller speaks with our voice, and may interrupt."""
+
+    number: str
+    studio: Studio
+    desk: MediaDesk
+    purse: Purse
+    recogniser: Recogniser
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Session]:
@@ -62,23 +68,13 @@ class MediaTarget:
 
 
 @dataclass
-class PhoneTarget:
+class PhoneTarget(OnThePhone):
+    """Through the carrier: it speaks our text and tells what it heard."""
+
     number: str
     settings: Settings
     http: httpx2.AsyncClient
     desk: GatherDesk | None = None
-
-    @property
-    def name(self) -> str:
-        return f"phone {self.number[:-4]}…"
-
-    @property
-    def is_live(self) -> bool:
-        return True
-
-    @property
-    def keeps_time(self) -> bool:
-        return True
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Session]:

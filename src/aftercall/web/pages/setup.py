@@ -31,7 +31,8 @@ def make_router(desk: Desk) -> APIRouter:
         public = (desk.app.settings.public_url or "").rstrip("/")
         webhooks = [(name, f"{public}{path}") for name, path in _WEBHOOKS] if public else []
         sections = [(name, list(values)) for name, values in groupby(loaded.values, lambda value: _section(value.key))]
-        return desk.view.page(request, "settings.html", sections=sections, webhooks=webhooks, checks=list(examine(loaded)))
+        audit = desk.app.audit.recent()
+        return desk.view.page(request, "settings.html", audit=audit, sections=sections, webhooks=webhooks, checks=list(examine(loaded)))
 
     return router
 

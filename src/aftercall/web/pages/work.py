@@ -24,7 +24,7 @@ _DEEDS: dict[str, Deed] = {"approve": "approved", "reject": "rejected", "retry":
 
 
 def make_router(desk: Desk) -> APIRouter:
-    router = APIRouter(prefix="/work", dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
+    router = APIRouter(prefix="/followups", dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
     change = [Depends(desk.view.door.admit_change)]
     work = desk.app.work
 
@@ -44,12 +44,12 @@ def make_router(desk: Desk) -> APIRouter:
     async def post_resend(key: Annotated[str, Form()]) -> RedirectResponse:
         await run_in_threadpool(desk.app.audit.note, WHO, "resent", key)
         await run_in_threadpool(handover.resend, work, key)
-        return RedirectResponse("/work", 303)
+        return RedirectResponse("/followups", 303)
 
     @router.post("/{followup_id}/{decision}", dependencies=change)
-    async def post_decision(followup_id: str, decision: Decision, back: Annotated[str, Form()] = "/work") -> RedirectResponse:
+    async def post_decision(followup_id: str, decision: Decision, back: Annotated[str, Form()] = "/followups") -> RedirectResponse:
         await run_in_threadpool(desk.app.audit.note, WHO, _DEEDS[decision], followup_id)
         await run_in_threadpool(getattr(handover, decision), work, followup_id, WHO)
-        return RedirectResponse(back if back in ("/", "/work") else f"/work/{followup_id}", 303)
+        return RedirectResponse(back if back in ("/", "/followups") else f"/followups/{followup_id}", 303)
 
     return router
