@@ -21,6 +21,7 @@ VERSION = "1"
 POLL_S = 0.25
 FILE = "work.db"
 SCHEMA = "dbos"
+CONSOLE = "__dbos_console_log_handler__"
 SOME = 200
 
 log = get_logger("durable")
@@ -36,7 +37,7 @@ async def launch(settings: Settings, process: str) -> None:
 def _point_logs_here() -> None:
     """The engine's log goes to what standard error is now: the one it first saw may be closed, and it flushes at every launch."""
     for handler in logging.getLogger("dbos").handlers:
-        if isinstance(handler, logging.StreamHandler):
+        if isinstance(handler, logging.StreamHandler) and handler.name == CONSOLE:
             handler.stream = sys.stderr
 
 
