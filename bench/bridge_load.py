@@ -10,8 +10,23 @@ from aftercall.lab.carriers import TwilioSide
 from raw_socket import BINARY, TEXT, RawSocket, dial, unmask
 
 FRAME_S = 0.02
+RATE = 8_000
 SPEECH_S = 5.0
-PAD = b"\x42" * 152
+PAD = b"\x42" * 150
+STAMP = 10
+
+
+def stamp() -> bytes:
+    """The time of sending, six bits a byte: bytes that stay what they are however often μ-law becomes linear and back."""
+    now = time.monotonic_ns()
+    return bytes((now >> shift) & 0x3F for shift in range(54, -1, -6))
+
+
+def read_stamp(data: bytes) -> int:
+    value = 0
+    for byte in data[:STAMP]:
+        value = value << 6 | byte
+    return value
 
 
 class Load:
@@ -20,6 +35,7 @@ class Load:
     def __init__(self) -> None:
         self.to_engine: list[int] = []
         self.to_caller: list[int] = []
+        self.audio_s = 0.0
         self.is_measuring = False
         self.lateness: list[float] = []
         self._callers: list[RawSocket] = []
@@ -35,7 +51,8 @@ class Load:
     def _engine_takes(self, engine: RawSocket, opcode: int, mask: bytes, payload: bytes) -> None:
         if opcode == BINARY:
             if self.is_measuring:
-                self.to_engine.append(time.monotonic_ns() - int.from_bytes(unmask(mask, payload[:8])))
+                self.audio_s += len(payload) / RATE
+                self.to_engine.append(time.monotonic_ns() - read_stamp(unmask(mask, payload[:STAMP])))
             return
         if b'"Settings"' in unmask(mask, payload) and engine.state is None:
             engine.state = True
@@ -48,7 +65,7 @@ class Load:
         async for _ in self._every_frame():
             if frames % int(SPEECH_S / FRAME_S) == 0:
                 engine.send(TEXT, b'{"type":"ConversationText","role":"assistant","content":"' + b"so it goes on " * 5 + b'"}')
-            engine.send(BINARY, time.monotonic_ns().to_bytes(8) + PAD)
+            engine.send(BINARY, stamp() + PAD)
             frames += 1
             if frames % int(SPEECH_S / FRAME_S) == 0:
                 engine.send(TEXT, b'{"type":"AgentAudioDone"}')
@@ -66,7 +83,8 @@ class Load:
                 heard.set_result(None)
             elif self.is_measuring:
                 start = payload.index(b"payload") + 11 if payload[9:10] == b" " else offset
-                self.to_caller.append(time.monotonic_ns() - int.from_bytes(b64decode(payload[start : start + 12])[:8]))
+                self.audio_s += (payload.rindex(b'"') - start) * 0.75 / RATE
+                self.to_caller.append(time.monotonic_ns() - read_stamp(b64decode(payload[start : start + 16])))
 
         caller = await dial(url, take, headers)
         caller.send(TEXT, side.connected().encode())
@@ -80,7 +98,7 @@ class Load:
         number = 0
         async for _ in self._every_frame():
             number += 1
-            encoded = b64encode(time.monotonic_ns().to_bytes(8) + PAD).decode()
+            encoded = b64encode(stamp() + PAD).decode()
             media = f'{{"track":"inbound","chunk":"{number}","timestamp":"{20 * number}","payload":"{encoded}"}}'
             caller.send(TEXT, f'{head}{number + 1}","media":{media}}}'.encode())
 
