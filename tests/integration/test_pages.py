@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from aftercall.app import App, build
+from aftercall.model.turns import Event
 from aftercall.settings import PagesSettings, Settings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.door import TRIES
@@ -82,6 +83,15 @@ def test_calls_are_found_by_caller_day_line_and_state(client: TestClient, app: A
     assert CALLER in client.get("/calls", params={"since": "2026-02-13", "until": "2026-02-13", "source": "test", "state": "sealed"}).text
     assert "is not a date" in client.get("/calls", params={"since": "yesterday"}).text
     assert "is not a phone number" in client.get("/calls", params={"caller": EVIL}).text
+
+
+def test_the_transcript_says_who_was_interrupted(client: TestClient, app: App) -> None:
+    call = make_call([("agent", "We are open until"), ("caller", "Wait, please."), ("agent", "Yes?")], caller=CALLER, sid="cut")
+    cut = Event(seq=1, kind="barge_in", at=call.turns[1].at, data={"said": "We are open until six.", "heard": "We are open until"})
+    row, _ = app.journal.take_in(call.model_copy(update={"events": (cut,)}))
+    page = client.get(f"/calls/{row.live.id}").text
+    assert page.count("interrupted by the caller") == 1
+    assert page.index("We are open until") < page.index("interrupted by the caller") < page.index("Wait, please.")
 
 
 def test_the_list_of_calls_goes_on(client: TestClient, app: App) -> None:

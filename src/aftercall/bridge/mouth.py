@@ -11,6 +11,7 @@ from aftercall.bridge.minutes import Minutes
 from aftercall.bridge.playback import Heard, Playback, Speech
 from aftercall.bridge.pump import Pump
 from aftercall.clock import Clock
+from aftercall.model.turns import BARGE_IN
 
 STALLED_S = 3.0
 
@@ -101,4 +102,4 @@ class Mouth:
         self._silent_since_s = self._clock.monotonic()
         self._minutes.know("agent", heard.speech.key, text)
         if heard.was_cut and heard.speech.text.strip() != text:
-            self._minutes.note("barge_in", {"said": heard.speech.text.strip(), "heard": text, "heard_ms": heard.heard_ms})
+            self._minutes.note(BARGE_IN, {"said": heard.speech.text.strip(), "heard": text, "heard_ms": heard.heard_ms})

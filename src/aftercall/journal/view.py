@@ -1,12 +1,13 @@
 """A call as API and commands show it, live or sealed."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aftercall.journal.archive import Archive
 from aftercall.journal.fold import fold
 from aftercall.journal.store import CallRow, CallStore
 from aftercall.model.instants import format_instant
-from aftercall.model.turns import Turn
+from aftercall.model.turns import BARGE_IN, Event, Turn
 
 
 def row_json(row: CallRow) -> dict[str, Any]:
@@ -40,6 +41,16 @@ def call_json(store: CallStore, archive: Archive, row: CallRow) -> dict[str, Any
 def turns_of(store: CallStore, row: CallRow) -> tuple[Turn, ...]:
     """What has been said so far in a call that is not sealed yet."""
     return fold(store.entries(row.live.id)).turns
+
+
+def cut_short(turns: Sequence[Turn], events: Iterable[Event]) -> frozenset[int]:
+    """The numbers of the agent's turns that the caller interrupted: of each interruption, the last that had begun and was heard so."""
+    found = set()
+    for event in events:
+        if event.kind == BARGE_IN and (heard := str(event.data.get("heard", ""))):
+            cut = [turn.seq for turn in turns if turn.speaker == "agent" and turn.at <= event.at and turn.text.endswith(heard)]
+            found.update(cut[-1:])
+    return frozenset(found)
 
 
 def _turn_json(turn: Turn) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from aftercall.model.instants import Instant
 
 MAX_TURN_TEXT = 100_000
+BARGE_IN = "barge_in"  # an event: the caller cut the agent short; `heard` is what was heard of its words
 Speaker = Literal["agent", "caller"]
 
 _SPEAKERS: dict[str, Speaker] = {

@@ -10,11 +10,11 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.store import CallRow
-from aftercall.journal.view import call_json, turns_of
+from aftercall.journal.view import call_json, cut_short, turns_of
 from aftercall.memory.veil import veil, veil_turns
 from aftercall.model.knowledge import Fact
 from aftercall.model.passages import Where
-from aftercall.model.turns import Turn
+from aftercall.model.turns import Event, Turn
 from aftercall.postcall.rerun import rerun
 from aftercall.web.pages.desk import Desk
 from aftercall.web.queries import cursor_of, parse_caller, parse_cursor
@@ -123,7 +123,7 @@ def _show(desk: Desk, row: CallRow) -> dict[str, Any]:
     late: tuple[Turn, ...] = ()
     if row.archive_name is None:
         turns = turns_of(desk.app.store, row)
-        events = []
+        events: list[Event] = []
     else:
         call, late = desk.app.archive.read(row.archive_name)
         turns, events = call.turns, list(call.events)
@@ -133,6 +133,7 @@ def _show(desk: Desk, row: CallRow) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "turns": veil_turns(turns, confided),
         "late": veil_turns(late, confided),
+        "cut": cut_short(turns, events),
         "facts": _facts(desk, row.live.id),
         "followups": followups,
     }
