@@ -86,6 +86,7 @@ steps = Table(
     Column("result", Text),
     Column("changed_at", InstantColumn, nullable=False),
     Column("trace", JSON, comment="who answered, to which prompt, at what cost"),
+    Index("ix_steps_failed", "changed_at", sqlite_where=text("state = 'failed'"), postgresql_where=text("state = 'failed'")),
 )
 
 # What was erased stays erased: no number, no name, no words, only that this call must not come back.
@@ -242,10 +243,10 @@ facts = Table(
     Column("prompt_hash", Text),
     Column("metadata", JSON, nullable=False),
     Index("ix_facts_memory", "agent_id", "caller", "is_active", "last_seen_at"),
-    Index("ix_facts_category", "category"),
+    Index("ix_facts_category", "category", "id"),
     Index("ix_facts_caller", "caller"),
-    Index("ix_facts_visibility", "visibility"),
-    Index("ix_facts_is_active", "is_active"),
+    Index("ix_facts_visibility", "visibility", "id"),
+    Index("ix_facts_is_active", "is_active", "id"),
     Index("ix_facts_twins", "agent_id", "caller", "identity", unique=True, sqlite_where=_ACTIVE, postgresql_where=_ACTIVE),
 )
 
@@ -335,7 +336,7 @@ followups = Table(
     Index("ix_followups_key", "key", unique=True),
     Index("ix_followups_conversation", "conversation"),
     Index("ix_followups_caller", "caller", "created_at"),
-    Index("ix_followups_state", "state"),
+    Index("ix_followups_state", "state", "id"),
     Index("ix_followups_queued", "queued", sqlite_where=text("queued = 'due'"), postgresql_where=text("queued = 'due'")),
     Index("ix_followups_reminder", "remind_at", sqlite_where=text("reminder = 'due'"), postgresql_where=text("reminder = 'due'")),
 )
