@@ -210,6 +210,17 @@ class House:
         for first in range(0, self.facts, BATCH):
             with database.write() as connection:
                 add(connection, [self._passage(number) for number in range(first, min(first + BATCH, self.facts))])
+        for first in range(0, self.calls, BATCH // 4):
+            with database.write() as connection:
+                add(connection, [said for number in range(first, min(first + BATCH // 4, self.calls)) for said in self._said(number)])
+
+    def _said(self, number: int) -> Iterator[Passage]:
+        """What of a call is searched beside its facts: its summary, and two of its turns."""
+        caller, call_id, at = self.caller(number), self.call_id(number), self._at(number)
+        self.speech.seed(-number)
+        yield Passage("summary", AGENT, caller, call_id, self.speech.say(30), at)
+        for seq, speaker in ((1, "agent"), (2, "caller")):
+            yield Passage("turn", AGENT, caller, call_id, self.speech.say(), at, seq=seq, speaker=speaker)
 
     def _passage(self, number: int) -> Passage:
         category = CATEGORIES[number % len(CATEGORIES)]

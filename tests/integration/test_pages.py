@@ -179,6 +179,20 @@ def test_a_test_run_is_shown_with_its_report_apart(client: TestClient, app: App)
     assert client.get("/tests/nope").status_code == 404
 
 
+def test_a_long_shelf_is_shown_in_parts(client: TestClient, app: App) -> None:
+    for number in range(18):
+        call = hold_call(app, [("caller", "Please file a note about the shelf.")], caller=CALLER, sid=f"shelf-{number}")
+        follow(app.work, call.conversation)
+    done = app.work.followups.page(limit=50, state="done")
+    first = client.get("/followups").text
+    assert first.count('<li class="item">') == 15
+    assert "All of “done”" in first
+    whole = client.get("/followups?shelf=done").text
+    assert whole.count('<li class="item">') == 18
+    assert "Older ones" not in whole
+    assert client.get(f"/followups?shelf=done&before={done[14].id}").text.count('<li class="item">') == 3
+
+
 def test_a_promise_that_no_work_keeps_shows_as_broken(client: TestClient, app: App) -> None:
     said = [("caller", "Could you send me the invoice?"), ("agent", "Sure, I'll email you the invoice."), ("caller", "Thank you, bye.")]
     follow(app.work, hold_call(app, said).conversation)

@@ -1,7 +1,8 @@
 """Today: what goes on, what finished, what waits."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import lru_cache, partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Request
@@ -17,13 +18,16 @@ from aftercall.work.health.report import report
 
 RECENT = 12
 KEEP_ALIVE_S = 15.0
+LATELY = 64
 STILL_HERE = ": still here\n\n"
 END = object()
+Tell = Callable[[str, Turn], str]
 STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 def make_router(desk: Desk) -> APIRouter:
     router = APIRouter(dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
+    tell = lru_cache(LATELY)(partial(_turn_event, desk))  # what a hundred viewers look at is written once
 
     @router.get("/", response_class=HTMLResponse)
     def get_today(request: Request) -> HTMLResponse:
@@ -45,7 +49,7 @@ def make_router(desk: Desk) -> APIRouter:
     @router.get("/live")
     async def get_live() -> StreamingResponse:
         """Everything that is spoken, as pieces of the page; first, what the page may have missed while it was loading."""
-        return StreamingResponse(_pieces(desk), media_type="text/event-stream", headers=STREAM)
+        return StreamingResponse(_pieces(desk, tell), media_type="text/event-stream", headers=STREAM)
 
     @router.get("/calls/{call_id}/live")
     async def get_call_live(
@@ -53,7 +57,7 @@ def make_router(desk: Desk) -> APIRouter:
     ) -> StreamingResponse:
         """One call from turn `after` on; a browser that was cut off says which turn it saw last."""
         seen = int(last_event_id) if last_event_id else after
-        return StreamingResponse(_turns(desk, call_id, seen), media_type="text/event-stream", headers=STREAM)
+        return StreamingResponse(_turns(desk, tell, call_id, seen), media_type="text/event-stream", headers=STREAM)
 
     return router
 
@@ -63,19 +67,19 @@ def _live(desk: Desk) -> list[dict[str, object]]:
     return [{"line": line, "turns": veil_turns(turns_of(desk.app.store, line.row))[-6:]} for line in lines]
 
 
-async def _pieces(desk: Desk) -> AsyncIterator[str]:
+async def _pieces(desk: Desk, tell: Tell) -> AsyncIterator[str]:
     """Server-sent events: `live` replaces the list of live calls, `turn-ID` adds a turn."""
     async for happening in _happenings(desk):
         if happening is None:
             yield STILL_HERE
         elif isinstance(happening, Said):
-            yield _turn_event(desk, happening.call_id, happening.turn)
+            yield tell(happening.call_id, happening.turn)
         else:
             live = await asyncio.to_thread(_live, desk)
             yield _event("live", desk.view.fragment("parts/live.html", {"live": live}))
 
 
-async def _turns(desk: Desk, call_id: str, seen: int) -> AsyncIterator[str]:
+async def _turns(desk: Desk, tell: Tell, call_id: str, seen: int) -> AsyncIterator[str]:
     """The turns of one call, each once, and `over` when it has ended."""
     async for happening in _happenings(desk):
         if happening is None:
@@ -83,13 +87,13 @@ async def _turns(desk: Desk, call_id: str, seen: int) -> AsyncIterator[str]:
         elif isinstance(happening, Said):
             if happening.call_id == call_id and happening.turn.seq > seen:
                 seen = happening.turn.seq
-                yield _turn_event(desk, call_id, happening.turn)
+                yield tell(call_id, happening.turn)
         else:
             row = await asyncio.to_thread(desk.app.store.get, call_id)
             for turn in await asyncio.to_thread(turns_of, desk.app.store, row) if row.state == "live" else ():
                 if turn.seq > seen:
                     seen = turn.seq
-                    yield _turn_event(desk, call_id, turn)
+                    yield tell(call_id, turn)
             if call_id not in happening.live:
                 yield _event("over", "ended")
 

@@ -1,5 +1,6 @@
 """Work: what was asked for and promised, what became of it, and what waits for a decision."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -7,11 +8,12 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.audit.store import Deed
-from aftercall.model.followups import State
+from aftercall.model.followups import FollowUp, State
 from aftercall.web.pages.desk import WHO, Desk
 from aftercall.work import handover
+from aftercall.work.store import FollowUpStore
 
-PAGE = 100
+GLANCE, PAGE = 15, 50  # rows of a shelf among the others, and of one by itself
 SHELVES: dict[str, tuple[State, ...]] = {
     "waiting for you": ("held",),
     "in trouble": ("failed", "broken"),
@@ -29,10 +31,15 @@ def make_router(desk: Desk) -> APIRouter:
     work = desk.app.work
 
     @router.get("", response_class=HTMLResponse)
-    def get_work(request: Request, shelf: Annotated[str, Query(max_length=40)] = "") -> HTMLResponse:
-        shown = {name: states for name, states in SHELVES.items() if not shelf or name == shelf} or SHELVES
-        rows = {name: [row for state in states for row in work.followups.page(limit=PAGE, state=state)] for name, states in shown.items()}
-        return desk.view.page(request, "work.html", shelves=rows, names=list(SHELVES), shelf=shelf, dead=work.deliveries.dead())
+    def get_work(
+        request: Request, shelf: Annotated[str, Query(max_length=40)] = "", before: Annotated[str, Query(max_length=40)] = ""
+    ) -> HTMLResponse:
+        if shelf not in SHELVES:
+            shelves = {name: _take_down(work.followups, name, GLANCE) for name in SHELVES}
+            shelf = ""
+        else:
+            shelves = {shelf: _take_down(work.followups, shelf, PAGE, before)}
+        return desk.view.page(request, "work.html", shelves=shelves, names=list(SHELVES), shelf=shelf, dead=work.deliveries.dead())
 
     @router.get("/{followup_id}", response_class=HTMLResponse)
     def get_followup(request: Request, followup_id: str) -> HTMLResponse:
@@ -53,3 +60,17 @@ def make_router(desk: Desk) -> APIRouter:
         return RedirectResponse(back if back in ("/", "/followups") else f"/followups/{followup_id}", 303)
 
     return router
+
+
+@dataclass(frozen=True)
+class Row:
+    """A part of a shelf, newest first; `rest` is where the next part begins, if there is one."""
+
+    items: list[FollowUp]
+    rest: str
+
+
+def _take_down(followups: FollowUpStore, shelf: str, limit: int, before: str = "") -> Row:
+    found = [item for state in SHELVES[shelf] for item in followups.page(limit=limit + 1, state=state, before=before or None)]
+    found.sort(key=lambda item: item.id, reverse=True)
+    return Row(found[:limit], found[limit - 1].id if len(found) > limit else "")
