@@ -1,0 +1,135 @@
+"""What one call spoke of, without a model: things that the caller named, and which of them the call was about.
+
+A thing is a word that stands where names of things stand, and that is not everyday talk. Secrets are gone before anything is
+looked at: a sentence that holds one, or is of a kind that memory keeps secret, is not looked at at all.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from aftercall.llm.rules.language import language_of
+from aftercall.llm.rules.memo import forget
+from aftercall.llm.rules.sentences import split_sentences
+from aftercall.memory.pins.everyday import EMPTY, FRAMES, OPENERS, WEAK
+from aftercall.memory.pins.settling import tells_settled
+from aftercall.memory.veil import veil_turns
+from aftercall.memory.visibility import BLOT, DEFAULTS, topics_of
+from aftercall.memory.words import split_words, to_term
+from aftercall.model.calls import Call
+from aftercall.model.pins import Sentence, Spoken
+from aftercall.settings import MemorySettings
+
+LONGEST_TEXT = 240
+LONGEST_RUN = 3
+MOST_SENTENCES = 60
+LEAST_LETTERS = 3
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[.,;:!?…—–-]")
+
+
+@dataclass(frozen=True)
+class _Word:
+    """`term` is empty for what can be no part of a name."""
+
+    text: str
+    term: str
+    is_capital: bool
+
+
+def read_topics(
+    call: Call, settings: MemorySettings, *, named: Sequence[str] = (), own: Iterable[str] = (), confided: Sequence[str] = ()
+) -> Spoken:
+    """`named` are topics that a reader gave, `own` names of caller and agent, `confided` what memory holds as this call's secrets."""
+    try:
+        return _read(call, settings, named, own, confided)
+    finally:
+        forget()
+
+
+def _read(call: Call, settings: MemorySettings, named: Sequence[str], own: Iterable[str], confided: Sequence[str]) -> Spoken:
+    turns = veil_turns(call.turns, confided)
+    ours = frozenset(terms_of(" ".join(own)))
+    echoed = frozenset(terms_of(" ".join(turn.text for turn in turns if turn.speaker == "agent")))
+    spoken = [turn.text for turn in turns if turn.speaker == "caller"]
+    is_english = language_of(spoken) == "en"
+    titles = frozenset(terms_of(" ".join(title for title in named if not is_confidential(title, settings))))
+    said: list[Sentence] = []
+    things: set[str] = set()
+    framed: set[str] = set()
+    settled: set[str] = set()
+    counts: Counter[str] = Counter()
+    for text in (sentence for turn in spoken for sentence in split_sentences(turn)):
+        if BLOT in text or is_confidential(text, settings):
+            continue
+        words = [word for word in _words(text, ours) if is_english or not word.term or word.term in titles]
+        terms = tuple(dict.fromkeys(word.term for word in words if word.term))
+        counts.update(word.term for word in words if word.term)
+        runs = list(_runs(words))
+        things |= {word.term for run, _ in runs for word in run} | (titles & set(terms))
+        framed |= {word.term for run, is_framed in runs for word in run if is_framed or word.is_capital}
+        if terms:
+            said.append(Sentence(text[:LONGEST_TEXT], terms, tuple(" ".join(word.text for word in run) for run, _ in runs)))
+        if tells_settled(text):
+            settled |= set(terms) or (set(said[-1].terms) if said else set())
+    central = {term for term in things if counts[term] > 1 or term in echoed or term in framed or term in titles}
+    kept = tuple(sentence for sentence in said if things & set(sentence.terms))[:MOST_SENTENCES]
+    return Spoken(call.id, call.conversation, call.ended_at, frozenset(things), frozenset(central), frozenset(settled & things), kept)
+
+
+def is_confidential(text: str, settings: MemorySettings) -> bool:
+    """Whether memory would keep a fact in these words secret."""
+    levels = {settings.visibility.get(topic) or DEFAULTS.get(topic, "shared") for topic in topics_of(text)}
+    words = set(split_words(text))
+    return "secret" in levels or any(set(split_words(secret)) <= words for secret in settings.secret_words if secret)
+
+
+def terms_of(text: str) -> Iterator[str]:
+    """Terms that could name a thing, in order."""
+    return (word.term for word in _words(text, frozenset()) if word.term)
+
+
+def is_weak(term: str) -> bool:
+    """Whether the word is no topic by itself."""
+    return term in WEAK
+
+
+def _words(text: str, ours: frozenset[str]) -> Iterator[_Word]:
+    for found in _WORD.findall(text):
+        plain = re.sub(r"['’]s?$", "", found)
+        folded = "".join(split_words(plain))
+        term = to_term(folded) if folded else ""
+        is_name = (
+            len(folded) >= LEAST_LETTERS and folded.isascii() and folded.isalpha() and not re.search("['’]", plain) and term not in EMPTY
+        )
+        yield _Word(plain, term if is_name and term not in ours else "", found[:1].isupper())
+
+
+def _runs(words: Sequence[_Word]) -> Iterator[tuple[tuple[_Word, ...], bool]]:
+    """Words side by side that name one thing, and whether a frame says that it is what the call is about."""
+    at = 0
+    while at < len(words):
+        run = _run_from(words, at)
+        if not run:
+            at += 1
+            continue
+        before = [word.text.lower() for word in words[max(0, at - LONGEST_RUN) : at]]
+        is_opened = bool(before) and before[-1] in OPENERS
+        is_framed = is_opened and (before[-1] in FRAMES or bool(set(before[-2:-1]) & FRAMES))
+        if is_opened:
+            yield run, is_framed
+        elif before and _is_within(before[-1]) and run[0].is_capital:
+            yield tuple(word for word in run if word.is_capital), is_framed
+        at += len(run)
+
+
+def _run_from(words: Sequence[_Word], at: int) -> tuple[_Word, ...]:
+    end = at
+    while end < len(words) and words[end].term and end - at < LONGEST_RUN:
+        end += 1
+    return tuple(words[at:end])
+
+
+def _is_within(before: str) -> bool:
+    """A capital says something only inside a sentence."""
+    return before[:1].isalpha() or before == ","
