@@ -101,8 +101,12 @@ def _name(group: tuple[str, ...], spoken: Sequence[Spoken], named: Sequence[str]
                 seen[run].add(call.conversation)
     if not seen:
         return _capital(group[0])
-    best = max(seen, key=lambda run: (len(seen[run]) >= TOGETHER, len(own & set(terms_of(run))), len(seen[run]), len(run), run))
-    return _capital(best)
+
+    def fitness(run: str) -> tuple[bool, int, int, int, str]:
+        terms = set(terms_of(run))
+        return len(seen[run]) >= TOGETHER, len(own & terms), -len(terms - own), len(seen[run]), run
+
+    return _capital(max(seen, key=fitness))
 
 
 def _since(where: set[str], spoken: Sequence[Spoken], least: int) -> datetime:

@@ -23,12 +23,17 @@ _OVER = re.compile(
 _NOT_YET = re.compile(
     r"\b(?:not|never|isn['’]?t|aren['’]?t|wasn['’]?t|hasn['’]?t|haven['’]?t|won['’]?t|can['’]?t|until|till|unless|if|when|once|whether|want|"
     r"wants|wanted|need|needs|would|could|can|should|must|please|hope|hopefully|hoping|to be|get|getting|still|almost|nearly|half|yet|will|"
-    r"going to|gonna|soon|tomorrow|next|before|supposed|thought|said|says|promised|instead)\b|\?",
+    r"going to|gonna|soon|tomorrow|next|before|supposed|thought|said|says|promised|instead)\b",
     re.I,
 )
 
 
-def tells_settled(sentence: str) -> bool:
-    if _OVER.search(sentence):
-        return "?" not in sentence
-    return any(_SETTLED.search(clause) and not _NOT_YET.search(clause) for clause in re.split(r"(?<=[,;:])\s|\b(?:but|and)\b", sentence))
+_CLAUSES = re.compile(r"(?<=[,;:])\s|\b(?:but|and|so)\b")
+
+
+def settled_parts(sentence: str) -> list[str]:
+    """The clauses that say so; the others of the sentence may say otherwise of something else."""
+    if "?" in sentence:
+        return []
+    clauses = _CLAUSES.split(sentence)
+    return [clause for clause in clauses if _OVER.search(clause) or (_SETTLED.search(clause) and not _NOT_YET.search(clause))]

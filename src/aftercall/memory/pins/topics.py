@@ -7,13 +7,13 @@ looked at: a sentence that holds one, or is of a kind that memory keeps secret, 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aftercall.llm.rules.language import language_of
 from aftercall.llm.rules.memo import forget
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.memory.pins.everyday import EMPTY, FRAMES, OPENERS, WEAK
-from aftercall.memory.pins.settling import tells_settled
+from aftercall.memory.pins.settling import settled_parts
 from aftercall.memory.veil import veil_turns
 from aftercall.memory.visibility import BLOT, DEFAULTS, topics_of
 from aftercall.memory.words import split_words, to_term
@@ -49,32 +49,51 @@ def read_topics(
 
 def _read(call: Call, settings: MemorySettings, named: Sequence[str], own: Iterable[str], confided: Sequence[str]) -> Spoken:
     turns = veil_turns(call.turns, confided)
+    spoken = [turn for turn in turns if turn.speaker == "caller"]
+    is_english = language_of(turn.text for turn in spoken) == "en"
     ours = frozenset(terms_of(" ".join(own)))
-    echoed = frozenset(terms_of(" ".join(turn.text for turn in turns if turn.speaker == "agent")))
-    spoken = [turn.text for turn in turns if turn.speaker == "caller"]
-    is_english = language_of(spoken) == "en"
     titles = frozenset(terms_of(" ".join(title for title in named if not is_confidential(title, settings))))
-    said: list[Sentence] = []
-    things: set[str] = set()
-    framed: set[str] = set()
-    settled: set[str] = set()
-    counts: Counter[str] = Counter()
-    for text in (sentence for turn in spoken for sentence in split_sentences(turn)):
-        if BLOT in text or is_confidential(text, settings):
-            continue
-        words = [word for word in _words(text, ours) if is_english or not word.term or word.term in titles]
+    heard = _Hearing(ours, titles, is_english)
+    for turn in spoken:
+        for sentence in split_sentences(turn.text):
+            if BLOT not in sentence and not is_confidential(sentence, settings):
+                heard.take(sentence, turn.seq)
+    echoed = frozenset(terms_of(" ".join(turn.text for turn in turns if turn.speaker == "agent")))
+    said = tuple(heard.said[:MOST_SENTENCES])
+    return Spoken(call.id, call.conversation, call.ended_at, frozenset(heard.counts), heard.central(echoed), frozenset(heard.settled), said)
+
+
+@dataclass
+class _Hearing:
+    """What was heard of a call so far."""
+
+    ours: frozenset[str]
+    titles: frozenset[str]
+    is_english: bool
+    said: list[Sentence] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    things: dict[str, int] = field(default_factory=dict)
+    framed: set[str] = field(default_factory=set)
+    settled: set[str] = field(default_factory=set)
+
+    def take(self, text: str, seq: int) -> None:
+        words = [word for word in _words(text, self.ours) if self.is_english or not word.term or word.term in self.titles]
         terms = tuple(dict.fromkeys(word.term for word in words if word.term))
-        counts.update(word.term for word in words if word.term)
+        self.counts.update(word.term for word in words if word.term)
         runs = list(_runs(words))
-        things |= {word.term for run, _ in runs for word in run} | (titles & set(terms))
-        framed |= {word.term for run, is_framed in runs for word in run if is_framed or word.is_capital}
+        for term in (*(word.term for run, _ in runs for word in run), *(self.titles & set(terms))):
+            self.things.setdefault(term, seq)
+        self.framed |= {word.term for run, is_framed in runs for word in run if is_framed or word.is_capital}
         if terms:
-            said.append(Sentence(text[:LONGEST_TEXT], terms, tuple(" ".join(word.text for word in run) for run, _ in runs)))
-        if tells_settled(text):
-            settled |= set(terms) or (set(said[-1].terms) if said else set())
-    central = {term for term in things if counts[term] > 1 or term in echoed or term in framed or term in titles}
-    kept = tuple(sentence for sentence in said if things & set(sentence.terms))[:MOST_SENTENCES]
-    return Spoken(call.id, call.conversation, call.ended_at, frozenset(things), frozenset(central), frozenset(settled & things), kept)
+            self.said.append(Sentence(text[:LONGEST_TEXT], terms, tuple(" ".join(word.text for word in run) for run, _ in runs)))
+        for part in settled_parts(text):  # "it's done" is said of what was named before
+            self.settled |= set(terms_of(part)) or set(terms) or set(self.said[-1].terms if self.said else ())
+
+    def central(self, echoed: frozenset[str]) -> frozenset[str]:
+        """Things said twice, taken up by the agent, announced, asked for; and what the caller began with."""
+        first = min(self.things.values(), default=0)
+        weighty = self.framed | self.titles | echoed
+        return frozenset(term for term, seq in self.things.items() if self.counts[term] > 1 or term in weighty or seq == first)
 
 
 def is_confidential(text: str, settings: MemorySettings) -> bool:
@@ -97,12 +116,17 @@ def is_weak(term: str) -> bool:
 def _words(text: str, ours: frozenset[str]) -> Iterator[_Word]:
     for found in _WORD.findall(text):
         plain = re.sub(r"['’]s?$", "", found)
-        folded = "".join(split_words(plain))
-        term = to_term(folded) if folded else ""
-        is_name = (
-            len(folded) >= LEAST_LETTERS and folded.isascii() and folded.isalpha() and not re.search("['’]", plain) and term not in EMPTY
-        )
-        yield _Word(plain, term if is_name and term not in ours else "", found[:1].isupper())
+        term = _term(plain)
+        yield _Word(plain, "" if term in ours else term, found[:1].isupper())
+
+
+def _term(word: str) -> str:
+    """Empty for what can name nothing: everyday words, numbers, contractions, other alphabets."""
+    folded = "".join(split_words(word)) if "'" not in word and "’" not in word else ""
+    if len(folded) < LEAST_LETTERS or not (folded.isascii() and folded.isalpha()):
+        return ""
+    term = to_term(folded)
+    return "" if term in EMPTY else term
 
 
 def _runs(words: Sequence[_Word]) -> Iterator[tuple[tuple[_Word, ...], bool]]:
