@@ -45,9 +45,8 @@ def pin(
     stage = stage_of(context)
     key = _key(stage, caller)
     with stage.app() as app:
-        made = app.pins.pin(key, topic)
-        app.audit.note(me(), "edited", made.id)
-        shown = app.pins.get(made.id)
+        app.audit.note(me(), "edited", "a pin")
+        shown = app.pins.get(app.pins.pin(key, topic).id)
     _tell(shown, "is pinned", json)
 
 
@@ -55,8 +54,8 @@ def unpin(context: typer.Context, pin_id: str = _ID, json: bool = _JSON) -> None
     """Unpin a topic; it stays so however often it is spoken of."""
     stage = stage_of(context)
     with stage.app() as app:
-        app.audit.note(me(), "edited", app.pins.decide(pin_id, "unpinned").id)
-        shown = app.pins.get(pin_id)
+        app.audit.note(me(), "edited", app.pins.get(pin_id).pin.id)
+        shown = app.pins.get(app.pins.decide(pin_id, "unpinned").id)
     _tell(shown, "is unpinned", json)
 
 
@@ -71,9 +70,8 @@ def edit_pin(
     with stage.app() as app:
         before = app.pins.get(pin_id).pin.note or ""
         text = click.edit(before, extension=".md", require_save=False) if sys.stdin.isatty() else _read_text()
-        edited = app.pins.edit(pin_id, before if text is None else text, title=title)
-        if edited is not None:
-            app.audit.note(me(), "edited", edited.id)
+        app.audit.note(me(), "edited", pin_id)
+        app.pins.edit(pin_id, before if text is None else text, title=title)
         shown = app.pins.get(pin_id)
     _tell(shown, "is as you wrote it", json)
 

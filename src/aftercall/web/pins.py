@@ -40,7 +40,8 @@ def make_router(app: App) -> APIRouter:
     @router.post("/pins", summary="Pin a topic by hand")
     def post_pin(new: Annotated[NewPin, Body()]) -> dict[str, Any]:
         key = _key(app, new.caller)
-        return _changed(app, app.pins.pin(key, new.topic).id)
+        app.audit.note(WHO, "edited", "a pin")
+        return pin_json(app.pins.get(app.pins.pin(key, new.topic).id))
 
     @router.get("/pins/{pin_id}", summary="One topic: what it is about, how it stands, what is open, its calls")
     def get_pin(pin_id: str) -> dict[str, Any]:
@@ -48,23 +49,26 @@ def make_router(app: App) -> APIRouter:
 
     @router.post("/pins/{pin_id}/pin", summary="Pin it again, by hand")
     def post_pin_again(pin_id: str) -> dict[str, Any]:
-        return _changed(app, app.pins.decide(pin_id, "pinned").id)
+        _note(app, pin_id)
+        return pin_json(app.pins.get(app.pins.decide(pin_id, "pinned").id))
 
     @router.post("/pins/{pin_id}/unpin", summary="Unpin it; it stays so however often it is spoken of")
     def post_unpin(pin_id: str) -> dict[str, Any]:
-        return _changed(app, app.pins.decide(pin_id, "unpinned").id)
+        _note(app, pin_id)
+        return pin_json(app.pins.get(app.pins.decide(pin_id, "unpinned").id))
 
     @router.post("/pins/{pin_id}/edit", summary="Write a note on it, or name it otherwise")
     def post_edit(pin_id: str, edit: Annotated[PinEdit, Body()]) -> dict[str, Any]:
+        _note(app, pin_id)
         app.pins.edit(pin_id, edit.note, title=edit.title)
-        return _changed(app, pin_id)
+        return pin_json(app.pins.get(pin_id))
 
     return router
 
 
-def _changed(app: App, pin_id: str) -> dict[str, Any]:
-    app.audit.note(WHO, "edited", pin_id)
-    return pin_json(app.pins.get(pin_id))
+def _note(app: App, pin_id: str) -> None:
+    """Before it is changed, and only of a pin that is there."""
+    app.audit.note(WHO, "edited", app.pins.get(pin_id).pin.id)
 
 
 def _key(app: App, caller: str) -> MemoryKey:

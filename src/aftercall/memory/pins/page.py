@@ -67,7 +67,7 @@ def with_terms(items: Iterable[tuple[Item, str]]) -> list[Item]:
 def make_page(pin: Pin, items: Iterable[Item], zone: tzinfo) -> PinPage:
     own = items_of(pin, items)
     is_open = tuple(item for item in own if item.state in OPEN)
-    about = max(pin.history, key=lambda mention: (_weight(mention.words, pin), mention.at), default=None)
+    about = max(pin.history, key=lambda mention: _weight(mention.words, pin), default=None)
     return PinPage(pin, about.words if about else "", _status(pin, len(is_open), zone), is_open, tuple(i for i in own if i.state == "done"))
 
 

@@ -22,8 +22,10 @@ def make_router(desk: Desk) -> APIRouter:
     @router.post("/{caller}/pins")
     async def post_pin(request: Request, caller: str, topic: Annotated[str, Form()]) -> Response:
         known = known_caller(caller)
-        made = await run_in_threadpool(board.pin, _key(desk, known), topic)
-        return await _back(desk, request, known, made.id)
+        key = _key(desk, known)
+        await run_in_threadpool(desk.app.audit.note, WHO, "edited", "a pin")
+        await run_in_threadpool(board.pin, key, topic)
+        return _back(request, known)
 
     @router.post("/{caller}/pins/{pin_id}/{decision}")
     async def post_decision(request: Request, caller: str, pin_id: str, decision: str) -> Response:
@@ -32,7 +34,7 @@ def make_router(desk: Desk) -> APIRouter:
             raise RefusedInput("decision", "is not pinned or unpinned")
         await run_in_threadpool(_check, desk, known, pin_id)
         await run_in_threadpool(board.decide, pin_id, "pinned" if decision == "pinned" else "unpinned")
-        return await _back(desk, request, known, pin_id)
+        return _back(request, known)
 
     @router.post("/{caller}/pins/{pin_id}")
     async def post_note(
@@ -49,20 +51,20 @@ def make_router(desk: Desk) -> APIRouter:
         typed = note.replace("\r\n", "\n")
         if await run_in_threadpool(board.edit, pin_id, typed, title=title, was=was) is None:
             return await run_in_threadpool(show_person, desk, request, known, pin_typed={pin_id: typed})
-        return await _back(desk, request, known, pin_id)
+        return _back(request, known)
 
     return router
 
 
-async def _back(desk: Desk, request: Request, caller: str, pin_id: str) -> Response:
-    await run_in_threadpool(desk.app.audit.note, WHO, "edited", pin_id)
+def _back(request: Request, caller: str) -> Response:
     return RedirectResponse(f"{request.url_for('get_person', caller=caller).path}#{TITLE}", 303)
 
 
 def _check(desk: Desk, caller: str, pin_id: str) -> None:
-    """A pin is changed on the page it stands on."""
+    """A pin is changed on the page it stands on; that it is, is written down before."""
     if desk.app.pins.get(pin_id).pin.key != _key(desk, caller):
         raise RefusedInput("pin", "is not this caller's")
+    desk.app.audit.note(WHO, "edited", pin_id)
 
 
 def _key(desk: Desk, caller: str) -> MemoryKey:
