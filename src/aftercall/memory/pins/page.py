@@ -66,17 +66,18 @@ def with_terms(items: Iterable[tuple[Item, str]]) -> list[Item]:
 
 def make_page(pin: Pin, items: Iterable[Item], zone: tzinfo) -> PinPage:
     own = items_of(pin, items)
-    is_open = tuple(item for item in own if item.state in OPEN)
+    is_open, is_done = (tuple(item for item in own if item.state in states) for states in (OPEN, ("done",)))
     about = max(pin.history, key=lambda mention: _weight(mention.words, pin), default=None)
-    return PinPage(pin, about.words if about else "", _status(pin, len(is_open), zone), is_open, tuple(i for i in own if i.state == "done"))
+    return PinPage(pin, about.words if about else "", _status(pin, len(is_open), len(is_done), zone), is_open, is_done)
 
 
-def _status(pin: Pin, open_count: int, zone: tzinfo) -> str:
+def _status(pin: Pin, open_count: int, done_count: int, zone: tzinfo) -> str:
     if pin.state == "unpinned":
         return pin.reason
     last = pin.history[-1] if pin.history else None
     told = f"last spoken of on {last.at.astimezone(zone):%d %B %Y}: {last.words}" if last and last.words else "not spoken of yet"
-    return f"{told} ({open_count} open)" if open_count else told
+    counts = ", ".join(f"{count} {name}" for count, name in ((open_count, "open"), (done_count, "done")) if count)
+    return f"{told} ({counts})" if counts else told
 
 
 def _best_words(call: Spoken, pin: Pin) -> str:
