@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.memory.pins.recurrence import Topic, find_common, find_topics
+from aftercall.memory.pins.recurrence import Topic, find_common, find_topics, name_topic
 from aftercall.memory.pins.topics import is_weak, read_topics, terms_of
 from aftercall.model.calls import parse_call
 from aftercall.model.pins import Spoken
@@ -34,8 +34,9 @@ def topics_in(calls: Sequence[Spoken], common: frozenset[str] = frozenset()) -> 
 
 @pytest.mark.parametrize("thing", RECURRING)
 def test_what_comes_back_in_three_calls_is_one_topic_named_after_it(thing: str) -> None:
-    (topic,) = topics_in([hear(said, day) for day, said in enumerate(RECURRING[thing])])
-    assert thing in topic.title.lower()
+    calls = [hear(said, day) for day, said in enumerate(RECURRING[thing])]
+    (topic,) = topics_in(calls)
+    assert thing in name_topic(topic.terms, calls).lower()
     assert topic.since.date() == (START + timedelta(days=2)).date()
 
 
@@ -129,7 +130,7 @@ def test_strangers_calls_give_none_where_callers_can_be_compared() -> None:
 def test_any_words_are_read_and_no_everyday_word_is_a_topic(said: list[str], least: int) -> None:
     calls = [hear(text or "…", day) for day, text in enumerate(said)]
     for topic in find_topics(calls, least, WINDOW, frozenset()):
-        assert topic.title
+        assert name_topic(topic.terms, calls)
         assert len({call.conversation for call in calls if topic.terms[0] in call.terms}) >= least
         assert not any(is_weak(term) for term in topic.terms)
 

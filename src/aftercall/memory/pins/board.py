@@ -14,7 +14,7 @@ from aftercall.faults import reach
 from aftercall.ids import new_id
 from aftercall.llm.rules.secrets import Secret
 from aftercall.memory.pins import page, store
-from aftercall.memory.pins.recurrence import Topic, find_common, find_topics
+from aftercall.memory.pins.recurrence import Topic, find_common, find_topics, name_topic
 from aftercall.memory.pins.topics import is_confidential, is_weak, read_topics, terms_of
 from aftercall.memory.store import FactStore
 from aftercall.memory.visibility import holds_secret
@@ -160,8 +160,8 @@ class Pinboard:
         window = timedelta(days=memory.pin_stale_days) if memory.pin_stale_days else None
         known = store.pins_of(connection, key)
         wanted = {pin.id: pin for pin in known}
-        for topic in find_topics(spoken, memory.pin_after, window, common, named):
-            pin = _match(topic.terms, wanted.values()) or _begin(key, topic, now)
+        for topic in find_topics(spoken, memory.pin_after, window, common):
+            pin = _match(topic.terms, wanted.values()) or _begin(key, topic, name_topic(topic.terms, spoken, named), now)
             terms = tuple(dict.fromkeys((*pin.terms, *topic.terms)))
             wanted[pin.id] = replace(pin, terms=terms)
         items = page.with_terms(store.items_in(connection, key)) if wanted else []
@@ -211,8 +211,8 @@ def _match(terms: Sequence[str], known: Iterable[Pin]) -> Pin | None:
     return max(found, key=lambda pin: (pin.anchor == terms[0], len(set(pin.terms) & set(terms))), default=None)
 
 
-def _begin(key: MemoryKey, topic: Topic, now: datetime) -> Pin:
-    return Pin(new_id(), key, topic.terms, topic.title, "pinned", "", (), topic.since, topic.since, now)
+def _begin(key: MemoryKey, topic: Topic, title: str, now: datetime) -> Pin:
+    return Pin(new_id(), key, topic.terms, title, "pinned", "", (), topic.since, topic.since, now)
 
 
 def _decide(pin: Pin, state: PinState, now: datetime) -> Pin:

@@ -16,6 +16,7 @@ STALE = "not spoken of since {:%d %B %Y}"
 WORK_DONE = "what was asked for is done, and nobody came back to it"
 COMMON = "many callers speak of it"
 MOST_HISTORY = 100
+MOST_WEIGHED = 10  # of the first calls, which tell what it is about
 
 
 def is_about(call: Spoken, pin: Pin) -> bool:
@@ -67,7 +68,7 @@ def with_terms(items: Iterable[tuple[Item, str]]) -> list[Item]:
 def make_page(pin: Pin, items: Iterable[Item], zone: tzinfo) -> PinPage:
     own = items_of(pin, items)
     is_open, is_done = (tuple(item for item in own if item.state in states) for states in (OPEN, ("done",)))
-    about = max(pin.history, key=lambda mention: _weight(mention.words, pin), default=None)
+    about = max(pin.history[:MOST_WEIGHED], key=lambda mention: _weight(terms_of(mention.words), pin), default=None)
     return PinPage(pin, about.words if about else "", _status(pin, len(is_open), len(is_done), zone), is_open, is_done)
 
 
@@ -82,11 +83,11 @@ def _status(pin: Pin, open_count: int, done_count: int, zone: tzinfo) -> str:
 
 def _best_words(call: Spoken, pin: Pin) -> str:
     """The sentence that says most of it; of those that say as much, the last one."""
-    weighed = [(_weight(sentence.text, pin), number) for number, sentence in enumerate(call.said)]
+    weighed = [(_weight(sentence.terms, pin), number) for number, sentence in enumerate(call.said)]
     if not weighed or not max(weighed)[0]:
         return ""
     return call.said[max(weighed)[1]].text
 
 
-def _weight(words: str, pin: Pin) -> int:
-    return len(set(pin.terms) & set(terms_of(words)))
+def _weight(terms: Iterable[str], pin: Pin) -> int:
+    return len(set(pin.terms).intersection(terms))

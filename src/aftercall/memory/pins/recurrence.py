@@ -22,7 +22,6 @@ class Topic:
     """Terms that come back together, the one it hangs on first; the end of the conversation that made it one."""
 
     terms: tuple[str, ...]
-    title: str
     since: datetime
 
 
@@ -35,9 +34,7 @@ def find_common(others: Iterable[tuple[str, frozenset[str]]]) -> frozenset[str]:
     return frozenset(term for term, count in counts.items() if count >= max(LEAST_OTHERS, len(callers) / TENTH))
 
 
-def find_topics(
-    spoken: Sequence[Spoken], least: int, window: timedelta | None, common: frozenset[str], named: Sequence[str] = ()
-) -> list[Topic]:
+def find_topics(spoken: Sequence[Spoken], least: int, window: timedelta | None, common: frozenset[str]) -> list[Topic]:
     """Topics of at least so many conversations within the window, central in half of them; oldest first."""
     if least < 1:
         return []
@@ -49,7 +46,7 @@ def find_topics(
         if len(where) >= least and len(central.get(term, ())) * 2 >= least and term not in common and not is_weak(term)
     }
     groups = [_in_order(group, held, recent) for group in _join(strong, recent, min(TOGETHER, least))]
-    topics = [Topic(group, _name(group, recent, named), _since(held[group[0]], recent, least)) for group in groups]
+    topics = [Topic(group, _since(held[group[0]], recent, least)) for group in groups]
     return sorted(topics, key=lambda topic: (topic.since, topic.terms))
 
 
@@ -87,7 +84,7 @@ def _in_order(group: set[str], held: dict[str, set[str]], spoken: Sequence[Spoke
     return tuple(sorted(group, key=lambda term: (-len(held[term]), first.get(term, 0), term))[:MOST_TERMS])
 
 
-def _name(group: tuple[str, ...], spoken: Sequence[Spoken], named: Sequence[str]) -> str:
+def name_topic(group: tuple[str, ...], spoken: Sequence[Spoken], named: Sequence[str] = ()) -> str:
     """What a reader called it, if short; else the words that most often stand together around the anchor."""
     own = set(group)
     for title in reversed(named):

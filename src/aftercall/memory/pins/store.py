@@ -13,9 +13,9 @@ from aftercall.model.instants import format_instant, parse_instant
 from aftercall.model.knowledge import SHARED, MemoryKey
 from aftercall.model.pins import Item, Mention, Pin, Sentence, Spoken
 
-LOOKED_AT = 200  # calls of one memory, newest first
+LOOKED_AT = 100  # calls of one memory, newest first
 SAMPLE = 400  # calls of others that a topic is compared with
-MOST_ITEMS = 300
+MOST_ITEMS = 100
 SOME = 500
 
 
@@ -62,7 +62,7 @@ def items_in(connection: Connection, key: MemoryKey) -> list[tuple[Item, str]]:
     own = [followups.c.agent_id == key.agent_id, *([followups.c.caller == key.caller] if key.caller != SHARED else [])]
     query = select(followups).where(*own).order_by(followups.c.id.desc()).limit(MOST_ITEMS)
     rows = list(connection.execute(query))[::-1]
-    return [(Item(row.id, row.title, row.state, row.due, row.changed_at), f"{row.title} {row.details} {row.words}") for row in rows]
+    return [(Item(row.id, row.title, row.state, row.due, row.changed_at), f"{row.title} {row.details}") for row in rows]
 
 
 def pins_of(connection: Connection, key: MemoryKey, *, state: str | None = None) -> list[Pin]:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from aftercall.llm.rules.language import language_of
 from aftercall.llm.rules.memo import forget
@@ -25,6 +26,7 @@ LONGEST_TEXT = 240
 LONGEST_RUN = 3
 MOST_SENTENCES = 60
 LEAST_LETTERS = 3
+_OWNER = re.compile(r"['’]s?$")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[.,;:!?…—–-]")
 
 
@@ -115,11 +117,12 @@ def is_weak(term: str) -> bool:
 
 def _words(text: str, ours: frozenset[str]) -> Iterator[_Word]:
     for found in _WORD.findall(text):
-        plain = re.sub(r"['’]s?$", "", found)
+        plain = found if found.isalpha() else _OWNER.sub("", found)
         term = _term(plain)
         yield _Word(plain, "" if term in ours else term, found[:1].isupper())
 
 
+@lru_cache(maxsize=16_384)
 def _term(word: str) -> str:
     """Empty for what can name nothing: everyday words, numbers, contractions, other alphabets."""
     folded = "".join(split_words(word)) if "'" not in word and "’" not in word else ""
