@@ -60,7 +60,9 @@ def spoken_by_others(connection: Connection, key: MemoryKey) -> list[tuple[str, 
 def items_in(connection: Connection, key: MemoryKey) -> list[tuple[Item, str]]:
     """The newest requests and promises of a memory, each with the words it is known by."""
     own = [followups.c.agent_id == key.agent_id, *([followups.c.caller == key.caller] if key.caller != SHARED else [])]
-    query = select(followups).where(*own).order_by(followups.c.id.desc()).limit(MOST_ITEMS)
+    known = followups.c
+    columns = (known.id, known.title, known.state, known.due, known.changed_at, known.details)
+    query = select(*columns).where(*own).order_by(known.id.desc()).limit(MOST_ITEMS)
     rows = list(connection.execute(query))[::-1]
     return [(Item(row.id, row.title, row.state, row.due, row.changed_at), f"{row.title} {row.details}") for row in rows]
 

@@ -107,7 +107,7 @@ def is_confidential(text: str, settings: MemorySettings) -> bool:
 
 def terms_of(text: str) -> Iterator[str]:
     """Terms that could name a thing, in order."""
-    return (word.term for word in _words(text, frozenset()) if word.term)
+    return (term for found in _WORD.findall(text) if (term := _term(_bare(found))))
 
 
 def is_weak(term: str) -> bool:
@@ -117,9 +117,13 @@ def is_weak(term: str) -> bool:
 
 def _words(text: str, ours: frozenset[str]) -> Iterator[_Word]:
     for found in _WORD.findall(text):
-        plain = found if found.isalpha() else _OWNER.sub("", found)
+        plain = _bare(found)
         term = _term(plain)
         yield _Word(plain, "" if term in ours else term, found[:1].isupper())
+
+
+def _bare(word: str) -> str:
+    return word if word.isalpha() else _OWNER.sub("", word)
 
 
 @lru_cache(maxsize=16_384)
