@@ -5,7 +5,7 @@ from alembic import op
 
 from aftercall.db.columns import InstantColumn
 
-revision = "0012"
+revision = "0011"
 down_revision = "0010"
 branch_labels = None
 depends_on = None
