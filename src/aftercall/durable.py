@@ -23,6 +23,7 @@ FILE = "work.db"
 SCHEMA = "dbos"
 CONSOLE = "__dbos_console_log_handler__"
 SOME = 200
+THREADS = 32  # the engine's and, as it puts them under the loop, everybody's: long downloads must not hold up its own records
 
 log = get_logger("durable")
 
@@ -124,6 +125,7 @@ def _engine_config(settings: Settings, process: str) -> DBOSConfig:
         "log_level": "ERROR",
         "serializer": DBOSPortableJSONSerializer(),
         "sys_db_pool_size": 4,
+        "max_executor_threads": THREADS,
     }
 
 

@@ -1,6 +1,5 @@
-"""Where the work after a call is done: one step at a time, begun and ended on record."""
+"""Where the work after a call is done: one step at a time, its end on record."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -9,7 +8,8 @@ from aftercall.journal.archive import Archive
 from aftercall.journal.presence import Presence
 from aftercall.journal.store import CallStore
 from aftercall.model.calls import Call
-from aftercall.postcall.steps import Desk, take
+from aftercall.model.steps import Outcome
+from aftercall.postcall.steps import Desk, make
 from aftercall.postcall.store import StepStore
 
 KEPT = 16
@@ -24,21 +24,21 @@ class Office:
     presence: Presence
     _lately: dict[str, Call] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def begin(self, call_id: str, names: Sequence[str]) -> None:
-        """These steps are going on now; those that came to their end before a crash stay as they are."""
-        self.steps.begin(call_id, names, self.desk.clock.now())
-
     def do(self, call_id: str, name: str) -> None:
         """Take one step that was begun, and record how it ended; what it raises is for whoever asked, to try again or give up."""
-        call = self._read(call_id)
-        reach("postcall.before_step")
-        outcome = take(self.desk, name, call)
-        reach("postcall.after_step")
+        outcome = self.make(self.read(call_id), name)
         self.steps.finish(call_id, name, outcome, self.desk.clock.now())
         reach("postcall.after_finish")
 
-    def _read(self, call_id: str) -> Call:
-        """The steps of a call come at the same time, and a sealed call never changes: it is read once for all of them."""
+    def make(self, call: Call, name: str) -> Outcome:
+        """What the step makes in files and elsewhere is made; what it writes in the database is written when its end is recorded."""
+        reach("postcall.before_step")
+        outcome = make(self.desk, name, call)
+        reach("postcall.after_step")
+        return outcome
+
+    def read(self, call_id: str) -> Call:
+        """A sealed call never changes, and its steps come one after another: it is read once for them."""
         call = self._lately.get(call_id)
         if call is None:
             call, _ = self.archive.read(str(self.calls.get(call_id).archive_name))

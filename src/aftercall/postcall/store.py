@@ -5,14 +5,17 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, select, update
+from sqlalchemy import Connection, Row, and_, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import calls, steps
 from aftercall.db.upsert import upsert
 from aftercall.model.briefing import RecentCall
 from aftercall.model.reading import Trace
-from aftercall.model.steps import Outcome, Step
+from aftercall.model.steps import OPEN_STATES, Outcome, Step
+
+KEY = ["call_id", "name"]
 
 
 class StepStore:
@@ -25,38 +28,31 @@ class StepStore:
         with self._database.read() as connection:
             return [str(row.id) for row in connection.execute(query)]
 
-    def mark_started(self, call_id: str, names: list[str], now: datetime) -> None:
+    def mark_started(self, call_ids: Sequence[str], names: Sequence[str], now: datetime) -> None:
+        """The steps of a call that has been begun meanwhile stay as they are."""
+        waiting = {"state": "waiting", "reason": "", "changed_at": now}
+        rows = [{"call_id": call_id, "name": name, **waiting} for call_id in call_ids for name in names]
         with self._database.write() as connection:
-            connection.execute(update(calls).where(calls.c.id == call_id).values(postcall="started"))
-            for name in names:
-                upsert(
-                    connection, steps, {"call_id": call_id, "name": name}, {"state": "waiting", "reason": "", "changed_at": now}, changes={}
-                )
+            connection.execute(update(calls).where(calls.c.id.in_(call_ids)).values(postcall="started"))
+            if rows:
+                connection.execute(_insert(connection).on_conflict_do_nothing(index_elements=KEY), rows)
 
-    def begin(self, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> None:
+    def begin(self, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> list[str]:
         """In one transaction, since the steps of a call begin together. `again` also begins what had come to its end."""
-        running = {"state": "running", "reason": "", "changed_at": now}
-        unfinished = None if again else steps.c.state.in_(("waiting", "running"))
         with self._database.write() as connection:
-            for name in names:
-                key = {"call_id": call_id, "name": name}
-                counted = running | {"attempts": steps.c.attempts + 1}
-                upsert(connection, steps, key, running | {"attempts": 1}, changes=counted, only_where=unfinished)
+            return begin(connection, call_id, names, now, again=again)
 
     def finish(self, call_id: str, name: str, outcome: Outcome, now: datetime) -> None:
-        trace = asdict(outcome.trace) if outcome.trace else None
-        ended = {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "trace": trace, "changed_at": now}
-        self._end(call_id, name, ended)
+        with self._database.write() as connection:
+            finish(connection, call_id, name, outcome, now)
 
     def put_off(self, call_id: str, name: str, reason: str, now: datetime) -> None:
-        self._end(call_id, name, {"state": "waiting", "reason": reason, "changed_at": now})
+        with self._database.write() as connection:
+            _end(connection, call_id, name, {"state": "waiting", "reason": reason, "changed_at": now})
 
     def fail(self, call_id: str, name: str, reason: str, now: datetime) -> None:
-        self._end(call_id, name, {"state": "failed", "reason": reason, "changed_at": now})
-
-    def _end(self, call_id: str, name: str, values: dict[str, Any]) -> None:
         with self._database.write() as connection:
-            upsert(connection, steps, {"call_id": call_id, "name": name}, values)
+            _end(connection, call_id, name, {"state": "failed", "reason": reason, "changed_at": now})
 
     def of_call(self, call_id: str) -> list[Step]:
         query = select(steps).where(steps.c.call_id == call_id).order_by(steps.c.name)
@@ -74,6 +70,35 @@ class StepStore:
         )
         with self._database.read() as connection:
             return [RecentCall(row.ended_at, row.result) for row in connection.execute(query)][::-1]
+
+
+def begin(connection: Connection, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> list[str]:
+    """Those that are going on now. What had come to its end before a crash stays as it is, and is not among them."""
+    running = {"state": "running", "reason": "", "changed_at": now}
+    unfinished = None if again else or_(*(steps.c.state == state for state in OPEN_STATES))
+    statement = _insert(connection).on_conflict_do_update(
+        index_elements=KEY, set_=running | {"attempts": steps.c.attempts + 1}, where=unfinished
+    )
+    fresh = [{"call_id": call_id, "name": name, **running, "attempts": 1} for name in names]
+    begun = set(connection.execute(statement.returning(steps.c.name), fresh).scalars()) if fresh else set()
+    return [name for name in names if name in begun]
+
+
+def finish(connection: Connection, call_id: str, name: str, outcome: Outcome, now: datetime) -> None:
+    """How a step ended, and what it made in the database, stand or fall together."""
+    if outcome.write:
+        outcome.write(connection)
+    trace = asdict(outcome.trace) if outcome.trace else None
+    ended = {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "trace": trace, "changed_at": now}
+    _end(connection, call_id, name, ended)
+
+
+def _end(connection: Connection, call_id: str, name: str, values: dict[str, Any]) -> None:
+    upsert(connection, steps, {"call_id": call_id, "name": name}, values)
+
+
+def _insert(connection: Connection) -> sqlite.Insert | postgresql.Insert:
+    return postgresql.insert(steps) if connection.dialect.name == "postgresql" else sqlite.insert(steps)
 
 
 def to_step(row: Row[Any]) -> Step:
