@@ -1,11 +1,12 @@
 """The SQL of post-call work: which calls are due, and how far each step is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, or_, select, update
+from sqlalchemy import Connection, Row, and_, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from aftercall.db.connect import Database
@@ -16,6 +17,7 @@ from aftercall.model.reading import Trace
 from aftercall.model.steps import OPEN_STATES, Outcome, Step
 
 KEY = ["call_id", "name"]
+ALONE_S = 30
 
 
 class StepStore:
@@ -28,14 +30,31 @@ class StepStore:
         with self._database.read() as connection:
             return [str(row.id) for row in connection.execute(query)]
 
-    def mark_started(self, call_ids: Sequence[str], names: Sequence[str], now: datetime) -> None:
-        """The steps of a call that has been begun meanwhile stay as they are."""
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Whether nobody else starts calls just now: two that start the same ones do no harm, and all of the work twice.
+
+        Whoever falls asleep over it loses the privilege. On SQLite the others are few and near, and are not asked.
+        """
+        if self._database.dialect != "postgresql":
+            yield True
+            return
+        with self._database.read() as connection:
+            connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{ALONE_S}s'"))
+            yield bool(connection.execute(text("SELECT pg_try_advisory_xact_lock(hashtextextended('aftercall.start', 0))")).scalar())
+
+    def await_start(self, call_ids: Sequence[str], names: Sequence[str], now: datetime) -> None:
+        """Show the steps, before anybody can begin them: one who began and one who only now makes the rows might wait for each other."""
         waiting = {"state": "waiting", "reason": "", "changed_at": now}
-        rows = [{"call_id": call_id, "name": name, **waiting} for call_id in call_ids for name in names]
-        with self._database.write() as connection:
-            connection.execute(update(calls).where(calls.c.id.in_(call_ids)).values(postcall="started"))
-            if rows:
+        rows = [{"call_id": call_id, "name": name, **waiting} for call_id in sorted(call_ids) for name in sorted(names)]
+        if rows:
+            with self._database.write() as connection:
                 connection.execute(_insert(connection).on_conflict_do_nothing(index_elements=KEY), rows)
+
+    def mark_started(self, call_ids: Sequence[str]) -> None:
+        with self._database.write() as connection:
+            locked = select(calls.c.id).where(calls.c.id.in_(call_ids)).order_by(calls.c.id).with_for_update()
+            connection.execute(update(calls).where(calls.c.id.in_(connection.execute(locked).scalars().all())).values(postcall="started"))
 
     def begin(self, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> list[str]:
         """In one transaction, since the steps of a call begin together. `again` also begins what had come to its end."""

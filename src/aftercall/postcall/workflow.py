@@ -5,6 +5,7 @@ A step in flight at a crash runs again; one that finished does not. A step that 
 """
 
 import asyncio
+from contextlib import ExitStack
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
@@ -110,12 +111,20 @@ def close_office() -> None:
 async def start_due(at: Office) -> list[str]:
     """Start the work of every sealed call that has none yet. A crash in between starts it again, which is the same."""
     due = await asyncio.to_thread(at.steps.due)
+    if not due:
+        return []
+    with ExitStack() as stack:
+        is_alone = await asyncio.to_thread(stack.enter_context, at.steps.alone())
+        return await _start(at, await asyncio.to_thread(at.steps.due)) if is_alone else []
+
+
+async def _start(at: Office, due: list[str]) -> list[str]:
     rationed = [RATIONED] if limit_per_minute(at.desk.settings, at.desk.reader) else []
     names = [name for name in names_for(at.desk) if name not in rationed]
+    await asyncio.to_thread(at.steps.await_start, due, [*names, *rationed], at.desk.clock.now())
     for call_id in due:
         with SetWorkflowID(call_id):
             await DBOS.enqueue_workflow_async(QUEUE, after_call, call_id, names, rationed)
         reach("postcall.after_enqueue")
-    if due:
-        await asyncio.to_thread(at.steps.mark_started, due, [*names, *rationed], at.desk.clock.now())
+    await asyncio.to_thread(at.steps.mark_started, due)
     return due
