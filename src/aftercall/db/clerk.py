@@ -1,6 +1,7 @@
 """Group commit: what several have to write at the same time becomes durable in one transaction.
 
 Nobody waits for company: whoever comes while a transaction is going on is in the next one. Each entry stands or falls by itself.
+An entry may be asked twice, when the transaction it was in falls, and has no effect but on the connection it is given.
 """
 
 import asyncio
@@ -51,6 +52,13 @@ class Clerk:
                 _tell(written, value, fault)
 
     def _commit(self, entries: list[Entry]) -> list[Ended]:
+        try:
+            with self._database.write() as connection:
+                return [(entry(connection), None) for entry in entries]
+        except Exception:
+            if len(entries) == 1:
+                raise
+        # Something is wrong with one of them, or with the database. Each is tried again, fenced off from the others.
         with self._database.write() as connection:
             return [_try(connection, entry) for entry in entries]
 

@@ -6,8 +6,9 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, or_, select, text, update
+from sqlalchemy import Connection, Insert, Row, and_, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.dml import ReturningInsert
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import calls, steps
@@ -93,13 +94,8 @@ class StepStore:
 
 def begin(connection: Connection, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> list[str]:
     """Those that are going on now. What had come to its end before a crash stays as it is, and is not among them."""
-    running = {"state": "running", "reason": "", "changed_at": now}
-    unfinished = None if again else or_(*(steps.c.state == state for state in OPEN_STATES))
-    statement = _insert(connection).on_conflict_do_update(
-        index_elements=KEY, set_=running | {"attempts": steps.c.attempts + 1}, where=unfinished
-    )
-    fresh = [{"call_id": call_id, "name": name, **running, "attempts": 1} for name in names]
-    begun = set(connection.execute(statement.returning(steps.c.name), fresh).scalars()) if fresh else set()
+    rows = [{"call_id": call_id, "name": name, "state": "running", "reason": "", "attempts": 1, "changed_at": now} for name in names]
+    begun = set(connection.execute(_statement(connection, "again" if again else "begin"), rows).scalars()) if rows else set()
     return [name for name in names if name in begun]
 
 
@@ -109,15 +105,35 @@ def finish(connection: Connection, call_id: str, name: str, outcome: Outcome, no
         outcome.write(connection)
     trace = asdict(outcome.trace) if outcome.trace else None
     ended = {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "trace": trace, "changed_at": now}
-    _end(connection, call_id, name, ended)
+    connection.execute(_statement(connection, "finish"), {"call_id": call_id, "name": name, **ended})
 
 
 def _end(connection: Connection, call_id: str, name: str, values: dict[str, Any]) -> None:
     upsert(connection, steps, {"call_id": call_id, "name": name}, values)
 
 
+def _statement(connection: Connection, name: str) -> ReturningInsert[Any] | Insert:
+    return _STATEMENTS[connection.dialect.name == "postgresql"][name]
+
+
 def _insert(connection: Connection) -> sqlite.Insert | postgresql.Insert:
     return postgresql.insert(steps) if connection.dialect.name == "postgresql" else sqlite.insert(steps)
+
+
+def _build(fresh: sqlite.Insert | postgresql.Insert) -> dict[str, ReturningInsert[Any] | Insert]:
+    """Made once: putting a statement together costs as much as running it."""
+    new = fresh.excluded
+    running = {"state": new.state, "reason": new.reason, "changed_at": new.changed_at, "attempts": steps.c.attempts + new.attempts}
+    unfinished = or_(*(steps.c.state == state for state in OPEN_STATES))
+    ended = {name: new[name] for name in ("state", "reason", "result", "trace", "changed_at")}
+    return {
+        "begin": fresh.on_conflict_do_update(index_elements=KEY, set_=running, where=unfinished).returning(steps.c.name),
+        "again": fresh.on_conflict_do_update(index_elements=KEY, set_=running).returning(steps.c.name),
+        "finish": fresh.on_conflict_do_update(index_elements=KEY, set_=ended),
+    }
+
+
+_STATEMENTS = {True: _build(postgresql.insert(steps)), False: _build(sqlite.insert(steps))}
 
 
 def to_step(row: Row[Any]) -> Step:
