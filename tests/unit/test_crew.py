@@ -1,6 +1,7 @@
 """The threads that take steps: the urgent first, and nothing lost."""
 
 from concurrent.futures import CancelledError
+from functools import partial
 from threading import Event
 
 import pytest
@@ -17,7 +18,7 @@ def test_the_urgent_come_first_and_among_equals_who_came_first(urgencies: list[i
     first = crew.submit(9, hold.wait)  # the one hand is busy while the others arrive
     while not first.running():
         pass
-    jobs = [crew.submit(urgency, lambda urgency=urgency, n=n: taken.append((urgency, n))) for n, urgency in enumerate(urgencies)]
+    jobs = [crew.submit(urgency, partial(taken.append, (urgency, n))) for n, urgency in enumerate(urgencies)]
     hold.set()
     for job in jobs:
         job.result(10)
