@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
-from aftercall.durable import open_queue
+from aftercall.durable import Intake, open_queue
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.memory.extraction import limit_per_minute
@@ -19,6 +19,7 @@ from aftercall.postcall.steps import LAST, RATIONED, names_for
 
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
+AFTER_CALL = "aftercall.after_call"
 MINUTE_S = 60.0
 AT_ONCE = 64  # calls whose steps wait their turn together, so that the urgent one of each can come first
 ATTEMPTS = 10  # with doubling pauses: a database that is away for a quarter of an hour
@@ -26,6 +27,7 @@ ATTEMPTS = 10  # with doubling pauses: a database that is away for a quarter of 
 
 # One at a time in a process, because the durable engine is one.
 _shift: Shift | None = None
+_intake: Intake | None = None
 
 
 def shift() -> Shift:
@@ -34,11 +36,17 @@ def shift() -> Shift:
     return _shift
 
 
+def intake() -> Intake:
+    if _intake is None:
+        raise RuntimeError("the post-call work has not been opened")
+    return _intake
+
+
 def _may_pass(error: BaseException) -> bool:
     return isinstance(error, AftercallError) and error.retryable
 
 
-@DBOS.workflow(name="aftercall.after_call")
+@DBOS.workflow(name=AFTER_CALL)
 async def after_call(call_id: str, names: list[str], rationed: list[str]) -> None:
     """The names are told and not looked up: other settings or another version must not change what was begun."""
     for name in rationed:  # not waited for: it may queue for long, and the others shall not
@@ -93,8 +101,8 @@ async def take_step(call_id: str, name: str, number: int) -> float | None:
 
 async def open_office(at: Office) -> None:
     """Take up the work; the durable engine has been launched."""
-    global _shift
-    _shift = Shift.of(at)
+    global _shift, _intake
+    _shift, _intake = Shift.of(at), Intake(at.desk.settings)
     await open_queue(QUEUE, AT_ONCE)
     await open_queue(RATIONED_QUEUE, AT_ONCE, limit=limit_per_minute(at.desk.settings, at.desk.reader), period_s=MINUTE_S)
     await start_due(at)
@@ -102,10 +110,12 @@ async def open_office(at: Office) -> None:
 
 def close_office() -> None:
     """The durable engine has ended."""
-    global _shift
+    global _shift, _intake
     if _shift is not None:
         _shift.end()
-    _shift = None
+    if _intake is not None:
+        _intake.close()
+    _shift = _intake = None
 
 
 async def start_due(at: Office) -> list[str]:
@@ -122,9 +132,7 @@ async def _start(at: Office, due: list[str]) -> list[str]:
     rationed = [RATIONED] if limit_per_minute(at.desk.settings, at.desk.reader) else []
     names = [name for name in names_for(at.desk) if name not in rationed]
     await asyncio.to_thread(at.steps.await_start, due, [*names, *rationed], at.desk.clock.now())
-    for call_id in due:
-        with SetWorkflowID(call_id):
-            await DBOS.enqueue_workflow_async(QUEUE, after_call, call_id, names, rationed)
-        reach("postcall.after_enqueue")
+    await asyncio.to_thread(intake().put, QUEUE, AFTER_CALL, [(call_id, (call_id, names, rationed)) for call_id in due])
+    reach("postcall.after_enqueue")
     await asyncio.to_thread(at.steps.mark_started, due)
     return due
