@@ -22,6 +22,7 @@ RATIONED_QUEUE = "aftercall.rationed"
 AFTER_CALL = "aftercall.after_call"
 MINUTE_S = 60.0
 AT_ONCE = 64  # calls whose steps wait their turn together, so that the urgent one of each can come first
+AT_ONCE_OF_SEVERAL = 32  # where other processes may be at work: who takes all of them leaves none to the others
 ATTEMPTS = 10  # with doubling pauses: a database that is away for a quarter of an hour
 
 
@@ -103,8 +104,9 @@ async def open_office(at: Office) -> None:
     """Take up the work; the durable engine has been launched."""
     global _shift, _intake
     _shift, _intake = Shift.of(at), Intake(at.desk.settings)
-    await open_queue(QUEUE, AT_ONCE)
-    await open_queue(RATIONED_QUEUE, AT_ONCE, limit=limit_per_minute(at.desk.settings, at.desk.reader), period_s=MINUTE_S)
+    at_once = AT_ONCE if at.desk.database.dialect == "sqlite" else min(AT_ONCE, AT_ONCE_OF_SEVERAL)
+    await open_queue(QUEUE, at_once)
+    await open_queue(RATIONED_QUEUE, at_once, limit=limit_per_minute(at.desk.settings, at.desk.reader), period_s=MINUTE_S)
     await start_due(at)
 
 
