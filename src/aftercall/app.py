@@ -100,6 +100,8 @@ class App:
     remem: Remem | None = None
     transport: httpx2.AsyncBaseTransport | None = None
     """How carriers are reached; tests put the lab here."""
+    organs: Organs | None = None
+    """The receptionist's own ear and mouth; None where it has none, or another speaks."""
 
     @cached_property
     def twilio(self) -> TwilioRest | None:
@@ -209,12 +211,6 @@ class App:
         )
 
     @cached_property
-    def organs(self) -> Organs | None:
-        """The receptionist's own ear and mouth; None where it has none, or another speaks."""
-        wanted = self.settings.speaks == "receptionist" and self.settings.receptionist.speech
-        return make_organs(self.settings.receptionist.voice) if wanted and find_missing() is None else None
-
-    @cached_property
     def recall(self) -> Recall:
         return Recall(self.settings, self.search)
 
@@ -259,6 +255,11 @@ def _voice_engine(settings: Settings) -> VoiceEngine | None:
             return None
 
 
+def _find_organs(settings: Settings) -> Organs | None:
+    wanted = settings.speaks == "receptionist" and settings.receptionist.speech
+    return make_organs(settings.receptionist.voice) if wanted and find_missing() is None else None
+
+
 def build(settings: Settings, clock: Clock | None = None) -> App:
     """Wire the parts, and make the database ready; raises an AftercallError that says what to do."""
     clock = clock or SystemClock()
@@ -295,6 +296,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         documents=DocumentStore(database),
         line=line,
         remem=Remem(settings.remem) if settings.remem.api_key else None,
+        organs=_find_organs(settings),
     )
     try:
         app.work.check()

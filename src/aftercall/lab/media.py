@@ -40,6 +40,8 @@ class MediaPhone:
         self.clears = 0
         self.played = 0
         """Bytes of sound, silence left out, that reached the caller's ear."""
+        self.tape = bytearray()
+        """That sound."""
         self.is_over = False
 
     @classmethod
@@ -68,8 +70,16 @@ class MediaPhone:
         await self._until(lambda: not self._says)
 
     def begin_to_say(self, text: str) -> None:
-        audio = utter(text) + HANG_OVER
-        self._says.extend(audio[start : start + FRAME] for start in range(0, len(audio), FRAME))
+        self.begin_to_sound(utter(text))
+
+    async def sound(self, audio: bytes) -> None:
+        """Any 8 kHz μ-law instead of the lab's own speech; returns when it is through."""
+        self.begin_to_sound(audio)
+        await self._until(lambda: not self._says)
+
+    def begin_to_sound(self, audio: bytes) -> None:
+        audio += HANG_OVER
+        self._says.extend(audio[start : start + FRAME].ljust(FRAME, b"\xff") for start in range(0, len(audio), FRAME))
 
     async def hear(self, words: str) -> str:
         """Wait for something that holds these words, and return it. Raises AssertionError when it never comes."""
@@ -79,6 +89,11 @@ class MediaPhone:
     async def hear_audio(self, count: int) -> None:
         """Wait until so many bytes of sound, of any kind, have been played."""
         await self._until(lambda: self.played >= count)
+
+    @property
+    def is_hearing_sound(self) -> bool:
+        """Whether something is still to be played."""
+        return bool(self._buffer)
 
     async def press(self, key: str) -> None:
         await self._connection.send(self._side.digit(key))
@@ -149,6 +164,7 @@ class MediaPhone:
             if isinstance(item, bytes):
                 frame = item
                 self.played += len(frame)
+                self.tape += frame
                 break
             await self._connection.send(self._side.mark(item))
         while self._buffer and isinstance(self._buffer[0], str):

@@ -36,13 +36,13 @@ def speak(text: str, language: str, words_per_minute: int, pitch: int) -> tuple[
         raise ValueError("espeak-ng's library does not start")
     samples = bytearray()
 
-    @_Callback
     def take(sound: Any, count: int, _: Any) -> int:
         if sound and count:
             samples.extend(ctypes.string_at(sound, 2 * count))
         return 0
 
-    library.espeak_SetSynthCallback(take)
+    taking = _Callback(take)  # held until the last sample: the library keeps no reference
+    library.espeak_SetSynthCallback(taking)
     if library.espeak_SetVoiceByName(language.encode()) and _choose(library, language):
         raise ValueError("espeak-ng has no such voice")
     library.espeak_SetParameter(RATE_PARAMETER, words_per_minute, 0)

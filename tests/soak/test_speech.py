@@ -1,0 +1,89 @@
+"""Real speech on this machine, nothing emulated but the phone network: `make soak`."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from aftercall.app import App, build
+from aftercall.clock import SystemClock
+from aftercall.settings import BridgeSettings, ReceptionistSettings, Settings, TwilioSettings
+from aftercall.speech.espeak import Espeak, find_espeak
+from aftercall.speech.organs import find_missing
+from aftercall.tester.phrases import word_error_rate
+from voice import TOKEN, noted, staged, told
+
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("AFTERCALL_SOAK"), reason="slow: `make soak` brings the model"),
+    pytest.mark.skipif(find_missing() is not None, reason=f"{find_missing()}: there may be no wheel for this machine"),
+]
+WORDS = "Please remind me to call the dentist on Friday"
+
+
+def make_app(home: Path, address: str) -> App:
+    settings = Settings(
+        home=home,
+        public_url=address,
+        twilio=TwilioSettings(auth_token=SecretStr(TOKEN)),
+        receptionist=ReceptionistSettings(speech=True),
+        bridge=BridgeSettings(drain_s=3.0),
+    )
+    app = build(settings, SystemClock())
+    app.warm_up()
+    return app
+
+
+def speak(text: str) -> bytes:
+    command = find_espeak()
+    assert command is not None
+    return Espeak(command, "en-us", words_per_minute=150).speak(text)
+
+
+async def test_a_spoken_request_is_heard_answered_aloud_and_archived(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with staged(lambda address: make_app(tmp_path, address), 1.0) as stage:
+        ring, phone = await stage.ring()
+        await phone.hear_audio(16_000)
+        while phone.is_hearing_sound:
+            await asyncio.sleep(0.1)
+        greeted = len(phone.tape)
+        await phone.sound(await asyncio.to_thread(speak, WORDS))
+        await phone.hear_audio(greeted + 8_000)
+        while phone.is_hearing_sound:
+            await asyncio.sleep(0.1)
+        answer = bytes(phone.tape[greeted:])
+        assert stage.app.organs is not None
+        understood = await stage.app.organs.ear.hear(answer)
+        await stage.twilio.hang_up(ring)
+        call = await stage.sealed()
+    (_, greeting), (speaker, heard), (_, said), *_ = told(call)
+    rate = word_error_rate(WORDS, heard)
+    with capsys.disabled():
+        print(
+            f"\n  said     {WORDS}\n  heard    {heard}\n  word error rate {rate:.2f}\n  answered {said}\n  which sounds like: {understood}"
+        )
+    assert (speaker, call.end_reason) == ("caller", "caller_hung_up")
+    assert greeting == ReceptionistSettings().greeting
+    assert rate <= 0.5
+    assert word_error_rate(said, understood) <= 0.6
+    assert "remind" in heard.lower()
+    assert "remind" in said.lower() or "taken" in said.lower()
+
+
+async def test_a_caller_who_talks_into_the_greeting_stops_it(tmp_path: Path) -> None:
+    async with staged(lambda address: make_app(tmp_path, address), 1.0) as stage:
+        ring, phone = await stage.ring()
+        await phone.hear_audio(8_000)
+        phone.begin_to_sound(await asyncio.to_thread(speak, WORDS))
+        before = phone.clears
+        async with asyncio.timeout(10):
+            while phone.clears == before:
+                await asyncio.sleep(0.05)
+        await phone.hear_audio(phone.played + 8_000)
+        await stage.twilio.hang_up(ring)
+        call = await stage.sealed()
+    greeting = ReceptionistSettings().greeting
+    assert greeting.startswith(told(call)[0][1])
+    assert told(call)[0][1] != greeting
+    assert noted(call, "barge_in")[0]["said"] == greeting
