@@ -18,6 +18,8 @@ from websockets.exceptions import ConnectionClosed
 from aftercall.clock import Clock, SystemClock
 from aftercall.lab.carriers import Side
 from aftercall.lab.speech import FRAME, SILENCE, Ear, Ended, utter
+from aftercall.speech.gauge import FLOOR
+from aftercall.speech.sound import measure
 
 FRAME_S = 0.02
 PATIENCE_S = 20.0
@@ -42,6 +44,8 @@ class MediaPhone:
         """Bytes of sound, silence left out, that reached the caller's ear."""
         self.tape = bytearray()
         """That sound."""
+        self._loud_at = 0
+        self._quiet = 0
         self.is_over = False
 
     @classmethod
@@ -90,10 +94,10 @@ class MediaPhone:
         """Wait until so many bytes of sound, of any kind, have been played."""
         await self._until(lambda: self.played >= count)
 
-    @property
-    def is_hearing_sound(self) -> bool:
-        """Whether something is still to be played."""
-        return bool(self._buffer)
+    async def hear_out(self, since: int, quiet_s: float = 1.0) -> None:
+        """Wait until something was heard after `since` bytes of the tape, and nothing more for so long since."""
+        quiet = int(quiet_s / FRAME_S)
+        await self._until(lambda: self._loud_at > since and self._quiet >= quiet)
 
     async def press(self, key: str) -> None:
         await self._connection.send(self._side.digit(key))
@@ -169,6 +173,9 @@ class MediaPhone:
             await self._connection.send(self._side.mark(item))
         while self._buffer and isinstance(self._buffer[0], str):
             await self._connection.send(self._side.mark(str(self._buffer.popleft())))
+        self._quiet += 1
+        if frame is not SILENCE and measure(frame) > FLOOR:
+            self._loud_at, self._quiet = len(self.tape), 0
         for sound in self._ear.hear(frame):
             if isinstance(sound, Ended):
                 self.heard.append(sound.text)

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 import pytest
 
 from aftercall.errors import EngineLost
-from aftercall.speech import espeak, organs, process
+from aftercall.speech import organs, process
 from aftercall.speech.child import serve
 from aftercall.speech.espeak import Espeak, find_espeak
 from aftercall.speech.organs import OwnMouth, find_missing
@@ -100,7 +100,7 @@ async def test_our_mouth_speaks_as_long_as_the_words_are() -> None:
 
 @pytest.mark.skipif(find_spec("espeakng_loader") is None, reason="the wheel with espeak-ng's library is not installed")
 def test_the_library_of_the_wheel_speaks_where_there_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(espeak.shutil, "which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
     command = find_espeak()
     assert command is not None
     assert command[0] == sys.executable
