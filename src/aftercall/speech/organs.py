@@ -28,9 +28,8 @@ class Mouth(Protocol):
 class OwnEar:
     """Processes that recognise; the one with the shortest line is asked."""
 
-    def __init__(self) -> None:
-        count = min(MOST_EARS, max(1, (os.cpu_count() or 2) // 2))
-        self._processes = [SpeechProcess("ear") for _ in range(count)]
+    def __init__(self, processes: int) -> None:
+        self._processes = [SpeechProcess("ear") for _ in range(processes)]
 
     async def hear(self, sound: bytes) -> str:
         chosen = min(self._processes, key=lambda process: process.waiting)
@@ -69,7 +68,7 @@ class Organs:
 
 def make_organs(voice: str) -> Organs:
     """Nothing is started before it is opened, or asked for the first time."""
-    ear, mouth = OwnEar(), OwnMouth(voice)
+    ear, mouth = OwnEar(min(MOST_EARS, max(1, (os.cpu_count() or 2) // 2))), OwnMouth(voice)
 
     def open_both() -> None:
         mouth.open()
