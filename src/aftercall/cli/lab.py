@@ -61,8 +61,10 @@ def lab(
         orders = Orders(agent, number, real_time, reply, model, fault)
         box = make_box(f"http://127.0.0.1:{listening.getsockname()[1]}", orders)
         box.take_on(read_habits(twice, late))
-        visit = _visit(console, box, listening, wanted, say, as_json=as_json)
-        asyncio.run(visit if ring else _stay(console, box, listening, as_json=as_json))
+        if ring:
+            asyncio.run(_visit(console, box, listening, wanted, say, as_json=as_json))
+        else:
+            asyncio.run(_stay(console, box, listening, as_json=as_json))
 
 
 @dataclass(frozen=True)
