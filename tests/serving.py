@@ -10,8 +10,14 @@ from pathlib import Path
 
 
 @contextmanager
-def serving(home: Path, port: int = 0, **environment: str) -> Iterator[str]:
-    """A server on a free port, or this one; its address."""
+def serving(home: Path, **environment: str) -> Iterator[str]:
+    """A server on a free port; its address."""
+    with serving_on(0, home, environment) as address:
+        yield address
+
+
+@contextmanager
+def serving_on(port: int, home: Path, environment: dict[str, str]) -> Iterator[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")}
     process = subprocess.Popen(
         [sys.executable, "-c", "from aftercall.cli.main import run; run()", "serve", "--port", str(port)],

@@ -18,7 +18,7 @@ from websockets.sync.client import connect
 from aftercall.lab.speech import SILENCE, Ear, utter
 from aftercall.speech.sound import write_wav
 from boxes import listening
-from serving import serving
+from serving import serving_on
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
 PAUSE = 20 * SILENCE
@@ -129,7 +129,7 @@ def test_anthropics_client_is_answered_and_refused_on_order(lab: Running) -> Non
             with pytest.raises(refusal):
                 client.messages.create(model="claude-sonnet-5-5", max_tokens=50, messages=HI)
         said = client.messages.create(model="claude-sonnet-5-5", max_tokens=50, messages=HI)
-        assert said.content[0].text
+        assert said.content[0].type == "text"
         with pytest.raises(anthropic.NotFoundError):
             client.messages.create(model="claude-0", max_tokens=50, messages=HI)
 
@@ -164,7 +164,7 @@ def test_an_agent_with_these_settings_is_rung_with_streamed_audio_by_both_carrie
     told |= {name: lab.set[name] for name in ("TWILIO_ACCOUNT_SID", "TWILIO_AUTH_TOKEN", "TELNYX_API_KEY", "DEEPGRAM_API_KEY")}
     with listening() as (_, public):
         pass  # a port that is free
-    with serving(tmp_path, int(public.rpartition(":")[2]), AFTERCALL_PUBLIC_URL=public, **told) as address:
+    with serving_on(int(public.rpartition(":")[2]), tmp_path, told | {"AFTERCALL_PUBLIC_URL": public}) as address:
         for carrier, caller in (("twilio", "+15550103"), ("telnyx", "+15550104")):
             words = ["--port", port, "--agent", address, "--carrier", carrier, "--ring", caller, "--say", "Open a bug.", "--json"]
             done = subprocess.run([AFTERCALL, "lab", *words], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
