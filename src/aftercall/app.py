@@ -24,6 +24,7 @@ from aftercall.custody.retention import Retention
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.prepare import prepare
+from aftercall.engine.aloud import Aloud
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.receptionist import Receptionist
@@ -44,6 +45,7 @@ from aftercall.llm.model.line import ModelLine
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.log import get_logger
 from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
@@ -63,6 +65,7 @@ from aftercall.postcall.recording_desk import RecordingDesk
 from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
+from aftercall.speech.organs import Organs, find_missing, make_organs
 from aftercall.work.desk import WorkDesk
 from aftercall.work.health.store import HealthStore
 from aftercall.work.passcode import Mask
@@ -71,6 +74,8 @@ from aftercall.work.sinks.choose import make_sinks
 from aftercall.work.sinks.store import DeliveryStore
 from aftercall.work.store import FollowUpStore
 from aftercall.work.told import Teller
+
+log = get_logger("app")
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,8 @@ class App:
     remem: Remem | None = None
     transport: httpx2.AsyncBaseTransport | None = None
     """How carriers are reached; tests put the lab here."""
+    organs: Organs | None = None
+    """The receptionist's own ear and mouth; None where it has none, or another speaks."""
 
     @cached_property
     def twilio(self) -> TwilioRest | None:
@@ -174,6 +181,11 @@ class App:
         """Load what takes seconds to load before the first call, not in the middle of it."""
         if self.line is not None:
             self.line.open()
+        if self.organs is not None:
+            try:
+                self.organs.open()
+            except AftercallError as error:  # it is tried again with the first call, whose caller hears that
+                log.warning("the receptionist's own speech does not start", error=error.code, reason=str(error))
 
     @cached_property
     def lobby(self) -> Lobby:
@@ -183,8 +195,8 @@ class App:
 
     @cached_property
     def voice_parts(self) -> VoiceParts | None:
-        """What a call of streamed audio stands on; None where the receptionist speaks."""
-        engine = _voice_engine(self.settings)
+        """What a call of streamed audio stands on; None where the receptionist speaks through the carrier."""
+        engine = _voice_engine(self.settings) or (Aloud(self.turn_parts.engine, self.organs, self.clock) if self.organs else None)
         if engine is None:
             return None
         return VoiceParts(
@@ -216,6 +228,8 @@ class App:
 
     def close(self) -> None:
         """Stop as a process that leaves nothing behind."""
+        if self.organs is not None:
+            self.organs.close()
         if self.line is not None:
             self.line.close()
         if self.remem is not None:
@@ -239,6 +253,11 @@ def _voice_engine(settings: Settings) -> VoiceEngine | None:
             return OpenAIRealtime(settings.openai)
         case _:
             return None
+
+
+def _find_organs(settings: Settings) -> Organs | None:
+    wanted = settings.speaks == "receptionist" and settings.receptionist.speech
+    return make_organs(settings.receptionist.voice) if wanted and find_missing() is None else None
 
 
 def build(settings: Settings, clock: Clock | None = None) -> App:
@@ -277,6 +296,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         documents=DocumentStore(database),
         line=line,
         remem=Remem(settings.remem) if settings.remem.api_key else None,
+        organs=_find_organs(settings),
     )
     try:
         app.work.check()

@@ -76,6 +76,8 @@ class ReceptionistSettings(Section):
         max_length=200,
         description="what a caller hears whom nothing better is known for",
     )
+    speech: bool = Field(default=False, description="speak and listen on this machine instead of through the carrier; needs `[speech]`")
+    voice: str = Field(default="en-us", pattern=r"^[\w+-]{1,40}$", description="its own voice, as espeak-ng names it")
 
 
 class ExtractionSettings(Section):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from aftercall.tester.audio import RATE, read_wav
+from aftercall.speech.sound import RATE, read_wav
 from aftercall.tester.record import CallRecord, LineEvent, Span
 from aftercall.tester.segments import Segment, Side, find_segments
 
