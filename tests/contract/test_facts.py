@@ -254,11 +254,11 @@ class Recorder:
     def add(self, connection: Connection, passages: Sequence[Passage]) -> None:
         self.said += [("add", passage.text) for passage in passages]
 
-    def retire(self, connection: Connection, ref: str) -> None:
-        self.said.append(("retire", ref))
+    def retire(self, connection: Connection, refs: Sequence[str]) -> None:
+        self.said += [("retire", ref) for ref in refs]
 
-    def remove(self, connection: Connection, ref: str) -> None:
-        self.said.append(("remove", ref))
+    def remove(self, connection: Connection, refs: Sequence[str]) -> None:
+        self.said += [("remove", ref) for ref in refs]
 
 
 def test_the_index_is_told_of_every_change_and_never_of_a_secret(app: App) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.connect import Database
+from aftercall.db.pieces import in_pieces
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
 from aftercall.db.upsert import upsert
 from aftercall.errors import NotFound, SecretUnreadable
@@ -215,7 +216,7 @@ class FactStore:
 
     def _count(self, connection: Connection, fact_ids: set[str]) -> None:
         rows = select(func.count()).where(fact_occurrences.c.fact_id == facts.c.id).scalar_subquery()
-        for some in _in_hundreds(sorted(fact_ids)):
+        for some in in_pieces(sorted(fact_ids)):
             connection.execute(update(facts).where(facts.c.id.in_(some)).values(occurrence_count=rows))
 
     def _seal_occurrences(self, connection: Connection, fact_ids: Sequence[str]) -> None:
@@ -227,17 +228,16 @@ class FactStore:
             connection.execute(update(fact_occurrences).where(fact_occurrences.c.id == row.id).values(sealed))
 
     def _tell_index(self, connection: Connection, ledger: Ledger, fresh: Iterable[Occurrence]) -> None:
-        for fact_id in (*ledger.hidden, *ledger.restored):
-            self._index.remove(connection, fact_id)
+        if gone := (*ledger.hidden, *ledger.restored):
+            self._index.remove(connection, gone)
         again = [item for fact_id in ledger.restored for item in _occurrences(connection, fact_id)]
         said = [(ledger.facts[item.fact_id], item) for item in (*fresh, *again)]
         passages = [_passage(fact, item) for fact, item in said if not fact.is_secret]
         if passages:
             self._index.add(connection, passages)
-        past = [fact.id for fact, _ in said if not fact.is_active]
-        for fact_id in dict.fromkeys((*ledger.retired, *past)):
-            if not ledger.facts[fact_id].is_secret:
-                self._index.retire(connection, fact_id)
+        past = dict.fromkeys((*ledger.retired, *(fact.id for fact, _ in said if not fact.is_active)))
+        if retired := [fact_id for fact_id in past if not ledger.facts[fact_id].is_secret]:
+            self._index.retire(connection, retired)
 
     def _row(self, fact: Fact) -> dict[str, Any]:
         row = dict(vars(fact))
@@ -275,8 +275,3 @@ def _to_fact(row: Row[Any]) -> Fact:
 
 def _passage(fact: Fact, item: Occurrence) -> Passage:
     return Passage(fact.id, fact.key, fact.category, fact.visibility, item.call_id, item.first_turn, item.at, fact.content, item.context)
-
-
-def _in_hundreds(ids: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(ids), 100):
-        yield ids[start : start + 100]
