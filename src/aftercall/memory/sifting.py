@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aftercall.llm.rules.secrets import Secret
-from aftercall.memory.claims import Claim, read_claim, read_secret_claim
+from aftercall.memory.claims import Claim
 from aftercall.memory.evidence import Ground, Transcript
 from aftercall.memory.visibility import blot_out, classify, find_confidences
 from aftercall.model.calls import Call
@@ -52,12 +52,12 @@ def sift(call: Call, drafts: Sequence[FactDraft], settings: Settings) -> Sieve:
         elif (ground := transcript.find(draft)) is None:
             refused += 1
         else:
-            kept.append(_level(draft, ground, confidences, settings))
+            kept.append(_level(transcript, draft, ground, confidences, settings))
     return Sieve(tuple(kept), refused, dropped)
 
 
-def _level(draft: FactDraft, ground: Ground, confidences: list[Secret], settings: Settings) -> Sifted:
+def _level(transcript: Transcript, draft: FactDraft, ground: Ground, confidences: list[Secret], settings: Settings) -> Sifted:
     visibility = classify(draft, confidences, settings.memory)
-    if visibility == "secret":
-        return Sifted(draft, ground, visibility, ground.context, read_secret_claim(draft.text))
-    return Sifted(draft, ground, visibility, blot_out(ground.context, confidences), read_claim(draft.text))
+    is_secret = visibility == "secret"
+    context = ground.context if is_secret else blot_out(ground.context, confidences)
+    return Sifted(draft, ground, visibility, context, transcript.claim(draft.text, is_secret=is_secret))
