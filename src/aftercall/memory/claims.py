@@ -131,7 +131,7 @@ Lookup = Callable[[str], Word]
 
 def look_up(word: str) -> Word:
     same = canonical(word)
-    number = _number(word) if _NUMBER.fullmatch(word) else None
+    number = _number(word) if (word[:1] == "+" or word[:1].isdecimal()) and _NUMBER.fullmatch(word) else None
     return Word(stem(word), same, _day(word), number, word in _EMPTY or same in _EMPTY)
 
 
@@ -159,11 +159,7 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     before = len(tokens(main[: first_verb.start()])) if first_verb else 2  # "line 2 drops calls": which line, not how many
     numbers = {word.number for word in spoken[before:] if word.number is not None}
     days = {word.day for word in spoken if word.day}
-    words = {
-        word.stem
-        for at, word in enumerate(spoken)
-        if not word.is_empty and not word.day and (word.number is None or at < before)
-    }
+    words = {word.stem for at, word in enumerate(spoken) if not word.is_empty and not word.day and (word.number is None or at < before)}
     is_denied = disliked ^ bool(_NO.search(_ONLY_NO.sub("", main)))
     puts_right = denied is not None and main is not said
     return Claim(
@@ -202,9 +198,10 @@ def canonical(word: str) -> str:
 
 def stem(word: str) -> str:
     word = canonical(word)
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
-            return _undouble(word[: -len(ending)])
+    if word.endswith(_ENDINGS) and len(word) > 4:
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= 4:
+                return _undouble(word[: -len(ending)])
     return word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word
 
 

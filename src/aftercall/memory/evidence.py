@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from aftercall.memory.claims import Claim, Word, content_words, look_up, look_up_again, read_plain
+from aftercall.memory.claims import Claim, Word, content_words, look_up, read_plain
 from aftercall.memory.wording import plain
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft
@@ -106,9 +106,9 @@ class Transcript:
         told = content_words(self.plain(draft.text), self._look_up)
         return not told or any(told & self._words(at) for at in (*range(first, last + 1), *range(max(0, first - 1), first)))
 
-    def claim(self, text: str, *, is_secret: bool) -> Claim:
-        """What a fact says, taken apart. The words of a secret are forgotten with the call."""
-        return read_plain(text, self.plain(text), self._look_up if is_secret else look_up_again)
+    def claim(self, text: str) -> Claim:
+        """What a fact says, taken apart. Its words are forgotten with the call: it may be a secret."""
+        return read_plain(text, self.plain(text), self._look_up)
 
     def plain(self, text: str) -> str:
         """The text in its plain form, made once a call."""

@@ -8,6 +8,7 @@ import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
+from collections.abc import Collection
 
 from aftercall.memory.claims import Claim, look_up_again
 from aftercall.memory.dedupe import ALIKE
@@ -45,15 +46,19 @@ class Handles:
         self._always.append(fact_id)
 
     def find(self, claim: Claim) -> set[str]:
+        """What says the same in the very same words is found by its identity, not here."""
         telling = [word for word in claim.words if _has_letters(word)]
-        if not telling or not all(map(_has_letters, claim.denied)):
+        if len(telling) < bool(claim.words) or not all(map(_has_letters, claim.denied)):
             return set(self._all)
         found = {*self._always, *(self._by_slot.get(claim.matching, ()) if claim.matching else ())}
-        found |= self._that_hold(telling, math.ceil(ALIKE * len(claim.words)) - (len(claim.words) - len(telling)))
+        if telling:
+            found |= self._that_hold(telling, math.ceil(ALIKE * len(claim.words)) - (len(claim.words) - len(telling)))
         return found | self._that_hold(claim.denied, len(claim.denied)) if claim.denied else found
 
-    def _that_hold(self, words: "list[str] | frozenset[str]", least: int) -> set[str]:
-        held = Counter(fact_id for word in words for fact_id in self._by_word.get(word, ()))
+    def _that_hold(self, words: Collection[str], least: int) -> set[str]:
+        held = Counter[str]()
+        for word in words:
+            held.update(self._by_word.get(word, ()))
         return {fact_id for fact_id, count in held.items() if count >= least}
 
 
@@ -77,5 +82,3 @@ def loose_words(content: str) -> set[str] | None:
 
 def _has_letters(word: str) -> bool:
     return any(letter.isalpha() for letter in word)
-
-

@@ -5,6 +5,7 @@ it knows which rows must change, and writing them is the store's work.
 Facts of one attribute form a chain in time. A call that is read late finds its place in the past of the chain.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -74,6 +75,7 @@ class Ledger:
         self._claims: dict[str, Claim | None] = {}
         self._handles = Handles()
         self._by_identity: dict[str, str] = {}
+        self._past: dict[str, set[str]] = defaultdict(set)
         for known in keeper.outline():
             self._outline(known)
 
@@ -115,9 +117,10 @@ class Ledger:
     def _decide(self, found: Sifted) -> tuple[str, str | None]:
         if by_id := self._decide_by_id(found.draft, found.claim):
             return by_id
-        if known := self._by_identity.get(self._marks(found).identity):
+        identity = self._marks(found).identity
+        if known := self._by_identity.get(identity):
             return "same", known
-        near = list(self._near(found.claim))
+        near = list(self._near(found.claim, self._past.get(identity, set())))
         active = [(fact_id, claim) for fact_id, claim in near if self.facts[fact_id].is_active]
         verdict, known = best(found.claim, active, found.draft.category)
         if verdict != "same" and (past := self._believed_then(found, near)):
@@ -145,9 +148,9 @@ class Ledger:
                 return fact_id
         return None
 
-    def _near(self, claim: Claim) -> Iterator[tuple[str, Claim]]:
-        """Others cannot be the same, nor replaced."""
-        ids = self._handles.find(claim)
+    def _near(self, claim: Claim, past: set[str]) -> Iterator[tuple[str, Claim]]:
+        """Others cannot be the same, nor replaced. `past` are those that said the very same."""
+        ids = self._handles.find(claim) | past
         self._fetch(ids)
         for fact_id in sorted(ids):
             if (known := self._claim(fact_id)) is not None:
@@ -235,7 +238,9 @@ class Ledger:
             self._change(str(earlier), superseded_by=new, valid_until=found.ground.at)
 
     def _retire(self, fact_id: str, by: str, at: datetime) -> None:
-        self._by_identity.pop(self.facts[fact_id].identity, None)
+        identity = self.facts[fact_id].identity
+        self._by_identity.pop(identity, None)
+        self._past[identity].add(fact_id)
         self._change(fact_id, is_active=False, valid_until=max(at, self.facts[fact_id].valid_from), superseded_by=by)
         self.retired.append(fact_id)
 
@@ -293,6 +298,8 @@ class Ledger:
         self._known.add(known.id)
         if known.is_active:
             self._by_identity[known.identity] = known.id
+        else:
+            self._past[known.identity].add(known.id)
         if known.visibility == "secret":
             self._handles.add_sealed(known.id)
         else:

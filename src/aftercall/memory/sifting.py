@@ -58,6 +58,5 @@ def sift(call: Call, drafts: Sequence[FactDraft], settings: Settings) -> Sieve:
 
 def _level(transcript: Transcript, draft: FactDraft, ground: Ground, confidences: list[Secret], settings: Settings) -> Sifted:
     visibility = classify(draft, confidences, settings.memory)
-    is_secret = visibility == "secret"
-    context = ground.context if is_secret else blot_out(ground.context, confidences)
-    return Sifted(draft, ground, visibility, context, transcript.claim(draft.text, is_secret=is_secret))
+    context = ground.context if visibility == "secret" else blot_out(ground.context, confidences)
+    return Sifted(draft, ground, visibility, context, transcript.claim(draft.text))

@@ -6,6 +6,7 @@ What is not in these tables has no slot: two such sentences may both hold, and n
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 CALLER = "caller"
 _OF_CALLER = r"(?:my|the|his|her)"
@@ -106,30 +107,66 @@ class Slot:
         return f"{self.subject}|{self.attribute}"
 
 
-def _frame(attribute: str, pattern: str) -> tuple[str, re.Pattern[str]]:
-    return attribute, re.compile(pattern)
+class _Frame(NamedTuple):
+    """A sentence that gives an attribute its value; it holds at least one of `needs`, which is quickly told."""
+
+    attribute: str
+    needs: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+    def fits(self, text: str) -> re.Match[str] | None:
+        return self.pattern.search(text) if any(need in text for need in self.needs) else None
+
+
+def _frame(attribute: str, needs: tuple[str, ...], pattern: str) -> _Frame:
+    return _Frame(attribute, needs, re.compile(pattern))
 
 
 _REST = r"(?P<value>\S.*)"
-_FRAMES = (
+FRAMES = (
     _frame(
         "{kind} email",
+        ("mail",),
         rf"\b{_OF_CALLER} {_NEW}{_KIND}{_NEW}e-?mail(?: address)?(?: has changed to| changed to| is| was| should be|:)(?: now)? {_REST}",
     ),
     _frame(
         "{kind} phone",
         (
+            "number",
+            "mobile",
+            "cell",
+            "landline",
+        ),
+        (
             rf"\b{_OF_CALLER} {_NEW}{_KIND}{_NEW}(?:phone |telephone |contact )?(?:number|mobile|cell|landline)(?: has "
             rf"changed to| changed to| is| was| should be|:)(?: now)? (?P<value>\+?\d.*)"
         ),
     ),
-    _frame("{kind} phone", rf"\b(?:reach|call|ring|phone|text) i (?:on|at) (?:my {_KIND}(?:number|phone)?,? ?)?(?P<value>\+?\d{{6,}})"),
+    _frame(
+        "{kind} phone",
+        (
+            "reach i",
+            "call i",
+            "ring i",
+            "phone i",
+            "text i",
+        ),
+        rf"\b(?:reach|call|ring|phone|text) i (?:on|at) (?:my {_KIND}(?:number|phone)?,? ?)?(?P<value>\+?\d{{6,}})",
+    ),
     _frame(
         "{kind} address",
+        ("address",),
         rf"\b{_OF_CALLER} {_NEW}{_KIND}{_NEW}address(?: has changed to| changed to| is| was| should be|:)(?: now)? {_REST}",
     ),
     _frame(
         "address",
+        (
+            "live",
+            "living",
+            "stay",
+            "am ",
+            "move",
+        ),
         (
             rf"\bi (?:now )?(?:live|am living|stay|am|moved?|have moved)(?: now)? (?:at|to|on|in) (?P<value>\d+\w? .*|[\w ]+ "
             rf"(?:{_STREET})\b.*)"
@@ -137,32 +174,107 @@ _FRAMES = (
     ),
     _frame(
         "address",
+        ("is ",),
         (
             rf"\b(?:it is|now it is|that is|is) (?P<value>(?:\d+\w? )?(?:[\w']+ ){{1,2}}(?:{_STREET})\b.*now.*|\d+\w? "
             rf"(?:[\w']+ ){{1,2}}(?:{_STREET})\b.*)"
         ),
     ),
-    _frame("residence", rf"\bi (?:now )?(?:live|am living|reside|am based|am staying|stay)(?: now)? (?:in|near|outside) {_REST}"),
     _frame(
-        "residence", rf"\bi (?:have )?(?:recently )?(?:moved|relocated)(?: house| over| back| out| down| up)*(?: from [\w ]+?)? to {_REST}"
+        "residence",
+        (
+            "live",
+            "living",
+            "reside",
+            "based",
+            "stay",
+        ),
+        rf"\bi (?:now )?(?:live|am living|reside|am based|am staying|stay)(?: now)? (?:in|near|outside) {_REST}",
     ),
-    _frame("surname", rf"\bmy {_NEW}(?:surname|last name|family name|maiden name) is(?: now)? {_REST}"),
-    _frame("name", rf"\bmy {_NEW}(?:first )?name is(?: now)? {_REST}"),
-    _frame("call name", r"\b(?:call i|i go by|people call i) (?P<value>[a-z]+)$"),
-    _frame("birthday", rf"\bmy (?:birthday|date of birth|birth date|dob) is(?: on)? {_REST}"),
-    _frame("birthday", rf"\bi was born (?:on|in) {_REST}"),
+    _frame(
+        "residence",
+        (
+            "moved",
+            "relocated",
+        ),
+        rf"\bi (?:have )?(?:recently )?(?:moved|relocated)(?: house| over| back| out| down| up)*(?: from [\w ]+?)? to {_REST}",
+    ),
+    _frame(
+        "surname",
+        (
+            "name",
+            "surname",
+        ),
+        rf"\bmy {_NEW}(?:surname|last name|family name|maiden name) is(?: now)? {_REST}",
+    ),
+    _frame("name", ("name is",), rf"\bmy {_NEW}(?:first )?name is(?: now)? {_REST}"),
+    _frame(
+        "call name",
+        (
+            "call i ",
+            "i go by ",
+        ),
+        r"\b(?:call i|i go by|people call i) (?P<value>[a-z]+)$",
+    ),
+    _frame(
+        "birthday",
+        (
+            "birth",
+            "dob",
+        ),
+        rf"\bmy (?:birthday|date of birth|birth date|dob) is(?: on)? {_REST}",
+    ),
+    _frame("birthday", ("born ",), rf"\bi was born (?:on|in) {_REST}"),
     _frame(
         "employer",
+        (
+            "work",
+            "started",
+        ),
         r"\bi (?:now )?(?:work|am working|have started|started working|started)(?: now)? (?:at|for) (?P<value>(?!home\b|night|\d)\S.*)",
     ),
-    _frame("diet", rf"\bi (?:am|have become|became|have gone|went|have turned|eat)(?: now)?(?: a| an)? (?P<value>{_DIETS})\b"),
-    _frame("marital status", rf"\bi (?:am|got|have got|have been|am getting|was)(?: now| recently)? (?P<value>{_MARITAL})\b"),
-    _frame("job", rf"\bi (?:am|work as|have become|became)(?: now)?(?: a| an| the)? (?P<value>(?:\w+ )?(?:{_JOBS}))\b"),
-    _frame("timezone", rf"\bmy time ?zone is {_REST}"),
-    _frame("timezone", r"\bi am (?:on|in) (?P<value>\w+) time\b"),
-    _frame("favourite {what}", rf"\bmy favou?rite (?P<what>\w+(?: \w+)?) (?:is|are)(?: now)? {_REST}"),
+    _frame(
+        "diet",
+        (
+            "vege",
+            "vegan",
+            "pesca",
+            "keto",
+            "vore",
+            "halal",
+            "kosher",
+            "gluten",
+        ),
+        rf"\bi (?:am|have become|became|have gone|went|have turned|eat)(?: now)?(?: a| an)? (?P<value>{_DIETS})\b",
+    ),
+    _frame(
+        "marital status",
+        (
+            "married",
+            "divorced",
+            "single",
+            "engaged",
+            "widowed",
+            "separated",
+        ),
+        rf"\bi (?:am|got|have got|have been|am getting|was)(?: now| recently)? (?P<value>{_MARITAL})\b",
+    ),
+    _frame(
+        "job",
+        (
+            "am ",
+            "work as ",
+            "become",
+            "became",
+        ),
+        rf"\bi (?:am|work as|have become|became)(?: now)?(?: a| an| the)? (?P<value>(?:\w+ )?(?:{_JOBS}))\b",
+    ),
+    _frame("timezone", ("zone",), rf"\bmy time ?zone is {_REST}"),
+    _frame("timezone", (" time",), r"\bi am (?:on|in) (?P<value>\w+) time\b"),
+    _frame("favourite {what}", ("favo",), rf"\bmy favou?rite (?P<what>\w+(?: \w+)?) (?:is|are)(?: now)? {_REST}"),
     _frame(
         "{what}'s name",
+        ("my ",),
         (
             rf"\bmy (?:new )?(?P<what>{_ROLE})(?:'s name)? (?:is|was)(?: now)?(?: called| named)? (?P<value>(?:dr |doctor |"
             rf"mr |mrs |ms |miss )?[a-z][\w'-]+(?: [a-z][\w'-]+)?)$"
@@ -171,12 +283,22 @@ _FRAMES = (
     _frame(
         "{what}",
         (
+            "pin",
+            "pass",
+            "code",
+            "combination",
+            "word",
+            "cvv",
+            "cvc",
+        ),
+        (
             rf"\b(?:my|the) {_NEW}(?P<what>(?!error|fault|status)(?:[\w-]+ ){{0,2}}(?:{_CODE})(?: (?:for|of|to|on) [\w' "
             rf"]+?)?) (?:is|has been changed to|has changed to|changed to|was|:)(?: now)? {_REST}"
         ),
     ),
     _frame(
         "{what} number",
+        (*"0123456789",),
         (
             rf"\b(?:my|the) {_NEW}(?P<what>(?:bank |credit |debit )?(?:card|account|policy|member|membership|customer|"
             rf"reference|order|passport|licen[cs]e|registration|insurance|loyalty|tax|"
@@ -185,15 +307,37 @@ _FRAMES = (
         ),
     ),
     _frame(
-        "kind of {what}", rf"\b(?:my|the) {_NEW}(?P<what>{_THING}) (?:is|runs|was)(?: now)?(?: on)? (?:an?|one of those|the|from) {_REST}"
+        "kind of {what}",
+        (
+            "my ",
+            "the ",
+        ),
+        rf"\b(?:my|the) {_NEW}(?P<what>{_THING}) (?:is|runs|was)(?: now)?(?: on)? (?:an?|one of those|the|from) {_REST}",
     ),
-    _frame("kind of car", r"\bi (?:now )?(?:drive|am driving)(?: now)? (?:an?|the|my) (?P<value>\S.*)"),
+    _frame(
+        "kind of car",
+        (
+            "drive",
+            "driving",
+        ),
+        r"\bi (?:now )?(?:drive|am driving)(?: now)? (?:an?|the|my) (?P<value>\S.*)",
+    ),
     _frame(
         "best time",
+        (
+            "best",
+            "better",
+            "easie",
+            "ideal",
+            "good",
+            "fine",
+            "preferable",
+        ),
         rf"\b(?P<value>{_HOURS}) (?:is|are|work|works|suit|suits)(?: i)? (?:best|better|easiest|easier|ideal|good|fine|preferable)\b",
     ),
     _frame(
         "best time",
+        ("time",),
         (
             rf"\b(?:best|easiest|better) (?:time|times)(?: to (?:reach|call|get|ring|phone)(?: i)?)? (?:is|are)(?: in the)? "
             rf"(?P<value>{_HOURS})"
@@ -202,15 +346,36 @@ _FRAMES = (
     _frame(
         "best time",
         (
+            "prefer",
+            "rather",
+            "like",
+        ),
+        (
             rf"\bi (?:prefer|would prefer|would rather have|like)(?: (?:my|to have|calls|appointments|being called|to be "
             rf"called|visits|them|it))*(?: in| on)?(?: the)? (?P<value>{_HOURS})$"
         ),
     ),
-    _frame("best time", rf"\b(?:call|ring|phone|reach|contact) i (?:only )?(?:in the |on )?(?P<value>{_HOURS})"),
-    _frame("best time", rf"\bi can only (?:do|manage|make|come|talk|take calls)(?: in the| on)? (?P<value>{_HOURS})"),
-    _frame("contact", rf"\b(?P<value>{_WAYS}) i (?:instead|only|rather|first|in future|from now on)\b|^(?P<value2>{_WAYS}) i$"),
+    _frame(
+        "best time",
+        (
+            "call i",
+            "ring i",
+            "phone i",
+            "reach i",
+            "contact i",
+        ),
+        rf"\b(?:call|ring|phone|reach|contact) i (?:only )?(?:in the |on )?(?P<value>{_HOURS})",
+    ),
+    _frame("best time", ("can only",), rf"\bi can only (?:do|manage|make|come|talk|take calls)(?: in the| on)? (?P<value>{_HOURS})"),
+    _frame("contact", (" i",), rf"\b(?P<value>{_WAYS}) i (?:instead|only|rather|first|in future|from now on)\b|^(?P<value2>{_WAYS}) i$"),
     _frame(
         "contact",
+        (
+            "prefer",
+            "rather",
+            "like",
+            "want",
+        ),
         (
             rf"\bi (?:would )?(?:prefer|rather|like|want)(?: to| be| get| getting| being| have| an?| by| contact| contacted| "
             rf"i| you| if you)* (?P<value>{_WAYS})\b"
@@ -219,6 +384,12 @@ _FRAMES = (
     _frame(
         "contact",
         (
+            "best",
+            "easiest",
+            "better",
+            "quickest",
+        ),
+        (
             rf"\b(?:best|easiest|better|quickest) (?:way|to reach|to contact|to get)[\w ]*? (?:is|by|on|with)(?: by| an?)? "
             rf"(?P<value>{_WAYS})\b"
         ),
@@ -226,11 +397,26 @@ _FRAMES = (
     _frame(
         "contact",
         (
+            "best",
+            "better",
+            "easie",
+            "preferable",
+            "fine",
+            " only",
+        ),
+        (
             rf"\b(?P<value>{_WAYS})(?: is| are| works?)(?: much)? (?:best|better|easiest|easier|preferable|fine)\b(?! time)|"
             rf"\b(?P<value2>{_WAYS}) only\b"
         ),
     ),
-    _frame("contact", rf"\b(?:only|use) (?P<value>{_WAYS})(?: i)?$"),
+    _frame(
+        "contact",
+        (
+            "only ",
+            "use ",
+        ),
+        rf"\b(?:only|use) (?P<value>{_WAYS})(?: i)?$",
+    ),
 )
 _AGE = re.compile(
     r"\b(?:i am|my (?P<who>[\w ]+?) (?:is|turned|just turned|has turned)|(?P<pron>he|she) is)(?: now| only| "
@@ -239,16 +425,17 @@ _AGE = re.compile(
 _SHORT_WISH = re.compile(rf"\b{_WISH}\b|\bi pay\b|\bsit\b|\bfor i\b|\bfavou?rite\b|\bonly\b")
 _DOMAIN = tuple((name, re.compile(rf"\b(?P<value>{values})\b")) for name, values in _DOMAINS)
 _TIDY = re.compile(r"\b(?:now|instead|from now on|these days|any more|anymore|i am in|i live|a|an|the|my|since \w+|again)\b")
+_DENIES = re.compile(r"\b(?:not|never|no longer|stopped|hate)\b")
 _BESIDES = re.compile(r"\s+(?:and|but|because|since|so|not|which|with|if|unless|rather than|instead of|when|where)\b.*$")
 
 
 def find_slots(text: str) -> Iterator[Slot]:
     """`text` in its plain form. What is denied has no value to fill a slot with."""
-    if re.search(r"\b(?:not|never|no longer|stopped|hate)\b", _BESIDES.sub("", text)):
+    if _DENIES.search(_BESIDES.sub("", text)):
         return
-    for attribute, pattern in _FRAMES:
-        if match := pattern.search(text):
-            yield _slot(attribute, match)
+    for frame in FRAMES:
+        if match := frame.fits(text):
+            yield _slot(frame.attribute, match)
             return
     if age := _AGE.search(text):
         yield Slot(_named(age["who"] or age["pron"]), "age", age["value"])

@@ -50,7 +50,8 @@ _DIALECTS = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 _OCCUR = {name: insert_(fact_occurrences).on_conflict_do_nothing() for name, insert_ in _DIALECTS.items()}
 _LOG = {
     name: (fresh := insert_(extraction_log)).on_conflict_do_update(
-        index_elements=["call_id"], set_={column.name: fresh.excluded[column.name] for column in extraction_log.c if column.name != "call_id"}
+        index_elements=["call_id"],
+        set_={column.name: fresh.excluded[column.name] for column in extraction_log.c if column.name != "call_id"},
     )
     for name, insert_ in _DIALECTS.items()
 }

@@ -54,6 +54,10 @@ class _Said:
     day: int
     around: str
 
+    @classmethod
+    def first(cls, n: int, passage: Passage) -> "_Said":
+        return cls(n, passage.mentions, passage.at.toordinal(), to_terms(passage.around))
+
     def again(self, passage: Passage) -> "_Said":
         words = dict.fromkeys(f"{to_terms(passage.around)} {self.around}".split())
         return _Said(self.n, self.mentions + 1, max(self.day, passage.at.toordinal()), " ".join(list(words)[:MOST_AROUND]))
@@ -96,17 +100,24 @@ def remove(connection: Connection, *, call_id: str = "", refs: Sequence[str] = (
 
 def tell(connection: Connection, told: Sequence[Passage]) -> None:
     """Facts as they were said: each is one passage however often it is said, and each time adds the words around it."""
-    said = _find_said(connection, {str(passage.ref): passage for passage in told})
-    first = {str(passage.ref): passage for passage in reversed(told) if passage.ref not in said}
-    fresh = [passage for passage in told if first.get(str(passage.ref)) is passage]
-    for n, passage in zip(_next_pages(connection, len(fresh)), fresh, strict=True):
-        said[str(passage.ref)] = _Said(n, 1, passage.at.toordinal(), to_terms(passage.around))
-    if fresh:
-        _insert(connection, [(said[str(passage.ref)].n, passage) for passage in fresh])
-    again = {}
+    said = _find_said(connection, dict.fromkeys(str(passage.ref) for passage in told))
+    first: dict[str, Passage] = {}
+    later = []
     for passage in told:
-        if first.get(str(passage.ref)) is not passage:
-            again[passage.ref] = said[str(passage.ref)] = said[str(passage.ref)].again(passage)
+        ref = str(passage.ref)
+        if ref in said or ref in first:
+            later.append(passage)
+        else:
+            first[ref] = passage
+    numbers = _next_pages(connection, len(first))
+    if first:
+        _insert(connection, zip(numbers, first.values(), strict=True))
+    places = dict(zip(first, numbers, strict=True))
+    again: dict[str, _Said] = {}
+    for passage in later:
+        ref = str(passage.ref)
+        before = again.get(ref) or said.get(ref) or _Said.first(places[ref], first[ref])
+        again[ref] = before.again(passage)
     if again:
         connection.execute(_SAY_AGAIN, [each.as_values() for each in again.values()])
 
