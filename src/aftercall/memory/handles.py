@@ -6,12 +6,12 @@ So most known facts need not be taken apart for a call. Rather one too many than
 
 import math
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
 from aftercall.memory.claims import Claim, look_up_again
 from aftercall.memory.dedupe import ALIKE
+from aftercall.memory.wording import fold
 
 _PIECE = re.compile(r"[^\W_]+")
 _JOINED = re.compile(r"[.@+:'-][^\W_]")
@@ -64,10 +64,7 @@ class Handles:
 
 def loose_words(content: str) -> set[str] | None:
     """At least the stems that its claim will hold; None where making it plain gives words another form."""
-    if content.isascii():
-        text = content.lower()
-    else:
-        text = unicodedata.normalize("NFKC", content).casefold().replace("’", "'").replace("‘", "'")
+    text = content.lower() if content.isascii() else fold(content)
     if " dot " in text:
         return None
     words = _PIECE.findall(text)

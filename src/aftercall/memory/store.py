@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, insert, or_, select, text, update
+from sqlalchemy import Connection, Row, Select, Table, bindparam, func, insert, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -23,6 +23,13 @@ from aftercall.model.knowledge import Extraction, Fact, MemoryKey, Occurrence
 from aftercall.model.reading import Category, KnownFact, Visibility
 
 T = TypeVar("T")
+
+
+def _write_over(fresh: sqlite.Insert | postgresql.Insert, key: str) -> sqlite.Insert | postgresql.Insert:
+    """A row takes the place of an older one with its key."""
+    return fresh.on_conflict_do_update(index_elements=[key], set_={column.name: column for column in fresh.excluded if column.name != key})
+
+
 _KEPT = ("id", "occurrence_count")  # the second is counted from the occurrences, never written
 _CHANGE = (
     update(facts)
@@ -46,15 +53,9 @@ _TELL = (
     .order_by(facts.c.last_seen_at.desc())
     .limit(bindparam("most"))
 )
-_DIALECTS = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-_OCCUR = {name: insert_(fact_occurrences).on_conflict_do_nothing() for name, insert_ in _DIALECTS.items()}
-_LOG = {
-    name: (fresh := insert_(extraction_log)).on_conflict_do_update(
-        index_elements=["call_id"],
-        set_={column.name: fresh.excluded[column.name] for column in extraction_log.c if column.name != "call_id"},
-    )
-    for name, insert_ in _DIALECTS.items()
-}
+_INSERTS: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+_OCCUR = {name: fresh(fact_occurrences).on_conflict_do_nothing() for name, fresh in _INSERTS.items()}
+_LOG = {name: _write_over(fresh(extraction_log), "call_id") for name, fresh in _INSERTS.items()}
 TRIES = 5
 MOST = 10_000
 
@@ -196,6 +197,16 @@ class FactStore:
         with suppress(SecretUnreadable):
             return [self._vault.open(words) for words in sealed]
         return []
+
+    def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
+        """Take a secret of this call out of what facts that are none keep of it."""
+        said = fact_occurrences.c
+        open_ones = select(said.id, said.context).join(facts, facts.c.id == said.fact_id)
+        with self._database.write() as connection:
+            rows = connection.execute(open_ones.where(said.call_id == call_id, facts.c.visibility != "secret")).all()
+            for row in rows:
+                if (hushed := clean(row.context)) != row.context:
+                    connection.execute(update(fact_occurrences).where(said.id == row.id).values(context=hushed))
 
     def of_call(self, call_id: str) -> list[str]:
         """Ids of the facts that rest on this call."""

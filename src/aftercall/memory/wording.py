@@ -50,7 +50,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)*")
 
 def plain(text: str) -> str:
     """Lower case, contractions written out, the caller as `i`, number words as figures, no filler."""
-    words = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‘", "'")
+    words = fold(text)
     if "'" in words:
         for pattern, written in _CONTRACTIONS:
             words = pattern.sub(written, words)
@@ -68,6 +68,10 @@ def plain(text: str) -> str:
         words = _DIGITS_APART.sub(lambda run: re.sub(r"[ -]", "", run.group()), words)
         words = _GROUPS.sub(lambda run: _joined(run.group()), words)
     return " ".join(_ODD.sub(" ", _FILLER.sub(" ", words)).split())
+
+
+def fold(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‘", "'")
 
 
 def tokens(text: str) -> list[str]:

@@ -10,12 +10,12 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, delete, func, insert, select, text, update
 
 from aftercall.db.connect import Database, translated_errors
 from aftercall.db.fulltext import LEXEMES
-from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
 from aftercall.db.pieces import in_pieces
+from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
 from aftercall.db.upsert import upsert
 from aftercall.memory.ranking import marks_of
 from aftercall.memory.words import to_terms
@@ -27,12 +27,17 @@ MOST_AROUND = 200  # words kept around a fact, the newest first
 MOST_POSTINGS = 1_000  # of one term, newest first: bounds the cost of an owner's search through everything
 
 
-_LISTED = bindparam("refs", expanding=True)
+_LISTED: BindParameter[str] = bindparam("refs", expanding=True)
 _SAID = select(passages.c.ref, passages.c.n, passages.c.mentions, passages.c.day, passages.c.around).where(passages.c.ref.in_(_LISTED))
 _SAY_AGAIN = (
     update(passages)
     .where(passages.c.n == bindparam("at_n"))
     .values({name: bindparam(f"new_{name}") for name in ("mentions", "day", "around")})
+)
+_REWORD = (
+    update(passages)
+    .where(passages.c.n == bindparam("at_n"))
+    .values({name: bindparam(f"new_{name}") for name in ("text", "terms", "around")})
 )
 _ACTIVE = select(passages.c.n, passages.c.ref, passages.c.agent_id, passages.c.caller).where(passages.c.ref.in_(_LISTED), passages.c.active)
 _RETIRE = (
@@ -85,17 +90,36 @@ def add(connection: Connection, fresh: Iterable[Passage]) -> None:
 
 def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage]) -> None:
     """The turns and the summary of a call, once however often this is done; its facts are left alone."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:call, 0))"), {"call": call_id})
+    _lock_call(connection, call_id)
     connection.execute(delete(passages).where(passages.c.call_id == call_id, passages.c.ref.is_(None)))
     add(connection, fresh)
 
 
 def remove(connection: Connection, *, call_id: str = "", refs: Sequence[str] = (), scope: str = "") -> int:
     """Forget every passage of a call, of some facts, or of a caller; returns how many there were."""
-    named = [passages.c.ref.in_(some) for some in in_pieces(refs)]
+    named: list[ColumnElement[bool]] = [passages.c.ref.in_(some) for some in in_pieces(refs)]
     named += [passages.c[name] == value for name, value in (("call_id", call_id), ("scope", scope)) if value]
     return sum(connection.execute(delete(passages).where(part)).rowcount for part in named)
+
+
+def hush(connection: Connection, call_id: str, clean: Callable[[str], str], words: Iterable[str]) -> int:
+    """A call turned out to hold a secret: `clean` takes it out of its passages, and no fact is found by its `words` any more.
+
+    Returns how many passages were changed.
+    """
+    _lock_call(connection, call_id)
+    gone = {term for said in words for term in to_terms(said).split()}
+    rows = connection.execute(select(passages.c.n, passages.c.ref, passages.c.text, passages.c.around).where(passages.c.call_id == call_id))
+    changed = []
+    for row in rows.all():
+        text_ = row.text if row.ref else clean(row.text)
+        around = " ".join(term for term in row.around.split() if term not in gone)
+        if (text_, around) != (row.text, row.around):
+            changed.append({"at_n": row.n, "new_text": text_, "new_terms": to_terms(text_), "new_around": around})
+    if changed:
+        connection.execute(delete(passage_vectors).where(passage_vectors.c.n.in_([row["at_n"] for row in changed])))
+        connection.execute(_REWORD, changed)
+    return len(changed)
 
 
 def tell(connection: Connection, told: Sequence[Passage]) -> None:
@@ -282,6 +306,11 @@ def _shelf_tokens(agent_id: str, caller: str | None, *, active: bool) -> str:
     """Under the agent for its owner, and under the caller for the caller's own calls. No term begins with an @."""
     places = [_shelf(agent_id, None), *([_shelf(agent_id, caller)] if caller else [])]
     return " ".join(f"@{'' if active else 'old'}{place}" for place in places)
+
+
+def _lock_call(connection: Connection, call_id: str) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:call, 0))"), {"call": call_id})
 
 
 def _find_said(connection: Connection, refs: Iterable[str]) -> dict[str, _Said]:
