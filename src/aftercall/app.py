@@ -128,7 +128,7 @@ class App:
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        return load_embedder(self.settings.memory.embedder)
+        return load_embedder(self.settings.memory.embedder, self.settings.openai)
 
     @cached_property
     def work(self) -> WorkDesk:

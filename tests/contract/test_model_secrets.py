@@ -51,7 +51,12 @@ def listen(app: App, order: Sequence[str]) -> tuple[App, str]:
 
 def rows_with_the_canary(app: App) -> list[str]:
     with app.database.read() as connection:
-        return [table.name for table in metadata.sorted_tables for row in connection.execute(select(table)) if CANARY.lower() in str(row).lower()]
+        return [
+            table.name
+            for table in metadata.sorted_tables
+            for row in connection.execute(select(table))
+            if CANARY.lower() in str(row).lower()
+        ]
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=["facts first", "facts last", "facts between"])
@@ -102,5 +107,3 @@ def test_after_its_last_step_nothing_of_a_call_stays_in_memory(app: App) -> None
     assert call_id in told.office._lately
     told.office.do(call_id, "index")
     assert (told.office._lately, told.office._open) == ({}, {})
-
-

@@ -1,6 +1,6 @@
 """Searching, on both databases: what is found, for whom, and as of when."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -14,12 +14,13 @@ from sqlalchemy import select, text
 from aftercall.app import App
 from aftercall.db.connect import Database
 from aftercall.db.tables import passages
-from aftercall.errors import ConfigError
+from aftercall.errors import ConfigError, ModelUnavailable
 from aftercall.memory.embedding import embed_new, load_embedder
 from aftercall.memory.indexing import BLOT, index_call
 from aftercall.memory.passages.store import add, remove, retire, scope_of, tell
 from aftercall.memory.search import Search
 from aftercall.model.passages import Hit, Passage, Where
+from aftercall.settings import OpenAISettings
 from aftercall.testing import START, VirtualClock, make_call
 
 BILL, ANN = "+15550100", "+15550199"
@@ -200,7 +201,7 @@ class Topics:
 
     name = "topics"
 
-    def embed(self, told: Sequence[str]) -> list[list[float]]:
+    def embed(self, told: list[str]) -> list[list[float]]:
         drinks, places = ("tea", "beverage", "espresso"), ("leeds", "town")
         return [[float(any(word in text.lower() for word in words)) for words in (drinks, places)] for text in told]
 
@@ -218,12 +219,25 @@ def test_with_an_embedder_what_is_near_in_meaning_is_found_within_the_callers_ro
     assert search.find("beverage in town", Where("main", None)) == []
 
 
+class Away(Topics):
+    def embed(self, told: list[str]) -> list[list[float]]:
+        raise ModelUnavailable("topics: is away")
+
+
+def test_when_the_embedder_is_away_the_words_still_find(app: App) -> None:
+    keep(app, fact("F1", "loves an espresso"))
+    embed_new(app.database, Topics())
+    search = Search(app.database, app.clock, embedder=Away())
+    assert refs(search.find("espresso", OURS)) == ["F1"]
+    assert search.find("beverage", OURS) == []
+
+
 def test_an_embedder_is_named_by_module_and_factory() -> None:
-    assert load_embedder("aftercall.testing:VirtualClock") is not None  # any factory will do
-    assert load_embedder("") is None
+    assert load_embedder("aftercall.testing:VirtualClock", OpenAISettings()) is not None  # any factory will do
+    assert load_embedder("", OpenAISettings()) is None
     for path in ("nonsense", "no.such.module:Thing", "json:nothing"):
         with pytest.raises(ConfigError, match=r"memory\.embedder"):
-            load_embedder(path)
+            load_embedder(path, OpenAISettings())
 
 
 SAID = st.text(alphabet=st.sampled_from("ab c'\"*-é东😀AND"), max_size=12)

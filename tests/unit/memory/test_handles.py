@@ -16,8 +16,30 @@ from aftercall.memory.wording import plain
 PAIRS = json.loads((Path(__file__).parents[3] / "bench" / "facts" / "tuned.json").read_text())
 SENTENCES = sorted({pair[side] for pair in PAIRS for side in ("new", "known")})
 PIECES = (
-    *("I like", "I don't like", "I can't stand", "I shan't see", "tea", "coffee", "it's", "not Porto", "instead of Lisbon", "half past six"),
-    *("twenty two", "2", "no", "jean-luc", "bill at example dot com", "bill@example.com", "on Monday", "my e-mail is", "José’s café", "dont"),
+    *(
+        "I like",
+        "I don't like",
+        "I can't stand",
+        "I shan't see",
+        "tea",
+        "coffee",
+        "it's",
+        "not Porto",
+        "instead of Lisbon",
+        "half past six",
+    ),
+    *(
+        "twenty two",
+        "2",
+        "no",
+        "jean-luc",
+        "bill at example dot com",
+        "bill@example.com",
+        "on Monday",
+        "my e-mail is",
+        "José’s café",
+        "dont",
+    ),
 )
 
 
