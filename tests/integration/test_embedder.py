@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+import httpx2
 import pytest
 from pydantic import SecretStr
 
@@ -69,11 +72,14 @@ def test_a_wrong_key_or_model_is_said_and_not_tried_again(lab: Lab) -> None:
             embed(embedder, "hello")
 
 
-def test_an_answer_without_vectors_is_refused() -> None:
-    import httpx2
+def answer(body: Any, _request: httpx2.Request) -> httpx2.Response:
+    return httpx2.Response(200, json=body)
 
-    for body in ({"data": []}, {"data": [{"index": 0, "embedding": []}]}, {"choices": []}, "prose"):
-        transport = httpx2.MockTransport(lambda _, body=body: httpx2.Response(200, json=body))
+
+def test_an_answer_without_vectors_is_refused() -> None:
+    bodies: list[Any] = [{"data": []}, {"data": [{"index": 0, "embedding": []}]}, {"choices": []}, "prose"]
+    for body in bodies:
+        transport = httpx2.MockTransport(partial(answer, body))
         with pytest.raises(ModelOffForm, match="embeddings"):
             embed(OpenAIEmbedder("openai", MODEL, OpenAISettings(api_key=SecretStr(KEY)), transport), "hello")
 

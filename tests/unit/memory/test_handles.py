@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from aftercall.memory.claims import read_claim
 from aftercall.memory.dedupe import compare
+from aftercall.memory.frames import FRAMES
 from aftercall.memory.handles import Handles
-from aftercall.memory.slots import FRAMES, find_slots
+from aftercall.memory.slots import find_slots
 from aftercall.memory.wording import plain
 
 PAIRS = json.loads((Path(__file__).parents[3] / "bench" / "facts" / "tuned.json").read_text())
