@@ -1,6 +1,6 @@
 """Our memory beside mem0's, in one run: the same calls, the same facts found in them, the same queries.
 
-python bench/bench_mem0.py [--callers 100] [--mem0-python PATH]
+python bench/bench_mem0.py [--callers 30] [--stored 10000] [--mem0-python PATH]
 
 mem0 is no part of this project. Without --mem0-python an environment is made for it and thrown away afterwards. Model and embedder
 cost nothing on either side. Both keep what they are given on disk; ours also checks the evidence, compares with every fact known
@@ -28,6 +28,7 @@ from tables import met, percentile, print_table
 RINGS = 4
 LAST = 0.75
 QUERIES = 100
+OTHERS = 100
 SIDE = Path(__file__).with_name("mem0_side.py")
 PACKAGES = ("mem0ai", "qdrant-client")
 
@@ -41,9 +42,17 @@ def make_queries(calls: list[Told]) -> list[dict[str, str]]:
     return [{"caller": str(told.call.caller), "text": told.drafts[0].text} for told in calls]
 
 
-def measure_ours(folder: Path, calls: list[Told], queries: list[dict[str, str]]) -> dict[str, Any]:
+def make_stored(count: int) -> list[Told]:
+    return [told for number in range(count // OTHERS) for told in Teller(1_000_000 + number).tell_known(OTHERS)]
+
+
+def measure_ours(folder: Path, stored: list[Told], calls: list[Told], queries: list[dict[str, str]]) -> dict[str, Any]:
     app = build(Settings(home=folder))
+    extractor = Extractor(app.settings, app.facts, app.clock)
     try:
+        for told in stored:
+            app.journal.take_in(told.call)
+            extractor.extract(told.call, FakeReader(Reading(language="en", summary="x", facts=told.drafts)))
         return _run(app, calls, queries)
     finally:
         app.close()
@@ -68,7 +77,7 @@ def _run(app: App, calls: list[Told], queries: list[dict[str, str]]) -> dict[str
     return {"taken": taken, "times": times, "found": found}
 
 
-def measure_mem0(python: str, calls: list[Told], queries: list[dict[str, str]]) -> dict[str, Any]:
+def measure_mem0(python: str, stored: list[Told], calls: list[Told], queries: list[dict[str, str]]) -> dict[str, Any]:
     roles = {"agent": "assistant", "caller": "user"}
     work = {
         "calls": [
@@ -80,6 +89,7 @@ def measure_mem0(python: str, calls: list[Told], queries: list[dict[str, str]]) 
             for told in calls
         ],
         "queries": queries,
+        "stored": [(told.call.caller, draft.text) for told in stored for draft in told.drafts],
     }
     side = subprocess.run([python, str(SIDE)], input=json.dumps(work), capture_output=True, text=True, check=False)
     if side.returncode:
@@ -112,19 +122,21 @@ def row(name: str, measured: dict[str, Any], queries: int) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--callers", type=int, default=100)
+    parser.add_argument("--callers", type=int, default=30)
+    parser.add_argument("--stored", type=int, default=10_000, help="facts of other callers that are there before; not timed")
     parser.add_argument("--mem0-python", default="", help="a Python that has mem0ai and qdrant-client")
     arguments = parser.parse_args()
-    calls = make_calls(arguments.callers)
+    calls, stored = make_calls(arguments.callers), make_stored(arguments.stored)
     queries = make_queries(calls)
     queries = queries[:: max(1, len(queries) // QUERIES)]
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as folder:
         python = arguments.mem0_python or make_python(Path(folder) / "mem0")
-        theirs = measure_mem0(python, calls, queries)
-        ours = measure_ours(Path(folder) / "home", calls, queries)
+        theirs = measure_mem0(python, stored, calls, queries)
+        ours = measure_ours(Path(folder) / "home", stored, calls, queries)
     said = sum(len(told.drafts) for told in calls)
     columns = ["", "facts", "facts/s", "per CPU s", "facts/s at the end", "per CPU s at the end", "search p50 ms", "p95 ms"]
-    title = f"{said:,} facts in {len(calls)} calls of {arguments.callers} callers; the end is the last quarter"
+    before = sum(len(told.drafts) for told in stored)
+    title = f"{said:,} facts in {len(calls)} calls of {arguments.callers} callers beside {before:,} stored; the end is the last quarter"
     print_table(title, columns, [row("ours", ours, len(queries)), row("mem0", theirs, len(queries))])
     for name, place in (("second", 1), ("CPU second", 2)):
         ratio = rate(ours, place, LAST) / rate(theirs, place, LAST)

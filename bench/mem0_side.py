@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+import uuid
 import zlib
 from typing import Any
 
@@ -51,6 +52,13 @@ def open_memory(folder: str) -> Any:
 
 def run(work: dict[str, Any], folder: str) -> dict[str, Any]:
     memory = open_memory(folder)
+    vectors = [memory.embedding_model.embed(text) for _, text in work["stored"]]
+    for start in range(0, len(vectors), 1000):
+        some = work["stored"][start : start + 1000]
+        payloads = [
+            {"data": text, "hash": str(start + at), "user_id": caller, "text_lemmatized": text} for at, (caller, text) in enumerate(some)
+        ]
+        memory.vector_store.insert(vectors=vectors[start : start + 1000], ids=[str(uuid.uuid4()) for _ in some], payloads=payloads)
     taken = []
     for call in work["calls"]:
         memory.llm.facts = call["facts"]

@@ -28,31 +28,15 @@ _CODE = (
     r"security code|access code|cvv|cvc"
 )
 WAY = {
-    "email": "email",
-    "emails": "email",
-    "emailed": "email",
-    "e-mail": "email",
-    "text": "text",
-    "texts": "text",
-    "texted": "text",
-    "sms": "text",
-    "texting": "text",
-    "message": "text",
-    "messages": "text",
-    "call": "phone",
-    "calls": "phone",
-    "called": "phone",
-    "calling": "phone",
-    "ring": "phone",
-    "phone": "phone",
-    "phoned": "phone",
-    "phoning": "phone",
-    "telephone": "phone",
-    "whatsapp": "whatsapp",
-    "letter": "post",
-    "letters": "post",
-    "post": "post",
-    "mail": "post",
+    said: way
+    for way, names in {
+        "email": "email emails emailed e-mail",
+        "text": "text texts texted sms texting message messages",
+        "phone": "call calls called calling ring phone phoned phoning telephone",
+        "whatsapp": "whatsapp",
+        "post": "letter letters post mail",
+    }.items()
+    for said in names.split()
 }
 _WAYS = "|".join(sorted(WAY, key=len, reverse=True))
 _HOURS = (
@@ -98,7 +82,7 @@ class _Frame(NamedTuple):
     pattern: re.Pattern[str]
 
     def fits(self, text: str) -> re.Match[str] | None:
-        return self.pattern.search(text) if any(need in text for need in self.needs) else None
+        return self.pattern.search(text) if any(map(text.__contains__, self.needs)) else None
 
 
 def _frame(attribute: str, needs: tuple[str, ...], pattern: str) -> _Frame:
