@@ -85,6 +85,17 @@ def test_the_archive_and_whoever_asks_by_name_have_it(app: App, tmp_path: Path) 
     assert CANARY in "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
 
 
+def test_a_crash_before_hiding_is_made_good_when_the_step_is_taken_again(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, call_id = listen(app, ("summary", "index"))
+    with monkeypatch.context() as broken:
+        broken.setattr("aftercall.postcall.office.hush", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            told.office.do(call_id, "facts")
+    assert rows_with_the_canary(told) != []
+    told.office.do(call_id, "facts")
+    assert rows_with_the_canary(told) == []
+
+
 def test_a_secret_found_when_the_call_is_read_again_is_hidden_too(app: App) -> None:
     plainly = READING.model_copy(update={"facts": READING.facts[1:]})
     told, call_id = listen(replace(app, reader=FakeReader(plainly)), STEPS)
