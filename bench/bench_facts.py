@@ -4,7 +4,7 @@ python bench/bench_facts.py [--callers 10] [--database URL]
 
 Wrong retirement: a fact that was left alone, or only repeated, is taken for replaced. Missed update: one that was replaced
 stays believed. Missed duplicate: one that was repeated is kept twice. Junk: a kept fact rests on nothing labelled.
-No other store is measured here: mem0 needs an embedder and a model, and asks both what is decided here by rules.
+mem0 is measured by bench_mem0.py.
 """
 
 import argparse

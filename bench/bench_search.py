@@ -8,6 +8,7 @@ With --database the facts of one size are put into an empty Postgres database; p
 import argparse
 import random
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -127,6 +128,7 @@ def main(sizes: list[int], searches: int, url: str) -> None:
         aim = AIMS_MS.get(size)
         said = [f"≤ {aim:g} ms", met(ours.p95 <= aim)] if aim else ["", ""]
         rows.append([f"{size:,} ours", *figures(ours), f"{ours.cpu / theirs.cpu:.2f}", f"{ours.p95 / first:.2f}", *said])
+        print(f"{size:,}: p95 {ours.p95:.2f} ms, CPU {ours.cpu:.2f} ms, {ours.cpu / theirs.cpu:.2f} times plain FTS5", file=sys.stderr)
         rows.append([f"{size:,} plain FTS5", *figures(theirs), "1.00", "", f"built in {took:.0f} s", ""])
     store = "Postgres" if url else "SQLite"
     title = f"One caller's search, {PER_CALLER} facts a caller, {store}, ten results, ms"
