@@ -135,7 +135,7 @@ class App:
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        return load_embedder(self.settings.memory.embedder)
+        return load_embedder(self.settings.memory.embedder, self.settings.openai)
 
     @cached_property
     def work(self) -> WorkDesk:
@@ -277,8 +277,8 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     archive = Archive(folder)
     presence = Presence(settings.home / "run", store, clock)
     resume = ResumeDesk(store, settings.reconnect_window_s)
-    line = connect(settings)
-    facts, teller = FactStore(database, open_vault(settings), PassageIndex()), Teller(settings, FollowUpStore(database))
+    line, vault = connect(settings), open_vault(settings)
+    facts, teller = FactStore(database, vault, PassageIndex()), Teller(settings, FollowUpStore(database))
     app = App(
         settings=settings,
         clock=clock,
@@ -290,7 +290,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         presence=presence,
         journal=Journal(store, Pen(database), archive, presence, clock),
         resume=resume,
-        reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
+        reader=_masked(ModelReader(line, AnswerStore(database, clock, vault)) if line else RulesReader(), settings),
         composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, Pinboard(settings, database, facts, clock)),
         facts=facts,
         documents=DocumentStore(database),

@@ -47,7 +47,7 @@ class BriefingSettings(Section):
 
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
-    embedder: str = Field(default="", description="`module:factory` of an embedder for search; empty searches by words alone")
+    embedder: str = Field(default="", description="vectors for search: `openai:MODEL`, `openai-compatible:MODEL`, `module:factory`")
     visibility: Annotated[dict[str, Literal["shared", "private", "secret"]], BeforeValidator(_parse_pairs)] = Field(
         default={}, description="level by category or topic, `routine=private,emotional=secret`; a reader's higher level always stands"
     )

@@ -82,4 +82,5 @@ class Composer:
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=state.call_id, error=error.code)
             return None
-        return PickUp(state.call_id, state.ended_at, veil_turns((*dropped.turns, *late)))
+        confided = self.facts.confided(state.call_id) if self.facts else []
+        return PickUp(state.call_id, state.ended_at, veil_turns((*dropped.turns, *late), confided))

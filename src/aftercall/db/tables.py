@@ -100,6 +100,7 @@ tombstones = Table(
     Column("erased_at", InstantColumn, nullable=False),
 )
 
+# An answer stands here sealed, for it may hold what was told in confidence: see postcall/answers/store.py.
 answers = Table(
     "answers",
     metadata,

@@ -54,6 +54,10 @@ class Desk:
     embedder: Embedder | None = None
     board: Pinboard | None = None
 
+    def confided(self, call_id: str) -> list[str]:
+        """The words of this call that facts told in confidence rest on, as far as they have been found."""
+        return self.extractor.store.confided(call_id) if self.extractor else []
+
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
 
@@ -114,7 +118,8 @@ def index(desk: Desk, call: Call) -> Outcome:
     if desk.workspace(call).person(call.caller) is None:
         return skipped(REMEMBERS_NOBODY)
     answer = desk.reader.summarise(call)
-    count = index_call(desk.database, call, calls_md.plain_summary(answer.value.text), desk.settings.memory.secret_words)
+    summary = calls_md.plain_summary(answer.value.text)
+    count = index_call(desk.database, call, summary, desk.settings.memory.secret_words, desk.confided(call.id))
     if desk.embedder:
         embed_new(desk.database, desk.embedder)
     return done(f"{count} passages", answer.trace)
