@@ -15,6 +15,8 @@ from aftercall.bridge.lobby import Lobby
 from aftercall.bridge.turn_call import Parts
 from aftercall.briefing.compose import Composer
 from aftercall.briefing.instructions import instruct
+from aftercall.briefing.ring import brief
+from aftercall.briefing.store import BriefingStore
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock
 from aftercall.custody.erase import Eraser
@@ -88,6 +90,7 @@ class App:
     resume: ResumeDesk
     reader: Reader
     composer: Composer
+    briefings: BriefingStore
     facts: FactStore
     documents: DocumentStore
     line: ModelLine | None = None
@@ -174,7 +177,7 @@ class App:
     def lobby(self) -> Lobby:
         """Calls whose audio comes over a media socket. Streams come to the process that answered the webhook."""
         passes = StreamPasses(SecretStr(load_key(self.settings).hex()), self.clock)
-        return Lobby(self.journal, self.resume, self._brief, self.settings.receptionist.greeting, passes, self.clock)
+        return Lobby(self.journal, self._brief, self.settings.receptionist.greeting, passes, self.clock)
 
     @cached_property
     def voice_parts(self) -> VoiceParts | None:
@@ -197,8 +200,8 @@ class App:
     def recall(self) -> Recall:
         return Recall(self.settings, self.search)
 
-    async def _brief(self, call: LiveCall, state: ResumeState | None) -> Briefing:
-        return await asyncio.to_thread(self.composer.compose, call, state)
+    async def _brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
+        return await brief(self.composer, call, self.clock)
 
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
         return await asyncio.to_thread(self.recall.find, call, query)
@@ -255,6 +258,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     resume = ResumeDesk(store, settings.reconnect_window_s)
     line = connect(settings)
     facts, teller = FactStore(database, open_vault(settings), PassageIndex()), Teller(settings, FollowUpStore(database))
+    briefings = BriefingStore(database)
     app = App(
         settings=settings,
         clock=clock,
@@ -267,7 +271,8 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         journal=Journal(store, Pen(database), archive, presence, clock),
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
-        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts),
+        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, briefings),
+        briefings=briefings,
         facts=facts,
         documents=DocumentStore(database),
         line=line,

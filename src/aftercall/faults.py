@@ -49,6 +49,8 @@ POINTS = (
     "recording.after_part",
     "recording.after_rename",
     "tester.after_reserve",
+    "briefing.before_compose",
+    "briefing.before_keep",
 )
 
 _armed: dict[str, int] = {}

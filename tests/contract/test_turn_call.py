@@ -18,11 +18,10 @@ from aftercall.model.calls import LiveCall
 from aftercall.testing import FakeEngine, FakePhone, VirtualClock, make_live_call
 
 
-async def brief(call: LiveCall, state: ResumeState | None) -> Briefing:
-    return Briefing(greeting="Hello!")
-
-
 def parts_of(app: App, engine: FakeEngine) -> Parts:
+    async def brief(call: LiveCall) -> tuple[ResumeState | None, Briefing]:
+        return await asyncio.to_thread(app.resume.peek, call), Briefing(greeting="Hello!")
+
     return Parts(app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock)
 
 
@@ -111,10 +110,10 @@ async def test_an_engine_that_refuses_at_once_still_lets_the_caller_hear_somethi
 
 
 async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_the_call(app: App, clock: VirtualClock) -> None:
-    async def broken(call: LiveCall, state: ResumeState | None) -> Briefing:
+    async def broken(call: LiveCall) -> tuple[ResumeState | None, Briefing]:
         raise WorkspaceReadOnly("USER.md: may not be read")
 
-    async def slow(call: LiveCall, state: ResumeState | None) -> Briefing:
+    async def slow(call: LiveCall) -> tuple[ResumeState | None, Briefing]:
         await asyncio.Event().wait()
         raise AssertionError
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from aftercall.db.connect import Database, translate
+from aftercall.db.freshness import expect, outdate
 from aftercall.db.tables import calls, followup_runs, journal, processes, resume_states, tombstones
 from aftercall.db.upsert import upsert
 from aftercall.errors import CallErased, DatabaseUnreachable, NotFound
@@ -161,6 +162,7 @@ class CallStore:
             connection.execute(delete(journal).where(journal.c.call_id == call.id))
             _keep_resume_state(connection, call)
             _set_followup_timer(connection, call, sealed_at)
+            _have_briefing_prepared(connection, call)
 
     def count_addenda(self, call_id: str, addenda: int) -> None:
         with self._database.write() as connection:
@@ -274,6 +276,14 @@ def _keep_resume_state(connection: Connection, call: Call) -> None:
     state = {"call_id": call.id, "conversation": call.conversation, "ended_at": call.ended_at}
     is_newer = resume_states.c.ended_at <= literal(call.ended_at, resume_states.c.ended_at.type)
     upsert(connection, resume_states, key, state, only_where=is_newer)
+
+
+def _have_briefing_prepared(connection: Connection, call: Call) -> None:
+    """Whoever called may call again, and what is news to them has changed."""
+    if call.caller is not None and call.direction == "inbound" and call.source != IMPORTED:
+        expect(connection, call.agent_id, call.caller)
+    else:
+        outdate(connection, call.agent_id, call.caller)
 
 
 def bury(connection: Connection, source: str, sid: str, call_id: str, now: datetime) -> None:

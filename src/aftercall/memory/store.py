@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.connect import Database
+from aftercall.db.freshness import outdate
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
 from aftercall.db.upsert import upsert
 from aftercall.errors import NotFound, SecretUnreadable
@@ -69,6 +70,7 @@ class FactStore:
             ledger = Ledger(key, self._load(connection, key), self.mark)
             done = work(ledger)
             self._save(connection, ledger)
+            outdate(connection, *key)
             if entry := log(done):
                 self._log(connection, entry)
             reach("facts.before_commit")
