@@ -38,6 +38,7 @@ from aftercall.journal.presence import Presence
 from aftercall.journal.record import Journal
 from aftercall.journal.recordings.store import RecordingStore
 from aftercall.journal.resume import ResumeDesk
+from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore, Pen, ResumeState
 from aftercall.keys import load_key
 from aftercall.llm.masked import MaskedReader
@@ -268,7 +269,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         recordings=RecordingStore(database),
         archive=archive,
         presence=presence,
-        journal=Journal(store, Pen(database), archive, presence, clock),
+        journal=Journal(store, Pen(database), archive, presence, clock, SpillFolder(settings.home / "spill")),
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
         composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, briefings),

@@ -51,6 +51,8 @@ POINTS = (
     "tester.after_reserve",
     "briefing.before_compose",
     "briefing.before_keep",
+    "spill.after_line",
+    "spill.after_take_up",
 )
 
 _armed: dict[str, int] = {}
