@@ -7,11 +7,13 @@ the last call; work, the latest first; the best facts; earlier calls, the latest
 from collections.abc import Iterable
 from dataclasses import replace
 
-from aftercall.briefing.render import render_fact, render_pick_up, render_recent
+from aftercall.briefing.render import DROPPED_CHARACTERS, render_fact, render_pick_up, render_recent
 from aftercall.model.briefing import Briefing
 
 BYTES_PER_TOKEN = 4  # near enough for every model we know, and on the safe side where a letter takes several bytes
 BEST_FACTS = 5
+LABEL = 25  # the longest that is put before or behind a piece
+DROPPED_TOKENS = DROPPED_CHARACTERS  # a letter takes four bytes at most
 ALWAYS = 80  # the fence, the greeting, names and the time
 
 
@@ -21,6 +23,8 @@ def count_tokens(text: str) -> int:
 
 def trim(briefing: Briefing, max_tokens: int) -> Briefing:
     """The briefing with as much of it as fits; what it keeps stays in its order."""
+    if _is_short(briefing, max_tokens):
+        return briefing
     room = max_tokens - ALWAYS - sum(map(count_tokens, render_pick_up(briefing)))
     kept: set[tuple[str, int]] = set()
     for item, text in _by_importance(briefing):
@@ -28,8 +32,6 @@ def trim(briefing: Briefing, max_tokens: int) -> Briefing:
         if cost <= room:
             room -= cost
             kept.add(item)
-    if len(kept) == sum(1 for _ in _by_importance(briefing)):
-        return briefing
     return replace(
         briefing,
         recent=tuple(call for n, call in enumerate(briefing.recent) if ("recent", n) in kept),
@@ -41,6 +43,14 @@ def trim(briefing: Briefing, max_tokens: int) -> Briefing:
             context=briefing.caller.context if ("context", 0) in kept else None,
         ),
     )
+
+
+def _is_short(briefing: Briefing, max_tokens: int) -> bool:
+    """Quickly told for nearly every call: it would fit however wordy its labels are."""
+    told = [call.summary + call.context for call in briefing.recent]
+    told += [*briefing.work, *(fact.text for fact in briefing.facts), briefing.caller.notes or "", briefing.caller.context or ""]
+    dropped = DROPPED_TOKENS if briefing.pick_up else 0
+    return count_tokens("".join(told)) + LABEL * len(told) + ALWAYS + dropped <= max_tokens
 
 
 def _by_importance(briefing: Briefing) -> Iterable[tuple[tuple[str, int], str]]:

@@ -5,6 +5,7 @@ What the database knows is prepared before the phone rings (`prepare.py`); pages
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from typing import TypeVar
 
@@ -104,7 +105,7 @@ class Composer:
         """What a prepared briefing was composed under: under other settings it is of no use."""
         told, scope = self.settings.briefing, self.settings.memory.scope
         parts = (told.calls, told.facts, scope, self.teller is not None, self.facts is not None)
-        return sha256(repr(parts).encode()).hexdigest()[:16]
+        return _hash(parts)
 
     def _find(self, name: str, found: Gathering, step: Callable[[], None]) -> None:
         try:
@@ -160,3 +161,8 @@ class Composer:
             log.warning("cannot read the dropped call", call=state.call_id, error=error.code)
             return None
         return PickUp(state.call_id, state.ended_at, veil_turns((*dropped.turns, *late)))
+
+
+@lru_cache(maxsize=8)
+def _hash(parts: tuple[object, ...]) -> str:
+    return sha256(repr(parts).encode()).hexdigest()[:16]

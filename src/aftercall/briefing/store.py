@@ -4,15 +4,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import ColumnElement, Connection, and_, func, select, update
+from sqlalchemy import ColumnElement, and_, select, update
 
-from aftercall.db.connect import Database
+from aftercall.db.connect import Database, Query
 from aftercall.db.freshness import STALE, fresh_row
-from aftercall.db.tables import briefings, facts
+from aftercall.db.tables import briefings
 from aftercall.db.upsert import upsert
 from aftercall.model.briefing import Remembered
 
 _FORM = TypeAdapter(Remembered)
+_READ = "SELECT body FROM briefings WHERE agent_id = ? AND caller = ? AND form = ?"
+_BELIEVED = "SELECT count(*) FROM facts WHERE id IN ({}) AND is_active AND visibility <> 'secret'"
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,15 @@ class BriefingStore:
 
         Every fact is looked at once more: one that was retired or hidden is not told, however it came about.
         """
-        query = select(briefings.c.body).where(*_key(agent_id, caller), briefings.c.form == form)
-        with self._database.read() as connection:
-            body = connection.execute(query).scalar()
-            if body is None:
+        with self._database.glance() as query:
+            rows = query(_READ, (agent_id, caller, form))
+            if not rows or rows[0][0] is None:
                 return None
             try:
-                remembered = _FORM.validate_json(body)
+                remembered = _FORM.validate_json(rows[0][0])
             except ValidationError:  # of another version of ours
                 return None
-            return remembered if _are_believed(connection, [fact.id for fact in remembered.facts]) else None
+            return remembered if _are_believed(query, [fact.id for fact in remembered.facts]) else None
 
     def begin(self, agent_id: str, caller: str, *, rests_on_all: bool) -> Due:
         """Before anything is read for it: what changes from here on counts the version up."""
@@ -71,11 +72,11 @@ class BriefingStore:
             connection.execute(update(briefings).where(briefings.c.form != form).values(STALE | {"form": None}))
 
 
-def _are_believed(connection: Connection, fact_ids: list[str]) -> bool:
+def _are_believed(query: Query, fact_ids: list[str]) -> bool:
     if not fact_ids:
         return True
-    wanted = (facts.c.id.in_(fact_ids), facts.c.is_active, facts.c.visibility != "secret")
-    return connection.execute(select(func.count()).where(*wanted)).scalar_one() == len(fact_ids)
+    ((believed,),) = query(_BELIEVED.format(", ".join("?" * len(fact_ids))), fact_ids)
+    return bool(believed == len(fact_ids))
 
 
 def _key(agent_id: str, caller: str) -> tuple[ColumnElement[bool], ...]:

@@ -21,6 +21,8 @@ from aftercall.model.calls import IMPORTED, Call, LiveCall
 Ended = tuple[datetime, str]
 """When a call ended, and why."""
 
+_MAY_RESUME = "SELECT 1 FROM resume_states WHERE agent_id = ? AND caller_hash = ?"
+
 
 class Entry(NamedTuple):
     """One row of the journal: a turn or an event, encoded."""
@@ -255,6 +257,9 @@ class CallStore:
     # Resume states
 
     def peek_resume(self, agent_id: str, caller: str, *, not_before: datetime) -> ResumeState | None:
+        with self._database.glance() as query:
+            if not query(_MAY_RESUME, (agent_id, hash_caller(caller))):
+                return None
         key = and_(resume_states.c.agent_id == agent_id, resume_states.c.caller_hash == hash_caller(caller))
         with self._database.read() as connection:
             row = connection.execute(select(resume_states).where(key, resume_states.c.ended_at >= not_before)).first()
