@@ -13,9 +13,9 @@ from aftercall.audit.store import AuditLog
 from aftercall.bridge.answer import VoiceParts
 from aftercall.bridge.lobby import Lobby
 from aftercall.bridge.turn_call import Parts
+from aftercall.briefing import ring
 from aftercall.briefing.compose import Composer
 from aftercall.briefing.instructions import instruct
-from aftercall.briefing.ring import brief
 from aftercall.briefing.store import BriefingStore
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock
@@ -167,7 +167,7 @@ class App:
     def turn_parts(self) -> Parts:
         receptionist = Receptionist(RulesReader(), self.clock)
         engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
-        return Parts(self.journal, self.resume, engine, self._brief, self.settings.receptionist.greeting, self.clock)
+        return Parts(self.journal, self.resume, engine, self.brief, self.settings.receptionist.greeting, self.clock)
 
     def warm_up(self) -> None:
         """Load what takes seconds to load before the first call, not in the middle of it."""
@@ -178,7 +178,7 @@ class App:
     def lobby(self) -> Lobby:
         """Calls whose audio comes over a media socket. Streams come to the process that answered the webhook."""
         passes = StreamPasses(SecretStr(load_key(self.settings).hex()), self.clock)
-        return Lobby(self.journal, self._brief, self.settings.receptionist.greeting, passes, self.clock)
+        return Lobby(self.journal, self.brief, self.settings.receptionist.greeting, passes, self.clock)
 
     @cached_property
     def voice_parts(self) -> VoiceParts | None:
@@ -201,8 +201,9 @@ class App:
     def recall(self) -> Recall:
         return Recall(self.settings, self.search)
 
-    async def _brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
-        return await brief(self.composer, call, self.clock)
+    async def brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
+        """What a call that rings now is told, in time; a greeting that was left is used up."""
+        return await ring.brief(self.composer, call, self.clock)
 
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
         return await asyncio.to_thread(self.recall.find, call, query)

@@ -36,9 +36,9 @@ def make_page(call: Call, summary: Summary, name: str | None, zone: tzinfo, now:
 
 
 def context_of(content: str) -> str:
-    """What a page says the next call should know; whoever edited the page is believed."""
-    _, _, below = content.partition(f"\n{NEXT_CALL}\n")
-    return _line(below.partition("\n#")[0])
+    """What a page says the next call should know; whoever wrote to it last is believed."""
+    _, heading, below = f"\n{content}".rpartition(f"\n{NEXT_CALL}\n")
+    return _line(below.partition("\n#")[0]) if heading else ""
 
 
 def session_of(call: Call) -> str:
