@@ -49,7 +49,6 @@ POINTS = (
     "recording.after_part",
     "recording.after_rename",
     "tester.after_reserve",
-    "briefing.before_compose",
     "briefing.before_keep",
     "spill.after_line",
     "spill.after_take_up",

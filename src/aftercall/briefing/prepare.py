@@ -31,7 +31,6 @@ def prepare(composer: Composer, store: BriefingStore, due: Due) -> bool:
     rests_on_all = composer.settings.memory.scope == "shared"
     if due.rests_on_all != rests_on_all:
         due = store.begin(due.agent_id, due.caller, rests_on_all=rests_on_all)
-    reach("briefing.before_compose")
     remembered = composer.remember(due.agent_id, due.caller)
     reach("briefing.before_keep")
     return store.keep(due, composer.form, remembered, composer.clock.now())
