@@ -71,6 +71,7 @@ async def test_a_typed_call_is_answered_and_kept_while_the_database_is_away_and_
     assert "call the plumber" in heard[1]
     assert clock.monotonic() - began < 4  # one wait for the database, then no more
     await live(clock, call.end("caller_hung_up"))
+    await clock.advance(3)  # somebody looks, and it is not back
     (file,) = house.journal.spill.files()
     kept = read(file)
     assert kept is not None
@@ -184,3 +185,11 @@ def test_erasing_a_caller_takes_what_is_still_on_disk_and_refuses_while_they_tal
     held.close()
     assert app.eraser.erase("+15550100").scan.traces == ()
     assert (file.exists(), other.exists()) == (False, True)
+
+
+def test_whether_a_database_can_be_written_to_is_told_without_waiting(house: App, outlet: Outlet) -> None:
+    assert house.database.is_ready()
+    outlet.off()
+    assert not house.database.is_ready()
+    outlet.on()
+    assert house.database.is_ready()

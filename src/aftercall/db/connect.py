@@ -29,6 +29,8 @@ class Database:
     def __init__(self, url: str) -> None:
         self.engine = _create_engine(url)
         self.dialect = self.engine.dialect.name
+        driver: Any = self.engine.dialect.loaded_dbapi
+        self._driver_error: type[Exception] = driver.Error
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -44,7 +46,7 @@ class Database:
     @contextmanager
     def glance(self) -> Iterator[Query]:
         """The driver's own reading, for what a ringing call waits for: SQLAlchemy's execution costs more than such reads do."""
-        with translated_errors():
+        with translated_errors(self._driver_error):
             pooled = self.engine.raw_connection()
             driver: Any = pooled.driver_connection
             mark = "?" if self.dialect == "sqlite" else "%s"
@@ -72,7 +74,7 @@ class Database:
     @contextmanager
     def _unhurried(self) -> Iterator[Any]:
         """A driver's connection that waits for nobody."""
-        with translated_errors():
+        with translated_errors(self._driver_error):
             pooled = self.engine.raw_connection()
             driver: Any = pooled.driver_connection
             try:
@@ -92,11 +94,11 @@ class Database:
 
 
 @contextmanager
-def translated_errors() -> Iterator[None]:
-    """Turn the driver's errors that a person can act on into ours; let the others through."""
+def translated_errors(driver_error: type[Exception] = sqlite3.Error) -> Iterator[None]:
+    """Turn errors that a person can act on into ours; let the others through. Below SQLAlchemy a driver raises its own."""
     try:
         yield
-    except (DBAPIError, sqlite3.Error, OSError) as error:
+    except (DBAPIError, driver_error, OSError) as error:
         ours = translate(error)
         if ours is None:
             raise

@@ -36,10 +36,10 @@ class Outage:
     async def _look_out(self) -> None:
         while True:
             await self._clock.sleep(LOOK_EVERY_S)
-            if not await asyncio.to_thread(self._is_ready):
-                continue
-            self.is_on = False  # first: what is written from here on goes to the database again
             try:
+                if not await asyncio.to_thread(self._is_ready):
+                    continue
+                self.is_on = False  # first: what is written from here on goes to the database again
                 await self._return_home()
             except Exception as error:  # noqa: BLE001 - the edge of the watch: one that stopped would leave calls on disk for ever
                 self.is_on = True
