@@ -7,7 +7,7 @@ the last call; work, the latest first; the best facts; earlier calls, the latest
 from collections.abc import Iterable
 from dataclasses import replace
 
-from aftercall.briefing.render import DROPPED_CHARACTERS, render_fact, render_pick_up, render_recent
+from aftercall.briefing.render import DROPPED_CHARACTERS, render_fact, render_pick_up, render_recent, render_work
 from aftercall.model.briefing import Briefing
 
 BYTES_PER_TOKEN = 4  # near enough for every model we know, and on the safe side where a letter takes several bytes
@@ -56,7 +56,8 @@ def _is_short(briefing: Briefing, max_tokens: int) -> bool:
 def _by_importance(briefing: Briefing) -> Iterable[tuple[tuple[str, int], str]]:
     """Calls and work stand in time order, facts with the best first."""
     calls = [(("recent", n), "\n".join(render_recent(call))) for n, call in enumerate(briefing.recent)][::-1]
-    work = [(("work", n), told) for n, told in enumerate(briefing.work)][::-1]
+    work = [(("work", n), render_work(told)) for n, told in enumerate(briefing.work)][::-1]
     facts = [(("fact", n), render_fact(fact)) for n, fact in enumerate(briefing.facts)]
-    notes = [(("notes", 0), briefing.caller.notes or ""), (("context", 0), briefing.caller.context or "")]
+    notes = [(("notes", 0), f"Notes on the caller: {briefing.caller.notes or ''}")]
+    notes += [(("context", 0), f"More on the caller: {briefing.caller.context or ''}")]
     return (*calls[:1], *work, *facts[:BEST_FACTS], *calls[1:], *facts[BEST_FACTS:], *notes)

@@ -17,7 +17,7 @@ def render(briefing: Briefing, zone: tzinfo) -> str:
     lines += _tell_caller(briefing)
     lines += [line for call in briefing.recent for line in render_recent(call, zone)]
     lines += [render_fact(fact, zone) for fact in briefing.facts]
-    lines += [f"Work from earlier calls. {_plain(told)}" for told in briefing.work]
+    lines += [render_work(told) for told in briefing.work]
     return "\n".join([*lines, *render_pick_up(briefing, zone), CLOSES])
 
 
@@ -29,6 +29,10 @@ def render_recent(call: RecentCall, zone: tzinfo = UTC) -> list[str]:
 def render_fact(fact: ToldFact, zone: tzinfo = UTC) -> str:
     doubt = " (badly heard: read it back to be sure)" if fact.needs_confirmation else ""
     return f"Told us on {fact.since.astimezone(zone):%d %B %Y}: {_plain(fact.text)}{doubt}"
+
+
+def render_work(told: str) -> str:
+    return f"Work from earlier calls. {_plain(told)}"
 
 
 def render_pick_up(briefing: Briefing, zone: tzinfo = UTC) -> list[str]:
