@@ -51,6 +51,7 @@ from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.passages.index import PassageIndex
+from aftercall.memory.pins.board import Pinboard
 from aftercall.memory.recall import Recall
 from aftercall.memory.remem import Remem
 from aftercall.memory.search import Search
@@ -118,8 +119,12 @@ class App:
     @cached_property
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
-        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder)
+        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
         return Office(desk, self.store, self.steps, self.archive, self.presence)
+
+    @cached_property
+    def pins(self) -> Pinboard:
+        return Pinboard(self.settings, self.database, self.facts, self.clock)
 
     @cached_property
     def search(self) -> Search:
@@ -145,7 +150,7 @@ class App:
 
     @cached_property
     def exporter(self) -> Exporter:
-        return Exporter(self.settings, self.database, self.archive, self.facts, self.work.followups, self.audit, self.clock)
+        return Exporter(self.settings, self.database, self.archive, self.facts, self.work.followups, self.audit, self.clock, self.pins)
 
     @cached_property
     def retention(self) -> Retention:
@@ -260,7 +265,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     resume = ResumeDesk(store, settings.reconnect_window_s)
     line = connect(settings)
     facts, teller = FactStore(database, open_vault(settings), PassageIndex()), Teller(settings, FollowUpStore(database))
-    briefings = BriefingStore(database)
+    briefings, board = BriefingStore(database), Pinboard(settings, database, facts, clock)
     app = App(
         settings=settings,
         clock=clock,
@@ -273,7 +278,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         journal=Journal(store, Pen(database), archive, presence, clock, SpillFolder(settings.home / "spill")),
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
-        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, briefings),
+        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, board, briefings),
         briefings=briefings,
         facts=facts,
         documents=DocumentStore(database),

@@ -18,10 +18,11 @@ from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, ResumeState
 from aftercall.log import get_logger
 from aftercall.memory.key import memory_key
+from aftercall.memory.pins.board import Pinboard
 from aftercall.memory.ranking import weigh_fact
 from aftercall.memory.store import FactStore
 from aftercall.memory.veil import veil_turns
-from aftercall.model.briefing import Acquaintance, Briefing, Persona, PickUp, RecentCall, Remembered, ToldFact
+from aftercall.model.briefing import Acquaintance, Briefing, Persona, PickUp, RecentCall, Remembered, ToldFact, ToldPin
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
@@ -58,6 +59,7 @@ class Composer:
     clock: Clock
     teller: Teller | None = None
     facts: FactStore | None = None
+    board: Pinboard | None = None
     prepared: BriefingStore | None = None
 
     def preview(self, caller: str | None) -> Briefing:
@@ -88,6 +90,7 @@ class Composer:
             pick_up=found.pick_up,
             work=known.work,
             facts=known.facts,
+            pins=known.pins,
             persona=Persona(found.persona.name, found.persona.creature, found.persona.vibe),
             caller=Acquaintance(profile.name, profile.pronouns, profile.timezone, profile.notes, profile.context),
             at=call.started_at,
@@ -98,13 +101,13 @@ class Composer:
         """What the database has for this caller's next call, read afresh."""
         call = LiveCall(source="preview", sid="preview", agent_id=agent_id, caller=caller, started_at=self.clock.now())
         work = self.teller.tell(agent_id, caller) if self.teller else ()
-        return Remembered(self._recent(call), work, self._facts(call))
+        return Remembered(self._recent(call), work, self._facts(call), self._pins(call))
 
     @property
     def form(self) -> str:
         """What a prepared briefing was composed under: under other settings it is of no use."""
         told, scope = self.settings.briefing, self.settings.memory.scope
-        parts = (told.calls, told.facts, scope, self.teller is not None, self.facts is not None)
+        parts = (told.calls, told.facts, scope, self.teller is not None, self.facts is not None, self.board is not None)
         return _hash(parts)
 
     def _find(self, name: str, found: Gathering, step: Callable[[], None]) -> None:
@@ -153,6 +156,11 @@ class Composer:
         known = self.facts.freshest(key, LOOKED_AT)
         best = sorted(known, key=lambda fact: weigh_fact(fact, today), reverse=True)[: self.settings.briefing.facts]
         return tuple(ToldFact(fact.id, fact.content, fact.valid_from, fact.needs_confirmation) for fact in best)
+
+    def _pins(self, call: LiveCall) -> tuple[ToldPin, ...]:
+        """What this caller keeps coming back to."""
+        key = memory_key(self.settings, call.agent_id, call.caller)
+        return self.board.told(key) if key and self.board else ()
 
     def _pick_up(self, state: ResumeState) -> PickUp | None:
         try:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
-from aftercall.model.briefing import Briefing, RecentCall, ToldFact
+from aftercall.model.briefing import Briefing, RecentCall, ToldFact, ToldPin
 
 OPENS = "<briefing>"
 CLOSES = "</briefing>"
@@ -16,6 +16,7 @@ def render(briefing: Briefing, zone: tzinfo) -> str:
     lines = [OPENS, WHAT_IT_IS, *_tell_time(briefing, zone), *_tell_persona(briefing), f"Greeting: {_plain(briefing.greeting)}"]
     lines += _tell_caller(briefing)
     lines += [line for call in briefing.recent for line in render_recent(call, zone)]
+    lines += [render_pin(pin) for pin in briefing.pins]
     lines += [render_fact(fact, zone) for fact in briefing.facts]
     lines += [render_work(told) for told in briefing.work]
     return "\n".join([*lines, *render_pick_up(briefing, zone), CLOSES])
@@ -29,6 +30,11 @@ def render_recent(call: RecentCall, zone: tzinfo = UTC) -> list[str]:
 def render_fact(fact: ToldFact, zone: tzinfo = UTC) -> str:
     doubt = " (badly heard: read it back to be sure)" if fact.needs_confirmation else ""
     return f"Told us on {fact.since.astimezone(zone):%d %B %Y}: {_plain(fact.text)}{doubt}"
+
+
+def render_pin(pin: ToldPin) -> str:
+    still = f" Still open: {'; '.join(map(_plain, pin.open_items))}." if pin.open_items else ""
+    return f"They keep coming back to: {_plain(pin.title)}. How it stands: {_plain(pin.status)}{still}"
 
 
 def render_work(told: str) -> str:

@@ -15,6 +15,8 @@ from aftercall.db.connect import Database
 from aftercall.errors import RefusedInput
 from aftercall.journal.archive import Archive
 from aftercall.memory.key import memory_key
+from aftercall.memory.pins.board import Pinboard
+from aftercall.memory.pins.view import pin_json
 from aftercall.memory.store import FactStore, Wanted
 from aftercall.memory.view import export as export_facts
 from aftercall.model.instants import format_instant
@@ -32,6 +34,7 @@ Made {at}.
 - `facts.jsonl`: what was remembered, with the words it rests on; {secrets}
 - `followups.json`: what was asked for and promised, and what became of it
 - `documents/`: the page of each call
+- `pins.json`: topics they keep coming back to
 - `pages/`: the markdown about the caller
 """
 
@@ -54,6 +57,7 @@ class Exporter:
     followups: FollowUpStore
     audit: AuditLog
     clock: Clock
+    board: Pinboard | None = None
 
     def export(self, number: str, folder: Path, *, reveal: bool = False) -> Exported:
         """Write the folder, which must be new or empty. `reveal` opens what was confided."""
@@ -70,6 +74,7 @@ class Exporter:
         documents = documents_of(self.database, subject)
         for document_id, content in documents:
             _write(folder / "documents" / f"{document_id}.md", content)
+        self._write_pins(number, folder / "pins.json")
         self._copy_pages(number, folder / "pages")
         return Exported(folder, calls, facts, len(followups), len(documents))
 
@@ -85,6 +90,11 @@ class Exporter:
         written = [json.dumps(line, ensure_ascii=False) for line in lines]
         _write(file, "".join(f"{line}\n" for line in written))
         return len(written)
+
+    def _write_pins(self, number: str, file: Path) -> None:
+        key = memory_key(self.settings, self.settings.agent_id, number)
+        pins = [pin_json(shown) for shown in self.board.pages(key)] if key and self.board else []
+        _write(file, json.dumps(pins, ensure_ascii=False, indent=1) + "\n")
 
     def _copy_pages(self, number: str, folder: Path) -> None:
         person = Workspace.of(self.settings).person(number)

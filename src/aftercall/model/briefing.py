@@ -34,12 +34,23 @@ class ToldFact:
 
 
 @dataclass(frozen=True)
+class ToldPin:
+    """A topic that the caller keeps coming back to: how it stands, and what is still to be done."""
+
+    id: str
+    title: str
+    status: str
+    open_items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Remembered:
     """What the database has for a caller's next call: all that is prepared before the phone rings."""
 
     recent: tuple[RecentCall, ...] = ()
     work: tuple[str, ...] = ()
     facts: tuple[ToldFact, ...] = ()
+    pins: tuple[ToldPin, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,7 @@ class Briefing:
     pick_up: PickUp | None = None
     work: tuple[str, ...] = ()
     facts: tuple[ToldFact, ...] = ()
+    pins: tuple[ToldPin, ...] = ()
     persona: Persona = Persona()
     caller: Acquaintance = Acquaintance()
     at: datetime | None = None
