@@ -13,8 +13,10 @@ from aftercall.audit.store import AuditLog
 from aftercall.bridge.answer import VoiceParts
 from aftercall.bridge.lobby import Lobby
 from aftercall.bridge.turn_call import Parts
+from aftercall.briefing import ring
 from aftercall.briefing.compose import Composer
 from aftercall.briefing.instructions import instruct
+from aftercall.briefing.store import BriefingStore
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock
 from aftercall.custody.erase import Eraser
@@ -37,6 +39,7 @@ from aftercall.journal.presence import Presence
 from aftercall.journal.record import Journal
 from aftercall.journal.recordings.store import RecordingStore
 from aftercall.journal.resume import ResumeDesk
+from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore, Pen, ResumeState
 from aftercall.keys import load_key
 from aftercall.llm.masked import MaskedReader
@@ -94,6 +97,7 @@ class App:
     resume: ResumeDesk
     reader: Reader
     composer: Composer
+    briefings: BriefingStore
     facts: FactStore
     documents: DocumentStore
     line: ModelLine | None = None
@@ -175,7 +179,7 @@ class App:
     def turn_parts(self) -> Parts:
         receptionist = Receptionist(RulesReader(), self.clock)
         engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
-        return Parts(self.journal, self.resume, engine, self._brief, self.settings.receptionist.greeting, self.clock)
+        return Parts(self.journal, self.resume, engine, self.brief, self.settings.receptionist.greeting, self.clock)
 
     def warm_up(self) -> None:
         """Load what takes seconds to load before the first call, not in the middle of it."""
@@ -191,7 +195,7 @@ class App:
     def lobby(self) -> Lobby:
         """Calls whose audio comes over a media socket. Streams come to the process that answered the webhook."""
         passes = StreamPasses(SecretStr(load_key(self.settings).hex()), self.clock)
-        return Lobby(self.journal, self.resume, self._brief, self.settings.receptionist.greeting, passes, self.clock)
+        return Lobby(self.journal, self.brief, self.settings.receptionist.greeting, passes, self.clock)
 
     @cached_property
     def voice_parts(self) -> VoiceParts | None:
@@ -214,8 +218,9 @@ class App:
     def recall(self) -> Recall:
         return Recall(self.settings, self.search)
 
-    async def _brief(self, call: LiveCall, state: ResumeState | None) -> Briefing:
-        return await asyncio.to_thread(self.composer.compose, call, state)
+    async def brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
+        """What a call that rings now is told, in time; a greeting that was left is used up."""
+        return await ring.brief(self.composer, call, self.clock)
 
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
         return await asyncio.to_thread(self.recall.find, call, query)
@@ -279,6 +284,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     resume = ResumeDesk(store, settings.reconnect_window_s)
     line, vault = connect(settings), open_vault(settings)
     facts, teller = FactStore(database, vault, PassageIndex()), Teller(settings, FollowUpStore(database))
+    briefings, board = BriefingStore(database), Pinboard(settings, database, facts, clock)
     app = App(
         settings=settings,
         clock=clock,
@@ -288,10 +294,11 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         recordings=RecordingStore(database),
         archive=archive,
         presence=presence,
-        journal=Journal(store, Pen(database), archive, presence, clock),
+        journal=Journal(store, Pen(database), archive, presence, clock, SpillFolder(settings.home / "spill")),
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock, vault)) if line else RulesReader(), settings),
-        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, Pinboard(settings, database, facts, clock)),
+        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, board, briefings),
+        briefings=briefings,
         facts=facts,
         documents=DocumentStore(database),
         line=line,

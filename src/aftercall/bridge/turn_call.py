@@ -23,7 +23,7 @@ from aftercall.model.turns import Event, Speaker, Turn
 
 ANSWER_WITHIN_S = 4.0
 WRITE_WITHIN_S = 2.0
-BRIEF_WITHIN_S = 1.0
+BRIEF_WITHIN_S = 2.5  # who briefs has a limit of its own (briefing.timeout_ms); this one is for when it breaks
 TRIES = 2
 SORRY = Reply("I'm sorry, something is wrong on my side. I have written down what you said. Could you say that again?")
 SORRY_GOODBYE = Reply("I'm sorry, I can't help any further right now. What you told me is written down. Goodbye.", ends_call=True)
@@ -32,7 +32,8 @@ NOT_WRITTEN = Reply("I'm sorry, I can't take anything down right now. Please cal
 log = get_logger("bridge")
 T = TypeVar("T")
 
-Brief = Callable[[LiveCall, ResumeState | None], Awaitable[Briefing]]
+Brief = Callable[[LiveCall], Awaitable[tuple[ResumeState | None, Briefing]]]
+"""The call that this one picks up, if any, and what it is told."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class TurnCall:
             log.error("could not open the call", call=self._call.id, error=error.code)  # noqa: TRY400 - the code says it
             self.ended = "not_written"
             return NOT_WRITTEN
-        state, briefing = await self._prepare()
+        state, briefing = await be_briefed(parts.brief, self._call, parts.greeting, parts.clock)
         if briefing.facts:
             await self._note(TOLD, {"facts": [fact.id for fact in briefing.facts]})
         try:
@@ -121,17 +122,6 @@ class TurnCall:
         except AftercallError as error:
             log.error("could not seal the call yet", call=self.call.id, error=error.code)  # noqa: TRY400 - recovery tries again
 
-    async def _prepare(self) -> tuple[ResumeState | None, Briefing]:
-        """What the call may know. It begins in time with what is there, if that is nothing."""
-        parts = self._parts
-        state: ResumeState | None = None
-        try:
-            state = await within(parts.clock, BRIEF_WITHIN_S, asyncio.to_thread(parts.resume.peek, self._call))
-            return state, await within(parts.clock, BRIEF_WITHIN_S, parts.brief(self._call, state))
-        except AftercallError as error:
-            log.warning("the call begins without a briefing", call=self.call.id, error=error.code)
-            return state, Briefing(parts.greeting)
-
     async def _join(self, record: Record, state: ResumeState) -> None:
         joining = asyncio.to_thread(self._parts.resume.consume, state, self._call)
         try:
@@ -174,6 +164,15 @@ class TurnCall:
         if self._record is None or self.ended is not None:
             raise EngineLost("the call is not going on")
         return self._record
+
+
+async def be_briefed(brief: Brief, call: LiveCall, greeting: str, clock: Clock) -> tuple[ResumeState | None, Briefing]:
+    """What the call may know. It begins in time with what is there, if that is nothing."""
+    try:
+        return await within(clock, BRIEF_WITHIN_S, brief(call))
+    except AftercallError as error:
+        log.warning("the call begins without a briefing", call=call.id, error=error.code)
+        return None, Briefing(greeting)
 
 
 async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:

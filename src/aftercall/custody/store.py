@@ -10,6 +10,7 @@ from aftercall.custody.subject import Subject
 from aftercall.db.connect import Database
 from aftercall.db.tables import (
     answers,
+    briefings,
     call_topics,
     calls,
     deliveries,
@@ -37,6 +38,7 @@ from aftercall.model.calls import Call
 HOLD_NOBODY = ("audit", "processes", "tombstones", "upkeep")
 """Tables without a number, a name or words of anybody."""
 ERASED: tuple[Table, ...] = (
+    briefings,
     passage_vectors,
     passages,
     fact_occurrences,
@@ -78,6 +80,7 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
     )
     _unlink(connection, condemned)
     wanted: dict[Table, list[ColumnElement[bool]]] = {
+        briefings: [briefings.c.caller == subject.number, briefings.c.rests_on_all],
         passage_vectors: _in(passage_vectors.c.n, numbers),
         passages: _in(passages.c.n, numbers),
         fact_occurrences: [*_in(fact_occurrences.c.call_id, subject.calls), *_in(fact_occurrences.c.fact_id, condemned)],
@@ -198,7 +201,7 @@ def clear_memory(connection: Connection) -> None:
     for table in (passage_vectors, passages, fact_occurrences):
         connection.execute(delete(table))
     connection.execute(update(facts).values(supersedes=None))
-    for table in (facts, extraction_log):
+    for table in (briefings, facts, extraction_log):
         connection.execute(delete(table))
     connection.execute(delete(documents).where(documents.c.call_id.is_not(None)))
 

@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.connect import Database
+from aftercall.db.freshness import outdate
 from aftercall.db.pieces import in_pieces
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
 from aftercall.errors import NotFound, SecretUnreadable
@@ -19,7 +20,7 @@ from aftercall.memory.claims import Claim, read_claim, read_secret_claim
 from aftercall.memory.index import Index, Passage
 from aftercall.memory.ledger import Ledger, Marks, Outline
 from aftercall.memory.vault import Vault, is_sealed
-from aftercall.model.knowledge import Extraction, Fact, MemoryKey, Occurrence
+from aftercall.model.knowledge import Extraction, Fact, Gist, MemoryKey, Occurrence
 from aftercall.model.reading import Category, KnownFact, Visibility
 
 T = TypeVar("T")
@@ -56,6 +57,7 @@ _TELL = (
 _INSERTS: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 _OCCUR = {name: fresh(fact_occurrences).on_conflict_do_nothing() for name, fresh in _INSERTS.items()}
 _LOG = {name: _write_over(fresh(extraction_log), "call_id") for name, fresh in _INSERTS.items()}
+_GIST = [facts.c[name] for name in Gist.__dataclass_fields__]
 TRIES = 5
 MOST = 10_000
 
@@ -126,6 +128,7 @@ class FactStore:
             ledger = Ledger(key, _Keeper(connection, key, self._vault))
             done = work(ledger)
             self._save(connection, ledger)
+            outdate(connection, *key)
             if entry := log(done):
                 self._log(connection, entry)
             reach("facts.before_commit")
@@ -147,10 +150,11 @@ class FactStore:
             rows = connection.execute(_TELL, key._asdict() | {"most": limit}).all()
         return [KnownFact(id=row.id, category=row.category, text=row.content) for row in rows]
 
-    def freshest(self, key: MemoryKey, limit: int) -> list[Fact]:
+    def freshest(self, key: MemoryKey, limit: int) -> list[Gist]:
         """What an agent may be told: believed now, never a secret, the last said first."""
-        query = select(facts).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
-        return self._facts(query.order_by(facts.c.last_seen_at.desc()).limit(limit))
+        query = select(*_GIST).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
+        with self._database.read() as connection:
+            return [Gist(*row) for row in connection.execute(query.order_by(facts.c.last_seen_at.desc()).limit(limit))]
 
     def page(self, wanted: Wanted) -> list[Fact]:
         query = select(facts).order_by(facts.c.id).limit(min(wanted.limit, MOST)).where(facts.c.id > wanted.after)

@@ -19,6 +19,8 @@ class PickUp:
 class RecentCall:
     at: datetime
     summary: str
+    context: str = ""
+    """Where its own summary says that the next call should begin."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,36 @@ class ToldPin:
 
 
 @dataclass(frozen=True)
+class Remembered:
+    """What the database has for a caller's next call: all that is prepared before the phone rings."""
+
+    recent: tuple[RecentCall, ...] = ()
+    work: tuple[str, ...] = ()
+    facts: tuple[ToldFact, ...] = ()
+    pins: tuple[ToldPin, ...] = ()
+
+
+@dataclass(frozen=True)
+class Persona:
+    """Who the agent is, as the owner's page has it."""
+
+    name: str | None = None
+    creature: str | None = None
+    vibe: str | None = None
+
+
+@dataclass(frozen=True)
+class Acquaintance:
+    """What the owner's page says of the caller, besides what to call them."""
+
+    name: str | None = None
+    pronouns: str | None = None
+    timezone: str | None = None
+    notes: str | None = None
+    context: str | None = None
+
+
+@dataclass(frozen=True)
 class Briefing:
     """Data for the agent, never instructions: much of it was said by callers."""
 
@@ -52,6 +84,10 @@ class Briefing:
     work: tuple[str, ...] = ()
     facts: tuple[ToldFact, ...] = ()
     pins: tuple[ToldPin, ...] = ()
+    persona: Persona = Persona()
+    caller: Acquaintance = Acquaintance()
+    at: datetime | None = None
+    """When the call rang."""
 
     @property
     def first_words(self) -> str:

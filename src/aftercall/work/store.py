@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
 
 from aftercall.db.connect import Database
+from aftercall.db.freshness import outdate
 from aftercall.db.tables import calls, followup_history, followups
 from aftercall.errors import NotFound
 from aftercall.model.followups import Change, FollowUp, State
@@ -37,6 +38,7 @@ class FollowUpStore:
                     continue
                 reminder = {"reminder": "due"} if row.id in reminders else {}
                 connection.execute(insert(followups), _columns(row) | reminder)
+                outdate(connection, row.agent_id, row.caller)
                 _write_history(connection, row.id, now, "follow-up", row.state, row.reason)
             for followup_id, transition in changes:
                 _apply(connection, followup_id, transition, now)
@@ -102,9 +104,10 @@ class FollowUpStore:
     def to_tell(self, agent_id: str, caller: str | None, *, limit: int) -> list[FollowUp]:
         """What this caller's next call is told: what ended since their last call, and what still waits. None: every caller's."""
         own = and_(followups.c.agent_id == agent_id, followups.c.kind == "request", *([followups.c.caller == caller] if caller else []))
-        last = select(func.max(calls.c.ended_at)).where(
+        ended = select(calls.c.ended_at).where(
             calls.c.agent_id == agent_id, calls.c.state == "sealed", *([calls.c.caller == caller] if caller else [])
         )
+        last = ended.order_by(calls.c.started_at.desc()).limit(1)  # by the index; a maximum would read every call there is
         is_news = and_(followups.c.state.in_(("done", "failed", "refused", "expired")), followups.c.changed_at >= last.scalar_subquery())
         return self._select(and_(own, or_(is_news, followups.c.state == "held")), limit=limit)[::-1]
 
@@ -125,6 +128,8 @@ def _apply(
     values = {"state": transition.state, "reason": transition.reason, "changed_at": now} | dict(transition.values)
     changed = connection.execute(update(followups).where(where).values(values)).rowcount == 1
     if changed:
+        row = connection.execute(select(followups.c.agent_id, followups.c.caller).where(followups.c.id == followup_id)).one()
+        outdate(connection, row.agent_id, row.caller)
         _write_history(connection, followup_id, now, transition.who, transition.state, transition.note or transition.reason)
     return changed
 
