@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, select, update
+from sqlalchemy import Connection, Row, and_, select, update
 
 from aftercall.db.connect import Database
 from aftercall.db.freshness import outdate
@@ -62,8 +62,7 @@ class StepStore:
         with self._database.write() as connection:
             upsert(connection, steps, {"call_id": call_id, "name": name}, values)
             if name == TOLD:
-                row = connection.execute(select(calls.c.agent_id, calls.c.caller).where(calls.c.id == call_id)).one()
-                outdate(connection, row.agent_id, row.caller)
+                _outdate(connection, call_id)
 
     def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
         """Take a secret out of what the steps made."""
@@ -72,6 +71,7 @@ class StepStore:
             for row in connection.execute(told).all():
                 if (hushed := clean(row.result)) != row.result:
                     connection.execute(update(steps).where(steps.c.call_id == call_id, steps.c.name == row.name).values(result=hushed))
+                    _outdate(connection, call_id)
 
     def of_call(self, call_id: str) -> list[Step]:
         query = select(steps).where(steps.c.call_id == call_id).order_by(steps.c.name)
@@ -95,3 +95,8 @@ class StepStore:
 def to_step(row: Row[Any]) -> Step:
     trace = Trace(**row.trace) if row.trace else None
     return Step(row.name, row.state, row.reason, row.attempts, row.result, row.changed_at, trace)
+
+
+def _outdate(connection: Connection, call_id: str) -> None:
+    row = connection.execute(select(calls.c.agent_id, calls.c.caller).where(calls.c.id == call_id)).one()
+    outdate(connection, row.agent_id, row.caller)

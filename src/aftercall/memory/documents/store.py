@@ -53,9 +53,10 @@ class DocumentStore:
     def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
         """Take a secret out of the page of a call."""
         with self._database.write() as connection:
-            for row in connection.execute(select(documents.c.id, documents.c.content).where(documents.c.call_id == call_id)).all():
+            for row in connection.execute(select(documents).where(documents.c.call_id == call_id)).all():
                 if (hushed := clean(row.content)) != row.content:
                     connection.execute(update(documents).where(documents.c.id == row.id).values(content=hushed))
+                    outdate(connection, row.agent_id, row.caller)
 
     def search(
         self, query: str, limit: int, *, tags: Sequence[str] = (), namespaces: Sequence[str] = (), caller: str | None = None
