@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import httpx2
@@ -62,9 +62,14 @@ from aftercall.postcall.recording_desk import RecordingDesk
 from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
+from aftercall.who.attention import Reception
+from aftercall.who.introduction import stated_name
+from aftercall.who.register import Register
+from aftercall.who.tries import TryLedger
 from aftercall.work.desk import WorkDesk
 from aftercall.work.health.store import HealthStore
 from aftercall.work.passcode import Mask
+from aftercall.work.policy import Policy
 from aftercall.work.runs.store import RunStore
 from aftercall.work.sinks.choose import make_sinks
 from aftercall.work.sinks.store import DeliveryStore
@@ -90,6 +95,7 @@ class App:
     composer: Composer
     facts: FactStore
     documents: DocumentStore
+    register: Register
     line: ModelLine | None = None
     remem: Remem | None = None
     transport: httpx2.AsyncBaseTransport | None = None
@@ -115,6 +121,7 @@ class App:
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
         desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder)
+        desk = replace(desk, as_party=self.register.as_party, stated_name=stated_name)
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property
@@ -163,7 +170,7 @@ class App:
     def turn_parts(self) -> Parts:
         receptionist = Receptionist(RulesReader(), self.clock)
         engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
-        return Parts(self.journal, self.resume, engine, self._brief, self.settings.receptionist.greeting, self.clock)
+        return Parts(self.journal, self.resume, engine, self._brief, self.settings.receptionist.greeting, self.clock, self.reception.attend)
 
     def warm_up(self) -> None:
         """Load what takes seconds to load before the first call, not in the middle of it."""
@@ -191,17 +198,24 @@ class App:
             hang_up=self._hang_up,
             settings=self.settings.bridge,
             clock=self.clock,
+            attend=self.reception.attend,
         )
 
     @cached_property
     def recall(self) -> Recall:
-        return Recall(self.settings, self.search)
+        return Recall(self.settings, self.search, self.facts)
+
+    @cached_property
+    def reception(self) -> Reception:
+        return Reception(self.register, Policy(self.settings), self.composer.compose_anew, self.recall.find)
 
     async def _brief(self, call: LiveCall, state: ResumeState | None) -> Briefing:
         return await asyncio.to_thread(self.composer.compose, call, state)
 
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
-        return await asyncio.to_thread(self.recall.find, call, query)
+        """For whoever pays no attention to who is on the line: the number's owner, as far as the number is trusted."""
+        trust = self.reception.policy.trust(call, has_passcode=False)
+        return await asyncio.to_thread(self.recall.find, call.agent_id, call.caller, trust, query)
 
     async def _hang_up(self, call: LiveCall) -> None:
         """For carriers that keep a call open when its media socket closes."""
@@ -255,6 +269,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     resume = ResumeDesk(store, settings.reconnect_window_s)
     line = connect(settings)
     facts, teller = FactStore(database, open_vault(settings), PassageIndex()), Teller(settings, FollowUpStore(database))
+    register = Register(settings, store, archive, TryLedger(settings, RunStore(database), clock))
     app = App(
         settings=settings,
         clock=clock,
@@ -267,9 +282,10 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         journal=Journal(store, Pen(database), archive, presence, clock),
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
-        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts),
+        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, register),
         facts=facts,
         documents=DocumentStore(database),
+        register=register,
         line=line,
         remem=Remem(settings.remem) if settings.remem.api_key else None,
     )

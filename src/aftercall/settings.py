@@ -47,6 +47,9 @@ class BriefingSettings(Section):
 
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
+    release: Literal["shared", "private"] = Field(
+        default="shared", description="how far facts are told to any caller of the number; above it only to a verified one, secrets never"
+    )
     embedder: str = Field(default="", description="`module:factory` of an embedder for search; empty searches by words alone")
     visibility: Annotated[dict[str, Literal["shared", "private", "secret"]], BeforeValidator(_parse_pairs)] = Field(
         default={}, description="level by category or topic, `routine=private,emotional=secret`; a reader's higher level always stands"
@@ -56,8 +59,19 @@ class MemorySettings(Section):
     )
 
 
+RetentionKind = Literal["recordings", "transcripts", "facts", "documents"]
+Actions = Annotated[dict[RetentionKind, Literal["delete", "archive"]], BeforeValidator(_parse_pairs)]
+
+
 class RetentionSettings(Section):
     recordings_days: int = Field(default=90, ge=0, description="after how many days recordings go; 0 keeps them for good")
+    transcripts_days: int = Field(default=0, ge=0, description="after how many days sealed calls go; 0 keeps them for good")
+    facts_days: int = Field(default=0, ge=0, description="after how many days facts go that were not said again; 0 keeps them for good")
+    documents_days: int = Field(default=0, ge=0, description="after how many days documents go; 0 keeps them for good")
+    action: Actions = Field(
+        default={},
+        description="`delete` (unless said otherwise) or `archive`, by kind: `transcripts=archive` moves them to `<home>/retired`",
+    )
 
 
 class PagesSettings(Section):

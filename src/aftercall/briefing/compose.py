@@ -1,7 +1,9 @@
 """Putting together what a call is told: the greeting, who is calling, the last calls, facts, work, and a dropped call to pick up."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from aftercall.briefing.release import release
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import Archive
@@ -12,10 +14,15 @@ from aftercall.memory.key import memory_key
 from aftercall.memory.ranking import weigh_fact
 from aftercall.memory.store import FactStore
 from aftercall.memory.veil import veil_turns
+from aftercall.memory.visibility import LEVELS
 from aftercall.model.briefing import Briefing, PickUp, RecentCall, ToldFact
-from aftercall.model.calls import LiveCall
+from aftercall.model.calls import Call, LiveCall
+from aftercall.model.followups import Trust
+from aftercall.model.people import split_party
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
+from aftercall.who.register import Register
+from aftercall.work.policy import Policy
 from aftercall.work.told import Teller
 from aftercall.workspace import files, greeting, user_md
 from aftercall.workspace.paths import Workspace
@@ -35,44 +42,79 @@ class Composer:
     clock: Clock
     teller: Teller | None = None
     facts: FactStore | None = None
+    register: Register | None = None
 
-    def compose(self, call: LiveCall, state: ResumeState | None = None, *, takes_greeting: bool = True) -> Briefing:
-        """Everything this call may know. Without `takes_greeting` it is only a look: the greeting stays for the call."""
-        person = Workspace.of(self.settings, call.agent_id).person(call.caller)
+    @cached_property
+    def policy(self) -> Policy:
+        return Policy(self.settings)
+
+    def compose(
+        self, call: LiveCall, state: ResumeState | None = None, *, takes_greeting: bool = True, trust: Trust | None = None
+    ) -> Briefing:
+        """Everything this call may know. Without `takes_greeting` it is only a look: the greeting stays for the call.
+
+        How far the caller is trusted is the call's to show, unless `trust` says so.
+        """
+        dropped = self._read_dropped(state) if state else None
+        whose = self.register.party_of(dropped) if dropped and self.register else call.caller
+        briefing = self.compose_for(call, whose or call.caller, dropped, takes_greeting=takes_greeting)
+        return release(briefing, trust or self.policy.trust(call, has_passcode=False), self.settings)
+
+    def compose_anew(self, call: LiveCall, party: str | None, trust: Trust) -> Briefing:
+        """In the middle of a call, when it turned out to be somebody else's."""
+        return release(self.compose_for(call, party, None, takes_greeting=True), trust, self.settings)
+
+    def compose_for(self, call: LiveCall, party: str | None, dropped: Call | None, *, takes_greeting: bool) -> Briefing:
+        """All of it, before the gate."""
+        person = Workspace.of(self.settings, call.agent_id).person(party)
         profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
-        pick_up = self._pick_up(state) if state else None
+        pick_up = PickUp(dropped.id, dropped.ended_at, veil_turns(dropped.turns)) if dropped else None
         configured = self.settings.receptionist.greeting
         if pick_up:
             opening = greeting.choose(None, profile, configured)
         else:
             opening = greeting.greet(person, configured, self.clock, takes=takes_greeting)
-        work = self.teller.tell(call.agent_id, call.caller) if self.teller else ()
-        return Briefing(opening, profile.call_name or profile.name, self._recent(call), pick_up, work, self._facts(call))
+        work = self.teller.tell(call.agent_id, party) if self.teller else ()
+        name = profile.call_name or profile.name
+        recent, facts = self._recent(call.agent_id, party), self._facts(call.agent_id, party)
+        return Briefing(opening, name, recent, pick_up, work, facts, party)
 
-    def preview(self, caller: str | None) -> Briefing:
-        """What this caller's call would be told if it rang now; a dropped call in the window is picked up."""
-        call = LiveCall(source="preview", sid="preview", agent_id=self.settings.agent_id, caller=caller, started_at=self.clock.now())
-        return self.compose(call, self.resume.peek(call), takes_greeting=False)
+    def preview(self, party: str | None, *, is_verified: bool = False) -> Briefing:
+        """What this caller's call would be told if it rang now; a dropped call in the window is picked up.
 
-    def _recent(self, call: LiveCall) -> tuple[RecentCall, ...]:
-        if call.caller is None or self.settings.memory.scope == "none":
+        For a person at a number, what the call is told once they have said who they are.
+        """
+        number, person = split_party(party) if party else (None, "")
+        call = LiveCall(source="preview", sid="preview", agent_id=self.settings.agent_id, caller=number, started_at=self.clock.now())
+        trust = "verified" if is_verified else self.policy.trust(call, has_passcode=False)
+        if person:
+            return release(self.compose_for(call, party, None, takes_greeting=False), trust, self.settings)
+        return self.compose(call, self.resume.peek(call), takes_greeting=False, trust=trust)
+
+    def _recent(self, agent_id: str, party: str | None) -> tuple[RecentCall, ...]:
+        if party is None or self.settings.memory.scope == "none":
             return ()
-        return tuple(self.steps.recent_summaries(call.agent_id, call.caller, self.settings.briefing.calls))
+        return tuple(self.steps.recent_summaries(agent_id, party, self.settings.briefing.calls))
 
-    def _facts(self, call: LiveCall) -> tuple[ToldFact, ...]:
-        """What matters most of what is believed of this caller; what was told in confidence is not among it."""
-        key = memory_key(self.settings, call.agent_id, call.caller)
+    def _facts(self, agent_id: str, party: str | None) -> tuple[ToldFact, ...]:
+        """What matters most of what is believed of them at each level; what was told in confidence is not among it."""
+        key = memory_key(self.settings, agent_id, party)
         if key is None or self.facts is None or not self.settings.briefing.facts:
             return ()
         today = self.clock.now().date()
         known = self.facts.freshest(key, LOOKED_AT)
-        best = sorted(known, key=lambda fact: weigh_fact(fact, today), reverse=True)[: self.settings.briefing.facts]
-        return tuple(ToldFact(fact.id, fact.content, fact.valid_from, fact.needs_confirmation) for fact in best)
+        best = sorted(known, key=lambda fact: weigh_fact(fact, today), reverse=True)
+        of_level = {level: [fact for fact in best if fact.visibility == level][: self.settings.briefing.facts] for level in LEVELS}
+        return tuple(
+            ToldFact(fact.id, fact.content, fact.valid_from, fact.needs_confirmation, fact.visibility)
+            for fact in best
+            if fact in of_level[fact.visibility]
+        )
 
-    def _pick_up(self, state: ResumeState) -> PickUp | None:
+    def _read_dropped(self, state: ResumeState) -> Call | None:
         try:
             dropped, late = self.archive.read(str(self.calls.get(state.call_id).archive_name))
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=state.call_id, error=error.code)
             return None
-        return PickUp(state.call_id, state.ended_at, veil_turns((*dropped.turns, *late)))
+        return dropped.model_copy(update={"turns": (*dropped.turns, *late)})

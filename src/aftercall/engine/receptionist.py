@@ -71,6 +71,12 @@ class ReceptionistSession:
             return self._goodbye()
         return self._say(f"{self._acknowledge(said, before, now)} {self._more()}")
 
+    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+        self._briefing = briefing
+        if is_another:
+            self._turns.clear()
+            self._known = Reading(language="en", summary="")
+
     async def close(self) -> None:
         return
 

@@ -197,6 +197,17 @@ class CallStore:
         with self._database.read() as connection:
             return [to_call_row(row) for row in connection.execute(query)]
 
+    def whose(self, call_id: str) -> str | None:
+        """Whose memory the call belongs to; empty for nobody's, None as long as that is not decided."""
+        with self._database.read() as connection:
+            return connection.execute(select(calls.c.whose).where(calls.c.id == call_id)).scalar()
+
+    def decide_whose(self, call_id: str, whose: str) -> str:
+        """Note whose it is, once; returns what stands."""
+        with self._database.write() as connection:
+            connection.execute(update(calls).where(calls.c.id == call_id, calls.c.whose.is_(None)).values(whose=whose))
+            return str(connection.execute(select(calls.c.whose).where(calls.c.id == call_id)).scalar() or whose)
+
     def unsealed(self) -> list[CallRow]:
         with self._database.read() as connection:
             return [to_call_row(row) for row in connection.execute(select(calls).where(calls.c.state != "sealed").order_by(calls.c.id))]

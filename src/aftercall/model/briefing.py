@@ -1,8 +1,9 @@
 """What a call is told before it begins."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from aftercall.model.reading import Visibility
 from aftercall.model.turns import Turn
 
 
@@ -29,6 +30,7 @@ class ToldFact:
     text: str
     since: datetime
     needs_confirmation: bool = False
+    visibility: Visibility = "shared"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Briefing:
     pick_up: PickUp | None = None
     work: tuple[str, ...] = ()
     facts: tuple[ToldFact, ...] = ()
+    party: str | None = field(default=None, compare=False)
+    """Whose memory it was made of; None where nobody is remembered."""
 
     @property
     def first_words(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, func, insert, or_, select, true, update
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import calls, followup_history, followups
@@ -99,12 +99,12 @@ class FollowUpStore:
     def held_before(self, moment: datetime) -> list[FollowUp]:
         return self._select(and_(followups.c.state == "held", followups.c.changed_at < moment))
 
-    def to_tell(self, agent_id: str, caller: str | None, *, limit: int) -> list[FollowUp]:
-        """What this caller's next call is told: what ended since their last call, and what still waits. None: every caller's."""
-        own = and_(followups.c.agent_id == agent_id, followups.c.kind == "request", *([followups.c.caller == caller] if caller else []))
-        last = select(func.max(calls.c.ended_at)).where(
-            calls.c.agent_id == agent_id, calls.c.state == "sealed", *([calls.c.caller == caller] if caller else [])
-        )
+    def to_tell(self, agent_id: str, party: str | None, *, limit: int) -> list[FollowUp]:
+        """What this party's next call is told: what ended since their last call, and what still waits. None: everybody's."""
+        theirs = or_(calls.c.whose == party, and_(calls.c.whose.is_(None), calls.c.caller == party)) if party else true()
+        asked = [followups.c.call_id.in_(select(calls.c.id).where(theirs))] if party else []
+        own = and_(followups.c.agent_id == agent_id, followups.c.kind == "request", *asked)
+        last = select(func.max(calls.c.ended_at)).where(calls.c.agent_id == agent_id, calls.c.state == "sealed", theirs)
         is_news = and_(followups.c.state.in_(("done", "failed", "refused", "expired")), followups.c.changed_at >= last.scalar_subquery())
         return self._select(and_(own, or_(is_news, followups.c.state == "held")), limit=limit)[::-1]
 

@@ -22,11 +22,11 @@ class Teller:
         self._scope = settings.memory.scope
         self._followups = followups
 
-    def tell(self, agent_id: str, caller: str | None) -> tuple[str, ...]:
-        """Lines for one caller's call; another caller's work is in them only where memory is shared."""
-        if self._scope == "none" or (self._scope == "per_caller" and caller is None):
+    def tell(self, agent_id: str, party: str | None) -> tuple[str, ...]:
+        """Lines for one party's call; another's work is in them only where memory is shared."""
+        if self._scope == "none" or (self._scope == "per_caller" and party is None):
             return ()
-        rows = self._followups.to_tell(agent_id, caller if self._scope == "per_caller" else None, limit=MOST)
+        rows = self._followups.to_tell(agent_id, party if self._scope == "per_caller" else None, limit=MOST)
         return tuple(_line(row) for row in rows)
 
 
