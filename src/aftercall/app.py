@@ -152,7 +152,7 @@ class App:
 
     @cached_property
     def retention(self) -> Retention:
-        return Retention(self.settings, self.database, self.clock)
+        return Retention(self.settings, self.database, self.archive, self.clock)
 
     @cached_property
     def rebuilder(self) -> Rebuilder:

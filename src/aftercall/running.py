@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from aftercall import durable
 from aftercall.app import App
 from aftercall.custody import retention
+from aftercall.custody.workflow import close_retention, open_retention, start_retention
 from aftercall.errors import AftercallError
 from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
@@ -32,6 +33,7 @@ async def running(app: App) -> AsyncIterator[App]:
     await open_office(office)
     await work.open_work(app.work)
     await open_recordings(app.recording_desk)
+    await open_retention(app.retention)
     await _take_over(app)
     upkeep = [asyncio.create_task(job) for job in _upkeep(app, office)]
     try:
@@ -47,6 +49,7 @@ async def running(app: App) -> AsyncIterator[App]:
         await durable.close()
         close_office()
         work.close_work()
+        close_retention()
 
 
 def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
@@ -63,7 +66,7 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
         _keep_doing(app, DUE_S, lambda: work.start_due(app.work)),
         _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
         _keep_doing(app, DUE_S, lambda: start_due_recordings(app.recording_desk)),
-        _keep_doing(app, retention.EVERY_S, lambda: asyncio.to_thread(app.retention.apply)),
+        _keep_doing(app, retention.EVERY_S, lambda: start_retention(app.retention)),
     ]
 
 

@@ -48,7 +48,7 @@ class BriefingSettings(Section):
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
     release: Literal["shared", "private"] = Field(
-        default="shared", description="how far facts are told to any caller of the number; above it only to a verified one, secrets never"
+        default="private", description="up to which level facts are told to any caller of their number; above it only to verified ones"
     )
     embedder: str = Field(default="", description="`module:factory` of an embedder for search; empty searches by words alone")
     visibility: Annotated[dict[str, Literal["shared", "private", "secret"]], BeforeValidator(_parse_pairs)] = Field(
@@ -70,7 +70,7 @@ class RetentionSettings(Section):
     documents_days: int = Field(default=0, ge=0, description="after how many days documents go; 0 keeps them for good")
     action: Actions = Field(
         default={},
-        description="`delete` (unless said otherwise) or `archive`, by kind: `transcripts=archive` moves them to `<home>/retired`",
+        description="`delete` (if unset) or `archive`, by kind; `transcripts=archive` moves them to `<home>/retired`",
     )
 
 

@@ -214,7 +214,8 @@ class CallStore:
 
     def sealed_files(self) -> dict[str, tuple[str, str, int]]:
         """Call id → archive name, hash, number of addenda."""
-        query = select(calls.c.id, calls.c.archive_name, calls.c.archive_sha256, calls.c.addenda).where(calls.c.state == "sealed")
+        kept = and_(calls.c.state == "sealed", calls.c.archive_name.is_not(None))  # the words of others went when their time was up
+        query = select(calls.c.id, calls.c.archive_name, calls.c.archive_sha256, calls.c.addenda).where(kept)
         with self._database.read() as connection:
             return {row.id: (row.archive_name, row.archive_sha256, row.addenda) for row in connection.execute(query)}
 

@@ -5,6 +5,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 
+from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.model.people import LONGEST_PERSON
 
 # A given name, and the short forms that people who have it go by. A short form may be several names'.
@@ -136,9 +137,7 @@ william: bill billy will willy liam
 winifred: winnie freda
 zachary: zach zack
 """
-_TITLES = frozenset(
-    ["mr", "mrs", "ms", "miss", "mister", "doctor", "dr", "professor", "prof", "sir", "madam", "father", "sister", "sergeant", "captain"]
-)
+_TITLES = vocabulary("mr mrs ms miss mister doctor dr professor prof sir madam father sister sergeant captain")
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
 
 

@@ -98,7 +98,7 @@ class RunStore:
         """Sealed legs in the order they began: call id → name of its file."""
         query = (
             select(calls.c.id, calls.c.archive_name)
-            .where(calls.c.conversation == conversation, calls.c.state == "sealed")
+            .where(calls.c.conversation == conversation, calls.c.state == "sealed", calls.c.archive_name.is_not(None))
             .order_by(calls.c.started_at, calls.c.id)
         )
         with self._database.read() as connection:
