@@ -1,6 +1,6 @@
 """Putting together what a call is told: the greeting, who is calling, the last calls, facts, work, and a dropped call to pick up."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from aftercall.briefing.release import release
@@ -55,14 +55,15 @@ class Composer:
 
         How far the caller is trusted is the call's to show, unless `trust` says so.
         """
-        dropped = self._read_dropped(state) if state else None
-        whose = self.register.party_of(dropped) if dropped and self.register else call.caller
-        briefing = self.compose_for(call, whose or call.caller, dropped, takes_greeting=takes_greeting)
-        return release(briefing, trust or self.policy.trust(call, has_passcode=False), self.settings)
+        dropped = self._read_dropped(state.call_id, call.caller) if state else None
+        briefing = self.compose_for(call, call.caller, dropped, takes_greeting=takes_greeting)
+        told = release(briefing, trust or self.policy.trust(call, has_passcode=False), self.settings)
+        return replace(told, dropped=state.call_id if state else None)
 
-    def compose_anew(self, call: LiveCall, party: str | None, trust: Trust) -> Briefing:
-        """In the middle of a call, when it turned out to be somebody else's."""
-        return release(self.compose_for(call, party, None, takes_greeting=True), trust, self.settings)
+    def compose_anew(self, call: LiveCall, party: str | None, trust: Trust, dropped: str | None = None) -> Briefing:
+        """In the middle of a call, when it turned out to be somebody else's. A dropped call of theirs is picked up then."""
+        picked_up = self._read_dropped(dropped, party) if dropped else None
+        return release(self.compose_for(call, party, picked_up, takes_greeting=True), trust, self.settings)
 
     def compose_for(self, call: LiveCall, party: str | None, dropped: Call | None, *, takes_greeting: bool) -> Briefing:
         """All of it, before the gate."""
@@ -111,10 +112,13 @@ class Composer:
             if fact in of_level[fact.visibility]
         )
 
-    def _read_dropped(self, state: ResumeState) -> Call | None:
+    def _read_dropped(self, call_id: str, party: str | None) -> Call | None:
+        """The call that this one continues; None if it was somebody else's, who spoke from the same phone."""
         try:
-            dropped, late = self.archive.read(str(self.calls.get(state.call_id).archive_name))
+            dropped, late = self.archive.read(str(self.calls.get(call_id).archive_name))
         except AftercallError as error:
-            log.warning("cannot read the dropped call", call=state.call_id, error=error.code)
+            log.warning("cannot read the dropped call", call=call_id, error=error.code)
+            return None
+        if self.register and self.register.party_of(dropped) != party:
             return None
         return dropped.model_copy(update={"turns": (*dropped.turns, *late)})

@@ -45,6 +45,8 @@ class Briefing:
     facts: tuple[ToldFact, ...] = ()
     party: str | None = field(default=None, compare=False)
     """Whose memory it was made of; None where nobody is remembered."""
+    dropped: str | None = field(default=None, compare=False)
+    """The call that this one may continue, whoever's it was."""
 
     @property
     def first_words(self) -> str:

@@ -45,6 +45,7 @@ def normalise_caller(caller: str | None) -> str | None:
         return text
     if address := _ADDRESS.fullmatch(text):
         kind, user, host = address.groups()
+        user = user.replace(AT, "%23")  # as it should have been written; nobody rings as somebody's guest
         return f"{kind.lower()}:{user}" + (f"@{host.lower()}" if host else "")
     if _DIALLED.fullmatch(text):
         return _from_dialled(text)
@@ -57,13 +58,13 @@ def join_party(number: str, person: str) -> str:
 
 
 def split_party(party: str) -> tuple[str, str]:
-    """Number and person; an address may hold the mark itself, a person never does."""
+    """Number and person."""
     number, mark, person = party.rpartition(AT)
     return (number, person) if mark and is_person(person) else (party, "")
 
 
 def normalise_party(party: str | None) -> str | None:
-    """As `normalise_caller`, of a party. A caller from outside never passes through here: nobody rings as somebody's guest."""
+    """As `normalise_caller`, of a party."""
     number, person = split_party((party or "").strip())
     known = normalise_caller(number)
     return None if known is None else join_party(known, person)

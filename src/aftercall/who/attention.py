@@ -40,22 +40,23 @@ class Reception:
 
     register: Register
     policy: Policy
-    compose: Callable[[LiveCall, str | None, Trust], Briefing]
+    compose: Callable[[LiveCall, str | None, Trust, str | None], Briefing]
     search: Callable[[str, str | None, Trust, str], list[str]]
 
     def attend(self, call: LiveCall, briefing: Briefing) -> "Attention":
-        return Attention(self, call, briefing.party)
+        return Attention(self, call, briefing)
 
 
 class Attention:
-    def __init__(self, reception: Reception, call: LiveCall, party: str | None) -> None:
+    def __init__(self, reception: Reception, call: LiveCall, briefing: Briefing) -> None:
         self._reception = reception
         self._call = call
         self._listening = Listening()
         self._is_asked = False
         self._given: list[Introduction] = []
         self._has_passcode = False
-        self.party = party
+        self._dropped = briefing.dropped
+        self.party = briefing.party
 
     @property
     def trust(self) -> Trust:
@@ -90,7 +91,7 @@ class Attention:
         return Learned((), is_another)
 
     def brief(self) -> Briefing:
-        return self._reception.compose(self._call, self.party, self.trust)
+        return self._reception.compose(self._call, self.party, self.trust, self._dropped)
 
     def recall(self, query: str) -> Sequence[str]:
         return self._reception.search(self._call.agent_id, self.party, self.trust, query)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aftercall.journal.archive import Archive
 from aftercall.journal.store import CallStore
 from aftercall.model.calls import IMPORTED, Call, LiveCall
 from aftercall.model.people import join_party, normalise_caller, split_party
@@ -24,7 +23,6 @@ OWNER = "owner"  # how the number's owner is called where two people were on the
 class Register:
     settings: Settings
     calls: CallStore
-    archive: Archive
     tries: TryLedger
 
     @property
@@ -68,17 +66,10 @@ class Register:
         if number is None or call.direction == "outbound" or call.source == IMPORTED:
             return number
         names = settle(introductions(call.turns))
-        if not names and call.resumes:
-            return self._party_of_dropped(call.resumes) or number
         persons = set(self.persons_at(call.agent_id, number, names))
         # Two people on one line: what was said is neither's alone, so it gets a memory that neither opens.
         person = persons.pop() if len(persons) == 1 else "+".join(sorted(person or OWNER for person in persons))
         return join_party(number, person)
-
-    def _party_of_dropped(self, call_id: str) -> str | None:
-        """Who picks a call up and does not say otherwise is who it was."""
-        row = self.calls.get(call_id)
-        return self.party_of(self.archive.read(row.archive_name)[0]) if row.archive_name else None
 
     def _has_passcode(self, call: Call) -> bool:
         """As it was decided during the call; for calls that others held, decided now."""
