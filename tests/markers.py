@@ -141,7 +141,7 @@ async def ring_by_turns(hall: Hall, scope: str, who: Who, number: int) -> None:
     await call.begin()
     engine.sent[0].allowed |= hall.allowed_at_ring(scope, who)  # a call of theirs may have ended while this one began
     hall.sent += engine.sent
-    engine.next_allowed = frozenset({who}) if who.number and scope == "per_caller" else engine.sent[0].allowed
+    engine.next_allowed = frozenset({who}) if who.number and scope != "shared" else engine.sent[0].allowed
     for line in _script(hall, who):
         before = len(engine.sent)
         await call.hear(line)
@@ -167,7 +167,7 @@ async def ring_by_voice(hall: Hall, scope: str, who: Who, number: int) -> None:
     rig.side.call_sid = rig.live.sid
     await rig.answer()
     await rig.greet()
-    introduces = frozenset({who}) if who.number and scope == "per_caller" else allowed
+    introduces = frozenset({who}) if who.number and scope != "shared" else allowed
     for turn, line in enumerate(_script(hall, who)):
         rig.engine.session.give(CallerBegan(f"t{turn}"), CallerSaid(f"t{turn}", line))
         await rig.pass_time(0)

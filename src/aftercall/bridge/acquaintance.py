@@ -57,11 +57,20 @@ class Acquaintance:
             looking.add_done_callback(self._looking.discard)
 
     async def recall(self, call: LiveCall, query: str) -> Sequence[str]:
-        """Out of the memory that is open now; words that may still change it are waited for."""
+        """Out of the memory that is open now; words that may still change it are waited for.
+
+        A session that was told of somebody else, and is about to be let go, finds nothing.
+        """
         if self._attention is None:
             return await self._recall(call, query)
         await asyncio.gather(*self._looking, return_exceptions=True)
+        if self.has_newcomer:
+            return ()
         return await asyncio.to_thread(self._attention.recall, query)
+
+    @property
+    def has_newcomer(self) -> bool:
+        return self._newcomer is not None
 
     def take_newcomer(self) -> Briefing | None:
         """The briefing for another caller than was thought, once."""

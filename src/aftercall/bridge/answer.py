@@ -163,6 +163,8 @@ class VoiceCall:
     async def _engine_ready(self, state: ResumeState | None) -> None:
         """The caller hears the agent: only now is the call really connected."""
         await self._signal(Signal.ENGINE_READY)
+        if self._who.has_newcomer:  # who spoke into the greeting, or before it
+            self._change()
         if state is not None:
             self._joining = asyncio.create_task(self._join(state))
 

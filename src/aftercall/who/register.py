@@ -1,7 +1,7 @@
 """Whose a call is: decided once, from what was said in it and who is known at its number, and kept with it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aftercall.journal.store import CallStore
 from aftercall.model.calls import IMPORTED, Call, LiveCall
@@ -50,14 +50,15 @@ class Register:
 
     def persons_at(self, agent_id: str, number: str, names: Sequence[str]) -> list[str]:
         """Who at this number gave these names, in order; empty is its owner. Where no name is known, the first one is the owner's."""
-        if self.settings.memory.scope != "per_caller" or not names:
+        if self.settings.memory.scope == "shared" or not names:
             return [""]
         owner = self.owner_names(agent_id, number) or [names[0]]
         others = Workspace.of(self.settings, agent_id).others(number)
         return [find_person(name, owner, others) for name in names]
 
     def owner_names(self, agent_id: str, number: str) -> list[str]:
-        person = Workspace.of(self.settings, agent_id).person(number)
+        """As far as they are on their page, where nobody is remembered any more, too: it tells people apart."""
+        person = replace(Workspace.of(self.settings, agent_id), scope="per_caller").person(number)
         profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
         return [name for name in (profile.name, profile.call_name) if name and parts_of(name)]
 
