@@ -65,7 +65,7 @@ async def close(hall: Hall) -> None:
 
 async def test_no_word_of_one_caller_is_ever_sent_to_the_engine_of_another(tmp_path: Path, clock: VirtualClock) -> None:
     hall = open_hall(Settings(home=tmp_path), clock, seed=6)
-    await hold_calls(hall, 200, spoken=0.2)
+    await hold_calls(hall, 200, spoken=0.15)
     await close(hall)
     assert list(hall.leaks()) == []
     assert hall.tally["own words"] > 200  # memory was at work
@@ -95,6 +95,6 @@ async def test_the_check_finds_a_broken_key(tmp_path: Path, clock: VirtualClock,
     for module in ("aftercall.memory.recall", "aftercall.memory.extraction", "aftercall.briefing.compose"):
         monkeypatch.setattr(f"{module}.memory_key", wrong)
     hall = open_hall(Settings(home=tmp_path), clock, seed=8)
-    await hold_calls(hall, 60, spoken=0.1)
+    await hold_calls(hall, 40, spoken=0.1)
     await close(hall)
     assert list(hall.leaks()) != []
