@@ -189,6 +189,7 @@ async def test_the_passcode_opens_the_owners_memory_and_keeps_the_call_in_it(gua
     assert "passcode.right" in [event.kind for event in call.events]
     assert (call.caller, guarded.register.party_of(call)) == (None, OWNER)
     assert "figs" in told(guarded, OWNER)
+    assert "harbour" not in str(guarded.recall.find("main", OWNER, "unknown", "passcode blue harbour")) + told(guarded, OWNER)
     assert guarded.eraser.erase(OWNER).calls == 2
     await guarded.journal.close()
     guarded.close()

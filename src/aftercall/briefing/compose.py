@@ -69,7 +69,8 @@ class Composer:
         """All of it, before the gate."""
         person = Workspace.of(self.settings, call.agent_id).person(party)
         profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
-        pick_up = PickUp(dropped.id, dropped.ended_at, veil_turns(dropped.turns)) if dropped else None
+        said = tuple(turn for turn in dropped.turns if turn.text) if dropped else ()
+        pick_up = PickUp(dropped.id, dropped.ended_at, veil_turns(said)) if dropped else None
         configured = self.settings.receptionist.greeting
         if pick_up:
             opening = greeting.choose(None, profile, configured)
@@ -119,6 +120,6 @@ class Composer:
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=call_id, error=error.code)
             return None
-        if self.register and self.register.party_of(dropped) != party:
-            return None
-        return dropped.model_copy(update={"turns": (*dropped.turns, *late)})
+        whole = dropped.model_copy(update={"turns": (*dropped.turns, *late)})
+        theirs = self.register.as_party(whole) if self.register else whole
+        return theirs if theirs.caller == party else None

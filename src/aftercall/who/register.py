@@ -11,7 +11,7 @@ from aftercall.settings import Settings
 from aftercall.who.introduction import Listening, introductions, settle
 from aftercall.who.names import find_person, parts_of
 from aftercall.who.tries import TryLedger
-from aftercall.work.passcode import find_tries
+from aftercall.work.passcode import Mask, find_tries
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 
@@ -30,11 +30,12 @@ class Register:
         return normalise_caller(self.settings.owner)
 
     def as_party(self, call: Call) -> Call:
-        """The call as its party's memory takes it in: `caller` is the party, and what the agent said to it before it knew is left out."""
+        """The call as its party's memory takes it in: `caller` is the party, the passcode is hidden, and for a guest what the agent
+        said before it knew who they are is left out."""
         party = self.party_of(call)
-        if party == call.caller:
+        turns = self._hide(_since_introduction(call.turns) if party and split_party(party)[1] else call.turns)
+        if party == call.caller and turns == call.turns:
             return call
-        turns = _since_introduction(call.turns) if party and split_party(party)[1] else call.turns
         return call.model_copy(update={"caller": party, "turns": turns})
 
     def party_of(self, call: Call) -> str | None:
@@ -71,6 +72,12 @@ class Register:
         # Two people on one line: what was said is neither's alone, so it gets a memory that neither opens.
         person = persons.pop() if len(persons) == 1 else "+".join(sorted(person or OWNER for person in persons))
         return join_party(number, person)
+
+    def _hide(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+        if self.settings.work.passcode is None:
+            return turns
+        mask = Mask(self.settings.work.passcode.get_secret_value())
+        return tuple(turn.model_copy(update={"text": mask(turn.text)}) for turn in turns)
 
     def _has_passcode(self, call: Call) -> bool:
         """As it was decided during the call; for calls that others held, decided now."""
