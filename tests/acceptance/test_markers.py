@@ -10,7 +10,7 @@ from aftercall.app import App, build
 from aftercall.memory.key import memory_key
 from aftercall.model.knowledge import MemoryKey
 from aftercall.model.people import split_party
-from aftercall.settings import Settings
+from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import VirtualClock
 from markers import BEA, TOM, Hall, Who, ring_by_turns, ring_by_voice
 
@@ -72,10 +72,8 @@ async def test_no_word_of_one_caller_is_ever_sent_to_the_engine_of_another(tmp_p
     assert hall.tally["lookups"] > 50
 
 
-async def test_no_word_strays_on_a_shared_database_server(settings: Settings, clock: VirtualClock) -> None:
-    if settings.database_url.startswith("sqlite"):
-        pytest.skip("the larger one runs there")
-    hall = open_hall(settings, clock, seed=7)
+async def test_no_word_strays_on_a_database_server(empty_postgres: str, tmp_path: Path, clock: VirtualClock) -> None:
+    hall = open_hall(Settings(home=tmp_path, database=DatabaseSettings(url=empty_postgres)), clock, seed=7)
     await hold_calls(hall, 30, spoken=0.2)
     await close(hall)
     assert list(hall.leaks()) == []

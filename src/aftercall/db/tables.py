@@ -44,7 +44,7 @@ calls = Table(
     Column("archive_sha256", Text),
     Column("sealed_at", InstantColumn),
     Column("postcall", Text, comment="due when sealed, then started; the steps tell the rest"),
-    Column("whose", Text, comment="whose memory it is, `+15550100#anna`; empty is nobody's, null is not decided: the caller's own"),
+    Column("whose", Text, comment="whose memory it is, `+15550100#anna`; empty is nobody's, null is not decided yet"),
     Index("ix_calls_source_sid", "source", "sid", unique=True),
     Index("ix_calls_started", "started_at", "id"),
     Index("ix_calls_caller", "caller", "started_at"),

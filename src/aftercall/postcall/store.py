@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, or_, select, update
+from sqlalchemy import Row, and_, select, update
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import calls, steps
@@ -65,11 +65,10 @@ class StepStore:
 
     def recent_summaries(self, agent_id: str, party: str, limit: int) -> list[RecentCall]:
         """The last calls of this party that have a summary, oldest first."""
-        own = or_(calls.c.whose == party, and_(calls.c.whose.is_(None), calls.c.caller == party))
         query = (
             select(calls.c.ended_at, steps.c.result)
             .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == "summary", steps.c.state == "done"))
-            .where(own, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
+            .where(calls.c.whose == party, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
