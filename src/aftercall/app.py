@@ -13,8 +13,10 @@ from aftercall.audit.store import AuditLog
 from aftercall.bridge.answer import VoiceParts
 from aftercall.bridge.lobby import Lobby
 from aftercall.bridge.turn_call import Parts
+from aftercall.briefing import ring
 from aftercall.briefing.compose import Composer
 from aftercall.briefing.instructions import instruct
+from aftercall.briefing.store import BriefingStore
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock
 from aftercall.custody.erase import Eraser
@@ -36,6 +38,7 @@ from aftercall.journal.presence import Presence
 from aftercall.journal.record import Journal
 from aftercall.journal.recordings.store import RecordingStore
 from aftercall.journal.resume import ResumeDesk
+from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore, Pen, ResumeState
 from aftercall.keys import load_key
 from aftercall.llm.masked import MaskedReader
@@ -93,6 +96,7 @@ class App:
     resume: ResumeDesk
     reader: Reader
     composer: Composer
+    briefings: BriefingStore
     facts: FactStore
     documents: DocumentStore
     register: Register
@@ -170,7 +174,7 @@ class App:
     def turn_parts(self) -> Parts:
         receptionist = Receptionist(RulesReader(), self.clock)
         engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
-        return Parts(self.journal, self.resume, engine, self._brief, self.settings.receptionist.greeting, self.clock, self.reception.attend)
+        return Parts(self.journal, self.resume, engine, self.brief, self.settings.receptionist.greeting, self.clock, self.reception.attend)
 
     def warm_up(self) -> None:
         """Load what takes seconds to load before the first call, not in the middle of it."""
@@ -181,7 +185,7 @@ class App:
     def lobby(self) -> Lobby:
         """Calls whose audio comes over a media socket. Streams come to the process that answered the webhook."""
         passes = StreamPasses(SecretStr(load_key(self.settings).hex()), self.clock)
-        return Lobby(self.journal, self.resume, self._brief, self.settings.receptionist.greeting, passes, self.clock)
+        return Lobby(self.journal, self.brief, self.settings.receptionist.greeting, passes, self.clock)
 
     @cached_property
     def voice_parts(self) -> VoiceParts | None:
@@ -209,8 +213,9 @@ class App:
     def reception(self) -> Reception:
         return Reception(self.register, Policy(self.settings), self.composer.compose_anew, self.recall.find)
 
-    async def _brief(self, call: LiveCall, state: ResumeState | None) -> Briefing:
-        return await asyncio.to_thread(self.composer.compose, call, state)
+    async def brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
+        """What a call that rings now is told, in time; a greeting that was left is used up."""
+        return await ring.brief(self.composer, call, self.clock)
 
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
         """For whoever pays no attention to who is on the line: the number's owner, as far as the number is trusted."""
@@ -270,6 +275,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     line = connect(settings)
     facts, teller = FactStore(database, open_vault(settings), PassageIndex()), Teller(settings, FollowUpStore(database))
     register = Register(settings, store, TryLedger(settings, RunStore(database), clock))
+    briefings = BriefingStore(database)
     app = App(
         settings=settings,
         clock=clock,
@@ -279,10 +285,11 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         recordings=RecordingStore(database),
         archive=archive,
         presence=presence,
-        journal=Journal(store, Pen(database), archive, presence, clock),
+        journal=Journal(store, Pen(database), archive, presence, clock, SpillFolder(settings.home / "spill")),
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
-        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, register),
+        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, briefings, register),
+        briefings=briefings,
         facts=facts,
         documents=DocumentStore(database),
         register=register,

@@ -51,6 +51,9 @@ POINTS = (
     "recording.after_part",
     "recording.after_rename",
     "tester.after_reserve",
+    "briefing.before_keep",
+    "spill.after_line",
+    "spill.after_take_up",
 )
 
 _armed: dict[str, int] = {}

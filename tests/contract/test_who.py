@@ -10,6 +10,7 @@ from hypothesis import settings as tuned
 from hypothesis import strategies as st
 
 from aftercall.app import App, build
+from aftercall.briefing.compose import Gathering
 from aftercall.briefing.instructions import instruct
 from aftercall.briefing.release import release
 from aftercall.engine.voice import CallerBegan, CallerSaid, ToolCall
@@ -228,18 +229,17 @@ async def test_what_is_private_is_told_to_verified_callers_only_in_briefing_and_
     strict = {"memory": {"release": "shared", "visibility": {"preference": "private"}}, "work": {"trusted": [PHONE]}}
     app = build(Settings.model_validate(settings.model_dump() | strict), clock)
     await ring(app, "This is Tom.", "I prefer the tandem parachute.", "Our office is at 12 Mill Lane.", "Thank you.")
-    (fact,) = [
-        fact
-        for fact in app.composer.compose_for(make_live_call(caller=PHONE), PHONE, None, takes_greeting=False).facts
-        if "tandem" in fact.text
-    ]
+    (fact,) = [fact for fact in app.composer.remember("main", PHONE).facts if "tandem" in fact.text]
     assert fact.visibility == "private"
     assert "tandem" not in told(app, PHONE)
     assert "tandem" in told(app, PHONE, is_verified=True)
     assert "tandem" not in str(app.recall.find("main", PHONE, "known", "tandem parachute"))
     assert "tandem" in str(app.recall.find("main", PHONE, "verified", "tandem parachute"))
     vouched, forged = (make_live_call(caller=PHONE, verified=is_vouched) for is_vouched in (True, False))
-    assert [fact.id in {told.id for told in app.composer.compose(call).facts} for call in (vouched, forged)] == [True, False]
+    for call, is_told in ((vouched, True), (forged, False)):
+        found = Gathering(party=PHONE)
+        app.composer.gather(call, found, takes_greeting=False)
+        assert (fact.id in {told.id for told in app.composer.tell(call, found).facts}) is is_told
     await app.journal.close()
     app.close()
 

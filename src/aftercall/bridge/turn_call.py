@@ -24,7 +24,7 @@ from aftercall.who.attention import Attention, Learned, Noticed
 
 ANSWER_WITHIN_S = 4.0
 WRITE_WITHIN_S = 2.0
-BRIEF_WITHIN_S = 1.0
+BRIEF_WITHIN_S = 2.5  # who briefs has a limit of its own (briefing.timeout_ms); this one is for when it breaks
 TRIES = 2
 SORRY = Reply("I'm sorry, something is wrong on my side. I have written down what you said. Could you say that again?")
 SORRY_GOODBYE = Reply("I'm sorry, I can't help any further right now. What you told me is written down. Goodbye.", ends_call=True)
@@ -34,7 +34,8 @@ log = get_logger("bridge")
 T = TypeVar("T")
 
 Attend = Callable[[LiveCall, Briefing], Attention]
-Brief = Callable[[LiveCall, ResumeState | None], Awaitable[Briefing]]
+Brief = Callable[[LiveCall], Awaitable[tuple[ResumeState | None, Briefing]]]
+"""The call that this one picks up, if any, and what it is told."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class TurnCall:
             log.error("could not open the call", call=self._call.id, error=error.code)  # noqa: TRY400 - the code says it
             self.ended = "not_written"
             return NOT_WRITTEN
-        state, briefing = await self._prepare()
+        state, briefing = await be_briefed(parts.brief, self._call, parts.greeting, parts.clock)
         self._attention = parts.attend(self._call, briefing) if parts.attend else None
         await self._note_told(briefing)
         try:
@@ -128,17 +129,6 @@ class TurnCall:
             await self._parts.journal.seal(record, end_reason=reason)
         except AftercallError as error:
             log.error("could not seal the call yet", call=self.call.id, error=error.code)  # noqa: TRY400 - recovery tries again
-
-    async def _prepare(self) -> tuple[ResumeState | None, Briefing]:
-        """What the call may know. It begins in time with what is there, if that is nothing."""
-        parts = self._parts
-        state: ResumeState | None = None
-        try:
-            state = await within(parts.clock, BRIEF_WITHIN_S, asyncio.to_thread(parts.resume.peek, self._call))
-            return state, await within(parts.clock, BRIEF_WITHIN_S, parts.brief(self._call, state))
-        except AftercallError as error:
-            log.warning("the call begins without a briefing", call=self.call.id, error=error.code)
-            return state, Briefing(parts.greeting)
 
     async def _attend_to(self, text: str) -> None:
         """Whoever says that they are somebody else, or speaks the passcode, is answered out of the memory that this opens."""
@@ -217,6 +207,15 @@ async def brief_anew(attention: Attention, clock: Clock, greeting: str, call_id:
     except AftercallError as error:
         log.warning("the call goes on without a briefing", call=call_id, error=error.code)
         return Briefing(greeting)
+
+
+async def be_briefed(brief: Brief, call: LiveCall, greeting: str, clock: Clock) -> tuple[ResumeState | None, Briefing]:
+    """What the call may know. It begins in time with what is there, if that is nothing."""
+    try:
+        return await within(clock, BRIEF_WITHIN_S, brief(call))
+    except AftercallError as error:
+        log.warning("the call begins without a briefing", call=call.id, error=error.code)
+        return None, Briefing(greeting)
 
 
 async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:

@@ -25,6 +25,7 @@ from aftercall.errors import RefusedInput
 from aftercall.faults import reach
 from aftercall.ids import new_id
 from aftercall.journal.archive import Archive
+from aftercall.journal.spill import SpillFolder
 from aftercall.model.instants import format_instant
 from aftercall.settings import Settings
 
@@ -68,7 +69,7 @@ class Eraser:
 
     def erase(self, number: str) -> Receipt:
         subject = Subject(number, tuple(calls_of(self.database, number)))
-        if any(row.state != "sealed" for row in subject.rows):
+        if any(row.state != "sealed" for row in subject.rows) or not SpillFolder(self.settings.home / "spill").forget_caller(number):
             raise RefusedInput("caller", "is on the phone, or their call is being sealed; erase them when it has ended")
         receipt_id = new_id()
         self.audit.note("erasure", "erased", receipt_id)

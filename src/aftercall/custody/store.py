@@ -10,6 +10,7 @@ from aftercall.custody.subject import Subject
 from aftercall.db.connect import Database
 from aftercall.db.tables import (
     answers,
+    briefings,
     calls,
     deliveries,
     documents,
@@ -35,6 +36,7 @@ from aftercall.model.people import AT
 HOLD_NOBODY = ("audit", "processes", "tombstones", "upkeep")
 """Tables without a number, a name or words of anybody."""
 ERASED: tuple[Table, ...] = (
+    briefings,
     passage_vectors,
     passages,
     fact_occurrences,
@@ -74,6 +76,7 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
     )
     unlink_facts(connection, condemned)
     wanted: dict[Table, list[ColumnElement[bool]]] = {
+        briefings: [_at(briefings.c.caller, subject.number), briefings.c.rests_on_all],
         passage_vectors: _in(passage_vectors.c.n, numbers),
         passages: _in(passages.c.n, numbers),
         fact_occurrences: [*_in(fact_occurrences.c.call_id, subject.calls), *_in(fact_occurrences.c.fact_id, condemned)],
@@ -195,6 +198,7 @@ def clear_memory(connection: Connection) -> None:
     connection.execute(delete(fact_occurrences).where(fact_occurrences.c.fact_id.in_(made)))
     connection.execute(update(facts).values(supersedes=None).where(facts.c.id.in_(made)))
     connection.execute(delete(extraction_log).where(extraction_log.c.call_id.not_in(gone)))
+    connection.execute(delete(briefings))
     connection.execute(delete(facts).where(facts.c.id.in_(made)))
     connection.execute(delete(documents).where(documents.c.call_id.is_not(None), documents.c.call_id.not_in(gone)))
 

@@ -382,3 +382,19 @@ upkeep = Table(
     Column("at", InstantColumn, nullable=False),
     Column("found", JSON),
 )
+
+# What a caller's next call is told, put together ahead. Whatever it rests on empties `body` and counts `version` up in its own
+# transaction (db/freshness.py); a row without a body waits to be prepared again, and nothing out of date is ever in it.
+briefings = Table(
+    "briefings",
+    metadata,
+    Column("agent_id", Text, primary_key=True),
+    Column("caller", Text, primary_key=True),
+    Column("version", Number, nullable=False, server_default="0"),
+    Column("rests_on_all", Boolean, nullable=False, comment="memory is shared: any caller's news counts"),
+    Column("form", Text, comment="hash of the settings it was composed under"),
+    Column("body", Text, comment="JSON; none when out of date"),
+    Column("prepared_at", InstantColumn),
+    Index("ix_briefings_due", "agent_id", sqlite_where=text("body IS NULL"), postgresql_where=text("body IS NULL")),
+    Index("ix_briefings_shared", "agent_id", "rests_on_all"),
+)

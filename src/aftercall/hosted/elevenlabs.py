@@ -1,11 +1,11 @@
-"""ElevenLabs Agents: the post-call transcription, signed with a time in the header."""
+"""ElevenLabs Agents: the post-call transcription, signed with a time in the header, and the question how a call should begin."""
 
 import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from aftercall.hosted.platform import Json, Platform, Report, Said, instant, items, offset, part, sid_of, text_of
-from aftercall.model.calls import Call
+from aftercall.hosted.platform import Json, Platform, Report, Said, instant, items, offset, part, party, sid_of, text_of
+from aftercall.model.calls import Call, LiveCall
 from aftercall.model.turns import Speaker
 
 STALE_S = 1800
@@ -21,6 +21,17 @@ class ElevenLabs(Platform):
         if header is None or abs(now.timestamp() - int(header[1])) > STALE_S:
             return False
         return self._key.matches(header[2], header[1].encode() + b"." + raw)
+
+    def is_start_genuine(self, headers: Mapping[str, str]) -> bool:
+        """A conversation that begins is not signed: it brings the same secret in a header, as a bearer token."""
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self._key.is_(token.strip())
+
+    def read_start(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
+        """The call that is about to begin there; a number that is none is a stranger's."""
+        sid = text_of(event.get("call_sid")) or text_of(event.get("conversation_id")) or "unknown"
+        caller = party(event.get("caller_id"), "caller", {})
+        return LiveCall(source=self.name, sid=sid[:200], agent_id=agent_id, caller=caller, started_at=now)
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
         """Audio comes as an event of its own and is left alone; a call that never began has no transcript to keep."""

@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.connect import Database
+from aftercall.db.freshness import outdate
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
 from aftercall.db.upsert import upsert
 from aftercall.errors import NotFound, SecretUnreadable
@@ -19,7 +20,7 @@ from aftercall.memory.claims import Claim, read_claim, read_secret_claim
 from aftercall.memory.index import Index, Passage
 from aftercall.memory.ledger import Ledger, Marks
 from aftercall.memory.vault import Vault, is_sealed
-from aftercall.model.knowledge import Extraction, Fact, MemoryKey, Occurrence
+from aftercall.model.knowledge import Extraction, Fact, Gist, MemoryKey, Occurrence
 from aftercall.model.reading import Category, KnownFact, Visibility
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ _CHANGE = (
     .where(facts.c.id == bindparam("new_id"))
     .values({column.name: bindparam(f"new_{column.name}", type_=column.type) for column in facts.c if column.name not in _KEPT})
 )
+_GIST = [facts.c[name] for name in Gist.__dataclass_fields__]
 TRIES = 5
 MOST = 10_000
 
@@ -69,6 +71,7 @@ class FactStore:
             ledger = Ledger(key, self._load(connection, key), self.mark)
             done = work(ledger)
             self._save(connection, ledger)
+            outdate(connection, *key)
             if entry := log(done):
                 self._log(connection, entry)
             reach("facts.before_commit")
@@ -98,10 +101,11 @@ class FactStore:
             rows = connection.execute(query.order_by(facts.c.last_seen_at.desc()).limit(limit)).all()
         return [KnownFact(id=row.id, category=row.category, text=row.content) for row in rows]
 
-    def freshest(self, key: MemoryKey, limit: int) -> list[Fact]:
+    def freshest(self, key: MemoryKey, limit: int) -> list[Gist]:
         """What an agent may be told: believed now, never a secret, the last said first."""
-        query = select(facts).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
-        return self._facts(query.order_by(facts.c.last_seen_at.desc()).limit(limit))
+        query = select(*_GIST).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
+        with self._database.read() as connection:
+            return [Gist(*row) for row in connection.execute(query.order_by(facts.c.last_seen_at.desc()).limit(limit))]
 
     def page(self, wanted: Wanted) -> list[Fact]:
         query = select(facts).order_by(facts.c.id).limit(min(wanted.limit, MOST)).where(facts.c.id > wanted.after)

@@ -20,6 +20,8 @@ class PickUp:
 class RecentCall:
     at: datetime
     summary: str
+    context: str = ""
+    """Where its own summary says that the next call should begin."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,35 @@ class ToldFact:
     since: datetime
     needs_confirmation: bool = False
     visibility: Visibility = "shared"
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What the database has for a caller's next call: all that is prepared before the phone rings."""
+
+    recent: tuple[RecentCall, ...] = ()
+    work: tuple[str, ...] = ()
+    facts: tuple[ToldFact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Persona:
+    """Who the agent is, as the owner's page has it."""
+
+    name: str | None = None
+    creature: str | None = None
+    vibe: str | None = None
+
+
+@dataclass(frozen=True)
+class Acquaintance:
+    """What the owner's page says of the caller, besides what to call them."""
+
+    name: str | None = None
+    pronouns: str | None = None
+    timezone: str | None = None
+    notes: str | None = None
+    context: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +78,10 @@ class Briefing:
     """Whose memory it was made of; None where nobody is remembered."""
     dropped: str | None = field(default=None, compare=False)
     """The call that this one may continue, whoever's it was."""
+    persona: Persona = Persona()
+    caller: Acquaintance = Acquaintance()
+    at: datetime | None = None
+    """When the call rang."""
 
     @property
     def first_words(self) -> str:

@@ -8,11 +8,15 @@ from typing import Any
 from sqlalchemy import Row, and_, select, update
 
 from aftercall.db.connect import Database
-from aftercall.db.tables import calls, steps
+from aftercall.db.freshness import outdate
+from aftercall.db.tables import calls, documents, steps
 from aftercall.db.upsert import upsert
+from aftercall.memory.documents.page import context_of
 from aftercall.model.briefing import RecentCall
 from aftercall.model.reading import Trace
 from aftercall.model.steps import Outcome, Step
+
+TOLD = "summary"  # the step whose result the next call is told
 
 
 class StepStore:
@@ -57,6 +61,9 @@ class StepStore:
     def _end(self, call_id: str, name: str, values: dict[str, Any]) -> None:
         with self._database.write() as connection:
             upsert(connection, steps, {"call_id": call_id, "name": name}, values)
+            if name == TOLD:
+                row = connection.execute(select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(calls.c.id == call_id)).one()
+                outdate(connection, row.agent_id, row.whose or row.caller)
 
     def of_call(self, call_id: str) -> list[Step]:
         query = select(steps).where(steps.c.call_id == call_id).order_by(steps.c.name)
@@ -66,14 +73,15 @@ class StepStore:
     def recent_summaries(self, agent_id: str, party: str, limit: int) -> list[RecentCall]:
         """The last calls of this party that have a summary, oldest first."""
         query = (
-            select(calls.c.ended_at, steps.c.result)
-            .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == "summary", steps.c.state == "done"))
+            select(calls.c.ended_at, steps.c.result, documents.c.content)
+            .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == TOLD, steps.c.state == "done"))
+            .outerjoin(documents, documents.c.call_id == calls.c.id)
             .where(calls.c.whose == party, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
         with self._database.read() as connection:
-            return [RecentCall(row.ended_at, row.result) for row in connection.execute(query)][::-1]
+            return [RecentCall(row.ended_at, row.result, context_of(row.content or "")) for row in connection.execute(query)][::-1]
 
 
 def to_step(row: Row[Any]) -> Step:

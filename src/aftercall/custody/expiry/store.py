@@ -9,6 +9,7 @@ from sqlalchemy import Row, and_, delete, exists, func, select, update
 
 from aftercall.custody.store import unlink_facts
 from aftercall.db.connect import Database
+from aftercall.db.freshness import outdate
 from aftercall.db.tables import answers, calls, documents, fact_occurrences, facts, followup_runs, passages, recordings
 from aftercall.model.expiry import Item
 from aftercall.model.instants import format_instant
@@ -86,8 +87,11 @@ def forget_facts(database: Database, fact_ids: Sequence[str], before: datetime) 
 
 
 def forget_documents(database: Database, document_ids: Sequence[str], before: datetime) -> None:
+    going = and_(documents.c.id.in_(document_ids), documents.c.changed_at < before)
     with database.write() as connection:
-        connection.execute(delete(documents).where(documents.c.id.in_(document_ids), documents.c.changed_at < before))
+        for row in connection.execute(select(documents.c.agent_id, documents.c.caller).where(going).distinct()).all():
+            outdate(connection, row.agent_id, row.caller)
+        connection.execute(delete(documents).where(going))
 
 
 _whose = func.coalesce(calls.c.whose, calls.c.caller, "").label("whose")
