@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import httpx2
@@ -69,9 +69,14 @@ from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
 from aftercall.speech.organs import Organs, find_missing, make_organs
+from aftercall.who.attention import Reception
+from aftercall.who.introduction import stated_name
+from aftercall.who.register import Register
+from aftercall.who.tries import TryLedger
 from aftercall.work.desk import WorkDesk
 from aftercall.work.health.store import HealthStore
 from aftercall.work.passcode import Mask
+from aftercall.work.policy import Policy
 from aftercall.work.runs.store import RunStore
 from aftercall.work.sinks.choose import make_sinks
 from aftercall.work.sinks.store import DeliveryStore
@@ -100,6 +105,7 @@ class App:
     briefings: BriefingStore
     facts: FactStore
     documents: DocumentStore
+    register: Register
     line: ModelLine | None = None
     remem: Remem | None = None
     transport: httpx2.AsyncBaseTransport | None = None
@@ -127,6 +133,7 @@ class App:
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
         desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
+        desk = replace(desk, as_party=self.register.as_party, stated_name=stated_name)
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property
@@ -161,7 +168,7 @@ class App:
 
     @cached_property
     def retention(self) -> Retention:
-        return Retention(self.settings, self.database, self.clock)
+        return Retention(self.settings, self.database, self.archive, self.clock)
 
     @cached_property
     def rebuilder(self) -> Rebuilder:
@@ -179,7 +186,7 @@ class App:
     def turn_parts(self) -> Parts:
         receptionist = Receptionist(RulesReader(), self.clock)
         engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
-        return Parts(self.journal, self.resume, engine, self.brief, self.settings.receptionist.greeting, self.clock)
+        return Parts(self.journal, self.resume, engine, self.brief, self.settings.receptionist.greeting, self.clock, self.reception.attend)
 
     def warm_up(self) -> None:
         """Load what takes seconds to load before the first call, not in the middle of it."""
@@ -212,18 +219,25 @@ class App:
             hang_up=self._hang_up,
             settings=self.settings.bridge,
             clock=self.clock,
+            attend=self.reception.attend,
         )
 
     @cached_property
     def recall(self) -> Recall:
-        return Recall(self.settings, self.search)
+        return Recall(self.settings, self.search, self.facts)
+
+    @cached_property
+    def reception(self) -> Reception:
+        return Reception(self.register, Policy(self.settings), self.composer.compose_anew, self.recall.find)
 
     async def brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
         """What a call that rings now is told, in time; a greeting that was left is used up."""
         return await ring.brief(self.composer, call, self.clock)
 
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
-        return await asyncio.to_thread(self.recall.find, call, query)
+        """For whoever pays no attention to who is on the line: the number's owner, as far as the number is trusted."""
+        trust = self.reception.policy.trust(call, has_passcode=False)
+        return await asyncio.to_thread(self.recall.find, call.agent_id, call.caller, trust, query)
 
     async def _hang_up(self, call: LiveCall) -> None:
         """For carriers that keep a call open when its media socket closes."""
@@ -284,6 +298,7 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     resume = ResumeDesk(store, settings.reconnect_window_s)
     line, vault = connect(settings), open_vault(settings)
     facts, teller = FactStore(database, vault, PassageIndex()), Teller(settings, FollowUpStore(database))
+    register = Register(settings, store, TryLedger(settings, RunStore(database), clock))
     briefings, board = BriefingStore(database), Pinboard(settings, database, facts, clock)
     app = App(
         settings=settings,
@@ -297,10 +312,11 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         journal=Journal(store, Pen(database), archive, presence, clock, SpillFolder(settings.home / "spill")),
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock, vault)) if line else RulesReader(), settings),
-        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, board, briefings),
+        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, board, briefings, register),
         briefings=briefings,
         facts=facts,
         documents=DocumentStore(database),
+        register=register,
         line=line,
         remem=Remem(settings.remem) if settings.remem.api_key else None,
         organs=_find_organs(settings),

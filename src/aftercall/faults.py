@@ -17,6 +17,8 @@ POINTS = (
     "erase.after_archive",
     "erase.after_pages",
     "erase.after_rows",
+    "retention.after_copy",
+    "retention.after_files",
     "resume.before_keep",
     "resume.after_keep",
     "bridge.after_request",

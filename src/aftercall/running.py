@@ -8,6 +8,7 @@ from aftercall import durable
 from aftercall.app import App
 from aftercall.briefing import prepare
 from aftercall.custody import retention
+from aftercall.custody.workflow import close_retention, open_retention, start_retention
 from aftercall.errors import AftercallError
 from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
@@ -35,6 +36,7 @@ async def running(app: App) -> AsyncIterator[App]:
     await open_office(office)
     await work.open_work(app.work)
     await open_recordings(app.recording_desk)
+    await open_retention(app.retention)
     await _take_over(app)
     upkeep = [asyncio.create_task(job) for job in _upkeep(app, office)]
     try:
@@ -50,6 +52,7 @@ async def running(app: App) -> AsyncIterator[App]:
         await durable.close()
         close_office()
         work.close_work()
+        close_retention()
 
 
 def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
@@ -67,7 +70,7 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
         _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
         _keep_doing(app, DUE_S, lambda: start_due_recordings(app.recording_desk)),
         _keep_doing(app, prepare.EVERY_S, lambda: asyncio.to_thread(prepare.prepare_due, app.composer, app.briefings)),
-        _keep_doing(app, retention.EVERY_S, lambda: asyncio.to_thread(app.retention.apply)),
+        _keep_doing(app, retention.EVERY_S, lambda: start_retention(app.retention)),
         _keep_doing(app, board.EVERY_S, lambda: asyncio.to_thread(app.pins.sweep)),
     ]
 

@@ -49,6 +49,9 @@ class BriefingSettings(Section):
 
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
+    release: Literal["shared", "private"] = Field(
+        default="private", description="up to which level facts are told to any caller of their number; above it only to verified ones"
+    )
     embedder: str = Field(default="", description="vectors for search: `openai:MODEL`, `openai-compatible:MODEL`, `module:factory`")
     visibility: Annotated[dict[str, Literal["shared", "private", "secret"]], BeforeValidator(_parse_pairs)] = Field(
         default={}, description="level by category or topic, `routine=private,emotional=secret`; a reader's higher level always stands"
@@ -60,8 +63,19 @@ class MemorySettings(Section):
     pin_stale_days: int = Field(default=60, ge=0, description="days without a word after which a topic is unpinned; 0: never")
 
 
+RetentionKind = Literal["recordings", "transcripts", "facts", "documents"]
+Actions = Annotated[dict[RetentionKind, Literal["delete", "archive"]], BeforeValidator(_parse_pairs)]
+
+
 class RetentionSettings(Section):
     recordings_days: int = Field(default=90, ge=0, description="after how many days recordings go; 0 keeps them for good")
+    transcripts_days: int = Field(default=0, ge=0, description="after how many days sealed calls go; 0 keeps them for good")
+    facts_days: int = Field(default=0, ge=0, description="after how many days facts go that were not said again; 0 keeps them for good")
+    documents_days: int = Field(default=0, ge=0, description="after how many days documents go; 0 keeps them for good")
+    action: Actions = Field(
+        default={},
+        description="`delete` (if unset) or `archive`, by kind; `transcripts=archive` moves them to `<home>/retired`",
+    )
 
 
 class PagesSettings(Section):

@@ -14,7 +14,7 @@ log = get_logger("briefing")
 
 async def brief(composer: Composer, call: LiveCall, clock: Clock) -> tuple[ResumeState | None, Briefing]:
     """The call this one picks up, if any, and what it is told. What comes too late is left out; the caller does not wait for it."""
-    found = Gathering()
+    found = Gathering(party=call.caller)
     gathering = asyncio.create_task(asyncio.to_thread(composer.gather, call, found))
     gathering.add_done_callback(lambda task: _tell_trouble(task, call))
     alarm = asyncio.ensure_future(clock.sleep(composer.settings.briefing.timeout_ms / 1000))

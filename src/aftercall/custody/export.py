@@ -9,7 +9,7 @@ from typing import Any
 
 from aftercall.audit.store import AuditLog
 from aftercall.clock import Clock
-from aftercall.custody.store import calls_of, documents_of
+from aftercall.custody.store import calls_of, documents_of, parties_at
 from aftercall.custody.subject import Subject
 from aftercall.db.connect import Database
 from aftercall.errors import RefusedInput
@@ -22,6 +22,7 @@ from aftercall.memory.store import FactStore, Wanted
 from aftercall.memory.veil import veil
 from aftercall.memory.view import export as export_facts
 from aftercall.model.instants import format_instant
+from aftercall.model.people import join_party, split_party
 from aftercall.settings import Settings
 from aftercall.work.store import FollowUpStore
 from aftercall.work.view import followup_json
@@ -37,7 +38,9 @@ Made {at}.
 - `followups.json`: what was asked for and promised, and what became of it
 - `documents/`: the page of each call
 - `pins.json`: topics they keep coming back to
-- `pages/`: the markdown about the caller
+- `pages/`: the markdown about the caller, and a folder for each other person who speaks from the same phone
+
+`person` says whose a fact is: nothing for the number's owner, else the name of whoever else speaks from it.
 """
 
 
@@ -98,9 +101,12 @@ class Exporter:
         return 1
 
     def _write_facts(self, number: str, file: Path, reveal: bool) -> int:
-        key = memory_key(self.settings, self.settings.agent_id, number)
-        lines: Iterable[dict[str, Any]] = export_facts(self.facts, Wanted(key=key, with_retired=True), reveal=reveal) if key else ()
-        written = [json.dumps(line, ensure_ascii=False) for line in lines]
+        """Everybody's at the number; each line says whose it is."""
+        written = []
+        for party in parties_at(self.database, self.settings.agent_id, number):
+            key = memory_key(self.settings, self.settings.agent_id, party)
+            lines: Iterable[dict[str, Any]] = export_facts(self.facts, Wanted(key=key, with_retired=True), reveal=reveal) if key else ()
+            written += [json.dumps(line | {"person": split_party(party)[1] or None}, ensure_ascii=False) for line in lines]
         _write(file, "".join(f"{line}\n" for line in written))
         return len(written)
 
@@ -110,11 +116,15 @@ class Exporter:
         _write(file, json.dumps(pins, ensure_ascii=False, indent=1) + "\n")
 
     def _copy_pages(self, number: str, folder: Path) -> None:
-        person = Workspace.of(self.settings).person(number)
-        if person is not None:
-            for page in sorted(path for path in person.folder.glob("*") if path.is_file() and path.suffix in (".md", ".txt")):
-                folder.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(page, folder / page.name)
+        workspace = Workspace.of(self.settings)
+        if workspace.scope == "none":
+            return
+        for who in ("", *workspace.others(number)):
+            person = workspace.person(join_party(number, who))
+            for page in sorted(person.folder.glob("*")) if person else ():
+                if page.is_file() and page.suffix in (".md", ".txt"):
+                    (folder / who).mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(page, folder / who / page.name)
 
 
 def _write(file: Path, content: str | bytes) -> None:

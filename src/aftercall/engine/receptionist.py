@@ -50,11 +50,8 @@ class ReceptionistSession:
         self._clock = clock
         self._turns: list[Turn] = []
         self._known = Reading(language="en", summary="")
-        for turn in briefing.pick_up.turns if briefing.pick_up else ():
-            self._add(turn.speaker, turn.text)
-        if self._turns:
-            self._known = self._read()
         self._asked_more = 0
+        self._pick_up()
 
     async def greet(self) -> Reply:
         return self._say(self._briefing.first_words)
@@ -72,6 +69,13 @@ class ReceptionistSession:
             return self._goodbye()
         return self._say(f"{self._acknowledge(said, before, now)} {self._more()}")
 
+    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+        self._briefing = briefing
+        if is_another:
+            self._turns.clear()
+            self._known = Reading(language="en", summary="")
+            self._pick_up()
+
     async def close(self) -> None:
         return
 
@@ -82,6 +86,12 @@ class ReceptionistSession:
     def lines(self) -> list[str]:
         """What was said so far, without our own last words."""
         return [f"[{turn.seq}] {turn.speaker.capitalize()}: {' '.join(turn.text.split())}" for turn in self._turns[:-1]]
+
+    def _pick_up(self) -> None:
+        for turn in self._briefing.pick_up.turns if self._briefing.pick_up else ():
+            self._add(turn.speaker, turn.text)
+        if self._turns:
+            self._known = self._read()
 
     def _acknowledge(self, said: str, before: Reading, now: Reading) -> str:
         name = now.profile.call_name or now.profile.name

@@ -61,6 +61,10 @@ class _Session:
         self._listener.correct(spoken.text)
         return spoken
 
+    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+        self._briefing = briefing
+        await self._listener.learn(briefing, is_another=is_another)
+
     async def close(self) -> None:
         await self._listener.close()
 

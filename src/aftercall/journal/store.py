@@ -227,13 +227,25 @@ class CallStore:
         with self._database.read() as connection:
             return [to_call_row(row) for row in connection.execute(query)]
 
+    def whose(self, call_id: str) -> str | None:
+        """Whose memory the call belongs to; empty for nobody's, None as long as that is not decided."""
+        with self._database.read() as connection:
+            return connection.execute(select(calls.c.whose).where(calls.c.id == call_id)).scalar()
+
+    def decide_whose(self, call_id: str, whose: str) -> str:
+        """Note whose it is, once; returns what stands."""
+        with self._database.write() as connection:
+            connection.execute(update(calls).where(calls.c.id == call_id, calls.c.whose.is_(None)).values(whose=whose))
+            return str(connection.execute(select(calls.c.whose).where(calls.c.id == call_id)).scalar() or whose)
+
     def unsealed(self) -> list[CallRow]:
         with self._database.read() as connection:
             return [to_call_row(row) for row in connection.execute(select(calls).where(calls.c.state != "sealed").order_by(calls.c.id))]
 
     def sealed_files(self) -> dict[str, tuple[str, str, int]]:
         """Call id → archive name, hash, number of addenda."""
-        query = select(calls.c.id, calls.c.archive_name, calls.c.archive_sha256, calls.c.addenda).where(calls.c.state == "sealed")
+        kept = and_(calls.c.state == "sealed", calls.c.archive_name.is_not(None))  # the words of others went when their time was up
+        query = select(calls.c.id, calls.c.archive_name, calls.c.archive_sha256, calls.c.addenda).where(kept)
         with self._database.read() as connection:
             return {row.id: (row.archive_name, row.archive_sha256, row.addenda) for row in connection.execute(query)}
 

@@ -212,6 +212,14 @@ class FactStore:
                 if (hushed := clean(row.context)) != row.context:
                     connection.execute(update(fact_occurrences).where(said.id == row.id).values(context=hushed))
 
+    def told_in(self, call_ids: Sequence[str], levels: Sequence[Visibility]) -> list[str]:
+        """The words that facts of these levels rest on in these calls, and the facts themselves."""
+        said = fact_occurrences.c
+        query = select(said.words, facts.c.content).join(facts, facts.c.id == said.fact_id)
+        with self._database.read() as connection:
+            rows = connection.execute(query.where(said.call_id.in_(call_ids), facts.c.visibility.in_(levels))).all()
+        return [text for row in rows for text in (row.words, row.content)]
+
     def of_call(self, call_id: str) -> list[str]:
         """Ids of the facts that rest on this call."""
         query = (

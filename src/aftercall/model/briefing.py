@@ -1,8 +1,9 @@
 """What a call is told before it begins."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from aftercall.model.reading import Visibility
 from aftercall.model.turns import Turn
 
 
@@ -31,6 +32,7 @@ class ToldFact:
     text: str
     since: datetime
     needs_confirmation: bool = False
+    visibility: Visibility = "shared"
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,10 @@ class Briefing:
     work: tuple[str, ...] = ()
     facts: tuple[ToldFact, ...] = ()
     pins: tuple[ToldPin, ...] = ()
+    party: str | None = field(default=None, compare=False)
+    """Whose memory it was made of; None where nobody is remembered."""
+    dropped: str | None = field(default=None, compare=False)
+    """The call that this one may continue, whoever's it was."""
     persona: Persona = Persona()
     caller: Acquaintance = Acquaintance()
     at: datetime | None = None

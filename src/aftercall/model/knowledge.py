@@ -59,6 +59,7 @@ class Gist:
     last_seen_at: datetime
     occurrence_count: int
     needs_confirmation: bool
+    visibility: Visibility
 
 
 @dataclass(frozen=True)

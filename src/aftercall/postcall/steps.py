@@ -53,6 +53,9 @@ class Desk:
     remem: Remem | None = None
     embedder: Embedder | None = None
     board: Pinboard | None = None
+    as_party: Callable[[Call], Call] = lambda call: call
+    """The call with whoever it belongs to as its caller."""
+    stated_name: Callable[[Call], str | None] = lambda call: None
 
     def confided(self, call_id: str) -> list[str]:
         """The words of this call that facts told in confidence rest on, as far as they have been found."""
@@ -82,6 +85,8 @@ def fill_profile(desk: Desk, call: Call) -> Outcome:
         return skipped("the profile is complete")
     answer = desk.reader.find_profile(call)
     found = user_md.UserProfile.from_answer(answer.value.model_dump())
+    if not (found.name or found.call_name):  # who is told apart from others by a name is known by it
+        found = replace(found, name=desk.stated_name(call))
     if found == user_md.UserProfile():
         return skipped(NOTHING_FOUND, answer.trace)
     written = files.edit(person.user, lambda text: user_md.fill(text, found))
@@ -215,7 +220,8 @@ def names_for(desk: Desk) -> list[str]:
 
 
 def take(desk: Desk, name: str, call: Call) -> Outcome:
-    """Do one step, if the call is one for it."""
+    """Do one step, if the call is one for it. Whose the call is comes first: it is decided for calls that get no step, too."""
+    call = desk.as_party(call)
     if not desk.settings.post_call_extraction:
         return skipped(SWITCHED_OFF)
     if not call.turns:

@@ -78,13 +78,13 @@ class StepStore:
         with self._database.read() as connection:
             return [to_step(row) for row in connection.execute(query)]
 
-    def recent_summaries(self, agent_id: str, caller: str, limit: int) -> list[RecentCall]:
-        """The last calls of this caller that have a summary, oldest first."""
+    def recent_summaries(self, agent_id: str, party: str, limit: int) -> list[RecentCall]:
+        """The last calls of this party that have a summary, oldest first."""
         query = (
             select(calls.c.ended_at, steps.c.result, documents.c.content)
             .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == TOLD, steps.c.state == "done"))
             .outerjoin(documents, documents.c.call_id == calls.c.id)
-            .where(calls.c.caller == caller, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
+            .where(calls.c.whose == party, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
@@ -98,5 +98,5 @@ def to_step(row: Row[Any]) -> Step:
 
 
 def _outdate(connection: Connection, call_id: str) -> None:
-    row = connection.execute(select(calls.c.agent_id, calls.c.caller).where(calls.c.id == call_id)).one()
-    outdate(connection, row.agent_id, row.caller)
+    row = connection.execute(select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(calls.c.id == call_id)).one()
+    outdate(connection, row.agent_id, row.whose or row.caller)

@@ -11,6 +11,7 @@ from datetime import datetime, tzinfo
 from typing import Self
 
 from aftercall.model.calls import Call, Direction
+from aftercall.model.people import split_party
 from aftercall.workspace.lines import BOM, split_lines
 from aftercall.workspace.values import plain_lines, readable
 
@@ -39,7 +40,8 @@ class Entry:
     @classmethod
     def of(cls, call: Call, summary: str, zone: tzinfo) -> Self:
         other = call.callee if call.direction == "outbound" else call.caller
-        return cls(format_time(call.ended_at, zone), other or WITHHELD, call.direction, plain_summary(summary), call.id)
+        who = split_party(other)[0] if other else WITHHELD
+        return cls(format_time(call.ended_at, zone), who, call.direction, plain_summary(summary), call.id)
 
     @property
     def text(self) -> str:

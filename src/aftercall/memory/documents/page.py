@@ -5,6 +5,7 @@ from datetime import datetime, tzinfo
 
 from aftercall.model.calls import Call
 from aftercall.model.documents import MAX_CONTENT, Document, id_from
+from aftercall.model.people import split_party
 from aftercall.model.reading import Summary
 
 SOURCE = "voice-call"
@@ -46,7 +47,7 @@ def session_of(call: Call) -> str:
 
 
 def _content(call: Call, summary: Summary, name: str | None, title: str) -> str:
-    number = (call.caller if call.direction == "inbound" else call.callee) or "withheld"
+    number = split_party((call.caller if call.direction == "inbound" else call.callee) or "withheld")[0]
     minutes, seconds = divmod(round(call.duration_s), 60)
     head = [
         f"## {title}",

@@ -1,0 +1,34 @@
+"""What of a briefing this caller may hear. Applied when it is used: what is prepared holds more than everybody may know."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from aftercall.llm.rules.sentences import split_sentences
+from aftercall.memory.visibility import carries, releasable
+from aftercall.model.briefing import Briefing, RecentCall, ToldFact
+from aftercall.model.followups import Trust
+from aftercall.settings import Settings
+
+
+def release(briefing: Briefing, trust: Trust, settings: Settings) -> Briefing:
+    """The briefing without facts above the caller's trust, and without sentences that would give one of them away."""
+    told = releasable(briefing.facts, trust, settings.memory)
+    withheld = [fact for fact in briefing.facts if fact not in told]
+    name = briefing.caller_name
+    plain = f"Hey {name}!" if name else settings.receptionist.greeting
+    return replace(
+        briefing,
+        greeting=plain if _gives_away(briefing.greeting, withheld) else briefing.greeting,
+        recent=tuple(_cut(call, withheld) for call in briefing.recent) if withheld else briefing.recent,
+        work=tuple(line for line in briefing.work if not _gives_away(line, withheld)),
+        facts=tuple(told[: settings.briefing.facts]),
+    )
+
+
+def _cut(call: RecentCall, withheld: list[ToldFact]) -> RecentCall:
+    kept = [sentence for sentence in split_sentences(call.summary) if not _gives_away(sentence, withheld)]
+    return RecentCall(call.at, " ".join(kept))
+
+
+def _gives_away(text: str, withheld: Iterable[ToldFact]) -> bool:
+    return any(carries(text, fact.text) for fact in withheld)
