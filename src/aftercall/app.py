@@ -48,6 +48,7 @@ from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.passages.index import PassageIndex
+from aftercall.memory.pins.board import Pinboard
 from aftercall.memory.recall import Recall
 from aftercall.memory.remem import Remem
 from aftercall.memory.search import Search
@@ -120,9 +121,13 @@ class App:
     @cached_property
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
-        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder)
+        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
         desk = replace(desk, as_party=self.register.as_party, stated_name=stated_name)
         return Office(desk, self.store, self.steps, self.archive, self.presence)
+
+    @cached_property
+    def pins(self) -> Pinboard:
+        return Pinboard(self.settings, self.database, self.facts, self.clock)
 
     @cached_property
     def search(self) -> Search:
@@ -148,7 +153,7 @@ class App:
 
     @cached_property
     def exporter(self) -> Exporter:
-        return Exporter(self.settings, self.database, self.archive, self.facts, self.work.followups, self.audit, self.clock)
+        return Exporter(self.settings, self.database, self.archive, self.facts, self.work.followups, self.audit, self.clock, self.pins)
 
     @cached_property
     def retention(self) -> Retention:
@@ -282,7 +287,9 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         journal=Journal(store, Pen(database), archive, presence, clock),
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
-        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, register),
+        composer=Composer(
+            settings, store, steps, archive, resume, clock, teller, facts, Pinboard(settings, database, facts, clock), register
+        ),
         facts=facts,
         documents=DocumentStore(database),
         register=register,

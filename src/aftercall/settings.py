@@ -57,6 +57,8 @@ class MemorySettings(Section):
     secret_words: Annotated[tuple[str, ...], BeforeValidator(_parse_list)] = Field(
         default=(), description="a fact that holds one of these words is secret; separated by commas"
     )
+    pin_after: int = Field(default=3, ge=0, le=100, description="conversations after which a topic is pinned; 0 pins none")
+    pin_stale_days: int = Field(default=60, ge=0, description="days without a word after which a topic is unpinned; 0: never")
 
 
 RetentionKind = Literal["recordings", "transcripts", "facts", "documents"]

@@ -11,11 +11,12 @@ from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, ResumeState
 from aftercall.log import get_logger
 from aftercall.memory.key import memory_key
+from aftercall.memory.pins.board import Pinboard
 from aftercall.memory.ranking import weigh_fact
 from aftercall.memory.store import FactStore
 from aftercall.memory.veil import veil_turns
 from aftercall.memory.visibility import LEVELS
-from aftercall.model.briefing import Briefing, PickUp, RecentCall, ToldFact
+from aftercall.model.briefing import Briefing, PickUp, RecentCall, ToldFact, ToldPin
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.followups import Trust
 from aftercall.model.people import split_party
@@ -42,6 +43,7 @@ class Composer:
     clock: Clock
     teller: Teller | None = None
     facts: FactStore | None = None
+    board: Pinboard | None = None
     register: Register | None = None
 
     @cached_property
@@ -79,7 +81,7 @@ class Composer:
         work = self.teller.tell(call.agent_id, party) if self.teller else ()
         name = profile.call_name or profile.name
         recent, facts = self._recent(call.agent_id, party), self._facts(call.agent_id, party)
-        return Briefing(opening, name, recent, pick_up, work, facts, party)
+        return Briefing(opening, name, recent, pick_up, work, facts, self._pins(call.agent_id, party), party)
 
     def preview(self, party: str | None, *, is_verified: bool = False) -> Briefing:
         """What this caller's call would be told if it rang now; a dropped call in the window is picked up.
@@ -112,6 +114,11 @@ class Composer:
             for fact in best
             if fact in of_level[fact.visibility]
         )
+
+    def _pins(self, agent_id: str, party: str | None) -> tuple[ToldPin, ...]:
+        """What they keep coming back to."""
+        key = memory_key(self.settings, agent_id, party)
+        return self.board.told(key) if key and self.board else ()
 
     def _read_dropped(self, call_id: str, party: str | None) -> Call | None:
         """The call that this one continues; None if it was somebody else's, who spoke from the same phone."""

@@ -15,6 +15,8 @@ from aftercall.db.connect import Database
 from aftercall.errors import RefusedInput
 from aftercall.journal.archive import Archive
 from aftercall.memory.key import memory_key
+from aftercall.memory.pins.board import Pinboard
+from aftercall.memory.pins.view import pin_json
 from aftercall.memory.store import FactStore, Wanted
 from aftercall.memory.view import export as export_facts
 from aftercall.model.instants import format_instant
@@ -36,6 +38,7 @@ Made {at}.
 - `pages/`: the markdown about the caller, and a folder for each other person who speaks from the same phone
 
 `person` says whose a fact is: nothing for the number's owner, else the name of whoever else speaks from it.
+- `pins.json`: topics they keep coming back to
 """
 
 
@@ -57,6 +60,7 @@ class Exporter:
     followups: FollowUpStore
     audit: AuditLog
     clock: Clock
+    board: Pinboard | None = None
 
     def export(self, number: str, folder: Path, *, reveal: bool = False) -> Exported:
         """Write the folder, which must be new or empty. `reveal` opens what was confided."""
@@ -73,6 +77,7 @@ class Exporter:
         documents = documents_of(self.database, subject)
         for document_id, content in documents:
             _write(folder / "documents" / f"{document_id}.md", content)
+        self._write_pins(number, folder / "pins.json")
         self._copy_pages(number, folder / "pages")
         return Exported(folder, calls, facts, len(followups), len(documents))
 
@@ -91,6 +96,16 @@ class Exporter:
             written += [json.dumps(line | {"person": split_party(party)[1] or None}, ensure_ascii=False) for line in lines]
         _write(file, "".join(f"{line}\n" for line in written))
         return len(written)
+
+    def _write_pins(self, number: str, file: Path) -> None:
+        parties = parties_at(self.database, self.settings.agent_id, number) if self.board else []
+        keys = [(party, memory_key(self.settings, self.settings.agent_id, party)) for party in parties]
+        pins = [
+            pin_json(shown) | {"person": split_party(party)[1] or None}
+            for party, key in keys
+            for shown in (self.board.pages(key) if key and self.board else ())
+        ]
+        _write(file, json.dumps(pins, ensure_ascii=False, indent=1) + "\n")
 
     def _copy_pages(self, number: str, folder: Path) -> None:
         workspace = Workspace.of(self.settings)

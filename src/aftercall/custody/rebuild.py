@@ -14,7 +14,7 @@ from aftercall.journal.chain import Link, parse_link
 from aftercall.log import get_logger
 from aftercall.postcall.office import Office
 
-STEPS = ("summary", "facts", "index", "document")
+STEPS = ("summary", "facts", "index", "document", "pins")
 
 log = get_logger("rebuild")
 

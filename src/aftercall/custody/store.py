@@ -10,6 +10,7 @@ from aftercall.custody.subject import Subject
 from aftercall.db.connect import Database
 from aftercall.db.tables import (
     answers,
+    call_topics,
     calls,
     deliveries,
     documents,
@@ -22,6 +23,7 @@ from aftercall.db.tables import (
     journal,
     passage_vectors,
     passages,
+    pins,
     recordings,
     resume_states,
     steps,
@@ -29,6 +31,7 @@ from aftercall.db.tables import (
 from aftercall.db.upsert import upsert
 from aftercall.ids import hash_caller
 from aftercall.journal.store import CallRow, bury, columns_of, to_call_row
+from aftercall.memory.pins.store import clear_pins, strip_calls
 from aftercall.model.calls import Call
 from aftercall.model.people import AT
 
@@ -50,6 +53,8 @@ ERASED: tuple[Table, ...] = (
     steps,
     journal,
     resume_states,
+    pins,
+    call_topics,
     calls,
 )
 SOME = 500
@@ -89,6 +94,8 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
         steps: _in(steps.c.call_id, subject.calls),
         journal: _in(journal.c.call_id, subject.calls),
         resume_states: [resume_states.c.caller_hash == hash_caller(subject.number)],
+        pins: [_at(pins.c.caller, subject.number), *_in(pins.c.id, strip_calls(connection, subject.calls))],
+        call_topics: [_at(call_topics.c.caller, subject.number), *_in(call_topics.c.call_id, subject.calls)],
         calls: _in(calls.c.id, subject.calls),
     }
     counts = {}
@@ -191,6 +198,7 @@ def clear_memory(connection: Connection) -> None:
     gone = select(calls.c.id).where(calls.c.state == "sealed", calls.c.archive_name.is_(None))
     kept = select(fact_occurrences.c.fact_id).where(fact_occurrences.c.call_id.in_(gone))
     made = select(facts.c.id).where(facts.c.id.not_in(kept)).scalar_subquery()
+    clear_pins(connection)
     connection.execute(delete(passages).where(or_(passages.c.ref.is_(None), passages.c.ref.in_(made))))
     connection.execute(delete(fact_occurrences).where(fact_occurrences.c.fact_id.in_(made)))
     connection.execute(update(facts).values(supersedes=None).where(facts.c.id.in_(made)))

@@ -18,6 +18,8 @@ from sqlalchemy import (
 from aftercall.db.columns import InstantColumn, Number
 from aftercall.db.columns import metadata as metadata
 from aftercall.db.fulltext import attach
+from aftercall.db.pin_tables import call_topics as call_topics
+from aftercall.db.pin_tables import pins as pins
 
 calls = Table(
     "calls",

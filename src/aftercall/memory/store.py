@@ -139,10 +139,10 @@ class FactStore:
         with self._database.read() as connection:
             return _occurrences(connection, fact_id)
 
-    def confided(self, call_id: str) -> list[str]:
-        """The words of this call that secret facts rest on, opened: for hiding them elsewhere."""
+    def confided(self, *call_ids: str) -> list[str]:
+        """The words of these calls that secret facts rest on, opened: for hiding them elsewhere."""
         said = fact_occurrences.c
-        query = select(said.words).join(facts, facts.c.id == said.fact_id).where(said.call_id == call_id, facts.c.visibility == "secret")
+        query = select(said.words).join(facts, facts.c.id == said.fact_id).where(said.call_id.in_(call_ids), facts.c.visibility == "secret")
         with self._database.read() as connection:
             sealed = [str(row.words) for row in connection.execute(query)]
         with suppress(SecretUnreadable):

@@ -34,6 +34,16 @@ class ToldFact:
 
 
 @dataclass(frozen=True)
+class ToldPin:
+    """A topic that the caller keeps coming back to: how it stands, and what is still to be done."""
+
+    id: str
+    title: str
+    status: str
+    open_items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Briefing:
     """Data for the agent, never instructions: much of it was said by callers."""
 
@@ -43,6 +53,7 @@ class Briefing:
     pick_up: PickUp | None = None
     work: tuple[str, ...] = ()
     facts: tuple[ToldFact, ...] = ()
+    pins: tuple[ToldPin, ...] = ()
     party: str | None = field(default=None, compare=False)
     """Whose memory it was made of; None where nobody is remembered."""
     dropped: str | None = field(default=None, compare=False)
