@@ -21,6 +21,7 @@ def release(briefing: Briefing, trust: Trust, settings: Settings) -> Briefing:
         greeting=plain if _gives_away(briefing.greeting, withheld) else briefing.greeting,
         recent=tuple(_cut(call, withheld) for call in briefing.recent) if withheld else briefing.recent,
         work=tuple(line for line in briefing.work if not _gives_away(line, withheld)),
+        pins=tuple(pin for pin in briefing.pins if not _gives_away(" ".join((pin.title, pin.status, *pin.open_items)), withheld)),
         facts=tuple(told[: settings.briefing.facts]),
     )
 

@@ -35,10 +35,10 @@ Made {at}.
 - `facts.jsonl`: what was remembered, with the words it rests on; {secrets}
 - `followups.json`: what was asked for and promised, and what became of it
 - `documents/`: the page of each call
+- `pins.json`: topics they keep coming back to
 - `pages/`: the markdown about the caller, and a folder for each other person who speaks from the same phone
 
 `person` says whose a fact is: nothing for the number's owner, else the name of whoever else speaks from it.
-- `pins.json`: topics they keep coming back to
 """
 
 
