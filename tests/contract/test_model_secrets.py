@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import select
 
 from aftercall.app import App
+from aftercall.briefing.compose import Gathering
 from aftercall.briefing.instructions import instruct
 from aftercall.db.tables import metadata
-from aftercall.journal.store import ResumeState
 from aftercall.journal.view import call_json
 from aftercall.memory.store import Wanted
 from aftercall.memory.veil import veil
@@ -68,8 +68,10 @@ def test_whichever_step_comes_last_hides_what_the_facts_took_for_a_secret(app: A
     assert "collects stamps" in str(told.steps.of_call(call_id))
     row = told.store.get(call_id)
     shown = veil(call_json(told.store, told.archive, row), told.facts.confided(call_id))
-    state = ResumeState("main", "hash", call_id, row.live.conversation, row.live.started_at)
-    briefed = instruct(told.composer.compose(row.live, state), told.settings.zone)
+    found = Gathering(party=row.live.caller)
+    told.composer.gather(row.live, found, dropped=call_id)
+    assert found.pick_up is not None
+    briefed = instruct(told.composer.tell(row.live, found), told.settings.zone)
     told.exporter.export("+15550100", tmp_path / "out")
     exported = "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
     for text in (str(shown), briefed, exported):

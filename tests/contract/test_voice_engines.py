@@ -68,6 +68,9 @@ class Scripted:
             case _:
                 raise EngineLost("dropped")
 
+    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+        self._briefing = briefing
+
     async def close(self) -> None:
         self.calls[0].is_over = True
 

@@ -15,7 +15,7 @@ from aftercall.briefing.instructions import instruct
 from aftercall.briefing.release import release
 from aftercall.engine.voice import CallerBegan, CallerSaid, ToolCall
 from aftercall.errors import DatabaseUnreachable
-from aftercall.model.briefing import Briefing, RecentCall, ToldFact
+from aftercall.model.briefing import Acquaintance, Briefing, RecentCall, ToldFact
 from aftercall.model.calls import Call
 from aftercall.model.people import join_party
 from aftercall.postcall.steps import STEPS
@@ -259,9 +259,11 @@ def test_nothing_above_the_callers_trust_passes_the_gate(known: list[ToldFact], 
 def test_a_sentence_that_gives_a_withheld_fact_away_is_left_out() -> None:
     fact = ToldFact("1", "I prefer the tandem parachute", START, visibility="private")
     recent = RecentCall(START, "Tom prefers the tandem parachute. Tom asked for: Call the plumber.")
-    briefing = Briefing("Hey Tom, how was the tandem parachute you prefer?", "Tom", (recent,), facts=(fact,))
+    page = Acquaintance(notes="Tom prefers the tandem parachute. Tom has a dog.")
+    briefing = Briefing("Hey Tom, how was the tandem parachute you prefer?", "Tom", (recent,), facts=(fact,), caller=page)
     passed = release(briefing, "unknown", Settings(memory=MemorySettings(release="shared")))
     assert (passed.greeting, passed.recent[0].summary) == ("Hey Tom!", "Tom asked for: Call the plumber.")
+    assert passed.caller.notes == "Tom has a dog."
     assert release(briefing, "verified", Settings(memory=MemorySettings(release="shared"))) == briefing
 
 

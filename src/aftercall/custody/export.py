@@ -111,8 +111,13 @@ class Exporter:
         return len(written)
 
     def _write_pins(self, number: str, file: Path) -> None:
-        key = memory_key(self.settings, self.settings.agent_id, number)
-        pins = [pin_json(shown) for shown in self.board.pages(key)] if key and self.board else []
+        parties = parties_at(self.database, self.settings.agent_id, number) if self.board else []
+        keys = [(party, memory_key(self.settings, self.settings.agent_id, party)) for party in parties]
+        pins = [
+            pin_json(shown) | {"person": split_party(party)[1] or None}
+            for party, key in keys
+            for shown in (self.board.pages(key) if key and self.board else ())
+        ]
         _write(file, json.dumps(pins, ensure_ascii=False, indent=1) + "\n")
 
     def _copy_pages(self, number: str, folder: Path) -> None:

@@ -97,8 +97,8 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
         steps: _in(steps.c.call_id, subject.calls),
         journal: _in(journal.c.call_id, subject.calls),
         resume_states: [resume_states.c.caller_hash == hash_caller(subject.number)],
-        pins: [pins.c.caller == subject.number, *_in(pins.c.id, strip_calls(connection, subject.calls))],
-        call_topics: [call_topics.c.caller == subject.number, *_in(call_topics.c.call_id, subject.calls)],
+        pins: [_at(pins.c.caller, subject.number), *_in(pins.c.id, strip_calls(connection, subject.calls))],
+        call_topics: [_at(call_topics.c.caller, subject.number), *_in(call_topics.c.call_id, subject.calls)],
         calls: _in(calls.c.id, subject.calls),
     }
     counts = {}
