@@ -123,6 +123,8 @@ async def _stay(console: Console, box: "Lab", listening: socket.socket) -> None:
 def settings_for(box: "Lab") -> dict[str, str]:
     """What an agent sets to talk to this box instead of the carriers."""
     return {
+        "AFTERCALL_ENGINE": "receptionist",  # the keys below would choose others, who live elsewhere
+        "AFTERCALL_MODEL": "rules",
         "TWILIO_ACCOUNT_SID": ACCOUNT,
         "TWILIO_AUTH_TOKEN": TOKEN,
         "TWILIO_PHONE_NUMBER": OUR_NUMBER,

@@ -92,7 +92,8 @@ def _check(view: View, expect: Expect, caller: int, answers: tuple[int, ...], la
             yield view.finding(
                 "expectation_missed", "major", who, f"did not ask {' or '.join(expect.asks)}", *turns, detail=f"asks {expect.asks[0]}"
             )
-    if expect.within_ms is not None and (latency_s is None or latency_s * 1000 > expect.within_ms):
+    is_unmeasured = latency_s is None and bool(answers)
+    if expect.within_ms is not None and not is_unmeasured and (latency_s is None or latency_s * 1000 > expect.within_ms):
         took = "no answer" if latency_s is None else f"{latency_s * 1000:.0f} ms"
         yield view.finding("expectation_missed", "major", who, f"answered within {expect.within_ms} ms: {took}", *turns, detail="within_ms")
 

@@ -106,7 +106,8 @@ class _Page:
         yield "<table>"
         for number, span in enumerate(record.spans, 1):
             sure = f" <span class=pale>{span.confidence:.2f}</span>" if span.confidence is not None else ""
-            times = f"{span.start_s:.2f}–{span.end_s:.2f}"
+            about = "about " if span.is_estimated else ""
+            times = f"{about}{span.start_s:.2f}–{span.end_s:.2f}"
             cells = (f"<td class=pale>{number}</td>", f"<td>{span.who}</td>", f"<td class=pale>{times}</td>")
             yield f'<tr class="{span.who}">{"".join(cells)}<td>{self.text(span.text)}{sure}</td></tr>'
         yield "</table>"
