@@ -19,6 +19,7 @@ from aftercall.tester.caller import Caller, Move
 from aftercall.tester.drivers.twilio_rest import TwilioRest
 from aftercall.tester.drivers.twilio_twiml import PAUSE_S, SPEECH_TIMEOUT_S, answer_move
 from aftercall.tester.line import Outcome
+from aftercall.tester.phrases import find_any
 from aftercall.tester.purse import Purse
 from aftercall.tester.record import CallRecord, EndedBy, LineEvent, Span
 from aftercall.tester.recording import lay_over
@@ -163,7 +164,7 @@ class GatherDesk:
         else:
             call.silences = 0
             call.spans.append(_agent_span(call, text, form.get("Confidence")))
-            move = await call.caller.hear(text)
+            move = _interject(call, text) or await call.caller.hear(text)
         if move.kind in ("say", "press") or (move.kind == "hang_up" and move.text):
             call.spans.append(_caller_span(call, move))
         if move.kind == "hang_up":
@@ -195,6 +196,16 @@ class GatherDesk:
         else:
             call.events.append(LineEvent(call.at_s(), "missing_event", "there is no recording"))
         call.recorded.set()
+
+
+def _interject(call: GatherCall, text: str) -> Move | None:
+    """A turn that begins at an event: said when the agent is done, as nothing can be said before on this line."""
+    turn = call.caller.interjection()
+    if turn is None or turn.after is None or (turn.after.words and not find_any(turn.after.words, text)):
+        return None
+    if turn.after.event not in ("agent_stops", "call_starts"):
+        call.events.append(LineEvent(call.at_s(), "not_interrupted", turn.after.event))
+    return call.caller.take_interjection()
 
 
 def _agent_span(call: GatherCall, text: str, confidence: str | None) -> Span:
