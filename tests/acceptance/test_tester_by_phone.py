@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,7 @@ def test_a_number_is_dialled_talked_to_recorded_and_shown(desk: Desk) -> None:
     assert [turn["who"] for turn in turns][:4] == ["agent", "caller", "agent", "caller"]
     assert {turn["confidence"] for turn in turns if turn["who"] == "agent"} == {0.92}
     assert all(turn["end_s"] - turn["start_s"] > 0.3 and not turn["is_estimated"] for turn in turns)
-    assert all(turn["start_s"] - before["end_s"] >= 1.0 for before, turn in zip(turns, turns[1:], strict=False)), "polite pauses"
+    assert all(turn["start_s"] - before["end_s"] >= 1.0 for before, turn in pairwise(turns)), "polite pauses"
     assert call["measures"]["latency_s"] == [1.0]
     assert call["whisper"]["segments"]
     assert file.with_suffix(".wav").read_bytes().startswith(b"RIFF")
