@@ -59,17 +59,25 @@ class Line(voice.VoiceAgentAdapter):  # type: ignore[misc]
                 self._to_agent.task_done()
 
 
+class Asker(scenario.AgentAdapter):  # type: ignore[misc]
+    """A caller without a model: says the question."""
+
+    role = scenario.AgentRole.USER
+
+    async def call(self, _: Any) -> Any:
+        return voice.create_audio_message(voice.AudioChunk(data=hum(QUESTION_S, RATE)), role="user")
+
+
 async def main() -> None:
     lead_s, form = float(sys.argv[1]), sys.argv[2]
     agent = KnownAgent(RATE, lead_s, is_open_line=form == "open")
     line = Line(agent)
-    question = voice.create_audio_message(voice.AudioChunk(data=hum(QUESTION_S, RATE)), role="user")
     began = time.perf_counter()
     result = await scenario.run(
         name="known agent",
         description="one question, one answer",
-        agents=[line],
-        script=[scenario.message(question), scenario.agent(), scenario.succeed()],
+        agents=[line, Asker()],
+        script=[scenario.user(), scenario.agent(), scenario.succeed()],
     )
     took_s = time.perf_counter() - began
     latency = getattr(result, "latency", None)

@@ -86,7 +86,7 @@ def call_theirs(python: Path, lead_s: float, form: str) -> Told:
     done = subprocess.run([python, script, str(lead_s), form], capture_output=True, text=True, timeout=600, env=environment, check=False)
     last = done.stdout.strip().splitlines()[-1:]
     if done.returncode or not last:
-        raise RuntimeError(f"{PACKAGE} ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
+        raise RuntimeError(f"{PACKAGE} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
     data = json.loads(last[0])
     return Told(data["truth_s"], data["reported_s"][0] if data["reported_s"] else None, data["took_s"])
 
