@@ -19,7 +19,8 @@ SCENARIOS = ("appointment_scheduling", "opening_hours", "prescription_refill")
 JUDGED = """
 name: judged
 goal: Learn when the clinic is open.
-caller_context: {opening: When are you open?}
+caller_context:
+  opening: When are you open?
 success: [{judged: The agent says when the clinic is open.}]
 """
 
@@ -32,6 +33,7 @@ def test_a_small_model_plays_and_judges_to_the_end_and_no_sound_agent_is_blamed(
     began = time.perf_counter()
     done = CliRunner().invoke(program, ["test", "run", *names, "--agent", "practice", "--parallel", "1", "--json"], env=environment)
     took_s = time.perf_counter() - began
+    assert done.output, repr(done.exception)
     report = json.loads(done.output)
     turns = [turn for result in report["results"] for call in result["calls"] for turn in call["turns"] if turn["who"] == "caller"]
     said_by = Counter("model" if turn["why"] == "model" else "script" for turn in turns)

@@ -57,6 +57,12 @@ class View:
     def spans(self) -> tuple[Span, ...]:
         return self.record.spans
 
+    @property
+    def is_wordless(self) -> bool:
+        """The agent was heard, but nobody listened to its words: nothing can be said about them."""
+        heard = self.record.agent_spans
+        return bool(heard) and not any(span.text for span in heard)
+
     def agent_turns(self) -> Iterator[tuple[int, Span]]:
         return ((number, span) for number, span in enumerate(self.spans, 1) if span.who == "agent")
 
