@@ -34,7 +34,9 @@ class KnownAgent:
     """Frame by frame: told whether the caller is loud, gives 20 ms of 16-bit sound, or nothing where the line is not kept open."""
 
     def __init__(self, rate: int, lead_s: float, *, is_open_line: bool) -> None:
+        self.lead_s = lead_s
         self.truth_s = DELAY_S + lead_s
+        self.is_answering = False
         self._frame = 2 * round(rate * FRAME_S)
         self._silence = bytes(2 * round(rate * lead_s))
         self._reply = self._silence + hum(REPLY_S, rate)
@@ -50,6 +52,7 @@ class KnownAgent:
             self._was_loud = False
             self._frames = iter(self._reply[at : at + self._frame] for at in range(0, len(self._reply), self._frame))
         sound = next(self._frames, None)
+        self.is_answering = sound is not None
         if sound is None and self._is_open_line:
             return bytes(self._frame)
         return sound.ljust(self._frame, b"\0") if sound else None

@@ -29,7 +29,13 @@ class Line(voice.VoiceAgentAdapter):  # type: ignore[misc]
         self._agent = agent
         self._to_agent: asyncio.Queue[bytes] = asyncio.Queue()
         self._to_caller: asyncio.Queue[bytes] = asyncio.Queue()
+        self._asked_s = self._answered_s = 0.0
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def truth_s(self) -> float:
+        """From the end of the question to the first audible sample, by the clock: delay and leading silence as they came to be."""
+        return self._answered_s - self._asked_s + self._agent.lead_s
 
     async def connect(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -48,15 +54,17 @@ class Line(voice.VoiceAgentAdapter):  # type: ignore[misc]
         return voice.AudioChunk(data=await asyncio.wait_for(self._to_caller.get(), timeout))
 
     async def _run(self) -> None:
-        began, ticks = time.monotonic(), 0
         while True:
+            began = time.monotonic()
             frame = b"" if self._to_agent.empty() else self._to_agent.get_nowait()
             if (sound := self._agent.tick(any(abs(sample) > 500 for sample in array("h", frame)))) is not None:
                 self._to_caller.put_nowait(sound)
-            ticks += 1
-            await asyncio.sleep(max(0.0, began + ticks * FRAME_S - time.monotonic()))
+                if self._asked_s and not self._answered_s and self._agent.is_answering:
+                    self._answered_s = began
+            await asyncio.sleep(max(0.0, began + FRAME_S - time.monotonic()))  # a busy machine makes it late, and never hurries it
             if frame:
                 self._to_agent.task_done()
+                self._asked_s = time.monotonic()
 
 
 class Asker(scenario.AgentAdapter):  # type: ignore[misc]
@@ -82,7 +90,7 @@ async def main() -> None:
     took_s = time.perf_counter() - began
     latency = getattr(result, "latency", None)
     reported = list(latency.measurements) if latency else []
-    print(json.dumps({"truth_s": agent.truth_s, "reported_s": reported, "took_s": took_s, "success": bool(result.success)}))
+    print(json.dumps({"truth_s": line.truth_s, "reported_s": reported, "took_s": took_s, "success": bool(result.success)}))
 
 
 asyncio.run(main())

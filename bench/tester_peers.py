@@ -43,7 +43,7 @@ turns:
 
 @dataclass(frozen=True)
 class Told:
-    """What a tester says of a call, and how long the call took it."""
+    """What a tester says of a call, what was true of that very call, and how long it took."""
 
     truth_s: float
     reported_s: float | None

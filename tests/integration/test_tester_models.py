@@ -83,7 +83,7 @@ def test_the_model_plays_and_judges_and_the_script_answers_who_is_calling(model:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "How can I help you today?", "As an AI, I cannot place calls.", " ".join(["and"] * 80), "I need"],
+    ["", "How can I help you today?", "As an AI, I cannot place calls.", " ".join(["and"] * 80) + ".", "I need"],
     ids=["nothing", "the other side", "out of its part", "a speech", "cut off"],
 )
 def test_words_that_no_caller_would_say_are_replaced_by_the_scripts(model: tuple[Model, dict[str, str]], line: str) -> None:

@@ -4,12 +4,14 @@ import re
 
 from aftercall.errors import LineFailed
 from aftercall.tester.caller import Move, ScriptedCaller
-from aftercall.tester.phrases import find_any, likeness
+from aftercall.tester.phrases import find_any, likeness, sentences_of
 from aftercall.tester.scenario import PlannedCall, Scenario, ScriptedTurn
 from aftercall.tester.speaker import Message, Speaker
 
 END = "[END]"
 MOST_WORDS = 60
+MOST_TOKENS = 100  # people on the phone say a sentence or two
+MOST_SENTENCES = 3
 _ECHO = 0.8
 _LABEL = re.compile(r"^(?:(?:you|caller|me|patient|customer|user)(?: says?)?\s*:\s*)+", re.IGNORECASE)
 _OTHER_SIDE = (
@@ -56,15 +58,21 @@ class PlayedCaller:
 
     async def _play(self, scripted: Move, heard: str) -> Move:
         try:
-            words = await self._speaker.complete(self._history)
+            words = await self._speaker.complete(self._history, MOST_TOKENS)
         except LineFailed:
             return scripted
         is_over = END in words
-        words = _LABEL.sub("", words.replace(END, "").strip()).strip().strip('"')
+        words = _first_words(words.replace(END, ""))
         if _is_unusable(words) or words in self._said or likeness(words, heard) > _ECHO:  # the script's words are better
             return Move("hang_up", scripted.text, "closing") if is_over else scripted
         self._said.append(words)
         return Move("hang_up" if is_over else "say", words, "model")
+
+
+def _first_words(words: str) -> str:
+    """The first paragraph, and of it a few sentences: models that do not know when to stop go on with both sides of the talk."""
+    paragraph = words.strip().partition("\n")[0]
+    return " ".join(sentences_of(_LABEL.sub("", paragraph).strip().strip('"'))[:MOST_SENTENCES])
 
 
 def _is_unusable(words: str) -> bool:
