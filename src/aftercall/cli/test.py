@@ -204,7 +204,8 @@ def compare(
     else:
         answer = compare_pairs(_pairs(Results(stage.loaded.settings.home), a, b))
     if json:
-        print_json({"answer": answer.answer, "pairs": answer.pairs, "worse": answer.worse, "better": answer.better, "p": answer.p})
+        figures = {"pairs": answer.pairs, "worse": answer.worse, "better": answer.better, "p": answer.p, "chance": answer.chance}
+        print_json({"answer": answer.answer, **figures})
     else:
         stage.console.print(answer.sentence)
     if answer.answer == "worse":
