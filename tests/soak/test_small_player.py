@@ -1,6 +1,6 @@
 """A real model, small and on this machine, as the tester's caller and judge: `make soak`.
 
-It is too small to play well. What it must not do is hang the run, or have a sound agent blamed for what it says.
+Nobody asks it to play well. What it must not do is hang the run, or have a sound agent blamed for what it says.
 """
 
 import json
