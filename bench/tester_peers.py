@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aftercall.clock import SystemClock
-from aftercall.tester.audio import LINEAR
+from aftercall.speech.sound import LINEAR
 from aftercall.tester.call import Bench, hold_call
 from aftercall.tester.caller import ScriptedCaller
 from aftercall.tester.drivers.python import AudioEnd

@@ -24,6 +24,7 @@ from aftercall.custody.retention import Retention
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.prepare import prepare
+from aftercall.engine.aloud import Aloud
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.receptionist import Receptionist
@@ -44,10 +45,12 @@ from aftercall.llm.model.line import ModelLine
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.log import get_logger
 from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.passages.index import PassageIndex
+from aftercall.memory.pins.board import Pinboard
 from aftercall.memory.recall import Recall
 from aftercall.memory.remem import Remem
 from aftercall.memory.search import Search
@@ -62,6 +65,7 @@ from aftercall.postcall.recording_desk import RecordingDesk
 from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
+from aftercall.speech.organs import Organs, find_missing, make_organs
 from aftercall.work.desk import WorkDesk
 from aftercall.work.health.store import HealthStore
 from aftercall.work.passcode import Mask
@@ -70,6 +74,8 @@ from aftercall.work.sinks.choose import make_sinks
 from aftercall.work.sinks.store import DeliveryStore
 from aftercall.work.store import FollowUpStore
 from aftercall.work.told import Teller
+
+log = get_logger("app")
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,8 @@ class App:
     remem: Remem | None = None
     transport: httpx2.AsyncBaseTransport | None = None
     """How carriers are reached; tests put the lab here."""
+    organs: Organs | None = None
+    """The receptionist's own ear and mouth; None where it has none, or another speaks."""
 
     @cached_property
     def twilio(self) -> TwilioRest | None:
@@ -114,8 +122,12 @@ class App:
     @cached_property
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
-        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder)
+        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
         return Office(desk, self.store, self.steps, self.archive, self.presence)
+
+    @cached_property
+    def pins(self) -> Pinboard:
+        return Pinboard(self.settings, self.database, self.facts, self.clock)
 
     @cached_property
     def search(self) -> Search:
@@ -123,7 +135,7 @@ class App:
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        return load_embedder(self.settings.memory.embedder)
+        return load_embedder(self.settings.memory.embedder, self.settings.openai)
 
     @cached_property
     def work(self) -> WorkDesk:
@@ -141,7 +153,7 @@ class App:
 
     @cached_property
     def exporter(self) -> Exporter:
-        return Exporter(self.settings, self.database, self.archive, self.facts, self.work.followups, self.audit, self.clock)
+        return Exporter(self.settings, self.database, self.archive, self.facts, self.work.followups, self.audit, self.clock, self.pins)
 
     @cached_property
     def retention(self) -> Retention:
@@ -169,6 +181,11 @@ class App:
         """Load what takes seconds to load before the first call, not in the middle of it."""
         if self.line is not None:
             self.line.open()
+        if self.organs is not None:
+            try:
+                self.organs.open()
+            except AftercallError as error:  # it is tried again with the first call, whose caller hears that
+                log.warning("the receptionist's own speech does not start", error=error.code, reason=str(error))
 
     @cached_property
     def lobby(self) -> Lobby:
@@ -178,8 +195,8 @@ class App:
 
     @cached_property
     def voice_parts(self) -> VoiceParts | None:
-        """What a call of streamed audio stands on; None where the receptionist speaks."""
-        engine = _voice_engine(self.settings)
+        """What a call of streamed audio stands on; None where the receptionist speaks through the carrier."""
+        engine = _voice_engine(self.settings) or (Aloud(self.turn_parts.engine, self.organs, self.clock) if self.organs else None)
         if engine is None:
             return None
         return VoiceParts(
@@ -211,6 +228,8 @@ class App:
 
     def close(self) -> None:
         """Stop as a process that leaves nothing behind."""
+        if self.organs is not None:
+            self.organs.close()
         if self.line is not None:
             self.line.close()
         if self.remem is not None:
@@ -236,6 +255,11 @@ def _voice_engine(settings: Settings) -> VoiceEngine | None:
             return None
 
 
+def _find_organs(settings: Settings) -> Organs | None:
+    wanted = settings.speaks == "receptionist" and settings.receptionist.speech
+    return make_organs(settings.receptionist.voice) if wanted and find_missing() is None else None
+
+
 def build(settings: Settings, clock: Clock | None = None) -> App:
     """Wire the parts, and make the database ready; raises an AftercallError that says what to do."""
     clock = clock or SystemClock()
@@ -253,8 +277,8 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     archive = Archive(folder)
     presence = Presence(settings.home / "run", store, clock)
     resume = ResumeDesk(store, settings.reconnect_window_s)
-    line = connect(settings)
-    facts, teller = FactStore(database, open_vault(settings), PassageIndex()), Teller(settings, FollowUpStore(database))
+    line, vault = connect(settings), open_vault(settings)
+    facts, teller = FactStore(database, vault, PassageIndex()), Teller(settings, FollowUpStore(database))
     app = App(
         settings=settings,
         clock=clock,
@@ -266,12 +290,13 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         presence=presence,
         journal=Journal(store, Pen(database), archive, presence, clock),
         resume=resume,
-        reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
-        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts),
+        reader=_masked(ModelReader(line, AnswerStore(database, clock, vault)) if line else RulesReader(), settings),
+        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, Pinboard(settings, database, facts, clock)),
         facts=facts,
         documents=DocumentStore(database),
         line=line,
         remem=Remem(settings.remem) if settings.remem.api_key else None,
+        organs=_find_organs(settings),
     )
     try:
         app.work.check()

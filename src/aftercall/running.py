@@ -11,6 +11,7 @@ from aftercall.errors import AftercallError
 from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
 from aftercall.log import get_logger
+from aftercall.memory.pins import board
 from aftercall.postcall.office import Office
 from aftercall.postcall.recording import open_recordings, start_due_recordings
 from aftercall.postcall.workflow import close_office, open_office, start_due
@@ -64,6 +65,7 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
         _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
         _keep_doing(app, DUE_S, lambda: start_due_recordings(app.recording_desk)),
         _keep_doing(app, retention.EVERY_S, lambda: asyncio.to_thread(app.retention.apply)),
+        _keep_doing(app, board.EVERY_S, lambda: asyncio.to_thread(app.pins.sweep)),
     ]
 
 

@@ -47,13 +47,15 @@ class BriefingSettings(Section):
 
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
-    embedder: str = Field(default="", description="`module:factory` of an embedder for search; empty searches by words alone")
+    embedder: str = Field(default="", description="vectors for search: `openai:MODEL`, `openai-compatible:MODEL`, `module:factory`")
     visibility: Annotated[dict[str, Literal["shared", "private", "secret"]], BeforeValidator(_parse_pairs)] = Field(
         default={}, description="level by category or topic, `routine=private,emotional=secret`; a reader's higher level always stands"
     )
     secret_words: Annotated[tuple[str, ...], BeforeValidator(_parse_list)] = Field(
         default=(), description="a fact that holds one of these words is secret; separated by commas"
     )
+    pin_after: int = Field(default=3, ge=0, le=100, description="conversations after which a topic is pinned; 0 pins none")
+    pin_stale_days: int = Field(default=60, ge=0, description="days without a word after which a topic is unpinned; 0: never")
 
 
 class RetentionSettings(Section):
@@ -74,6 +76,8 @@ class ReceptionistSettings(Section):
         max_length=200,
         description="what a caller hears whom nothing better is known for",
     )
+    speech: bool = Field(default=False, description="speak and listen on this machine instead of through the carrier; needs `[speech]`")
+    voice: str = Field(default="en-us", pattern=r"^[\w+-]{1,40}$", description="its own voice, as espeak-ng names it")
 
 
 class ExtractionSettings(Section):

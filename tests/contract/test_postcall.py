@@ -65,7 +65,7 @@ def workspace(app: App) -> dict[str, str]:
 async def test_a_call_leaves_summary_profile_identity_and_greeting(live: App) -> None:
     (steps,) = await finish(with_reader(live, FakeReader(ASKED)), make_call(SAID, caller="+15551234567"))
     assert {name: step.state for name, step in steps.items()} == dict.fromkeys(
-        ("summary", "profile", "identity", "greeting", "index", "facts", "document"), "done"
+        ("summary", "profile", "identity", "greeting", "index", "facts", "document", "pins"), "done"
     )
     pages = workspace(live)
     assert "Bill asked for a bug to be opened." in pages["CALLS.md"]

@@ -132,12 +132,12 @@ class VoiceCall:
         state, briefing = await self._guest.prepared
         if briefing.facts:
             self._minutes.note(TOLD, {"facts": [fact.id for fact in briefing.facts]})
-        opening = Opening(self._parts.instruct(briefing), briefing.first_words)
+        opening = Opening(self._parts.instruct(briefing), briefing.first_words, briefing=briefing)
         await self._talk.run(opening, lambda: self._engine_ready(state))
         while self._course.state is State.MENDING:
             self._watch.engine_asked(self._clock.monotonic())
             await self._try(WRITE_WITHIN_S / 2, self._minutes.write_all())
-            again = Opening(opening.instructions, GO_ON, newest(self._minutes.turns, HISTORY_CHARACTERS))
+            again = Opening(opening.instructions, GO_ON, newest(self._minutes.turns, HISTORY_CHARACTERS), briefing)
             await self._talk.run(again, lambda: self._engine_ready(None))
 
     async def _try(self, seconds: float, work: Awaitable[None]) -> None:

@@ -9,10 +9,11 @@ from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import CallStore, ResumeState
 from aftercall.log import get_logger
 from aftercall.memory.key import memory_key
+from aftercall.memory.pins.board import Pinboard
 from aftercall.memory.ranking import weigh_fact
 from aftercall.memory.store import FactStore
 from aftercall.memory.veil import veil_turns
-from aftercall.model.briefing import Briefing, PickUp, RecentCall, ToldFact
+from aftercall.model.briefing import Briefing, PickUp, RecentCall, ToldFact, ToldPin
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
@@ -35,6 +36,7 @@ class Composer:
     clock: Clock
     teller: Teller | None = None
     facts: FactStore | None = None
+    board: Pinboard | None = None
 
     def compose(self, call: LiveCall, state: ResumeState | None = None, *, takes_greeting: bool = True) -> Briefing:
         """Everything this call may know. Without `takes_greeting` it is only a look: the greeting stays for the call."""
@@ -47,7 +49,7 @@ class Composer:
         else:
             opening = greeting.greet(person, configured, self.clock, takes=takes_greeting)
         work = self.teller.tell(call.agent_id, call.caller) if self.teller else ()
-        return Briefing(opening, profile.call_name or profile.name, self._recent(call), pick_up, work, self._facts(call))
+        return Briefing(opening, profile.call_name or profile.name, self._recent(call), pick_up, work, self._facts(call), self._pins(call))
 
     def preview(self, caller: str | None) -> Briefing:
         """What this caller's call would be told if it rang now; a dropped call in the window is picked up."""
@@ -69,10 +71,16 @@ class Composer:
         best = sorted(known, key=lambda fact: weigh_fact(fact, today), reverse=True)[: self.settings.briefing.facts]
         return tuple(ToldFact(fact.id, fact.content, fact.valid_from, fact.needs_confirmation) for fact in best)
 
+    def _pins(self, call: LiveCall) -> tuple[ToldPin, ...]:
+        """What this caller keeps coming back to."""
+        key = memory_key(self.settings, call.agent_id, call.caller)
+        return self.board.told(key) if key and self.board else ()
+
     def _pick_up(self, state: ResumeState) -> PickUp | None:
         try:
             dropped, late = self.archive.read(str(self.calls.get(state.call_id).archive_name))
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=state.call_id, error=error.code)
             return None
-        return PickUp(state.call_id, state.ended_at, veil_turns((*dropped.turns, *late)))
+        confided = self.facts.confided(state.call_id) if self.facts else []
+        return PickUp(state.call_id, state.ended_at, veil_turns((*dropped.turns, *late), confided))

@@ -15,6 +15,7 @@ def briefing_json(briefing: Briefing, zone: tzinfo) -> dict[str, Any]:
         "recent": [{"at": format_instant(call.at), "summary": call.summary} for call in briefing.recent],
         "facts": [{"id": fact.id, "text": fact.text, "since": format_instant(fact.since)} for fact in briefing.facts],
         "work": list(briefing.work),
+        "pins": [{"id": pin.id, "title": pin.title, "status": pin.status, "open_items": list(pin.open_items)} for pin in briefing.pins],
         "resumes": briefing.pick_up.call_id if briefing.pick_up else None,
         "text": render(briefing, zone),
     }

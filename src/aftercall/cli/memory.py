@@ -9,12 +9,19 @@ from rich.console import Console
 from rich.progress import Progress
 
 from aftercall.app import App
+from aftercall.cli import pins
 from aftercall.cli.progress import wait_for_steps
 from aftercall.cli.stage import parse_number, print_json, stage_of
 from aftercall.journal.intake import take_in
 from aftercall.memory.importer import Whose, find_files, to_calls, whose
 
 group = typer.Typer(no_args_is_help=True, help="What is remembered besides calls.")
+
+
+group.command("pins")(pins.list_pins)
+group.command("pin")(pins.pin)
+group.command("unpin")(pins.unpin)
+group.command("edit-pin")(pins.edit_pin)
 
 
 @group.callback()

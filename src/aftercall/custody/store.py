@@ -10,6 +10,7 @@ from aftercall.custody.subject import Subject
 from aftercall.db.connect import Database
 from aftercall.db.tables import (
     answers,
+    call_topics,
     calls,
     deliveries,
     documents,
@@ -22,6 +23,7 @@ from aftercall.db.tables import (
     journal,
     passage_vectors,
     passages,
+    pins,
     recordings,
     resume_states,
     steps,
@@ -29,6 +31,7 @@ from aftercall.db.tables import (
 from aftercall.db.upsert import upsert
 from aftercall.ids import hash_caller
 from aftercall.journal.store import CallRow, bury, columns_of, to_call_row
+from aftercall.memory.pins.store import clear_pins, strip_calls
 from aftercall.model.calls import Call
 
 HOLD_NOBODY = ("audit", "processes", "tombstones", "upkeep")
@@ -49,6 +52,8 @@ ERASED: tuple[Table, ...] = (
     steps,
     journal,
     resume_states,
+    pins,
+    call_topics,
     calls,
 )
 SOME = 500
@@ -88,6 +93,8 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
         steps: _in(steps.c.call_id, subject.calls),
         journal: _in(journal.c.call_id, subject.calls),
         resume_states: [resume_states.c.caller_hash == hash_caller(subject.number)],
+        pins: [pins.c.caller == subject.number, *_in(pins.c.id, strip_calls(connection, subject.calls))],
+        call_topics: [call_topics.c.caller == subject.number, *_in(call_topics.c.call_id, subject.calls)],
         calls: _in(calls.c.id, subject.calls),
     }
     counts = {}
@@ -187,6 +194,7 @@ def documents_of(database: Database, subject: Subject) -> list[tuple[str, str]]:
 
 def clear_memory(connection: Connection) -> None:
     """Take away what can be made again from the archive. Documents that a client handed in cannot, and stay."""
+    clear_pins(connection)
     for table in (passage_vectors, passages, fact_occurrences):
         connection.execute(delete(table))
     connection.execute(update(facts).values(supersedes=None))

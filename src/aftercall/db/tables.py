@@ -18,6 +18,8 @@ from sqlalchemy import (
 from aftercall.db.columns import InstantColumn, Number
 from aftercall.db.columns import metadata as metadata
 from aftercall.db.fulltext import attach
+from aftercall.db.pin_tables import call_topics as call_topics
+from aftercall.db.pin_tables import pins as pins
 
 calls = Table(
     "calls",
@@ -98,6 +100,7 @@ tombstones = Table(
     Column("erased_at", InstantColumn, nullable=False),
 )
 
+# An answer stands here sealed, for it may hold what was told in confidence: see postcall/answers/store.py.
 answers = Table(
     "answers",
     metadata,

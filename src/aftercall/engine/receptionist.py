@@ -4,6 +4,7 @@ Greets, by name where it is known; takes messages and requests and confirms each
 was about; says goodbye. It never claims that something has been done: it takes down, the work comes after the call.
 """
 
+import asyncio
 import re
 from datetime import datetime
 
@@ -60,8 +61,8 @@ class ReceptionistSession:
 
     async def answer(self, said: str) -> Reply:
         self._add("caller", said)
-        before, now = self._known, self._read()
-        self._known = now
+        before = self._known
+        now = self._known = await asyncio.to_thread(self._read)  # audio of other calls passes meanwhile
         news = _news(before, now)
         if news:
             return self._goodbye(news) if _CLOSING.search(said) else self._say(f"{news} {self._more()}")

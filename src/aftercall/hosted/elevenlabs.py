@@ -9,7 +9,7 @@ from aftercall.model.calls import Call
 from aftercall.model.turns import Speaker
 
 STALE_S = 1800
-_HEADER = re.compile(r"t=(\d{1,12}),v0=([0-9a-fA-F]{64})")
+_TIME, _DIGEST = re.compile(r"\d{1,12}"), re.compile(r"[0-9a-fA-F]{64}")
 
 
 class ElevenLabs(Platform):
@@ -17,10 +17,12 @@ class ElevenLabs(Platform):
     setting = "ELEVENLABS_WEBHOOK_SECRET"
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
-        header = _HEADER.fullmatch(headers.get("elevenlabs-signature", "").replace(" ", ""))
-        if header is None or abs(now.timestamp() - int(header[1])) > STALE_S:
+        """In any order, and beside signatures of schemes to come: so does ElevenLabs' own helper read it."""
+        given = dict(piece.strip().partition("=")[::2] for piece in headers.get("elevenlabs-signature", "").split(","))
+        at, signature = given.get("t", ""), given.get("v0", "")
+        if not _TIME.fullmatch(at) or not _DIGEST.fullmatch(signature) or abs(now.timestamp() - int(at)) > STALE_S:
             return False
-        return self._key.matches(header[2], header[1].encode() + b"." + raw)
+        return self._key.matches(signature, at.encode() + b"." + raw)
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
         """Audio comes as an event of its own and is left alone; a call that never began has no transcript to keep."""

@@ -46,10 +46,19 @@ _TOPICS: dict[str, re.Pattern[str]] = {
 _LONG_NUMBER = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
 
 
+_NAME = re.compile(r"(?<=\w )[A-Z][\w'’-]+")
+_NUMBER = re.compile(r"\d[\d -]{2,}\d|\d{3,}")
+
+
+def confide(words: Iterable[str]) -> list[Secret]:
+    """Words that a fact told in confidence rests on, as they are hunted for: whole, in part, and the names and numbers in them alone."""
+    pieces = [piece for said in words for piece in (said, *_NAME.findall(said), *_NUMBER.findall(said))]
+    return [Secret(1, piece, piece, "person") for piece in dict.fromkeys(pieces) if piece.strip()]
+
+
 def find_confidences(call: Call, drafts: Iterable[FactDraft]) -> list[Secret]:
     """Every secret of a call that our rules find, and those that the reader marked."""
-    marked = (draft for draft in drafts if draft.visibility == "secret")
-    return [*find_secrets(call.turns), *(Secret(min(draft.turns, default=1), draft.words, draft.words, draft.category) for draft in marked)]
+    return [*find_secrets(call.turns), *confide(draft.words for draft in drafts if draft.visibility == "secret")]
 
 
 def classify(draft: FactDraft, confidences: list[Secret], settings: MemorySettings) -> Visibility:

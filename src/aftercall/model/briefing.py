@@ -32,6 +32,16 @@ class ToldFact:
 
 
 @dataclass(frozen=True)
+class ToldPin:
+    """A topic that the caller keeps coming back to: how it stands, and what is still to be done."""
+
+    id: str
+    title: str
+    status: str
+    open_items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Briefing:
     """Data for the agent, never instructions: much of it was said by callers."""
 
@@ -41,6 +51,7 @@ class Briefing:
     pick_up: PickUp | None = None
     work: tuple[str, ...] = ()
     facts: tuple[ToldFact, ...] = ()
+    pins: tuple[ToldPin, ...] = ()
 
     @property
     def first_words(self) -> str:

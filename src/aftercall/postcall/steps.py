@@ -15,6 +15,8 @@ from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, embed_new
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.indexing import index_call
+from aftercall.memory.key import memory_key
+from aftercall.memory.pins.board import Pinboard, Topics
 from aftercall.memory.remem import Remem
 from aftercall.model.calls import IMPORTED, Call
 from aftercall.model.documents import Document
@@ -35,6 +37,7 @@ NOTHING_FOUND = "nothing sure was found"
 NO_MEMORY = "no memory is kept here"
 REMEMBERS_NOBODY = "nobody is remembered for this caller"
 NO_REMEM = "remem is not configured"
+RULES = "rules"  # the reader whose topics are whole requests
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,11 @@ class Desk:
     extractor: Extractor | None = None
     remem: Remem | None = None
     embedder: Embedder | None = None
+    board: Pinboard | None = None
+
+    def confided(self, call_id: str) -> list[str]:
+        """The words of this call that facts told in confidence rest on, as far as they have been found."""
+        return self.extractor.store.confided(call_id) if self.extractor else []
 
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
@@ -110,7 +118,8 @@ def index(desk: Desk, call: Call) -> Outcome:
     if desk.workspace(call).person(call.caller) is None:
         return skipped(REMEMBERS_NOBODY)
     answer = desk.reader.summarise(call)
-    count = index_call(desk.database, call, calls_md.plain_summary(answer.value.text), desk.settings.memory.secret_words)
+    summary = calls_md.plain_summary(answer.value.text)
+    count = index_call(desk.database, call, summary, desk.settings.memory.secret_words, desk.confided(call.id))
     if desk.embedder:
         embed_new(desk.database, desk.embedder)
     return done(f"{count} passages", answer.trace)
@@ -166,6 +175,20 @@ def _document(desk: Desk, call: Call) -> tuple[Document, Trace] | None:
     return desk.documents.get(page.id), answer.trace
 
 
+def keep_pins(desk: Desk, call: Call) -> Outcome:
+    """Topics that come back over several conversations."""
+    key = memory_key(desk.settings, call.agent_id, call.caller)
+    person = desk.workspace(call).person(call.caller)
+    if key is None or person is None or desk.board is None:
+        return skipped(REMEMBERS_NOBODY if desk.board else NO_MEMORY)
+    answer = desk.reader.summarise(call)
+    profile, identity = user_md.parse(files.read(person.user)), identity_md.parse(files.read(desk.workspace(call).identity))
+    own = (profile.name, profile.call_name, identity.name, desk.settings.receptionist.greeting)
+    topics = Topics(answer.value.topics, desk.reader.name != RULES, tuple(name for name in own if name))
+    changed = desk.board.note(key, call, topics)
+    return done(changed or "nothing changed", answer.trace)
+
+
 def _named(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
     """Which fields were found; their values are in the file, which is the owner's."""
     return ", ".join(name for name, value in asdict(found).items() if value)
@@ -180,7 +203,9 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
     "facts": find_facts,
     "document": keep_document,
     "remem": send_document,
+    "pins": keep_pins,
 }
+LAST = ("pins",)  # begun when the others have ended: they rest on what those found
 RATIONED = "facts"  # the one step with a limit a minute
 
 

@@ -1,6 +1,6 @@
 """The SQL of post-call work: which calls are due, and how far each step is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -57,6 +57,14 @@ class StepStore:
     def _end(self, call_id: str, name: str, values: dict[str, Any]) -> None:
         with self._database.write() as connection:
             upsert(connection, steps, {"call_id": call_id, "name": name}, values)
+
+    def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
+        """Take a secret out of what the steps made."""
+        told = select(steps.c.name, steps.c.result).where(steps.c.call_id == call_id, steps.c.result.is_not(None))
+        with self._database.write() as connection:
+            for row in connection.execute(told).all():
+                if (hushed := clean(row.result)) != row.result:
+                    connection.execute(update(steps).where(steps.c.call_id == call_id, steps.c.name == row.name).values(result=hushed))
 
     def of_call(self, call_id: str) -> list[Step]:
         query = select(steps).where(steps.c.call_id == call_id).order_by(steps.c.name)

@@ -15,7 +15,7 @@ from aftercall.log import get_logger
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.office import Office
 from aftercall.postcall.patience import pause_after
-from aftercall.postcall.steps import RATIONED, names_for
+from aftercall.postcall.steps import LAST, RATIONED, names_for
 
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
@@ -42,8 +42,10 @@ async def post_call(call_id: str, names: list[str], rationed: list[str]) -> None
         with SetWorkflowID(f"{call_id}.{name}"):
             await DBOS.enqueue_workflow_async(RATIONED_QUEUE, rationed_step, call_id, name)
     await asyncio.to_thread(office().begin, call_id, names)
-    pauses = await asyncio.gather(*(take_step(call_id, name, 1) for name in names))
-    for name, pause_s in zip(names, pauses, strict=True):
+    first, last = [name for name in names if name not in LAST], [name for name in names if name in LAST]
+    pauses = await asyncio.gather(*(take_step(call_id, name, 1) for name in first))
+    pauses += [await take_step(call_id, name, 1) for name in last]
+    for name, pause_s in zip([*first, *last], pauses, strict=True):
         await come_back(call_id, name, 1, pause_s)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from aftercall.speech.sound import RATE, read_wav
 from aftercall.tester.alignment import Alignment, Heard, align, length_of
-from aftercall.tester.audio import RATE, read_wav
 from aftercall.tester.record import CallRecord, LineEvent, Span
 from aftercall.tester.segments import Segment, Side, find_segments
 

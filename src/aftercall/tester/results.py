@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aftercall.errors import NotFound
-from aftercall.tester.audio import write_wav
+from aftercall.speech.sound import write_wav
 from aftercall.tester.ledger import Ledger
 from aftercall.tester.record import record_json
 from aftercall.tester.redact import Redactor

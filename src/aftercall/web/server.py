@@ -17,11 +17,12 @@ from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.keys import load_key
 from aftercall.log import get_logger
 from aftercall.running import running
-from aftercall.web import api, browser, carrier, documents, facts, hosted, media, telnyx, work
+from aftercall.web import api, browser, carrier, documents, facts, hosted, media, pins, telnyx, work
 from aftercall.web.auth import Guard
 from aftercall.web.door import Door, LoginNeeded
 from aftercall.web.live import LiveFeed
 from aftercall.web.pages import calls, login, memory, people, phone, reference, setup, tests, today
+from aftercall.web.pages import pins as pins_page
 from aftercall.web.pages import work as work_page
 from aftercall.web.pages.desk import Desk
 from aftercall.web.pages.login import send_to_login
@@ -43,7 +44,7 @@ def make_server(app: App, loaded: Loaded | None = None) -> FastAPI:
     server = FastAPI(title="Aftercall", version=__version__, summary=summary, lifespan=lifespan, docs_url=None, redoc_url=None)
     door = Door(app.settings, load_key(app.settings), app.clock)
     guarded = [Depends(Guard(app.settings.api_token))]
-    for part in (api, facts, work, documents):
+    for part in (api, facts, pins, work, documents):
         server.include_router(part.make_router(app), dependencies=guarded)
     server.include_router(browser.make_router(app, door))
     server.include_router(carrier.make_router(app))
@@ -61,7 +62,7 @@ def _add_pages(server: FastAPI, app: App, door: Door, loaded: Loaded | None) -> 
     store = PageStore(app.database)
     server.state.feed = LiveFeed(store)
     desk = Desk(app, View(door, app.settings.zone), store, server.state.feed, loaded)
-    for page in (today, calls, people, memory, work_page, tests, phone, setup, login):
+    for page in (today, calls, people, pins_page, memory, work_page, tests, phone, setup, login):
         server.include_router(page.make_router(desk))
     server.include_router(reference.make_router(desk, server))
     server.mount("/static", StaticFiles(packages=[("aftercall.web", "static")]))

@@ -5,7 +5,7 @@ twice is recognised, while two calls of the same minute and the same words stay 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Self
@@ -77,6 +77,17 @@ def remove(text: str | None, call_ids: set[str], who: str) -> str | None:
     """The file without the entries of these calls, and of this caller; None and no entry leave it as it is."""
     kept = [block for block in _split(text or "") if not (block.entry and (block.entry.call_id in call_ids or block.entry.who == who))]
     return "".join(block.text for block in kept) if text else text
+
+
+def reword(text: str | None, call_id: str, clean: Callable[[str], str]) -> str | None:
+    """The file with the summary of one call said otherwise, line by line; the rest as it is."""
+    blocks = [_reword(block, clean) if block.entry and block.entry.call_id == call_id else block.text for block in _split(text or "")]
+    return "".join(blocks) if text else text
+
+
+def _reword(block: _Block, clean: Callable[[str], str]) -> str:
+    heading, *body = split_lines(block.text)
+    return "".join(heading) + "".join(line + end if _MARK.fullmatch(line.rstrip()) else clean(line) + end for line, end in body)
 
 
 def parse(text: str | None) -> list[Entry]:

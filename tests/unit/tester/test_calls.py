@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from aftercall.errors import LineFailed
-from aftercall.tester.audio import FRAME, FRAME_S, tone
+from aftercall.speech.sound import FRAME, FRAME_S, tone
 from aftercall.tester.drivers.python import AudioEnd, load_function
 from aftercall.tester.drivers.spoken import Interruption
 from aftercall.tester.line import Dial, Far, Kind, Near, Outcome, Reply

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.speech.sound import RATE, write_wav
 from aftercall.tester.alignment import align, expected_s
-from aftercall.tester.audio import RATE, write_wav
 from aftercall.tester.finding import View
 from aftercall.tester.measures import measure
 from aftercall.tester.record import CallRecord, Span

@@ -1,7 +1,7 @@
 """The SQL of documents. Searching is by the words of the query for now; the seam for a better one is `search`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -46,6 +46,13 @@ class DocumentStore:
                 raise RefusedInput("content", f"would be longer than {MAX_CONTENT:,} characters")
             connection.execute(update(documents).where(documents.c.id == document_id).values(content=whole, changed_at=now))
         return self.get(document_id)
+
+    def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
+        """Take a secret out of the page of a call."""
+        with self._database.write() as connection:
+            for row in connection.execute(select(documents.c.id, documents.c.content).where(documents.c.call_id == call_id)).all():
+                if (hushed := clean(row.content)) != row.content:
+                    connection.execute(update(documents).where(documents.c.id == row.id).values(content=hushed))
 
     def search(
         self, query: str, limit: int, *, tags: Sequence[str] = (), namespaces: Sequence[str] = (), caller: str | None = None

@@ -8,8 +8,8 @@ import httpx2
 from pydantic import SecretStr
 
 from aftercall.errors import LineFailed
-from aftercall.tester.audio import FRAME_S, write_wav
-from aftercall.tester.gauge import Gauge
+from aftercall.speech.gauge import Gauge
+from aftercall.speech.sound import FRAME_S, write_wav
 from aftercall.tester.line import Dial, Far, FarEnd, Kind, Near, Outcome, Pace
 from aftercall.tester.whisper import transcribe
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from aftercall.tester.audio import LOUDNESS
+from aftercall.speech.sound import LOUDNESS
 from aftercall.tester.finding import Finding, View
 from aftercall.tester.phrases import words_of
 

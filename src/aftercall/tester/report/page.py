@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from aftercall.tester.audio import LINEAR, RATE
+from aftercall.speech.sound import LINEAR, RATE
 from aftercall.tester.finding import Finding, View
 from aftercall.tester.ledger import Bug
 from aftercall.tester.record import CallRecord

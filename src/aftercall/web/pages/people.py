@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.briefing.render import render
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
+from aftercall.memory.pins.board import mark_of
 from aftercall.memory.store import Wanted
 from aftercall.web.pages.desk import WHO, Desk
 from aftercall.web.queries import parse_caller
@@ -35,29 +37,29 @@ def make_router(desk: Desk) -> APIRouter:
 
     @router.get("/{caller}", response_class=HTMLResponse)
     def get_person(request: Request, caller: str) -> HTMLResponse:
-        return _show(desk, request, _known(caller))
+        return show_person(desk, request, known_caller(caller))
 
     @router.post("/{caller}/profile", dependencies=[Depends(desk.view.door.admit_change)])
     async def post_profile(request: Request, caller: str, text: Annotated[str, Form()], was: Annotated[str, Form()]) -> Response:
         """The markdown as it was typed; if the file changed meanwhile, nothing is written and both are shown."""
-        known = _known(caller)
+        known = known_caller(caller)
         person = _files_of(desk, known)
         await run_in_threadpool(desk.app.audit.note, WHO, "edited", "a profile")
         written = await run_in_threadpool(_save, person, text.replace("\r\n", "\n"), was)
         if not written:
-            return await run_in_threadpool(_show, desk, request, known, typed=text)
+            return await run_in_threadpool(show_person, desk, request, known, typed=text)
         return RedirectResponse(request.url_for("get_person", caller=known).path + "?saved=1", 303)
 
     @router.post("/{caller}/export", dependencies=[Depends(desk.view.door.admit_change)])
     async def post_export(caller: str) -> Response:
         """Everything about them as one archive to download; secrets stay closed."""
-        packed = await run_in_threadpool(_pack, desk, _known(caller))
+        packed = await run_in_threadpool(_pack, desk, known_caller(caller))
         return Response(packed, media_type="application/zip", headers={"Content-Disposition": 'attachment; filename="caller.zip"'})
 
     @router.post("/{caller}/erase", dependencies=[Depends(desk.view.door.admit_change)])
     async def post_erase(request: Request, caller: str, typed: Annotated[str, Form()]) -> Response:
         """Whoever types the number means it."""
-        known = _known(caller)
+        known = known_caller(caller)
         if parse_caller(typed) != known:
             raise RefusedInput("typed", "is not the number of this caller; nothing was erased")
         receipt = await run_in_threadpool(desk.app.eraser.erase, known)
@@ -72,7 +74,10 @@ def _pack(desk: Desk, caller: str) -> bytes:
         return Path(shutil.make_archive(f"{folder}/packed", "zip", made.folder)).read_bytes()
 
 
-def _show(desk: Desk, request: Request, caller: str, typed: str | None = None) -> HTMLResponse:
+def show_person(
+    desk: Desk, request: Request, caller: str, typed: str | None = None, pin_typed: Mapping[str, str] | None = None
+) -> HTMLResponse:
+    """`typed` and `pin_typed` are words that could not be saved, because somebody else wrote meanwhile."""
     profile = files.read(_files_of(desk, caller).user) or ""
     briefing = render(desk.app.composer.preview(caller), desk.app.settings.zone)
     calls = desk.lines(desk.store.calls(Filter(caller=caller), limit=20))
@@ -87,8 +92,11 @@ def _show(desk: Desk, request: Request, caller: str, typed: str | None = None) -
         "typed": typed,
         "briefing": briefing,
         "lines": calls,
+        "pins": [(page, mark_of(page.pin)) for page in desk.app.pins.pages(key)] if key else [],
+        "pin_typed": pin_typed or {},
+        "has_pins": key is not None,
     }
-    status = 200 if typed is None else 409
+    status = 200 if typed is None and not pin_typed else 409
     return desk.view.page(request, "person.html", status=status, caller=caller, name=desk.name_of(caller), **values)
 
 
@@ -118,7 +126,7 @@ def _files_of(desk: Desk, caller: str) -> Person:
     return person
 
 
-def _known(caller: str) -> str:
+def known_caller(caller: str) -> str:
     known = parse_caller(caller)
     if known is None:
         raise RefusedInput("caller", "is withheld; nobody is remembered for it")

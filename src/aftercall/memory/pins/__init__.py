@@ -1,0 +1,1 @@
+"""Pins: topics that come back over several conversations, each with a page of its own."""
