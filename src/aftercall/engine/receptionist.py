@@ -138,9 +138,9 @@ class ReceptionistSession:
 
 def _news(before: Reading, now: Reading) -> str:
     """What this turn asked for, changed or called off, as one sentence; empty if nothing."""
-    known = {request.title: request for request in before.requests}
-    fresh = [request for request in now.requests if request.title not in known]
-    moved = [request for request in now.requests if request.title in known and request.due != known[request.title].due]
+    changed = [(request, _earlier(request, before, now)) for request in now.requests]
+    fresh = [request for request, known in changed if known is None]
+    moved = [request for request, known in changed if known is not None and request.due != known.due]
     gone = [item for item in now.withdrawn if item.title not in {other.title for other in before.withdrawn}]
     sentences = []
     if fresh:
@@ -150,6 +150,16 @@ def _news(before: Reading, now: Reading) -> str:
     if gone:
         sentences.append(f"All right, I have crossed out: {join([turn_round(item.title) for item in gone])}.")
     return " ".join(sentences)
+
+
+def _earlier(request: Request, before: Reading, now: Reading) -> Request | None:
+    """The same request as it stood before; a day put right may have changed its title, but not where it was first said."""
+    titles = {other.title for other in now.requests}
+    for known in before.requests:
+        is_renamed = known.title not in titles and (known.kind, known.turns[:1]) == (request.kind, request.turns[:1])
+        if known.title == request.title or is_renamed:
+            return known
+    return None
 
 
 def _confirm(request: Request) -> str:

@@ -73,13 +73,19 @@ class Results:
         """A call by its id, or by the carrier's."""
         for path in self._folder.glob("*/calls/*.json"):
             if path.stem == call_id:
-                found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-                return found
+                return _read_call(path)
         for path in self._folder.glob("*/calls/*.json"):
-            data: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            data = _read_call(path)
             if data.get("sid") == call_id:
                 return data
         return None
+
+
+def _read_call(path: Path) -> dict[str, Any]:
+    """What was kept, and where its sound lies."""
+    data: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    sound = path.with_suffix(".wav")
+    return data | {"file": str(sound) if sound.is_file() else None}
 
 
 def _finding_json(finding: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class OpenAIRecogniser:
         self._key = key
 
     async def recognise(self, sound: bytes) -> str:
-        return await transcribe(self._http, self._base_url, self._key, write_wav(sound))
+        return (await transcribe(self._http, self._base_url, self._key, write_wav(sound))).text
 
 
 class RecognisingEnd:
