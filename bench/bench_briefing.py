@@ -36,9 +36,10 @@ PAGE = "# USER.md\n\n- **Name:** Ann Example\n- **What to call them:** Ann\n- **
 FACT = """INSERT INTO facts (id, agent_id, caller, category, content, summary, visibility, confidence, needs_confirmation, first_seen_at,
  last_seen_at, valid_from, occurrence_count, is_active, identity, matching, reader, metadata)
  VALUES (?, 'main', ?, ?, ?, '', ?, 0.9, 0, ?, ?, ?, 1, ?, ?, NULL, 'rules', '{}')"""
-CALL = """INSERT INTO calls (id, source, sid, agent_id, direction, caller, callee, verified, started_at, ended_at, end_reason, conversation,
- metadata, state, owner, turn_count, archive_name, postcall)
- VALUES (?, 'bench', ?, 'main', 'inbound', ?, '+15550101', 0, ?, ?, 'caller_hung_up', ?, '{}', 'sealed', 'bench', 8, 'none', 'started')"""
+CALL = """INSERT INTO calls (id, source, sid, agent_id, direction, caller, whose, callee, verified, started_at, ended_at, end_reason,
+ conversation, metadata, state, owner, turn_count, archive_name, postcall)
+ VALUES (?1, 'bench', ?2, 'main', 'inbound', ?3, ?3, '+15550101', 0, ?4, ?5, 'caller_hung_up', ?6, '{}', 'sealed', 'bench', 8, 'none',
+ 'started')"""
 STEP = "INSERT INTO steps (call_id, name, state, reason, attempts, result, changed_at) VALUES (?, 'summary', 'done', '', 1, ?, ?)"
 DOCUMENT = """INSERT INTO documents (id, agent_id, caller, call_id, namespace, title, content, source, tags, metadata, made_at, changed_at)
  VALUES (?, 'main', ?, ?, '', 'A call', ?, 'voice-call', '[]', '{}', ?, ?)"""

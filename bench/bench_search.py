@@ -25,6 +25,7 @@ from aftercall.memory.search import Search
 from aftercall.memory.words import STOP_WORDS, split_words
 from aftercall.model.passages import Passage, Where
 from aftercall.testing import START
+from full_house import make_vocabulary
 from tables import met, percentile, print_table
 
 PER_CALLER = 100
@@ -39,12 +40,6 @@ class Timing:
     p95: float
     cpu: float
     cpu_p95: float
-
-
-def make_vocabulary(rng: random.Random, size: int = 8_000) -> list[str]:
-    """Words that look like words, common ones first."""
-    syllables = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")]
-    return list(dict.fromkeys("".join(rng.choices(syllables, k=rng.randint(2, 4))) for _ in range(size)))
 
 
 def make_facts(rng: random.Random, count: int) -> Iterator[Passage]:
