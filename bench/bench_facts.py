@@ -1,10 +1,10 @@
 """How well facts are told apart, and how fast they are taken in.
 
-python bench/bench_facts.py [--callers 50] [--database URL]
+python bench/bench_facts.py [--callers 10] [--database URL]
 
 Wrong retirement: a fact that was left alone, or only repeated, is taken for replaced. Missed update: one that was replaced
 stays believed. Missed duplicate: one that was repeated is kept twice. Junk: a kept fact rests on nothing labelled.
-No other store is measured here: mem0 needs an embedder and a model, and asks both what is decided here by rules.
+mem0 is measured by bench_mem0.py.
 """
 
 import argparse
@@ -13,31 +13,23 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from datetime import timedelta
 from pathlib import Path
 
 from aftercall.app import App, build
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.llm.rules.vocabulary import vocabulary
-from aftercall.memory.claims import read_secret_claim
+from aftercall.memory.claims import look_up_again, read_secret_claim
 from aftercall.memory.dedupe import compare
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.sifting import sift
-from aftercall.memory.store import Wanted
-from aftercall.model.calls import Call, parse_call
-from aftercall.model.reading import FactDraft, Reading
+from aftercall.model.calls import parse_call
+from aftercall.model.reading import Reading
 from aftercall.settings import DatabaseSettings, Settings
-from aftercall.testing import START, FakeReader, make_call
+from aftercall.testing import FakeReader
+from fact_calls import KNOWN, Teller, Told
 from scoring import Score
 from tables import met, print_table
 
 HERE = Path(__file__).parent
-CALLS_A_CALLER = 4
-THINGS = sorted(
-    vocabulary(
-        "tea jazz chess rowing figs opera maths cycling lemons poetry sailing cheese history tennis painting gardens trains owls bread"
-    )
-)
 
 
 def tell_apart(name: str) -> Counter[tuple[str, str]]:
@@ -77,51 +69,56 @@ def junk() -> list[str]:
     return ["labelled calls: junk", f"{bad} of {total.counts['facts found']}", f"{share:.1%}", "≤ 20%", met(share <= 0.20)]
 
 
-def make_calls(callers: int) -> list[tuple[Call, tuple[FactDraft, ...]]]:
-    """Each caller rings several times: tells new things, repeats others, and changes their mind now and then."""
-    made = []
-    for caller in range(callers):
-        for ring in range(CALLS_A_CALLER):
-            said = [f"I like {thing}" for thing in THINGS[ring * 4 : ring * 4 + 7]]
-            said += [f"I get up at {5 + ring}", f"My favourite number is {ring % 2}", f"I live in {('Porto', 'Faro')[ring % 2]}"]
-            said += [f"My {kin} is allergic to {THINGS[(caller + ring) % len(THINGS)]}" for kin in ("son", "daughter", "wife")]
-            turns = [("agent", "Hello!"), *(("caller", words) for words in said)]
-            call = make_call(turns, caller=f"+1555{caller:07}", started_at=START + timedelta(days=ring))
-            made.append((call, tuple(_draft(words, seq) for seq, words in enumerate(said, 2))))
-    return made
+def take_in(app: App, callers: int) -> list[list[str]]:
+    """By how many facts of the caller were known before; what was read of them is forgotten, as after a restart."""
+    tellers = {known: [Teller(number * 1000 + known) for number in range(callers)] for known in KNOWN}
+    for known, some in tellers.items():
+        for teller in some:
+            for told in teller.tell_known(known):
+                _extract(app, told)
+    parts = {known: _time(app, [told for teller in some for told in (teller.ring(), teller.ring())]) for known, some in tellers.items()}
+    rows = [_speed(app, f"{known} facts known", [part]) for known, part in parts.items()]
+    return [*rows, _speed(app, "all", list(parts.values()), aim=1000)]
 
 
-def _draft(words: str, seq: int) -> FactDraft:
-    return FactDraft(category="person", text=words, summary=words, visibility="shared", confidence=0.9, turns=(seq,), words=words)
-
-
-def take_in(app: App, callers: int) -> list[str]:
-    calls = make_calls(callers)
-    for call, _ in calls:
-        app.journal.take_in(call)
+def _time(app: App, calls: list[Told]) -> tuple[int, float, float]:
     extractor = Extractor(app.settings, app.facts, app.clock)
+    readers = [FakeReader(Reading(language="en", summary="x", facts=told.drafts)) for told in calls]
+    for told in calls:
+        app.journal.take_in(told.call)
+    look_up_again.cache_clear()
     begun, busy = time.perf_counter(), time.process_time()
-    for call, drafts in calls:
-        extractor.extract(call, FakeReader(Reading(language="en", summary="x", facts=drafts)))
+    came = [extractor.extract(told.call, reader)[0] for told, reader in zip(calls, readers, strict=True)]
     took, worked = time.perf_counter() - begun, time.process_time() - busy
-    said = sum(len(drafts) for _, drafts in calls)
-    stored = len(app.facts.page(Wanted(with_retired=True, limit=10_000)))
-    label = f"{app.database.dialect}: {said} said in {len(calls)} calls, {stored} facts"
-    return [label, f"{said / took:,.0f}", f"{said / worked:,.0f}", "≥ 1,000", met(said / took >= 1000)]
+    taken = sum(entry.facts_extracted + entry.facts_updated + entry.facts_deduplicated for entry in came)
+    if taken != sum(len(told.drafts) for told in calls):
+        raise SystemExit(f"only {taken} of {sum(len(told.drafts) for told in calls)} facts were taken in: nothing was measured")
+    return taken, took, worked
+
+
+def _speed(app: App, label: str, parts: list[tuple[int, float, float]], aim: int = 0) -> list[str]:
+    said, took, worked = (sum(part[place] for part in parts) for place in range(3))
+    judged = [f"≥ {aim:,}", met(said / took >= aim)] if aim else ["", ""]
+    return [f"{app.database.dialect}: {label}, {said:,} said", f"{said / took:,.0f}", f"{said / worked:,.0f}", *judged]
+
+
+def _extract(app: App, told: Told) -> None:
+    app.journal.take_in(told.call)
+    Extractor(app.settings, app.facts, app.clock).extract(told.call, FakeReader(Reading(language="en", summary="x", facts=told.drafts)))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--callers", type=int, default=50)
+    parser.add_argument("--callers", type=int, default=10, help="callers for each number of facts known")
     parser.add_argument("--database", default="")
     arguments = parser.parse_args()
     columns = ["", "wrong", "rate", "aim", ""]
     print_table("Telling facts apart, no model asked", columns, [*rates("tuned.json"), *rates("held_out.json"), junk()])
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as folder:
         app = build(Settings(home=Path(folder), database=DatabaseSettings(url=arguments.database)))
-        row = take_in(app, arguments.callers)
+        rows = take_in(app, arguments.callers)
         app.close()
-    print_table("Taking facts in: evidence, level, comparison, one transaction a call", ["", "facts/s", "per CPU second", "aim", ""], [row])
+    print_table("Taking facts in: evidence, level, comparison, one transaction a call", ["", "facts/s", "per CPU second", "aim", ""], rows)
     return 0
 
 

@@ -1,11 +1,14 @@
 """Searching one caller's facts among many callers', against plain FTS5 on the same rows in the same run.
 
-python bench/bench_search.py [--sizes 10000,100000,1000000] [--searches 300]
+python bench/bench_search.py [--sizes 1000,10000,100000,1000000] [--searches 300] [--database URL]
+
+With --database the facts of one size are put into an empty Postgres database; plain FTS5 stays what it is compared with.
 """
 
 import argparse
 import random
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +25,7 @@ from aftercall.memory.search import Search
 from aftercall.memory.words import STOP_WORDS, split_words
 from aftercall.model.passages import Passage, Where
 from aftercall.testing import START
+from full_house import make_vocabulary
 from tables import met, percentile, print_table
 
 PER_CALLER = 100
@@ -36,12 +40,6 @@ class Timing:
     p95: float
     cpu: float
     cpu_p95: float
-
-
-def make_vocabulary(rng: random.Random, size: int = 8_000) -> list[str]:
-    """Words that look like words, common ones first."""
-    syllables = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")]
-    return list(dict.fromkeys("".join(rng.choices(syllables, k=rng.randint(2, 4))) for _ in range(size)))
 
 
 def make_facts(rng: random.Random, count: int) -> Iterator[Passage]:
@@ -93,14 +91,17 @@ def measure(search: Callable[[str | None, str], int], asked: list[Passage], rng:
     return Timing(percentile(wall, 0.5), percentile(wall, 0.95), sum(cpu) / len(cpu), percentile(cpu, 0.95))
 
 
-def run(folder: Path, size: int, searches: int) -> tuple[Timing, Timing, float]:
+def run(folder: Path, size: int, searches: int, url: str) -> tuple[Timing, Timing, float]:
     rng = random.Random(size)
-    database = Database(f"sqlite:///{folder / f'{size}.db'}")
+    database = Database(url or f"sqlite:///{folder / f'{size}.db'}")
     prepare(database)
     plain = sqlite3.connect(folder / f"{size}-plain.db")
     begun = time.perf_counter()
     asked = fill(database, plain, make_facts(rng, size), searches)
     took = time.perf_counter() - begun
+    if database.dialect == "postgresql":
+        with database.write() as connection:
+            connection.exec_driver_sql("ANALYZE passages")
     searcher = Search(database, SystemClock())
     ours = measure(lambda caller, text: len(searcher.find(text, Where("main", caller))), asked, random.Random(1))
     theirs = measure(lambda caller, text: search_plainly(plain, caller, text), asked, random.Random(1))
@@ -113,23 +114,26 @@ def figures(timing: Timing) -> list[str]:
     return [f"{value:.2f}" for value in (timing.p50, timing.p95, timing.cpu, timing.cpu_p95)]
 
 
-def main(sizes: list[int], searches: int) -> None:
+def main(sizes: list[int], searches: int, url: str) -> None:
     rows, first = [], 0.0
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as folder:
-            ours, theirs, took = run(Path(folder), size, searches)
+            ours, theirs, took = run(Path(folder), size, searches, url)
         first = first or ours.p95
         aim = AIMS_MS.get(size)
         said = [f"≤ {aim:g} ms", met(ours.p95 <= aim)] if aim else ["", ""]
         rows.append([f"{size:,} ours", *figures(ours), f"{ours.cpu / theirs.cpu:.2f}", f"{ours.p95 / first:.2f}", *said])
+        print(f"{size:,}: p95 {ours.p95:.2f} ms, CPU {ours.cpu:.2f} ms, {ours.cpu / theirs.cpu:.2f} times plain FTS5", file=sys.stderr)
         rows.append([f"{size:,} plain FTS5", *figures(theirs), "1.00", "", f"built in {took:.0f} s", ""])
-    title = f"One caller's search, {PER_CALLER} facts a caller, SQLite, ten results, ms"
+    store = "Postgres" if url else "SQLite"
+    title = f"One caller's search, {PER_CALLER} facts a caller, {store}, ten results, ms"
     print_table(title, ["facts", "p50", "p95", "CPU", "CPU p95", "CPU ratio", "p95 growth", "aim (p95)", ""], rows)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="10000,100000,1000000")
+    parser.add_argument("--sizes", default="1000,10000,100000,1000000")
     parser.add_argument("--searches", type=int, default=300)
+    parser.add_argument("--database", default="", help="an empty Postgres database, for one size")
     arguments = parser.parse_args()
-    main([int(size) for size in arguments.sizes.split(",")], arguments.searches)
+    main([int(size) for size in arguments.sizes.split(",")], arguments.searches, arguments.database)

@@ -1,9 +1,10 @@
 """The tester measured: its own error, false alarms, planted faults, and how fast it goes.
 
-python bench/bench_tester.py [--matrix]
+python bench/bench_tester.py [--matrix] [--langwatch PYTHON|install]
 
 The planted faults and the rules that find them were written together; `--matrix` therefore plants every fault in every scenario,
-most of which were not made to show it, and counts who is blamed.
+most of which were not made to show it, and counts who is blamed. `--langwatch` has LangWatch's tester call the same known agent in
+the same run: by a Python that has `langwatch-scenario[voice]`, or by one that is made for it.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from aftercall.tester.suite import Crew, run_once, run_suite
 from aftercall.tester.target import PracticeTarget, Studio
 from aftercall.tester.voice import ToneVoice
 from tables import met, print_table
+from tester_peers import COLUMNS, compare_latency
 
 MOST_OFF_MS = 30
 TURNS = 120
@@ -128,16 +130,18 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--matrix", action="store_true")
     clock = SystemClock()
-    with_matrix = parser.parse_args().matrix
+    parser.add_argument("--langwatch", default="", metavar="PYTHON|install")
+    given = parser.parse_args()
     rows = list(calibration_rows(await calibrate(clock, turns=TURNS)))
     rows.append(await count_false_barge_ins(clock))
     for pace, limit in (("real", 8.0), ("lab", 1.0)):
         content, took = await hold_short_call(clock, is_live=pace == "real")
         rows.append((f"two-turn call with {content:.1f} s of content, {pace} pace", f"{took:.2f} s", f"≤ {limit:g} s", met(took <= limit)))
     rows += list(await find_planted(clock))
-    rows += [await blame_everywhere(clock)] if with_matrix else []
+    rows += [await blame_everywhere(clock)] if given.matrix else []
     rows.append(await run_library(clock))
     print_table("The tester", ("what", "measured", "aim", ""), rows)
+    print_table("Latency of one known agent, as reported", COLUMNS, await compare_latency(given.langwatch))
 
 
 if __name__ == "__main__":

@@ -88,6 +88,7 @@ class House:
             "agent_id": AGENT,
             "direction": "inbound",
             "caller": self.caller(number),
+            "whose": self.caller(number),
             "callee": "+15550199",
             "verified": False,
             "started_at": at,

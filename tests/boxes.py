@@ -24,9 +24,9 @@ def listening() -> Iterator[tuple[socket.socket, str]]:
 
 
 @contextmanager
-def lab_box(**options: bool) -> Iterator[Lab]:
+def lab_box(*, in_real_time: bool = False) -> Iterator[Lab]:
     with listening() as (listener, address):
-        lab = make_lab(address, TOKEN, ACCOUNT, KEY, **options)
+        lab = make_lab(address, TOKEN, ACCOUNT, KEY, in_real_time=in_real_time)
         for _ in serve(make_server(lab), listener, address):
             yield lab
 

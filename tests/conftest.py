@@ -16,6 +16,7 @@ from aftercall.db.upgrade import upgrade
 from aftercall.ids import new_id
 from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import VirtualClock
+from outlets import Locked, Outlet, Stopped
 
 hypothesis.settings.register_profile(
     "suite",
@@ -54,6 +55,27 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 @pytest.fixture
 def empty_postgres(postgres_url: str) -> Iterator[str]:
     yield from _postgres_database(postgres_url, "template1")
+
+
+@pytest.fixture(scope="session")
+def stoppable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stopped]:
+    """A Postgres server for tests that stop it."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+    with tempfile.TemporaryDirectory(prefix="aftercall-pg-", ignore_cleanup_errors=True) as folder:
+        outlet = Stopped(Path(folder) / "data")
+        yield outlet
+        outlet.server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def outlet(request: pytest.FixtureRequest, tmp_path: Path) -> Outlet:
+    """A database of either kind that a test may switch off."""
+    if request.param == "sqlite":
+        return Locked(tmp_path / "home" / "aftercall.db")
+    stoppable: Stopped = request.getfixturevalue("stoppable")
+    stoppable.on()
+    stoppable.rename()
+    return stoppable
 
 
 @pytest.fixture

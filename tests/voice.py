@@ -2,9 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from aftercall.lab.script import Script
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.model.calls import Call
 from aftercall.settings import BridgeSettings, DeepgramSettings, OpenAISettings, Settings, TwilioSettings
+from aftercall.speech.organs import Organs
 from aftercall.web.server import make_server
 
 TOKEN = "twilio-token"
@@ -52,8 +53,8 @@ class Stage:
 
     app: App
     address: str
-    engine: EmulatedEngine
     twilio: EmulatedTwilio
+    engine: EmulatedEngine | None = None
 
     async def ring(self, caller: str = "+15550100") -> tuple[LabCall, MediaPhone]:
         call = await self.twilio.ring(f"{self.address}/twilio/voice", caller=caller, status_url=f"{self.address}/twilio/status")
@@ -75,15 +76,35 @@ class Stage:
 @asynccontextmanager
 async def serving(home: Path, engine: EmulatedEngine, *, speed: float = SPEED, **options: Any) -> AsyncIterator[Stage]:
     """A stage without the durable engine: what comes after a call is not these tests' matter."""
+    async with engine, staged(lambda address: build(voice_settings(home, address, engine, **options), SystemClock()), speed) as stage:
+        stage.engine = engine
+        yield stage
+
+
+@asynccontextmanager
+async def serving_aloud(home: Path, organs: Organs, *, speed: float = SPEED) -> AsyncIterator[Stage]:
+    """The receptionist on raw audio, with this ear and this mouth."""
+
+    def make(address: str) -> App:
+        twilio, bridge = TwilioSettings(auth_token=SecretStr(TOKEN)), BridgeSettings(drain_s=0.2)
+        app = build(Settings(home=home, public_url=address, engine="receptionist", twilio=twilio, bridge=bridge), SystemClock())
+        return replace(app, organs=organs)
+
+    async with staged(make, speed) as stage:
+        yield stage
+
+
+@asynccontextmanager
+async def staged(make: Callable[[str], App], speed: float) -> AsyncIterator[Stage]:
     listening = socket.create_server(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    async with engine, EmulatedTwilio(TOKEN, speed=speed) as twilio:
-        app = build(voice_settings(home, address, engine, **options), SystemClock())
+    async with EmulatedTwilio(TOKEN, speed=speed) as twilio:
+        app = make(address)
         config = uvicorn.Config(make_server(app), lifespan="off", ws="websockets-sansio", log_config=None, access_log=False)
         server = uvicorn.Server(config)
         running = asyncio.create_task(server.serve(sockets=[listening]))
         try:
-            yield Stage(app, address, engine, twilio)
+            yield Stage(app, address, twilio)
         finally:
             server.should_exit = True
             await running

@@ -7,8 +7,10 @@ from base64 import b64decode
 from aftercall.app import App
 from aftercall.bridge.answer import VoiceCall, VoiceParts
 from aftercall.bridge.pump import Pump
+from aftercall.briefing.instructions import instruct
 from aftercall.engine.voice import AgentAudio, AgentDone, AgentText
 from aftercall.lab.carriers import Side, TelnyxSide, TwilioSide
+from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
 from aftercall.phone.passes import PARAMETER
 from aftercall.phone.telnyx import TelnyxWire
@@ -23,13 +25,17 @@ SECOND = b"\x55" * 8_000
 class Rig:
     """A call that stands on fakes, and a carrier that plays what it is sent in virtual time."""
 
-    def __init__(self, app: App, clock: VirtualClock, engine: FakeVoiceEngine, carrier: str = "twilio", **bridge: float) -> None:
+    def __init__(
+        self, app: App, clock: VirtualClock, engine: FakeVoiceEngine, carrier: str = "twilio", whole: bool = False, **bridge: float
+    ) -> None:
+        """`whole` gives the call the app's own memory and attention, in place of fakes."""
         self.app, self.clock, self.engine = app, clock, engine
         self.line = FakeLine()
         self.side: Side = TwilioSide("CA" + "0" * 32) if carrier == "twilio" else TelnyxSide("v3:abc")
         self.live = make_live_call(source=carrier, sid=self.side.call_sid, started_at=clock.now())
         self.found: list[str] = []
         self.hung_up: list[str] = []
+        self._is_whole = whole
         self._bridge = BridgeSettings.model_validate(bridge)
 
     async def answer(self) -> None:
@@ -52,6 +58,13 @@ class Rig:
             self.hung_up.append(call.id)
 
         journal, resume = self.app.journal, self.app.resume
+        if self._is_whole:
+
+            def tell(briefing: Briefing) -> str:
+                return instruct(briefing, self.app.settings.zone)
+
+            attend = self.app.reception.attend
+            return VoiceParts(journal, resume, self.engine, tell, recall, hang_up, self._bridge, self.clock, attend)
         return VoiceParts(journal, resume, self.engine, lambda briefing: "Be brief.", recall, hang_up, self._bridge, self.clock)
 
     async def pass_time(self, seconds: float) -> None:

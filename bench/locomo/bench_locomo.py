@@ -1,6 +1,8 @@
 """Which turns a question brings up: evidence recall on LoCoMo conversations, against plain FTS5 on the same rows in one run.
 
-python bench/locomo/bench_locomo.py PATH    where PATH is a file of LoCoMo (github.com/snap-research/locomo, CC BY-NC 4.0)
+python bench/locomo/bench_locomo.py PATH [--embedder words | openai:MODEL]
+
+PATH is a file of LoCoMo (github.com/snap-research/locomo, CC BY-NC 4.0).
 
 Turns are the corpus, questions of categories 1 to 4 the queries, evidence ids the truth; only the ten returned turns
 themselves count. No model. The weights that we ship are shown beside weights tuned on the other conversations only.
@@ -19,8 +21,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from aftercall.clock import SystemClock
+from aftercall.config import load
 from aftercall.db.connect import Database
 from aftercall.db.prepare import prepare
+from aftercall.lab.models.embeddings import embed
+from aftercall.memory.embedding import Embedder, embed_new, load_embedder
 from aftercall.memory.indexing import index_call
 from aftercall.memory.ranking import WEIGHTS, Weights
 from aftercall.memory.search import Search
@@ -107,8 +112,11 @@ class Ours:
             index_call(database, call)
         return database
 
-    def asking(self, weights: Weights = WEIGHTS) -> Ask:
-        searches = {name: Search(database, SystemClock(), weights) for name, database in self._databases.items()}
+    def embed(self, embedder: Embedder) -> int:
+        return sum(embed_new(database, embedder) for database in self._databases.values())
+
+    def asking(self, weights: Weights = WEIGHTS, embedder: Embedder | None = None) -> Ask:
+        searches = {name: Search(database, SystemClock(), weights, embedder) for name, database in self._databases.items()}
 
         def ask(conversation: Conversation, question: Question) -> list[Place]:
             where = Where("main", conversation.caller)
@@ -214,10 +222,37 @@ def show_tuning(ours: Ours, conversations: Sequence[Conversation]) -> None:
     )
 
 
-def main(path: Path) -> None:
+def show_meaning(ours: Ours, conversations: Sequence[Conversation], embedder: Embedder) -> None:
+    """Vectors fused with the words, at several weights."""
+    vectors = ours.embed(embedder)
+    if not vectors:
+        raise SystemExit("no passage got a vector: nothing is measured")
+    sizes = [len(conversation.questions) for conversation in conversations]
+    rows = []
+    for weight in (0.0, 0.25, WEIGHTS.meaning, 1.0):
+        ask = ours.asking(changed(WEIGHTS, "meaning", weight), embedder if weight else None)
+        total = mean([score(ask, conversation) for conversation in conversations], sizes)
+        rows.append([f"{weight:g}" if weight else "words alone", f"{total.recall:.3f}", f"{total.mrr:.3f}"])
+    print_table(f"Fused with {vectors:,} vectors of {embedder.name}", ["weight of meaning", "recall@10", "MRR"], rows)
+
+
+class Words:
+    """An embedder that knows words and no meaning, for seeing that fusion works where no model is."""
+
+    name = "words"
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        return [embed(text) for text in texts]
+
+
+def main(path: Path, embedder: Embedder | None) -> None:
     conversations = read_conversations(path)
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as folder:
         ours = Ours(Path(folder), conversations)
+        if embedder:
+            show_meaning(ours, conversations, embedder)
+            ours.close()
+            return
         show(ours, Path(folder), conversations)
         if len(conversations) > 1:
             show_tuning(ours, conversations)
@@ -227,4 +262,6 @@ def main(path: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path)
-    main(parser.parse_args().path)
+    parser.add_argument("--embedder", default="", help="words, or as memory.embedder names one; then only fusion is measured")
+    arguments = parser.parse_args()
+    main(arguments.path, Words() if arguments.embedder == "words" else load_embedder(arguments.embedder, load().settings.openai))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import httpx2
@@ -13,8 +13,10 @@ from aftercall.audit.store import AuditLog
 from aftercall.bridge.answer import VoiceParts
 from aftercall.bridge.lobby import Lobby
 from aftercall.bridge.turn_call import Parts
+from aftercall.briefing import ring
 from aftercall.briefing.compose import Composer
 from aftercall.briefing.instructions import instruct
+from aftercall.briefing.store import BriefingStore
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock
 from aftercall.custody.erase import Eraser
@@ -24,6 +26,7 @@ from aftercall.custody.retention import Retention
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
 from aftercall.db.prepare import prepare
+from aftercall.engine.aloud import Aloud
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.receptionist import Receptionist
@@ -36,6 +39,7 @@ from aftercall.journal.presence import Presence
 from aftercall.journal.record import Journal
 from aftercall.journal.recordings.store import RecordingStore
 from aftercall.journal.resume import ResumeDesk
+from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore, Pen, ResumeState
 from aftercall.keys import load_key
 from aftercall.llm.masked import MaskedReader
@@ -44,6 +48,7 @@ from aftercall.llm.model.line import ModelLine
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
+from aftercall.log import get_logger
 from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
@@ -63,14 +68,22 @@ from aftercall.postcall.recording_desk import RecordingDesk
 from aftercall.postcall.steps import Desk
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
+from aftercall.speech.organs import Organs, find_missing, make_organs
+from aftercall.who.attention import Reception
+from aftercall.who.introduction import stated_name
+from aftercall.who.register import Register
+from aftercall.who.tries import TryLedger
 from aftercall.work.desk import WorkDesk
 from aftercall.work.health.store import HealthStore
 from aftercall.work.passcode import Mask
+from aftercall.work.policy import Policy
 from aftercall.work.runs.store import RunStore
 from aftercall.work.sinks.choose import make_sinks
 from aftercall.work.sinks.store import DeliveryStore
 from aftercall.work.store import FollowUpStore
 from aftercall.work.told import Teller
+
+log = get_logger("app")
 
 
 @dataclass(frozen=True)
@@ -89,12 +102,16 @@ class App:
     resume: ResumeDesk
     reader: Reader
     composer: Composer
+    briefings: BriefingStore
     facts: FactStore
     documents: DocumentStore
+    register: Register
     line: ModelLine | None = None
     remem: Remem | None = None
     transport: httpx2.AsyncBaseTransport | None = None
     """How carriers are reached; tests put the lab here."""
+    organs: Organs | None = None
+    """The receptionist's own ear and mouth; None where it has none, or another speaks."""
 
     @cached_property
     def twilio(self) -> TwilioRest | None:
@@ -116,6 +133,7 @@ class App:
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
         desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
+        desk = replace(desk, as_party=self.register.as_party, stated_name=stated_name)
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property
@@ -128,7 +146,7 @@ class App:
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        return load_embedder(self.settings.memory.embedder)
+        return load_embedder(self.settings.memory.embedder, self.settings.openai)
 
     @cached_property
     def work(self) -> WorkDesk:
@@ -150,7 +168,7 @@ class App:
 
     @cached_property
     def retention(self) -> Retention:
-        return Retention(self.settings, self.database, self.clock)
+        return Retention(self.settings, self.database, self.archive, self.clock)
 
     @cached_property
     def rebuilder(self) -> Rebuilder:
@@ -168,23 +186,28 @@ class App:
     def turn_parts(self) -> Parts:
         receptionist = Receptionist(RulesReader(), self.clock)
         engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
-        return Parts(self.journal, self.resume, engine, self._brief, self.settings.receptionist.greeting, self.clock)
+        return Parts(self.journal, self.resume, engine, self.brief, self.settings.receptionist.greeting, self.clock, self.reception.attend)
 
     def warm_up(self) -> None:
         """Load what takes seconds to load before the first call, not in the middle of it."""
         if self.line is not None:
             self.line.open()
+        if self.organs is not None:
+            try:
+                self.organs.open()
+            except AftercallError as error:  # it is tried again with the first call, whose caller hears that
+                log.warning("the receptionist's own speech does not start", error=error.code, reason=str(error))
 
     @cached_property
     def lobby(self) -> Lobby:
         """Calls whose audio comes over a media socket. Streams come to the process that answered the webhook."""
         passes = StreamPasses(SecretStr(load_key(self.settings).hex()), self.clock)
-        return Lobby(self.journal, self.resume, self._brief, self.settings.receptionist.greeting, passes, self.clock)
+        return Lobby(self.journal, self.brief, self.settings.receptionist.greeting, passes, self.clock)
 
     @cached_property
     def voice_parts(self) -> VoiceParts | None:
-        """What a call of streamed audio stands on; None where the receptionist speaks."""
-        engine = _voice_engine(self.settings)
+        """What a call of streamed audio stands on; None where the receptionist speaks through the carrier."""
+        engine = _voice_engine(self.settings) or (Aloud(self.turn_parts.engine, self.organs, self.clock) if self.organs else None)
         if engine is None:
             return None
         return VoiceParts(
@@ -196,17 +219,25 @@ class App:
             hang_up=self._hang_up,
             settings=self.settings.bridge,
             clock=self.clock,
+            attend=self.reception.attend,
         )
 
     @cached_property
     def recall(self) -> Recall:
-        return Recall(self.settings, self.search)
+        return Recall(self.settings, self.search, self.facts)
 
-    async def _brief(self, call: LiveCall, state: ResumeState | None) -> Briefing:
-        return await asyncio.to_thread(self.composer.compose, call, state)
+    @cached_property
+    def reception(self) -> Reception:
+        return Reception(self.register, Policy(self.settings), self.composer.compose_anew, self.recall.find)
+
+    async def brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
+        """What a call that rings now is told, in time; a greeting that was left is used up."""
+        return await ring.brief(self.composer, call, self.clock)
 
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
-        return await asyncio.to_thread(self.recall.find, call, query)
+        """For whoever pays no attention to who is on the line: the number's owner, as far as the number is trusted."""
+        trust = self.reception.policy.trust(call, has_passcode=False)
+        return await asyncio.to_thread(self.recall.find, call.agent_id, call.caller, trust, query)
 
     async def _hang_up(self, call: LiveCall) -> None:
         """For carriers that keep a call open when its media socket closes."""
@@ -216,6 +247,8 @@ class App:
 
     def close(self) -> None:
         """Stop as a process that leaves nothing behind."""
+        if self.organs is not None:
+            self.organs.close()
         if self.line is not None:
             self.line.close()
         if self.remem is not None:
@@ -241,6 +274,11 @@ def _voice_engine(settings: Settings) -> VoiceEngine | None:
             return None
 
 
+def _find_organs(settings: Settings) -> Organs | None:
+    wanted = settings.speaks == "receptionist" and settings.receptionist.speech
+    return make_organs(settings.receptionist.voice) if wanted and find_missing() is None else None
+
+
 def build(settings: Settings, clock: Clock | None = None) -> App:
     """Wire the parts, and make the database ready; raises an AftercallError that says what to do."""
     clock = clock or SystemClock()
@@ -258,8 +296,10 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     archive = Archive(folder)
     presence = Presence(settings.home / "run", store, clock)
     resume = ResumeDesk(store, settings.reconnect_window_s)
-    line = connect(settings)
-    facts, teller = FactStore(database, open_vault(settings), PassageIndex()), Teller(settings, FollowUpStore(database))
+    line, vault = connect(settings), open_vault(settings)
+    facts, teller = FactStore(database, vault, PassageIndex()), Teller(settings, FollowUpStore(database))
+    register = Register(settings, store, TryLedger(settings, RunStore(database), clock))
+    briefings, board = BriefingStore(database), Pinboard(settings, database, facts, clock)
     app = App(
         settings=settings,
         clock=clock,
@@ -269,14 +309,17 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         recordings=RecordingStore(database),
         archive=archive,
         presence=presence,
-        journal=Journal(store, Pen(database), archive, presence, clock),
+        journal=Journal(store, Pen(database), archive, presence, clock, SpillFolder(settings.home / "spill")),
         resume=resume,
-        reader=_masked(ModelReader(line, AnswerStore(database, clock)) if line else RulesReader(), settings),
-        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, Pinboard(settings, database, facts, clock)),
+        reader=_masked(ModelReader(line, AnswerStore(database, clock, vault)) if line else RulesReader(), settings),
+        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, board, briefings, register),
+        briefings=briefings,
         facts=facts,
         documents=DocumentStore(database),
+        register=register,
         line=line,
         remem=Remem(settings.remem) if settings.remem.api_key else None,
+        organs=_find_organs(settings),
     )
     try:
         app.work.check()

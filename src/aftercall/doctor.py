@@ -17,6 +17,7 @@ from aftercall.db.revision import NEWEST, current_revision
 from aftercall.errors import AftercallError
 from aftercall.llm.model.choice import choose
 from aftercall.settings import Settings
+from aftercall.speech.organs import find_missing
 
 ROOM_GB = 1.0
 
@@ -36,6 +37,8 @@ def examine(loaded: Loaded) -> Iterator[Check]:
     yield from _check_home(settings.home)
     yield _check_database(settings)
     yield _check_reader(settings)
+    if settings.receptionist.speech:
+        yield _check_speech()
     for warning in loaded.warnings:
         yield Check("settings", "warn", warning)
     if settings.secret_key is None and not settings.database_url.startswith("sqlite"):
@@ -62,6 +65,13 @@ def _check_reader(settings: Settings) -> Check:
     except AftercallError as error:
         return Check("reader", "fail", str(error))
     return Check("reader", "ok", f"calls are read by {choice.name}" if choice else "calls are read by rules")
+
+
+def _check_speech() -> Check:
+    missing = find_missing()
+    if missing:
+        return Check("speech", "warn", f"{missing}; until then the receptionist speaks through the carrier")
+    return Check("speech", "ok", "the receptionist speaks and listens on this machine")
 
 
 def _check_full_text() -> Check:

@@ -17,6 +17,8 @@ POINTS = (
     "erase.after_archive",
     "erase.after_pages",
     "erase.after_rows",
+    "retention.after_copy",
+    "retention.after_files",
     "resume.before_keep",
     "resume.after_keep",
     "bridge.after_request",
@@ -53,6 +55,9 @@ POINTS = (
     "recording.after_part",
     "recording.after_rename",
     "tester.after_reserve",
+    "briefing.before_keep",
+    "spill.after_line",
+    "spill.after_take_up",
 )
 
 _armed: dict[str, int] = {}

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager, suppress
 
 from aftercall import durable
 from aftercall.app import App
+from aftercall.briefing import prepare
 from aftercall.custody import retention
+from aftercall.custody.workflow import close_retention, open_retention, start_retention
 from aftercall.errors import AftercallError
 from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
@@ -30,10 +32,12 @@ async def running(app: App) -> AsyncIterator[App]:
     office = app.office
     await asyncio.to_thread(app.warm_up)
     await asyncio.to_thread(recover, app.journal)
+    await asyncio.to_thread(app.briefings.outdate_others, app.composer.form)
     await durable.launch(app.settings, app.presence.process)
     await open_office(office)
     await work.open_work(app.work)
     await open_recordings(app.recording_desk)
+    await open_retention(app.retention)
     await _take_over(app)
     upkeep = [asyncio.create_task(job) for job in _upkeep(app, office)]
     try:
@@ -49,6 +53,7 @@ async def running(app: App) -> AsyncIterator[App]:
         await durable.close()
         close_office()
         work.close_work()
+        close_retention()
 
 
 def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
@@ -65,7 +70,8 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
         _keep_doing(app, DUE_S, lambda: work.start_due(app.work)),
         _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
         _keep_doing(app, DUE_S, lambda: start_due_recordings(app.recording_desk)),
-        _keep_doing(app, retention.EVERY_S, lambda: asyncio.to_thread(app.retention.apply)),
+        _keep_doing(app, prepare.EVERY_S, lambda: asyncio.to_thread(prepare.prepare_due, app.composer, app.briefings)),
+        _keep_doing(app, retention.EVERY_S, lambda: start_retention(app.retention)),
         _keep_doing(app, board.EVERY_S, lambda: asyncio.to_thread(app.pins.sweep)),
     ]
 

@@ -43,11 +43,16 @@ class CallsSettings(Section):
 class BriefingSettings(Section):
     calls: int = Field(default=3, ge=0, le=50, description="recent summaries told to the next call")
     facts: int = Field(default=10, ge=0, le=100, description="facts told to the next call")
+    max_tokens: int = Field(default=2_000, ge=100, le=100_000, description="about how long a briefing may be")
+    timeout_ms: int = Field(default=300, ge=1, le=2_000, description="how long a ringing call waits for its briefing")
 
 
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
-    embedder: str = Field(default="", description="`module:factory` of an embedder for search; empty searches by words alone")
+    release: Literal["shared", "private"] = Field(
+        default="private", description="up to which level facts are told to any caller of their number; above it only to verified ones"
+    )
+    embedder: str = Field(default="", description="vectors for search: `openai:MODEL`, `openai-compatible:MODEL`, `module:factory`")
     visibility: Annotated[dict[str, Literal["shared", "private", "secret"]], BeforeValidator(_parse_pairs)] = Field(
         default={}, description="level by category or topic, `routine=private,emotional=secret`; a reader's higher level always stands"
     )
@@ -58,8 +63,19 @@ class MemorySettings(Section):
     pin_stale_days: int = Field(default=60, ge=0, description="days without a word after which a topic is unpinned; 0: never")
 
 
+RetentionKind = Literal["recordings", "transcripts", "facts", "documents"]
+Actions = Annotated[dict[RetentionKind, Literal["delete", "archive"]], BeforeValidator(_parse_pairs)]
+
+
 class RetentionSettings(Section):
     recordings_days: int = Field(default=90, ge=0, description="after how many days recordings go; 0 keeps them for good")
+    transcripts_days: int = Field(default=0, ge=0, description="after how many days sealed calls go; 0 keeps them for good")
+    facts_days: int = Field(default=0, ge=0, description="after how many days facts go that were not said again; 0 keeps them for good")
+    documents_days: int = Field(default=0, ge=0, description="after how many days documents go; 0 keeps them for good")
+    action: Actions = Field(
+        default={},
+        description="`delete` (if unset) or `archive`, by kind; `transcripts=archive` moves them to `<home>/retired`",
+    )
 
 
 class PagesSettings(Section):
@@ -76,6 +92,8 @@ class ReceptionistSettings(Section):
         max_length=200,
         description="what a caller hears whom nothing better is known for",
     )
+    speech: bool = Field(default=False, description="speak and listen on this machine instead of through the carrier; needs `[speech]`")
+    voice: str = Field(default="en-us", pattern=r"^[\w+-]{1,40}$", description="its own voice, as espeak-ng names it")
 
 
 class ExtractionSettings(Section):

@@ -93,6 +93,9 @@ class FakeEngine:
         self.asked.set()
         return await self._give(self._answers.pop(0) if self._answers else "Anything else?")
 
+    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+        self.briefings.append(briefing)
+
     async def close(self) -> None:
         self.is_closed = True
 

@@ -1,6 +1,8 @@
 """Streamed calls through the emulated phone network: what was said and heard is what the archive holds."""
 
 import asyncio
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,12 +10,16 @@ from websockets.exceptions import InvalidStatus
 
 from aftercall.bridge.answer import GO_ON
 from aftercall.bridge.clips import clip
+from aftercall.briefing.prepare import prepare_due
 from aftercall.lab.carriers import TelnyxSide, TwilioSide
 from aftercall.lab.media import MediaPhone
 from aftercall.lab.script import Act, Drop, Mood, Say, Use, in_order
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.phone.passes import PARAMETER
+from aftercall.postcall.rerun import rerun
+from aftercall.postcall.steps import STEPS
 from aftercall.settings import ReceptionistSettings
-from aftercall.testing import make_live_call
+from aftercall.testing import make_call, make_live_call
 from voice import ENGINES, SPEED, emulate, noted, serving, told
 
 GREETING = ReceptionistSettings().greeting
@@ -69,6 +75,24 @@ async def test_who_rings_back_in_time_is_picked_up_where_they_were(tmp_path: Pat
     assert (second.resumes, second.conversation) == (first.id, first.id)
     assert told(second) == [("agent", "Welcome back. Please go on."), ("caller", "Jim."), ("agent", "Noted.")]
     assert "Which plumber?" in str(engine.calls[1].opening)
+
+
+async def test_an_engine_is_told_what_earlier_calls_were_about(tmp_path: Path, name: str) -> None:
+    engine = emulate(name, in_order("You had the Tesla booked in."))
+    async with serving(tmp_path, engine) as stage:
+        said = [("agent", "Hello!"), ("caller", "This is Ann. Please book the Tesla in for its service on Tuesday.")]
+        earlier = make_call(said, started_at=stage.app.clock.now() - timedelta(hours=2))
+        await asyncio.to_thread(stage.app.journal.take_in, earlier)
+        desk = replace(stage.app.office.desk, reader=RulesReader())  # the key for speaking is no key for reading here
+        for step in STEPS:
+            await asyncio.to_thread(rerun, replace(stage.app.office, desk=desk), earlier.id, step)
+        await asyncio.to_thread(prepare_due, stage.app.composer, stage.app.briefings)
+        ring, phone = await stage.ring()
+        await phone.hear("Hey Ann")
+        await phone.say("What did we talk about?")
+        await phone.hear("Tesla")
+        await stage.twilio.hang_up(ring)
+    assert "book the Tesla in for its service on Tuesday" in str(engine.calls[0].opening)
 
 
 async def test_words_that_are_written_down_late_stand_where_they_were_said(tmp_path: Path, name: str) -> None:

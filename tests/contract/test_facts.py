@@ -161,6 +161,18 @@ def test_a_model_cannot_retire_what_has_nothing_to_do_with_it(app: App) -> None:
     assert believed(app) == ["My son is allergic to nuts", "I like jazz"]
 
 
+def test_one_id_given_to_several_facts_is_replaced_once_and_the_rest_find_their_place(app: App) -> None:
+    learn(app, say("I live in Porto"))
+    porto = only(app).id
+    call = say("I live in Lisbon", "I live in Braga", "I live in Braga", day=1)
+    towns = ("I live in Lisbon", "I live in Braga", "I live in Braga")
+    drafts = [draft(town, turns=(seq,), supersedes=porto, duplicate_of=porto) for seq, town in enumerate(towns, 2)]
+    entry = learn(app, call, reader_of(*drafts))
+    assert (entry.facts_updated, entry.facts_deduplicated, believed(app)) == (2, 1, ["I live in Braga"])
+    assert [fact.content for fact in app.facts.history(porto)] == ["I live in Porto", "I live in Lisbon", "I live in Braga"]
+    assert counts_agree(app)
+
+
 def test_facts_that_replace_each_other_end_in_one_chain_without_a_ring(app: App) -> None:
     learn(app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto")))
     known = only(app).id
@@ -254,11 +266,11 @@ class Recorder:
     def add(self, connection: Connection, passages: Sequence[Passage]) -> None:
         self.said += [("add", passage.text) for passage in passages]
 
-    def retire(self, connection: Connection, ref: str) -> None:
-        self.said.append(("retire", ref))
+    def retire(self, connection: Connection, refs: Sequence[str]) -> None:
+        self.said += [("retire", ref) for ref in refs]
 
-    def remove(self, connection: Connection, ref: str) -> None:
-        self.said.append(("remove", ref))
+    def remove(self, connection: Connection, refs: Sequence[str]) -> None:
+        self.said += [("remove", ref) for ref in refs]
 
 
 def test_the_index_is_told_of_every_change_and_never_of_a_secret(app: App) -> None:

@@ -1,6 +1,6 @@
 """Searching, on both databases: what is found, for whom, and as of when."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -14,12 +14,13 @@ from sqlalchemy import select, text
 from aftercall.app import App
 from aftercall.db.connect import Database
 from aftercall.db.tables import passages
-from aftercall.errors import ConfigError
+from aftercall.errors import ConfigError, ModelUnavailable
 from aftercall.memory.embedding import embed_new, load_embedder
 from aftercall.memory.indexing import BLOT, index_call
-from aftercall.memory.passages.store import add, note_mention, remove, retire, scope_of
+from aftercall.memory.passages.store import add, remove, retire, scope_of, tell
 from aftercall.memory.search import Search
 from aftercall.model.passages import Hit, Passage, Where
+from aftercall.settings import OpenAISettings
 from aftercall.testing import START, VirtualClock, make_call
 
 BILL, ANN = "+15550100", "+15550199"
@@ -125,7 +126,7 @@ def test_a_retired_fact_is_found_as_of_the_time_it_held(app: App, search: Search
     later = START + timedelta(days=30)
     keep(app, fact("F1", "Lives in Leeds"), fact("F2", "Lives in York", at=later))
     with app.database.write() as connection:
-        retire(connection, "F1", later)
+        retire(connection, {"F1": later})
     as_of = [Where("main", BILL, as_of=START + timedelta(days=days)) for days in (-1, 1, 29, 30, 31)]
     assert [refs(search.find("where does he live", where)) for where in as_of] == [[], ["F1"], ["F1"], ["F2"], ["F2"]]
     assert refs(search.find("live", OURS)) == ["F2"]
@@ -134,11 +135,20 @@ def test_a_retired_fact_is_found_as_of_the_time_it_held(app: App, search: Search
 def test_a_fact_told_often_and_lately_comes_first(app: App, search: Search) -> None:
     keep(app, *(fact(f"F{number}", "likes tea", at=START - timedelta(days=300)) for number in range(3)))
     with app.database.write() as connection:
-        assert note_mention(connection, "F1", "with milk", START)
-        assert not note_mention(connection, "F9", "", START)
+        tell(connection, [fact("F1", "likes tea", around="with milk", at=START)])
     first = search.find("tea", OURS)[0].passage
     assert (first.ref, first.mentions) == ("F1", 2)
     assert refs(search.find("milk", OURS)) == ["F1"]
+
+
+def test_a_fact_said_several_times_at_once_is_one_passage_with_all_the_words_around_it(app: App, search: Search) -> None:
+    keep(app, fact("F1", "likes tea", at=START - timedelta(days=9)))
+    with app.database.write() as connection:
+        tell(connection, [fact("F2", "sings", around="in a choir"), fact("F1", "likes tea", around="with milk")])
+        tell(connection, [fact("F3", "rows", around="on the Thames"), fact("F3", "rows", around="at dawn"), fact("F1", "likes tea")])
+    assert [refs(search.find(word, OURS)) for word in ("choir", "milk", "Thames", "dawn")] == [["F2"], ["F1"], ["F3"], ["F3"]]
+    mentions = {hit.passage.ref: hit.passage.mentions for hit in search.find("tea sings rows", OURS)}
+    assert mentions == {"F1": 3, "F2": 1, "F3": 2}
 
 
 def test_filters_leave_only_what_they_name(app: App, search: Search) -> None:
@@ -167,7 +177,7 @@ def test_what_is_removed_is_found_no_more(app: App, search: Search) -> None:
     keep(app, fact("F1", "tea at noon"), fact("F2", "tea for Ann", ANN))
     with app.database.write() as connection:
         assert remove(connection) == 0
-        assert [remove(connection, call_id=call.id), remove(connection, ref="F1"), remove(connection, ref="F1")] == [1, 1, 0]
+        assert [remove(connection, call_id=call.id), remove(connection, refs=["F1"]), remove(connection, refs=["F1"])] == [1, 1, 0]
     assert search.find("tea", OURS) == []
     with app.database.write() as connection:
         assert remove(connection, scope=scope_of("main", ANN)) == 1
@@ -181,8 +191,7 @@ def test_an_owner_searches_all_callers_of_one_agent(app: App, search: Search) ->
     assert refs(search.find("tea", Where("desk", BILL))) == ["F4"]
 
 
-def test_more_facts_than_a_page_holds_all_find_their_place(app: App, search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aftercall.memory.passages.store.PER_PAGE", 10)
+def test_many_facts_at_once_all_find_their_place(app: App, search: Search) -> None:
     keep(app, *(fact(f"F{number}", f"item {number}") for number in range(75)))
     assert set(refs(search.find("item", OURS, limit=100))) == {f"F{number}" for number in range(75)}
 
@@ -192,7 +201,7 @@ class Topics:
 
     name = "topics"
 
-    def embed(self, told: Sequence[str]) -> list[list[float]]:
+    def embed(self, told: list[str]) -> list[list[float]]:
         drinks, places = ("tea", "beverage", "espresso"), ("leeds", "town")
         return [[float(any(word in text.lower() for word in words)) for words in (drinks, places)] for text in told]
 
@@ -204,18 +213,31 @@ def test_with_an_embedder_what_is_near_in_meaning_is_found_within_the_callers_ro
     assert embed_new(app.database, Topics()) == 0
     assert refs(search.find("favourite beverage", OURS)) == ["F1"]
     with app.database.write() as connection:
-        retire(connection, "F1", START)
-        remove(connection, ref="F2")
+        retire(connection, {"F1": START})
+        remove(connection, refs=["F2"])
     assert search.find("favourite beverage", OURS) == []
     assert search.find("beverage in town", Where("main", None)) == []
 
 
+class Away(Topics):
+    def embed(self, told: list[str]) -> list[list[float]]:
+        raise ModelUnavailable("topics: is away")
+
+
+def test_when_the_embedder_is_away_the_words_still_find(app: App) -> None:
+    keep(app, fact("F1", "loves an espresso"))
+    embed_new(app.database, Topics())
+    search = Search(app.database, app.clock, embedder=Away())
+    assert refs(search.find("espresso", OURS)) == ["F1"]
+    assert search.find("beverage", OURS) == []
+
+
 def test_an_embedder_is_named_by_module_and_factory() -> None:
-    assert load_embedder("aftercall.testing:VirtualClock") is not None  # any factory will do
-    assert load_embedder("") is None
+    assert load_embedder("aftercall.testing:VirtualClock", OpenAISettings()) is not None  # any factory will do
+    assert load_embedder("", OpenAISettings()) is None
     for path in ("nonsense", "no.such.module:Thing", "json:nothing"):
         with pytest.raises(ConfigError, match=r"memory\.embedder"):
-            load_embedder(path)
+            load_embedder(path, OpenAISettings())
 
 
 SAID = st.text(alphabet=st.sampled_from("ab c'\"*-é东😀AND"), max_size=12)
@@ -273,7 +295,7 @@ def test_full_text_holds_exactly_the_rows(tmp_path: Path) -> None:
     prepare(database)
     with database.write() as connection:
         add(connection, [fact("F1", "tea"), fact("F2", "coffee", around="beans")])
-        retire(connection, "F1", START)
-        remove(connection, ref="F2")
+        retire(connection, {"F1": START})
+        remove(connection, refs=["F2"])
         connection.execute(text("INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)"))
     database.close()

@@ -12,17 +12,17 @@ from aftercall.bridge.turn_call import ANSWER_WITHIN_S, NOT_WRITTEN, SORRY, SORR
 from aftercall.engine.session import Reply
 from aftercall.errors import DatabaseUnreachable, EngineLost, StorageFull, WorkspaceReadOnly
 from aftercall.journal.record import Record
+from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore, Entry, Pen, ResumeState
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.testing import FakeEngine, FakePhone, VirtualClock, make_live_call
 
 
-async def brief(call: LiveCall, state: ResumeState | None) -> Briefing:
-    return Briefing(greeting="Hello!")
-
-
 def parts_of(app: App, engine: FakeEngine) -> Parts:
+    async def brief(call: LiveCall) -> tuple[ResumeState | None, Briefing]:
+        return await asyncio.to_thread(app.resume.peek, call), Briefing(greeting="Hello!")
+
     return Parts(app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock)
 
 
@@ -30,6 +30,14 @@ def sealed(app: App, call: TurnCall) -> list[tuple[str, str]]:
     row = app.store.get(call.call.id)
     archived, _ = app.archive.read(str(row.archive_name))
     return [(turn.speaker, turn.text) for turn in archived.turns]
+
+
+async def until_sealed(app: App, clock: VirtualClock, call: TurnCall) -> None:
+    """The database has come back; somebody has to look before it is noticed."""
+    async with asyncio.timeout(30):
+        while (row := app.store.find(call.call.source, call.call.sid)) is None or row.state != "sealed":
+            await asyncio.sleep(0.01)
+            await clock.advance(0.5)
 
 
 async def test_the_archive_holds_exactly_what_was_said_in_order(app: App) -> None:
@@ -111,10 +119,10 @@ async def test_an_engine_that_refuses_at_once_still_lets_the_caller_hear_somethi
 
 
 async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_the_call(app: App, clock: VirtualClock) -> None:
-    async def broken(call: LiveCall, state: ResumeState | None) -> Briefing:
+    async def broken(call: LiveCall) -> tuple[ResumeState | None, Briefing]:
         raise WorkspaceReadOnly("USER.md: may not be read")
 
-    async def slow(call: LiveCall, state: ResumeState | None) -> Briefing:
+    async def slow(call: LiveCall) -> tuple[ResumeState | None, Briefing]:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -131,7 +139,7 @@ async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_
     await app.journal.close()
 
 
-async def test_a_disk_that_hangs_is_told_to_the_caller_and_the_call_is_kept_when_it_is_back(
+async def test_a_database_that_hangs_costs_the_caller_a_moment_and_the_call_is_sealed_when_it_is_back(
     app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = TurnCall(parts_of(app, FakeEngine()), make_live_call())
@@ -147,10 +155,12 @@ async def test_a_disk_that_hangs_is_told_to_the_caller_and_the_call_is_kept_when
     while not hearing.done():
         await asyncio.sleep(0.01)
         await clock.advance(0.5)
-    assert await hearing == NOT_WRITTEN
+    assert await hearing == Reply("Anything else?")
     hangs.set()
     await call.end("caller_hung_up")
-    assert ("caller", "hello") in sealed(app, call)
+    await until_sealed(app, clock, call)
+    assert sealed(app, call) == [("agent", "Hello!"), ("caller", "hello"), ("agent", "Anything else?")]
+    assert app.journal.spill.files() == []
     await app.journal.close()
 
 
@@ -169,13 +179,18 @@ async def test_a_full_disk_in_the_middle_of_a_call_is_told_to_the_caller(app: Ap
     await app.journal.close()
 
 
-async def test_a_database_that_is_away_at_ring_time_is_told_to_the_caller(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_when_neither_the_database_nor_the_disk_takes_anything_the_caller_is_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(self: CallStore, call: LiveCall, owner: str) -> bool:
         raise DatabaseUnreachable("no connection")
 
+    def full(self: SpillFolder, entries: Sequence[Entry]) -> None:
+        raise StorageFull("no room")
+
     monkeypatch.setattr(CallStore, "open", away)
+    monkeypatch.setattr(SpillFolder, "write", full)
     _, heard = await FakePhone(parts_of(app, FakeEngine())).ring("hello")
     assert heard == [NOT_WRITTEN.text]
+    await app.journal.close()
 
 
 async def test_ringing_back_inside_the_window_continues_the_conversation(app: App, clock: VirtualClock) -> None:

@@ -9,8 +9,11 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.bridge.tools import offered
+from aftercall.clock import SystemClock
+from aftercall.engine.aloud import Aloud
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime, socket_url
+from aftercall.engine.session import Reply
 from aftercall.engine.voice import (
     AgentAudio,
     AgentDone,
@@ -25,16 +28,51 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.lab.deepgram import EmulatedDeepgram
-from aftercall.lab.engine import EmulatedEngine
+from aftercall.lab.engine import EmulatedEngine, EngineCall
+from aftercall.lab.organs import make_lab_organs
 from aftercall.lab.script import Act, Drop, Say, Script, Use, in_order
 from aftercall.lab.speech import SILENCE, Ear, utter
+from aftercall.model.briefing import Briefing
 from aftercall.model.turns import Turn
 from aftercall.settings import DeepgramSettings, OpenAISettings
 from aftercall.testing import START
 from voice import ENGINES, KEY, emulate
 
 OPENING = Opening("Be brief.", "Hello there!")
-PAUSE = 20 * SILENCE
+PAUSE = 40 * SILENCE
+ON_ITS_OWN = "aloud"
+"""An engine of turns with an ear and a mouth: no server behind it, no key, and no tool but to hang up."""
+every = pytest.mark.parametrize("name", [*ENGINES, ON_ITS_OWN])
+remote = pytest.mark.parametrize("name", ENGINES)
+
+
+class Scripted:
+    """A turn engine that answers by a script."""
+
+    def __init__(self, script: Script) -> None:
+        self.calls = [EngineCall()]
+        self._script = script
+
+    async def connect(self, briefing: Briefing) -> "Scripted":
+        self._briefing = briefing
+        return self
+
+    async def greet(self) -> Reply:
+        return Reply(self._briefing.first_words)
+
+    async def answer(self, said: str) -> Reply:
+        self.calls[0].heard.append(said)
+        match self._script(said):
+            case str(text):
+                return Reply(text, ends_call="bye" in text)
+            case _:
+                raise EngineLost("dropped")
+
+    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+        self._briefing = briefing
+
+    async def close(self) -> None:
+        self.calls[0].is_over = True
 
 
 def engine_of(server: EmulatedEngine, key: str = KEY) -> VoiceEngine:
@@ -46,7 +84,13 @@ def engine_of(server: EmulatedEngine, key: str = KEY) -> VoiceEngine:
 @asynccontextmanager
 async def session_of(
     name: str, script: Script, opening: Opening = OPENING, **options: Any
-) -> AsyncIterator[tuple[VoiceSession, EmulatedEngine]]:
+) -> AsyncIterator[tuple[VoiceSession, EmulatedEngine | Scripted]]:
+    if name == ON_ITS_OWN:
+        scripted = Scripted(script)
+        session = await Aloud(scripted, make_lab_organs(), SystemClock()).connect(opening, offered())
+        yield session, scripted
+        await session.close()
+        return
     async with emulate(name, script, **options) as server:
         session = await engine_of(server).connect(opening, offered())
         try:
@@ -72,9 +116,7 @@ def spoken(events: list[VoiceEvent]) -> tuple[str, str]:
     return "".join(event.text for event in events if isinstance(event, AgentText)), ear.finish()
 
 
-pytestmark = pytest.mark.parametrize("name", ENGINES)
-
-
+@every
 async def test_the_greeting_comes_first_whole_and_with_one_name(name: str) -> None:
     async with session_of(name, in_order()) as (session, _):
         events = await receive_until(session, AgentDone)
@@ -82,6 +124,7 @@ async def test_the_greeting_comes_first_whole_and_with_one_name(name: str) -> No
     assert len({event.speech for event in events if isinstance(event, AgentAudio | AgentText | AgentDone)}) == 1
 
 
+@every
 async def test_what_the_caller_says_is_heard_and_answered(name: str) -> None:
     async with session_of(name, in_order("Which one?")) as (session, server):
         await receive_until(session, AgentDone)
@@ -94,6 +137,7 @@ async def test_what_the_caller_says_is_heard_and_answered(name: str) -> None:
     assert server.calls[0].heard == ["Open a bug."]
 
 
+@every
 async def test_nothing_of_an_interrupted_speech_follows_the_interruption(name: str) -> None:
     long = " ".join(["word"] * 400)
     async with session_of(name, in_order(long, "Yes?")) as (session, _):
@@ -109,6 +153,7 @@ async def test_nothing_of_an_interrupted_speech_follows_the_interruption(name: s
     assert spoken(after) == ("Yes?", "Yes?")
 
 
+@remote
 async def test_a_tool_is_asked_for_and_its_answer_used(name: str) -> None:
     asking: list[Act] = [Use("search_memory", {"query": "pipes"}), Say("Nothing.")]
     async with session_of(name, in_order(asking)) as (session, server):
@@ -123,6 +168,7 @@ async def test_a_tool_is_asked_for_and_its_answer_used(name: str) -> None:
     assert [answer for _, answer in server.calls[0].answers] == ["Nothing was found."]
 
 
+@every
 async def test_the_agent_can_be_made_to_say_something(name: str) -> None:
     async with session_of(name, in_order()) as (session, server):
         await receive_until(session, AgentDone)
@@ -134,6 +180,7 @@ async def test_the_agent_can_be_made_to_say_something(name: str) -> None:
     assert server.calls[0].faults == []
 
 
+@every
 async def test_a_session_can_begin_with_what_was_said_before(name: str) -> None:
     turns = [Turn(seq=1, speaker="agent", text="Hello!", at=START), Turn(seq=2, speaker="caller", text="Hi.", at=START)]
     async with session_of(name, in_order(), Opening("Be brief.", "Go on.", turns)) as (session, server):
@@ -141,12 +188,14 @@ async def test_a_session_can_begin_with_what_was_said_before(name: str) -> None:
     assert server.calls[0].faults == []
 
 
+@remote
 async def test_a_wrong_key_is_refused_for_good(name: str) -> None:
     async with emulate(name, in_order()) as server:
         with pytest.raises(EngineRefused, match="401"):
             await engine_of(server, "wrong").connect(OPENING, offered())
 
 
+@remote
 async def test_an_engine_that_is_not_there_is_lost(name: str) -> None:
     async with emulate(name, in_order()) as server:
         engine = engine_of(server)
@@ -154,6 +203,7 @@ async def test_an_engine_that_is_not_there_is_lost(name: str) -> None:
         await engine.connect(OPENING, offered())
 
 
+@every
 async def test_an_engine_that_drops_is_lost(name: str) -> None:
     async with session_of(name, in_order(Drop())) as (session, _):
         await receive_until(session, AgentDone)
@@ -162,6 +212,7 @@ async def test_an_engine_that_drops_is_lost(name: str) -> None:
             await receive_until(session, AgentDone)
 
 
+@every
 async def test_what_was_spoken_is_in_no_repr(name: str) -> None:
     async with session_of(name, in_order("Canary.")) as (session, _):
         await receive_until(session, AgentDone)
@@ -169,6 +220,6 @@ async def test_what_was_spoken_is_in_no_repr(name: str) -> None:
         assert "Canary" not in repr(await receive_until(session, AgentDone))
 
 
-def test_the_realtime_address_follows_the_api_address(name: str) -> None:
+def test_the_realtime_address_follows_the_api_address() -> None:
     assert socket_url(OpenAISettings()) == "wss://api.openai.com/v1/realtime?model=gpt-realtime"
     assert socket_url(OpenAISettings(base_url="http://127.0.0.1:9/v1/")) == "ws://127.0.0.1:9/v1/realtime?model=gpt-realtime"

@@ -4,7 +4,9 @@ import hmac
 import json
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -12,7 +14,10 @@ from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
+from aftercall.postcall.rerun import rerun
+from aftercall.postcall.steps import STEPS
 from aftercall.settings import ElevenLabsSettings, Settings
+from aftercall.testing import make_call
 from aftercall.web.server import make_server
 
 SECRET = "wsec_test"
@@ -56,3 +61,30 @@ def test_a_call_handed_over_is_kept_once_and_a_stranger_is_refused(live: App) ->
     assert post(client, {"type": "post_call_audio", "data": {}}) == (200, {"id": None})
     assert post(client, {"type": "post_call_transcription", "data": {}})[0] == 422
     assert client.post("/hosted/vapi", content=b"{}").status_code == 503
+
+
+def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refused(live: App) -> None:
+    client = TestClient(make_server(live), base_url="https://calls.example")
+    call = make_call(
+        [("agent", "Hello!"), ("caller", "This is Ann. Please call the plumber.")], started_at=live.clock.now() - timedelta(hours=2)
+    )
+    live.journal.take_in(call)
+    for name in STEPS:
+        rerun(live.office, call.id, name)
+    body = {"caller_id": "+15550100", "agent_id": "a1", "called_number": "+15550101", "call_sid": "CA1"}
+
+    def start(secret: str, caller: str = "+15550100") -> tuple[int, dict[str, Any]]:
+        headers = {"Authorization": f"Bearer {secret}"}
+        answer = client.post("/hosted/elevenlabs/start", json=body | {"caller_id": caller}, headers=headers)
+        return answer.status_code, answer.json()
+
+    status, told = start(SECRET)
+    assert (status, told["type"]) == (200, "conversation_initiation_client_data")
+    known = told["dynamic_variables"]
+    assert (known["caller_name"], known["is_known_caller"]) == ("Ann", True)
+    assert "plumber" in known["last_call"]
+    assert "plumber" in known["aftercall_briefing"]
+    _, stranger = start(SECRET, "anonymous")
+    assert stranger["dynamic_variables"].keys() == known.keys()
+    assert not stranger["dynamic_variables"]["is_known_caller"]
+    assert start("wrong")[0] == 403

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.cli import lab as command
 from aftercall.errors import ConfigError, RefusedInput
+from aftercall.lab.exports import exports_of
 from aftercall.lab.numbers import Number, read_number
 from aftercall.settings import Settings, TelnyxSettings, TwilioSettings
 from aftercall.web.server import make_server
@@ -28,8 +29,8 @@ def port() -> int:
 @pytest.fixture
 def agent(tmp_path: Path, port: int) -> Iterator[tuple[App, str]]:
     """An agent pointed at a lab on `port`, with exactly what the lab says to set."""
-    box = command._make_box(f"http://127.0.0.1:{port}", "http://127.0.0.1:1", [], real_time=False)
-    told = command.settings_for(box)
+    box = command.make_box(f"http://127.0.0.1:{port}", command.Orders("http://127.0.0.1:1", [], False, [], [], []))
+    told = {name: value for group in exports_of(box, command.OUR_NUMBER).values() for name, value in group.items()}
     with listening() as (listener, address):
         settings = Settings(
             home=tmp_path / "home",

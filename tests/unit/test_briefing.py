@@ -46,7 +46,7 @@ def test_a_preview_tells_what_the_call_will_be_told_and_uses_nothing_up(tmp_path
     assert first == second
     assert first.greeting.startswith("Hey Bill, last time you asked me to call the plumber")
     assert [call.summary for call in first.recent] == ["Bill asked for: Call the plumber."]
-    assert app.composer.preview("+15550199") == Briefing(app.settings.receptionist.greeting)
+    assert app.composer.preview("+15550199") == Briefing(app.settings.receptionist.greeting, at=clock.now())
     app.close()
 
 

@@ -100,3 +100,9 @@ async def test_any_words_get_an_answer(line: str) -> None:
     *_, reply = await converse(line)
     assert reply.text
     assert not any(claim in reply.text.lower() for claim in ("done", "deleted", "i have sent", "booked"))
+
+
+@pytest.mark.parametrize("correction", ["Actually, make that Thursday at ten.", "Oh, make it Thursday instead."])
+async def test_a_booking_moves_though_it_was_taken_down_already(correction: str) -> None:
+    *_, reply = await converse("I'd like to book an appointment for Tuesday at ten, please.", correction)
+    assert reply.text.startswith("I have changed that: book an appointment at ten, on Thursday")

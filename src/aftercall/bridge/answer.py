@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
+from aftercall.bridge.acquaintance import Acquaintance
 from aftercall.bridge.clips import clip
 from aftercall.bridge.conversation import Conversation
 from aftercall.bridge.lobby import Guest
@@ -15,7 +16,7 @@ from aftercall.bridge.mouth import Mouth
 from aftercall.bridge.pump import Pump
 from aftercall.bridge.state import Action, Course, Signal, State
 from aftercall.bridge.tools import Recall, Toolbox
-from aftercall.bridge.turn_call import WRITE_WITHIN_S, within
+from aftercall.bridge.turn_call import WRITE_WITHIN_S, Attend, within
 from aftercall.bridge.watch import Due, Watch
 from aftercall.bridge.winding_up import Ending, wind_up
 from aftercall.clock import Clock
@@ -25,7 +26,6 @@ from aftercall.journal.record import Journal
 from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import ResumeState
 from aftercall.log import get_logger
-from aftercall.memory.told import TOLD
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.turns import Turn
@@ -45,6 +45,7 @@ OUR_ENDINGS = frozenset({"agent_hung_up", "engine_lost", "caller_silent", "max_d
 STILL_THERE = "Are you still there?"
 SILENT_GOODBYE = "I can't hear you, so I will hang up now. Please call again. Goodbye!"
 LONG_GOODBYE = "I am sorry, but I have to end this call now. What you told me is written down. Please call again. Goodbye!"
+THANK_YOU = "Thank you. Please go on."
 GO_ON = "Sorry, I lost you for a moment. Please go on."
 
 log = get_logger("bridge")
@@ -63,6 +64,8 @@ class VoiceParts:
     """For carriers that keep a call open when its socket closes."""
     settings: BridgeSettings
     clock: Clock
+    attend: Attend | None = None
+    """Who listens for who is calling; nobody if unset: every call is its number's owner's."""
 
 
 class VoiceCall:
@@ -82,8 +85,11 @@ class VoiceCall:
         self._minutes = Minutes(self._guest.record, self._clock)
         self._mouth = Mouth(self._pump, self._minutes, self._clock)
         self._watch = Watch(self._parts.settings, now_s, greeting_since_s=now_s, audio_at_s=now_s)
-        tools = Toolbox(self._guest.call, self._minutes, self._parts.recall, self._clock)
-        self._talk = Conversation(self._parts.engine, self._mouth, self._minutes, self._watch, tools, self._signal, self._clock)
+        self._who = Acquaintance(self._guest.call, self._minutes, self._parts.recall, self._change, self._clock)
+        tools = Toolbox(self._guest.call, self._minutes, self._who.recall, self._clock)
+        self._talk = Conversation(
+            self._parts.engine, self._mouth, self._minutes, self._watch, tools, self._signal, self._clock, self._who.overhear
+        )
         sides = [asyncio.create_task(self._guard(work)) for work in (self._listen(), self._keep_time(), self._mind_line())]
         conversing = asyncio.create_task(self._guard(self._converse()))
         try:
@@ -130,15 +136,23 @@ class VoiceCall:
     async def _converse(self) -> None:
         """The agent's side: a session, and if it is lost in the middle, one more that knows what was said."""
         state, briefing = await self._guest.prepared
-        if briefing.facts:
-            self._minutes.note(TOLD, {"facts": [fact.id for fact in briefing.facts]})
-        opening = Opening(self._parts.instruct(briefing), briefing.first_words)
-        await self._talk.run(opening, lambda: self._engine_ready(state))
-        while self._course.state is State.MENDING:
+        self._who.begin(self._parts.attend, briefing)
+        instructions = self._parts.instruct(briefing)
+        await self._talk.run(Opening(instructions, briefing.first_words, briefing=briefing), lambda: self._engine_ready(state))
+        while self._course.state in (State.MENDING, State.CONNECTING):  # connecting anew: somebody else is calling
             self._watch.engine_asked(self._clock.monotonic())
             await self._try(WRITE_WITHIN_S / 2, self._minutes.write_all())
-            again = Opening(opening.instructions, GO_ON, newest(self._minutes.turns, HISTORY_CHARACTERS))
+            first_words = GO_ON
+            if newcomer := self._who.take_newcomer():
+                briefing = newcomer
+                instructions, first_words = self._parts.instruct(newcomer), newcomer.greeting if newcomer.recent else THANK_YOU
+            again = Opening(instructions, first_words, newest(self._who.history(), HISTORY_CHARACTERS), briefing)
             await self._talk.run(again, lambda: self._engine_ready(None))
+
+    def _change(self) -> None:
+        """Somebody else is calling than was thought. In a call that is ending nothing is told any more, and it ends."""
+        if self._course.state in (State.TALKING, State.TALKING_ON):
+            self._talk.change()
 
     async def _try(self, seconds: float, work: Awaitable[None]) -> None:
         """For what should be done but must not hold the call up."""
@@ -150,6 +164,8 @@ class VoiceCall:
     async def _engine_ready(self, state: ResumeState | None) -> None:
         """The caller hears the agent: only now is the call really connected."""
         await self._signal(Signal.ENGINE_READY)
+        if self._who.has_newcomer:  # who spoke into the greeting, or before it
+            self._change()
         if state is not None:
             self._joining = asyncio.create_task(self._join(state))
 
@@ -208,10 +224,12 @@ class VoiceCall:
 
     async def _signal(self, signal: Signal) -> None:
         action = self._course.take(signal)
-        if action in (Action.NONE, Action.RECONNECT):
+        if action in (Action.NONE, Action.RECONNECT, Action.CHANGE):
             if action is Action.RECONNECT:
                 self._minutes.note("engine.lost")
                 await self._mouth.finish_all()
+            if action is Action.CHANGE:
+                await self._mouth.interrupt()
             return
         log.info("the call turns", call=self._guest.call.id, signal=signal.name.lower(), state=self._course.state.name.lower())
         if action is Action.HANG_UP:

@@ -26,6 +26,7 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import AftercallError, EngineLost, EngineRefused
 from aftercall.log import get_logger
+from aftercall.model.turns import Speaker
 
 MOST_TOOLS = 8
 
@@ -33,11 +34,20 @@ log = get_logger("bridge")
 
 Ready = Callable[[], Awaitable[None]]
 Tell = Callable[[Signal], Awaitable[None]]
+Overhear = Callable[[Speaker, str], None]
 
 
 class Conversation:
     def __init__(
-        self, engine: VoiceEngine, mouth: Mouth, minutes: Minutes, watch: Watch, tools: Toolbox, signal: Tell, clock: Clock
+        self,
+        engine: VoiceEngine,
+        mouth: Mouth,
+        minutes: Minutes,
+        watch: Watch,
+        tools: Toolbox,
+        signal: Tell,
+        clock: Clock,
+        overhear: Overhear = lambda speaker, text: None,
     ) -> None:
         self._engine = engine
         self._mouth = mouth
@@ -46,6 +56,8 @@ class Conversation:
         self._tools = tools
         self._signal = signal
         self._clock = clock
+        self._overhear = overhear
+        self._is_changing = False
         self._session: VoiceSession | None = None
         self._running: asyncio.Task[Signal] | None = None
         self._ready: Ready | None = None
@@ -66,7 +78,9 @@ class Conversation:
         self._prefix, self._ready = f"{self._number}.", ready
         running = self._running = asyncio.create_task(self._talk(opening))
         await asyncio.wait({running})
-        await self._signal(Signal.ENGINE_LOST if running.cancelled() else running.result())
+        is_changing, self._is_changing = self._is_changing, False
+        lost = Signal.ENGINE_CHANGED if is_changing else Signal.ENGINE_LOST
+        await self._signal(lost if running.cancelled() else running.result())
 
     async def hear(self, payload: bytes) -> None:
         if self._session is not None and not self._is_muted:
@@ -87,6 +101,11 @@ class Conversation:
         """Give the session up."""
         if self._running is not None:
             self._running.cancel()
+
+    def change(self) -> None:
+        """Let the session go for another one."""
+        self._is_changing = True
+        self.drop()
 
     def mute(self) -> None:
         """The line is free: only words that are still under way count from here on."""
@@ -139,6 +158,7 @@ class Conversation:
             await self._be_interrupted(session, event)
         elif isinstance(event, AgentText):
             self._mouth.tell(self._prefix + event.speech, event.text)
+            self._overhear("agent", event.text)
         elif isinstance(event, AgentDone):
             await self._mouth.finish(self._prefix + event.speech)
         elif isinstance(event, ToolCall):
@@ -172,6 +192,7 @@ class Conversation:
         if event.turn != self._overtaken:
             self._watch.caller_said(self._clock.monotonic())
         self._minutes.know("caller", self._prefix + event.turn, event.text, event.confidence)
+        self._overhear("caller", event.text)
 
     def _use(self, session: VoiceSession, call: ToolCall) -> None:
         if len(self._using) < MOST_TOOLS and call.id not in self._using:

@@ -6,11 +6,10 @@ A call that never gets its stream is sealed all the same, when the carrier says 
 import asyncio
 from dataclasses import dataclass
 
-from aftercall.bridge.turn_call import BRIEF_WITHIN_S, WRITE_WITHIN_S, Brief, within
+from aftercall.bridge.turn_call import WRITE_WITHIN_S, Brief, be_briefed, within
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
 from aftercall.journal.record import Journal, Record
-from aftercall.journal.resume import ResumeDesk
 from aftercall.journal.store import ResumeState
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
@@ -40,9 +39,8 @@ class Guest:
 
 
 class Lobby:
-    def __init__(self, journal: Journal, resume: ResumeDesk, brief: Brief, greeting: str, passes: StreamPasses, clock: Clock) -> None:
+    def __init__(self, journal: Journal, brief: Brief, greeting: str, passes: StreamPasses, clock: Clock) -> None:
         self._journal = journal
-        self._resume = resume
         self._brief = brief
         self._greeting = greeting
         self._passes = passes
@@ -60,7 +58,7 @@ class Lobby:
             return self._passes.issue(call.sid)
         record = await within(self._clock, WRITE_WITHIN_S, self._journal.open(call))
         if key not in self._guests:  # the same webhook may have come again meanwhile; a greeting is taken once
-            prepared = asyncio.create_task(self._prepare(call))
+            prepared = asyncio.create_task(be_briefed(self._brief, call, self._greeting, self._clock))
             guest = self._guests[key] = Guest(record, prepared, self._clock.monotonic())
             guest.waiting = asyncio.create_task(self._expect(*key, guest))
         return self._passes.issue(call.sid)
@@ -82,16 +80,6 @@ class Lobby:
             guest.gone = reason
             if not guest.is_streaming:
                 await self._seal(guest, reason)
-
-    async def _prepare(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
-        """What the call may know. It begins in time with what is there, if that is nothing."""
-        state: ResumeState | None = None
-        try:
-            state = await within(self._clock, BRIEF_WITHIN_S, asyncio.to_thread(self._resume.peek, call))
-            return state, await within(self._clock, BRIEF_WITHIN_S, self._brief(call, state))
-        except AftercallError as error:
-            log.warning("the call begins without a briefing", call=call.id, error=error.code)
-            return state, Briefing(self._greeting)
 
     async def _seal(self, guest: Guest, reason: str) -> None:
         if guest.is_sealed:

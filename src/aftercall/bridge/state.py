@@ -21,6 +21,7 @@ class State(StrEnum):
 class Signal(StrEnum):
     ENGINE_READY = "the engine is there"
     ENGINE_LOST = "the engine broke, or gave no answer in time"
+    ENGINE_CHANGED = "the engine was let go: another session begins, for another caller than was thought"
     ENGINE_REFUSED = "the engine will not have us; asking again is no use"
     AGENT_ENDS = "the agent wants to hang up"
     SILENT_TOO_LONG = "the caller has not said anything for long"
@@ -33,6 +34,7 @@ class Signal(StrEnum):
 class Action(StrEnum):
     NONE = "go on"
     RECONNECT = "ask the engine back, with what was said so far"
+    CHANGE = "fall silent, and open another session"
     APOLOGISE = "play the apology, then hang up"
     FINISH_SPEAKING = "let the agent finish, then hang up"
     SAY_GOODBYE = "have the agent say goodbye, then hang up"
@@ -58,6 +60,8 @@ TABLE: dict[tuple[State, Signal], Step] = {
     (State.MENDING, Signal.ENGINE_READY): Step(State.TALKING_ON, Action.NONE),
     (State.MENDING, Signal.ENGINE_LOST): _SORRY,
     (State.TALKING_ON, Signal.ENGINE_LOST): _SORRY,
+    (State.TALKING, Signal.ENGINE_CHANGED): Step(State.CONNECTING, Action.CHANGE),
+    (State.TALKING_ON, Signal.ENGINE_CHANGED): Step(State.MENDING, Action.CHANGE),
     **{(state, Signal.ENGINE_REFUSED): _SORRY for state in _LIVE},
     **{(state, Signal.TOO_LONG): Step(State.LEAVING, Action.SAY_GOODBYE, "max_duration") for state in (State.TALKING, State.TALKING_ON)},
     **{(state, Signal.TOO_LONG): _SORRY for state in (State.CONNECTING, State.MENDING)},

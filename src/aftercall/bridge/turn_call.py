@@ -20,10 +20,11 @@ from aftercall.memory.told import TOLD
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.turns import Event, Speaker, Turn
+from aftercall.who.attention import Attention, Learned, Noticed
 
 ANSWER_WITHIN_S = 4.0
 WRITE_WITHIN_S = 2.0
-BRIEF_WITHIN_S = 1.0
+BRIEF_WITHIN_S = 2.5  # who briefs has a limit of its own (briefing.timeout_ms); this one is for when it breaks
 TRIES = 2
 SORRY = Reply("I'm sorry, something is wrong on my side. I have written down what you said. Could you say that again?")
 SORRY_GOODBYE = Reply("I'm sorry, I can't help any further right now. What you told me is written down. Goodbye.", ends_call=True)
@@ -32,7 +33,9 @@ NOT_WRITTEN = Reply("I'm sorry, I can't take anything down right now. Please cal
 log = get_logger("bridge")
 T = TypeVar("T")
 
-Brief = Callable[[LiveCall, ResumeState | None], Awaitable[Briefing]]
+Attend = Callable[[LiveCall, Briefing], Attention]
+Brief = Callable[[LiveCall], Awaitable[tuple[ResumeState | None, Briefing]]]
+"""The call that this one picks up, if any, and what it is told."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Parts:
     brief: Brief
     greeting: str
     clock: Clock
+    attend: Attend | None = None
+    """Who listens for who is calling; nobody if unset: every call is its number's owner's."""
 
 
 class TurnCall:
@@ -53,6 +58,7 @@ class TurnCall:
         self._call = call
         self._record: Record | None = None
         self._session: TurnSession | None = None
+        self._attention: Attention | None = None
         self._failures = 0
         self._ending: asyncio.Task[None] | None = None
         self.ended: str | None = None
@@ -70,9 +76,9 @@ class TurnCall:
             log.error("could not open the call", call=self._call.id, error=error.code)  # noqa: TRY400 - the code says it
             self.ended = "not_written"
             return NOT_WRITTEN
-        state, briefing = await self._prepare()
-        if briefing.facts:
-            await self._note(TOLD, {"facts": [fact.id for fact in briefing.facts]})
+        state, briefing = await be_briefed(parts.brief, self._call, parts.greeting, parts.clock)
+        self._attention = parts.attend(self._call, briefing) if parts.attend else None
+        await self._note_told(briefing)
         try:
             self._session = await within(parts.clock, ANSWER_WITHIN_S, parts.engine.connect(briefing))
             reply = await within(parts.clock, ANSWER_WITHIN_S, self._session.greet())
@@ -87,6 +93,7 @@ class TurnCall:
         if not await self._write("caller", text, confidence):
             return await self.say(NOT_WRITTEN)
         try:
+            await self._attend_to(text)
             reply = await self._ask(text)
         except AftercallError as error:
             reply = await self._lose_engine(error)
@@ -95,6 +102,8 @@ class TurnCall:
     async def say(self, reply: Reply) -> Reply:
         """Tell the caller something, and hang up if that was the last of it. They need not wait for the archive to hear it."""
         await self._write("agent", reply.text)
+        if self._attention is not None:
+            self._attention.notice("agent", reply.text)
         if reply.ends_call:
             self._begin_ending("agent_hung_up" if self._failures == 0 else "engine_lost")
         return reply
@@ -121,16 +130,23 @@ class TurnCall:
         except AftercallError as error:
             log.error("could not seal the call yet", call=self.call.id, error=error.code)  # noqa: TRY400 - recovery tries again
 
-    async def _prepare(self) -> tuple[ResumeState | None, Briefing]:
-        """What the call may know. It begins in time with what is there, if that is nothing."""
-        parts = self._parts
-        state: ResumeState | None = None
-        try:
-            state = await within(parts.clock, BRIEF_WITHIN_S, asyncio.to_thread(parts.resume.peek, self._call))
-            return state, await within(parts.clock, BRIEF_WITHIN_S, parts.brief(self._call, state))
-        except AftercallError as error:
-            log.warning("the call begins without a briefing", call=self.call.id, error=error.code)
-            return state, Briefing(parts.greeting)
+    async def _attend_to(self, text: str) -> None:
+        """Whoever says that they are somebody else, or speaks the passcode, is answered out of the memory that this opens."""
+        attention = self._attention
+        noticed = attention.notice("caller", text) if attention else None
+        if attention is None or noticed is None:
+            return
+        learned = await look_closer(attention, noticed, self._parts.clock, self.call.id)
+        for kind, data in learned.events if learned else ():
+            await self._note(kind, data)
+        if learned and self._session is not None and (learned.is_another or learned.is_verified):
+            briefing = await brief_anew(attention, self._parts.clock, self._parts.greeting, self.call.id)
+            await self._note_told(briefing)
+            await self._session.learn(briefing, is_another=learned.is_another)
+
+    async def _note_told(self, briefing: Briefing) -> None:
+        if briefing.facts:
+            await self._note(TOLD, {"facts": [fact.id for fact in briefing.facts]})
 
     async def _join(self, record: Record, state: ResumeState) -> None:
         joining = asyncio.to_thread(self._parts.resume.consume, state, self._call)
@@ -174,6 +190,32 @@ class TurnCall:
         if self._record is None or self.ended is not None:
             raise EngineLost("the call is not going on")
         return self._record
+
+
+async def look_closer(attention: Attention, noticed: Noticed, clock: Clock, call_id: str) -> Learned | None:
+    """What the words say about who is calling. Where that cannot be told in time, no memory is open any more."""
+    try:
+        return await within(clock, BRIEF_WITHIN_S, asyncio.to_thread(attention.weigh, noticed))
+    except AftercallError as error:
+        log.warning("nobody can say who is calling", call=call_id, error=error.code)
+        return attention.close()
+
+
+async def brief_anew(attention: Attention, clock: Clock, greeting: str, call_id: str) -> Briefing:
+    try:
+        return await within(clock, BRIEF_WITHIN_S, asyncio.to_thread(attention.brief))
+    except AftercallError as error:
+        log.warning("the call goes on without a briefing", call=call_id, error=error.code)
+        return Briefing(greeting)
+
+
+async def be_briefed(brief: Brief, call: LiveCall, greeting: str, clock: Clock) -> tuple[ResumeState | None, Briefing]:
+    """What the call may know. It begins in time with what is there, if that is nothing."""
+    try:
+        return await within(clock, BRIEF_WITHIN_S, brief(call))
+    except AftercallError as error:
+        log.warning("the call begins without a briefing", call=call.id, error=error.code)
+        return None, Briefing(greeting)
 
 
 async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:

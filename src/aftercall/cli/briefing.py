@@ -4,19 +4,20 @@ import typer
 
 from aftercall.briefing.render import render
 from aftercall.briefing.view import briefing_json
-from aftercall.cli.stage import parse_number, print_json, stage_of
+from aftercall.cli.stage import parse_party, print_json, stage_of
 
 
 def briefing(
     context: typer.Context,
-    caller: str = typer.Argument(metavar="CALLER", help="The number that would ring."),
+    caller: str = typer.Argument(metavar="CALLER", help="The number that would ring, or a person at it: +15550100#anna."),
+    verified: bool = typer.Option(False, "--verified", help="As to a caller whose number the carrier vouches for, or with the passcode."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """What an agent would be told if this caller rang now. Nothing is used up."""
     stage = stage_of(context)
-    number = parse_number("CALLER", caller)
+    party = parse_party("CALLER", caller)
     with stage.app() as app:
-        told = app.composer.preview(number)
+        told = app.composer.preview(party, is_verified=verified)
     if json:
         print_json(briefing_json(told, stage.loaded.settings.zone))
     else:

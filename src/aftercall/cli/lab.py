@@ -3,19 +3,18 @@
 import asyncio
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import httpx2
 import typer
 from rich.console import Console
-from rich.markup import escape
 
+from aftercall.cli.lab_call import play
 from aftercall.cli.serve import listen, stopping_server
 from aftercall.cli.stage import stage_of
-from aftercall.errors import AftercallError, ConfigError
+from aftercall.errors import ConfigError
 
 if TYPE_CHECKING:
     from aftercall.lab.habits import Habits
@@ -37,22 +36,47 @@ def lab(
     ring: str = typer.Option("", metavar="NUMBER", help="Ring the agent from this number, talk, hang up and exit."),
     say: list[str] = typer.Option([], "--say", help="With --ring: what the caller says, line by line; without it you type."),  # noqa: B008
     carrier: str = typer.Option("twilio", help="With --ring: twilio or telnyx."),
+    voice: str = typer.Option("words", help="With --ring, on streamed calls: words (for the lab's engines), espeak or tones."),
     twice: list[str] = typer.Option([], "--twice", metavar="KIND", help="Webhooks that come twice: `completed`, `call.hangup` … or `*`."),  # noqa: B008
     late: list[str] = typer.Option([], "--late", metavar="KIND=SECONDS", help="Webhooks that come late; others overtake them."),  # noqa: B008
+    fault: list[str] = typer.Option(  # noqa: B008
+        [], "--fault", metavar="SERVER=KIND", help="What goes wrong with the next request: `anthropic=rate_limit`, `deepgram=mute` …"
+    ),
+    reply: list[str] = typer.Option([], "--reply", help="What the agent on the emulated voice engines answers, one after the other."),  # noqa: B008
+    model: list[str] = typer.Option([], "--model", help="One more model name that the emulated model servers know."),  # noqa: B008
     real_time: bool = typer.Option(False, "--real-time", help="Speech takes as long as speaking it does."),
+    as_json: bool = typer.Option(False, "--json", help="What to set, or the call, as JSON."),
 ) -> None:
-    """A phone network in a box: emulated Twilio, Telnyx and OpenAI audio on this machine, for your agent to talk to."""
+    """A phone network in a box: carriers, voice engines, models and sinks, emulated on this machine, for your agent to talk to."""
     if carrier not in ("twilio", "telnyx"):
         raise ConfigError("lab: --carrier is twilio or telnyx")
+    if voice not in ("words", "espeak", "tones"):
+        raise ConfigError("lab: --voice is words, espeak or tones")
     console = stage_of(context).console
-    wanted = {"agent": agent, "caller": ring, "carrier": carrier}
+    wanted = {"agent": agent, "caller": ring, "carrier": carrier, "voice": voice}
     if ring and _is_taken(port):  # a lab is running there, and the agent may be pointed at it
-        asyncio.run(_play(console, f"http://127.0.0.1:{port}", wanted, say))
+        asyncio.run(play(console, f"http://127.0.0.1:{port}", wanted, say, as_json=as_json))
         return
     with listen("127.0.0.1", port) as listening:
-        box = _make_box(f"http://127.0.0.1:{listening.getsockname()[1]}", agent, number, real_time)
+        orders = Orders(agent, number, real_time, reply, model, fault)
+        box = make_box(f"http://127.0.0.1:{listening.getsockname()[1]}", orders)
         box.take_on(read_habits(twice, late))
-        asyncio.run(_visit(console, box, listening, wanted, say) if ring else _stay(console, box, listening))
+        if ring:
+            asyncio.run(_visit(console, box, listening, wanted, say, as_json=as_json))
+        else:
+            asyncio.run(_stay(console, box, listening, as_json=as_json))
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What was wanted of a box."""
+
+    agent: str
+    numbers: list[str]
+    real_time: bool
+    replies: list[str]
+    models: list[str]
+    faults: list[str]
 
 
 def read_habits(twice: list[str], late: list[str]) -> "Habits":
@@ -65,26 +89,32 @@ def read_habits(twice: list[str], late: list[str]) -> "Habits":
     return Habits(frozenset(twice), delays)
 
 
+def make_box(address: str, orders: Orders) -> "Lab":
+    from aftercall.lab.faults import order  # noqa: PLC0415 - other commands need no lab
+    from aftercall.lab.numbers import Number, read_number  # noqa: PLC0415
+    from aftercall.lab.script import in_order  # noqa: PLC0415
+    from aftercall.lab.server import NOTED, make_lab  # noqa: PLC0415
+
+    script = in_order(*orders.replies, then=NOTED)
+    box = make_lab(address, TOKEN, ACCOUNT, TELNYX_KEY, in_real_time=orders.real_time, script=script)
+    box.models += tuple(orders.models)
+    box.exchange.numbers[OUR_NUMBER] = Number(f"{orders.agent}/twilio/voice", f"{orders.agent}/twilio/status")
+    box.exchange.numbers.update(read_number(spec) for spec in orders.numbers)
+    for fault in orders.faults:
+        order(box, fault)
+    return box
+
+
 def _is_taken(port: int) -> bool:
     with socket.socket() as probe:
         return port != 0 and probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def _visit(console: Console, box: "Lab", listening: socket.socket, wanted: dict[str, str], lines: list[str]) -> None:
+async def _visit(
+    console: Console, box: "Lab", listening: socket.socket, wanted: dict[str, str], lines: list[str], *, as_json: bool
+) -> None:
     async with _serving(box, listening):
-        await _play(console, box.address, wanted, lines)
-
-
-def _make_box(address: str, agent: str, numbers: list[str], real_time: bool) -> "Lab":
-    try:
-        from aftercall.lab.numbers import Number, read_number  # noqa: PLC0415 - other commands need no lab
-        from aftercall.lab.server import make_lab  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"lab: needs {error.name}; install aftercall[telnyx]") from None
-    box = make_lab(address, TOKEN, ACCOUNT, TELNYX_KEY, in_real_time=real_time)
-    box.exchange.numbers[OUR_NUMBER] = Number(f"{agent}/twilio/voice", f"{agent}/twilio/status")
-    box.exchange.numbers.update(read_number(spec) for spec in numbers)
-    return box
+        await play(console, box.address, wanted, lines, as_json=as_json)
 
 
 @asynccontextmanager
@@ -105,69 +135,30 @@ async def _serving(box: "Lab", listening: socket.socket) -> AsyncIterator[None]:
         await task
 
 
-async def _stay(console: Console, box: "Lab", listening: socket.socket) -> None:
+async def _stay(console: Console, box: "Lab", listening: socket.socket, *, as_json: bool) -> None:
     stopped = asyncio.Event()
     async with _serving(box, listening):
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-        console.print(f"The lab listens on {box.address}  (stop with Ctrl-C). Point your agent at it:\n")
-        for name, value in settings_for(box).items():
-            console.print(f"export {name}='{value}'")
-        console.print("\nNumbers:")
-        for number_, plan in box.exchange.numbers.items():
-            console.print(f"  {number_}  {plan.outcome or plan.voice_url}")
-        console.print(f"\nRing it: aftercall lab --ring +15550100 --say 'Hello!'   (--carrier telnyx; or POST {box.address}/lab/calls)")
+        _show(console, box, as_json=as_json)
         await stopped.wait()
 
 
-def settings_for(box: "Lab") -> dict[str, str]:
-    """What an agent sets to talk to this box instead of the carriers."""
-    return {
-        "TWILIO_ACCOUNT_SID": ACCOUNT,
-        "TWILIO_AUTH_TOKEN": TOKEN,
-        "TWILIO_PHONE_NUMBER": OUR_NUMBER,
-        "AFTERCALL_TWILIO_API_URL": box.address,
-        "TELNYX_API_KEY": TELNYX_KEY,
-        "TELNYX_PUBLIC_KEY": box.telnyx.public_key,
-        "TELNYX_PHONE_NUMBER": OUR_NUMBER,
-        "AFTERCALL_TELNYX_API_URL": box.address,
-        "OPENAI_API_KEY": box.audio.api_key,
-        "OPENAI_BASE_URL": f"{box.address}/v1",
-    }
+def _show(console: Console, box: "Lab", *, as_json: bool) -> None:
+    from aftercall.lab.exports import exports_of  # noqa: PLC0415
 
-
-async def _play(console: Console, address: str, wanted: dict[str, str], lines: list[str]) -> None:
-    """Ring through the lab at `address`, ours or one that was running already."""
-    async with httpx2.AsyncClient(base_url=address, timeout=60.0, trust_env=False) as http:
-
-        async def do(path: str, body: dict[str, str]) -> dict[str, Any]:
-            try:
-                answer = await http.post(f"/lab/calls{path}", json=body)
-            except httpx2.HTTPError as error:
-                raise AftercallError(f"lab: no answer from {address} ({type(error).__name__}); choose another --port") from None
-            if answer.status_code not in (200, 201):
-                raise AftercallError(f"lab: what listens at {address} is no lab, or refused ({answer.status_code}); choose another --port")
-            told: dict[str, Any] = answer.json()
-            for text in told["heard"]:
-                console.print(f"[bold]agent [/]  {escape(text)}")
-            return told
-
-        told = await do("", wanted)
-        call, script = told["call"], iter(lines)
-        while not told["is_over"]:
-            line = next(script, "") if lines else await asyncio.to_thread(_read_line)
-            if not line:
-                break
-            if lines:
-                console.print(f"[bold]caller[/]  {escape(line)}")
-            told = await do(f"/{call}/say", {"text": line})
-        told = await do(f"/{call}/hang-up", {})
-    if told["trouble"]:
-        raise AftercallError(f"lab: the call failed: {told['trouble']}")
-
-
-def _read_line() -> str:
-    """What the person at the terminal says; an empty line hangs up."""
-    sys.stdout.write("caller  ")
-    sys.stdout.flush()
-    return sys.stdin.readline().strip()
+    exports = exports_of(box, OUR_NUMBER)
+    numbers = {number: plan.outcome or plan.voice_url for number, plan in box.exchange.numbers.items()}
+    if as_json:
+        settings = {name: value for group in exports.values() for name, value in group.items()}
+        console.print_json(data={"address": box.address, "settings": settings, "numbers": numbers, "models": box.models}, indent=None)
+        return
+    console.print(f"The lab listens on {box.address}  (stop with Ctrl-C). Point your agent at what it uses of it:")
+    for server, settings in exports.items():
+        console.print(f"\n# {server}")
+        for name, value in settings.items():
+            console.print(f"export {name}='{value}'", soft_wrap=True, highlight=False)
+    console.print("\nNumbers:")
+    for number, plan in numbers.items():
+        console.print(f"  {number}  {plan}")
+    console.print(f"\nRing it: aftercall lab --ring +15550100 --say 'Hello!'   (--carrier telnyx; or POST {box.address}/lab/calls)")

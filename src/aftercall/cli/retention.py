@@ -13,10 +13,13 @@ def retention(
     """Let go of what is past its time (`[retention]`); a running server does it every hour."""
     with stage_of(context).app() as app:
         expired = app.retention.find() if dry_run else app.retention.apply()
-    paths = [path for _, path in expired.recordings]
+        actions = {kind: app.retention.action(kind) for kind in expired}
     if json:
-        print_json({"recordings": paths, "dry_run": dry_run})
+        print_json({kind: [item.name for item in items] for kind, items in expired.items()} | {"actions": actions, "dry_run": dry_run})
         return
-    typer.echo(f"{len(paths)} recordings {'would go' if dry_run else 'are gone'}")
-    for path in paths:
-        typer.echo(f"  {path}")
+    for kind, items in expired.items():
+        is_archived = actions[kind] == "archive"
+        done = ("would be archived" if is_archived else "would go") if dry_run else ("are archived" if is_archived else "are gone")
+        typer.echo(f"{len(items)} {kind} {done}")
+        for item in items:
+            typer.echo(f"  {item.name}")

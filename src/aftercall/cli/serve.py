@@ -13,7 +13,8 @@ import uvicorn
 
 from aftercall.cli.stage import stage_of
 from aftercall.errors import ConfigError
-from aftercall.log import configure_logs
+from aftercall.log import configure_logs, get_logger
+from aftercall.speech.organs import find_missing
 
 LARGEST_FRAME = 1_048_576
 SWITCH_S = 0.0005  # work in threads gives way to the audio ten times sooner than Python's own 5 ms
@@ -36,6 +37,8 @@ def serve(
     listening = listen(host, port)
     sys.setswitchinterval(SWITCH_S)
     with stage.app() as app:
+        if app.settings.receptionist.speech and (missing := find_missing()):
+            get_logger("serve").warning("receptionist.speech is set, but the receptionist speaks through the carrier", reason=missing)
         bound = listening.getsockname()[1]
         stage.console.print(f"Aftercall listens on http://{host}:{bound}  (home {app.settings.home}; stop with Ctrl-C)")
         stopping_server(make_server(app, stage.loaded)).run(sockets=[listening])

@@ -17,7 +17,7 @@ from aftercall.app import App, build
 from aftercall.config import Loaded, load
 from aftercall.errors import RefusedInput
 from aftercall.log import configure_logs, get_logger
-from aftercall.model.people import normalise_caller
+from aftercall.model.people import normalise_caller, normalise_party
 
 
 class Stage:
@@ -61,6 +61,14 @@ def make_table(*columns: str) -> Table:
 def parse_number(option: str, caller: str) -> str | None:
     try:
         return normalise_caller(caller)
+    except ValueError as error:
+        raise RefusedInput(option, str(error)) from None
+
+
+def parse_party(option: str, party: str) -> str | None:
+    """A number, or a person at one: `+15550100#anna`."""
+    try:
+        return normalise_party(party)
     except ValueError as error:
         raise RefusedInput(option, str(error)) from None
 

@@ -153,14 +153,32 @@ def _show_call(stage: Stage, call: dict[str, Any]) -> None:
     console.print(f"{call['outcome']}, {call['duration_s']:.1f} s, {len(call['turns'])} turns, {ending}")
     for turn in call["turns"]:
         sure = "" if turn["confidence"] is None else f" [dim]({turn['confidence']:.2f})[/]"
-        console.print(f"[dim]{turn['turn']:3} {turn['start_s']:7.2f}[/]  [bold]{turn['who']:6}[/]  {escape(turn['text'])}{sure}")
+        about = "~" if turn.get("is_estimated") else " "
+        console.print(f"[dim]{turn['turn']:3} {about}{turn['start_s']:6.2f}[/]  [bold]{turn['who']:6}[/]  {escape(turn['text'])}{sure}")
     if call["whisper"]:
-        console.print(f"[bold]second transcript[/] {escape(call['whisper'])}")
-    measures = call["measures"]
-    console.print(
-        f"[dim]latency p50 {measures['latency_p50_s']} s, p95 {measures['latency_p95_s']} s; first word {measures['first_word_s']} s[/]"
-    )
+        _show_transcript(stage, call["whisper"])
+    console.print(f"[dim]{_speak_measures(call['measures'])}[/]")
+    if call["file"]:
+        console.print(f"[dim]sound: {escape(call['file'])}[/]")
     _show_findings(stage, call["findings"])
+
+
+def _speak_measures(measures: dict[str, Any]) -> str:
+    told = [
+        f"{name} not measured" if measures[key] is None else f"{name} {measures[key]:.2f} s"
+        for name, key in (("latency p50", "latency_p50_s"), ("p95", "latency_p95_s"), ("first word", "first_word_s"))
+    ]
+    about = "; times with ~ are estimates" if measures.get("unmeasured_turns") else ""
+    return ", ".join(told) + about
+
+
+def _show_transcript(stage: Stage, transcript: dict[str, Any]) -> None:
+    length = "" if transcript["duration_s"] is None else f", {transcript['duration_s']:.1f} s"
+    stage.console.print(f"[bold]second transcript[/] [dim](Whisper: {escape(transcript['language'] or 'language not told')}{length})[/]")
+    for part in transcript["segments"]:
+        stage.console.print(f"[dim]    {part['start_s']:7.2f}[/]  {escape(part['text'])}")
+    if not transcript["segments"]:
+        stage.console.print(f"  {escape(transcript['text'])}")
 
 
 @group.command("compare")
@@ -186,7 +204,8 @@ def compare(
     else:
         answer = compare_pairs(_pairs(Results(stage.loaded.settings.home), a, b))
     if json:
-        print_json({"answer": answer.answer, "pairs": answer.pairs, "worse": answer.worse, "better": answer.better, "p": answer.p})
+        figures = {"pairs": answer.pairs, "worse": answer.worse, "better": answer.better, "p": answer.p, "chance": answer.chance}
+        print_json({"answer": answer.answer, **figures})
     else:
         stage.console.print(answer.sentence)
     if answer.answer == "worse":

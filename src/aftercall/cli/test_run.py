@@ -64,7 +64,7 @@ async def run_tests(stage: Stage, plan: RunPlan, *, quiet: bool) -> Kept:
     async with _crew(settings, clock, plan) as crew, open_target(settings, plan.agent, make_studio(settings, plan, clock)) as target:
         calibration = await calibrate(clock, turns=CALIBRATION_TURNS)
         parallel = 1 if target.is_live and plan.agent.startswith("+") else plan.parallel or settings.tester.parallel
-        console.print(f"[dim]{len(scenarios)} scenarios against {escape(target.name)}, {parallel} at a time[/]")
+        console.print(f"[dim]{len(scenarios)} scenario{'s' * (len(scenarios) != 1)} against {escape(target.name)}, {parallel} at a time[/]")
         shown = _Progress(console, sum(plan.runs or item.runs for item in scenarios))
         scored = await run_suite(scenarios, target, crew, runs=plan.runs, parallel=parallel, on_done=shown.show)
         run = Run(new_id(), target.name, started_at, clock.monotonic() - began, tuple(scored), tuple(calibration))

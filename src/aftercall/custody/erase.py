@@ -15,6 +15,7 @@ from aftercall.audit.store import AuditLog
 from aftercall.clock import Clock
 from aftercall.custody.pages import erase_pages
 from aftercall.custody.retention import remove_recording
+from aftercall.custody.retired import Retired
 from aftercall.custody.scan import Scan, scan
 from aftercall.custody.store import bury_calls, calls_of, delivery_keys, erase_rows, followup_ids, recording_paths, scrub
 from aftercall.custody.subject import Subject, needles_of
@@ -24,6 +25,7 @@ from aftercall.errors import RefusedInput
 from aftercall.faults import reach
 from aftercall.ids import new_id
 from aftercall.journal.archive import Archive
+from aftercall.journal.spill import SpillFolder
 from aftercall.model.instants import format_instant
 from aftercall.settings import Settings
 
@@ -45,6 +47,7 @@ class Receipt:
     calls: int
     archive_files: int
     recordings: int
+    retired: int
     pages: int
     workflows: int
     rows: dict[str, int]
@@ -66,13 +69,14 @@ class Eraser:
 
     def erase(self, number: str) -> Receipt:
         subject = Subject(number, tuple(calls_of(self.database, number)))
-        if any(row.state != "sealed" for row in subject.rows):
+        if any(row.state != "sealed" for row in subject.rows) or not SpillFolder(self.settings.home / "spill").forget_caller(number):
             raise RefusedInput("caller", "is on the phone, or their call is being sealed; erase them when it has ended")
         receipt_id = new_id()
         self.audit.note("erasure", "erased", receipt_id)
         needles = needles_of(subject, self.archive, self.settings)
         workflows = self._erase_workflows(subject)
         recordings = self._erase_recordings(subject)
+        retired = Retired(self.settings.home).erase(number)
         self._erase_errands(subject)
         reach("erase.after_recordings")
         archived = sum(len(self.archive.erase(call_id)) for call_id in subject.calls)
@@ -91,6 +95,7 @@ class Eraser:
             calls=len(subject.rows),
             archive_files=archived,
             recordings=recordings,
+            retired=retired,
             pages=pages,
             workflows=workflows,
             rows={name: count for name, count in rows.items() if count},
@@ -116,4 +121,5 @@ class Eraser:
 
     def _scan(self, needles: frozenset[bytes]) -> Scan:
         folders = [self.settings.home, *([self.settings.workspace] if self.settings.workspace else [])]
-        return scan([Path(folder) for folder in folders], needles, is_others=frozenset(self.archive.place.names()))
+        others = {*self.archive.place.names(), *(path.name for path in Retired(self.settings.home).root.glob("transcripts/*/*"))}
+        return scan([Path(folder) for folder in folders], needles, is_others=frozenset(others))

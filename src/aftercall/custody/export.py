@@ -9,17 +9,20 @@ from typing import Any
 
 from aftercall.audit.store import AuditLog
 from aftercall.clock import Clock
-from aftercall.custody.store import calls_of, documents_of
+from aftercall.custody.store import calls_of, documents_of, parties_at
 from aftercall.custody.subject import Subject
 from aftercall.db.connect import Database
 from aftercall.errors import RefusedInput
 from aftercall.journal.archive import Archive
+from aftercall.journal.store import CallRow
 from aftercall.memory.key import memory_key
 from aftercall.memory.pins.board import Pinboard
 from aftercall.memory.pins.view import pin_json
 from aftercall.memory.store import FactStore, Wanted
+from aftercall.memory.veil import veil
 from aftercall.memory.view import export as export_facts
 from aftercall.model.instants import format_instant
+from aftercall.model.people import join_party, split_party
 from aftercall.settings import Settings
 from aftercall.work.store import FollowUpStore
 from aftercall.work.view import followup_json
@@ -30,12 +33,14 @@ _README = """# What is kept about one caller
 
 Made {at}.
 
-- `calls/`: each call as it was sealed, word for word, and what came later beside it
+- `calls/`: each call, word for word, with what came later; {calls}
 - `facts.jsonl`: what was remembered, with the words it rests on; {secrets}
 - `followups.json`: what was asked for and promised, and what became of it
 - `documents/`: the page of each call
 - `pins.json`: topics they keep coming back to
-- `pages/`: the markdown about the caller
+- `pages/`: the markdown about the caller, and a folder for each other person who speaks from the same phone
+
+`person` says whose a fact is: nothing for the number's owner, else the name of whoever else speaks from it.
 """
 
 
@@ -66,8 +71,10 @@ class Exporter:
         self.audit.note("export", "exported", "a caller, secrets opened" if reveal else "a caller")
         subject = Subject(number, tuple(calls_of(self.database, number)))
         secrets = "secrets are opened" if reveal else "secrets only show that they are there"
-        _write(folder / "README.md", _README.format(at=format_instant(self.clock.now()), secrets=secrets))
-        calls = sum(self._copy_call(str(row.archive_name), folder / "calls") for row in subject.rows if row.archive_name)
+        sealed = "as it was sealed" if reveal else "what was confided is blotted out"
+        _write(folder / "README.md", _README.format(at=format_instant(self.clock.now()), calls=sealed, secrets=secrets))
+        copy = self._copy_call if reveal else self._veil_call
+        calls = sum(copy(row, folder / "calls") for row in subject.rows if row.archive_name)
         facts = self._write_facts(number, folder / "facts.jsonl", reveal)
         followups = [followup_json(row) for row in self.followups.page(limit=MOST_FOLLOWUPS, caller=number)]
         _write(folder / "followups.json", json.dumps(followups, ensure_ascii=False, indent=1) + "\n")
@@ -78,30 +85,51 @@ class Exporter:
         self._copy_pages(number, folder / "pages")
         return Exported(folder, calls, facts, len(followups), len(documents))
 
-    def _copy_call(self, name: str, folder: Path) -> int:
+    def _veil_call(self, row: CallRow, folder: Path) -> int:
+        """As pages show it: what was confided is blotted out, so it is no longer the sealed file."""
+        call, late = self.archive.read(str(row.archive_name))
+        whole = call.model_dump(mode="json")
+        whole["turns"] += [turn.model_dump(mode="json") for turn in late]
+        _write(folder / str(row.archive_name), json.dumps(veil(whole, self.facts.confided(call.id)), ensure_ascii=False, indent=1) + "\n")
+        return 1
+
+    def _copy_call(self, row: CallRow, folder: Path) -> int:
+        name = str(row.archive_name)
         names = [name, *(other for other in self.archive.place.names() if other.startswith(f"{name.removesuffix('.json')}.addendum-"))]
         for each in names:
             _write(folder / each, self.archive.place.read(each))
         return 1
 
     def _write_facts(self, number: str, file: Path, reveal: bool) -> int:
-        key = memory_key(self.settings, self.settings.agent_id, number)
-        lines: Iterable[dict[str, Any]] = export_facts(self.facts, Wanted(key=key, with_retired=True), reveal=reveal) if key else ()
-        written = [json.dumps(line, ensure_ascii=False) for line in lines]
+        """Everybody's at the number; each line says whose it is."""
+        written = []
+        for party in parties_at(self.database, self.settings.agent_id, number):
+            key = memory_key(self.settings, self.settings.agent_id, party)
+            lines: Iterable[dict[str, Any]] = export_facts(self.facts, Wanted(key=key, with_retired=True), reveal=reveal) if key else ()
+            written += [json.dumps(line | {"person": split_party(party)[1] or None}, ensure_ascii=False) for line in lines]
         _write(file, "".join(f"{line}\n" for line in written))
         return len(written)
 
     def _write_pins(self, number: str, file: Path) -> None:
-        key = memory_key(self.settings, self.settings.agent_id, number)
-        pins = [pin_json(shown) for shown in self.board.pages(key)] if key and self.board else []
+        parties = parties_at(self.database, self.settings.agent_id, number) if self.board else []
+        keys = [(party, memory_key(self.settings, self.settings.agent_id, party)) for party in parties]
+        pins = [
+            pin_json(shown) | {"person": split_party(party)[1] or None}
+            for party, key in keys
+            for shown in (self.board.pages(key) if key and self.board else ())
+        ]
         _write(file, json.dumps(pins, ensure_ascii=False, indent=1) + "\n")
 
     def _copy_pages(self, number: str, folder: Path) -> None:
-        person = Workspace.of(self.settings).person(number)
-        if person is not None:
-            for page in sorted(path for path in person.folder.glob("*") if path.is_file() and path.suffix in (".md", ".txt")):
-                folder.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(page, folder / page.name)
+        workspace = Workspace.of(self.settings)
+        if workspace.scope == "none":
+            return
+        for who in ("", *workspace.others(number)):
+            person = workspace.person(join_party(number, who))
+            for page in sorted(person.folder.glob("*")) if person else ():
+                if page.is_file() and page.suffix in (".md", ".txt"):
+                    (folder / who).mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(page, folder / who / page.name)
 
 
 def _write(file: Path, content: str | bytes) -> None:

@@ -29,6 +29,7 @@ def _own_files(workspace: Workspace, subject: Subject) -> Iterator[Path]:
         yield person.folder
     elif person is not None:
         yield from (person.user, person.greeting, person.folder / "NOTES.md")
+        yield workspace.guests(subject.number)
     for path in _texts(workspace.root / "journal"):
         if any(conversation in path.name for conversation in subject.conversations):
             yield path

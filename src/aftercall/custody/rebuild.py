@@ -51,7 +51,7 @@ class Rebuilder:
         call, _ = office.archive.read(link.name)
         with self.database.write() as connection:
             is_new = adopt(connection, call, link.name, link.sha256, office.desk.clock.now())
-        office.steps.begin(call.id, STEPS, office.desk.clock.now(), again=True)
+        office.begin(call.id, STEPS, again=True)
         for name in STEPS:
             office.do(call.id, name)
         return is_new

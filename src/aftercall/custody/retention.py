@@ -1,57 +1,120 @@
-"""How long things are kept. By default everything stays but recordings, which go after ninety days."""
+"""How long things are kept. By default everything stays but recordings, which go after ninety days.
 
+What goes is deleted, or moved to `<home>/retired`. The copy is on disk before the original goes, and a row lets go of a file only
+when the file is gone: cut off anywhere, the next run finds the same and finishes it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import get_args
 
 from aftercall.clock import Clock
-from aftercall.custody.store import forget_recording, old_recordings
+from aftercall.custody.expiry import store
+from aftercall.custody.retired import Retired
 from aftercall.db.connect import Database
+from aftercall.faults import reach
+from aftercall.journal.archive import Archive
 from aftercall.log import get_logger
-from aftercall.settings import Settings
+from aftercall.model.expiry import Item
+from aftercall.settings import RetentionKind, Settings
 
 EVERY_S = 3600.0
-REASON = "older than retention.recordings_days"
+SOME = 100
+KINDS: tuple[RetentionKind, ...] = get_args(RetentionKind)
 
 log = get_logger("retention")
 
-
-@dataclass(frozen=True)
-class Expired:
-    """What is past its time."""
-
-    recordings: tuple[tuple[str, str], ...]
+_FIND: Mapping[RetentionKind, Callable[[Database, datetime], list[Item]]] = {
+    "recordings": store.old_recordings,
+    "transcripts": store.old_transcripts,
+    "facts": store.old_facts,
+    "documents": store.old_documents,
+}
 
 
 @dataclass(frozen=True)
 class Retention:
     settings: Settings
     database: Database
+    archive: Archive
     clock: Clock
 
-    def find(self) -> Expired:
+    def find(self) -> dict[RetentionKind, list[Item]]:
         """What would go now."""
-        days = self.settings.retention.recordings_days
-        return Expired(tuple(old_recordings(self.database, self._before(days))) if days else ())
+        return {kind: self.find_kind(kind) for kind in KINDS}
 
-    def apply(self) -> Expired:
-        """The file first: a row without its file says so, a file without its row would stay for ever."""
-        expired = self.find()
-        for recording_id, path in expired.recordings:
-            remove_recording(self.settings.home, path)
-            forget_recording(self.database, recording_id, REASON, self.clock.now())
-        if expired.recordings:
-            log.info("recordings past their time are gone", recordings=len(expired.recordings))
+    def find_kind(self, kind: RetentionKind) -> list[Item]:
+        before = self._before(kind)
+        return _FIND[kind](self.database, before) if before else []
+
+    def action(self, kind: RetentionKind) -> str:
+        return self.settings.retention.action.get(kind, "delete")
+
+    def apply(self) -> dict[RetentionKind, list[Item]]:
+        return {kind: self.let_go(kind) for kind in KINDS}
+
+    def let_go(self, kind: RetentionKind) -> list[Item]:
+        """All of one kind that is past its time now."""
+        expired = self.find_kind(kind)
+        for some in _in_pieces(expired):
+            if self.action(kind) == "archive":
+                for item in some:
+                    self._retire(kind, item)
+                reach("retention.after_copy")
+            self._remove(kind, some)
+        if expired:
+            log.info("past their time and gone", kind=kind, count=len(expired), action=self.action(kind))
         return expired
 
-    def _before(self, days: int) -> datetime:
-        return self.clock.now() - timedelta(days=days)
+    def _retire(self, kind: RetentionKind, item: Item) -> None:
+        retired = Retired(self.settings.home)
+        match kind:
+            case "recordings":
+                for file in _beside(self.settings.home / item.name):
+                    retired.keep(kind, item.whose, file.name, file.read_bytes())
+            case "transcripts":
+                for name in self.archive.files_of(item.name):
+                    retired.keep(kind, item.whose, name, self.archive.place.read(name))
+            case "facts":
+                retired.keep(kind, item.whose, f"{item.id}.json", store.read_fact(self.database, item.id))
+            case "documents":
+                retired.keep(kind, item.whose, f"{item.id}.json", store.read_document(self.database, item.id))
+
+    def _remove(self, kind: RetentionKind, some: Sequence[Item]) -> None:
+        ids, before = [item.id for item in some], self._before(kind) or self.clock.now()
+        match kind:
+            case "recordings":
+                for item in some:
+                    remove_recording(self.settings.home, item.name)
+                    store.forget_recording(self.database, item.id, "older than retention.recordings_days", self.clock.now())
+            case "transcripts":
+                self.archive.erase_all(ids)
+                reach("retention.after_files")
+                store.forget_transcripts(self.database, ids)
+            case "facts":
+                store.forget_facts(self.database, ids, before)
+            case "documents":
+                store.forget_documents(self.database, ids, before)
+
+    def _before(self, kind: RetentionKind) -> datetime | None:
+        days: int = getattr(self.settings.retention, f"{kind}_days")
+        return self.clock.now() - timedelta(days=days) if days else None
 
 
 def remove_recording(home: Path, path: str) -> bool:
     """A recording, and everything that lies beside it under its name: its transcript, a download that was cut off."""
-    file = home / path
-    beside = [other for other in file.parent.glob(f"{file.stem}*") if other.is_file()] if file.parent.is_dir() else []
+    beside = _beside(home / path)
     for each in beside:
         each.unlink(missing_ok=True)
     return bool(beside)
+
+
+def _beside(file: Path) -> list[Path]:
+    return [other for other in file.parent.glob(f"{file.stem}*") if other.is_file()] if file.parent.is_dir() else []
+
+
+def _in_pieces(items: list[Item]) -> Iterator[list[Item]]:
+    for start in range(0, len(items), SOME):
+        yield items[start : start + SOME]

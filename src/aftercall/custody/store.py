@@ -10,6 +10,7 @@ from aftercall.custody.subject import Subject
 from aftercall.db.connect import Database
 from aftercall.db.tables import (
     answers,
+    briefings,
     call_topics,
     calls,
     deliveries,
@@ -33,10 +34,12 @@ from aftercall.ids import hash_caller
 from aftercall.journal.store import CallRow, bury, columns_of, to_call_row
 from aftercall.memory.pins.store import clear_pins, strip_calls
 from aftercall.model.calls import Call
+from aftercall.model.people import AT
 
 HOLD_NOBODY = ("audit", "processes", "tombstones", "upkeep")
 """Tables without a number, a name or words of anybody."""
 ERASED: tuple[Table, ...] = (
+    briefings,
     passage_vectors,
     passages,
     fact_occurrences,
@@ -62,7 +65,7 @@ REBUILT = "rebuilt from the archive; follow-up work is not done again"
 
 def calls_of(database: Database, number: str) -> list[CallRow]:
     """Their own calls, and those in which we rang them."""
-    theirs = or_(calls.c.caller == number, (calls.c.direction == "outbound") & (calls.c.callee == number))
+    theirs = or_(calls.c.caller == number, _at(calls.c.whose, number), (calls.c.direction == "outbound") & (calls.c.callee == number))
     with database.read() as connection:
         return [to_call_row(row) for row in connection.execute(select(calls).where(theirs).order_by(calls.c.started_at))]
 
@@ -74,17 +77,18 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
     numbers = _ids(
         connection,
         passages.c.n,
-        [passages.c.caller == subject.number, *_in(passages.c.call_id, subject.calls), *_in(passages.c.ref, condemned)],
+        [_at(passages.c.caller, subject.number), *_in(passages.c.call_id, subject.calls), *_in(passages.c.ref, condemned)],
     )
-    _unlink(connection, condemned)
+    unlink_facts(connection, condemned)
     wanted: dict[Table, list[ColumnElement[bool]]] = {
+        briefings: [_at(briefings.c.caller, subject.number), briefings.c.rests_on_all],
         passage_vectors: _in(passage_vectors.c.n, numbers),
         passages: _in(passages.c.n, numbers),
         fact_occurrences: [*_in(fact_occurrences.c.call_id, subject.calls), *_in(fact_occurrences.c.fact_id, condemned)],
         facts: _in(facts.c.id, condemned),
         extraction_log: _in(extraction_log.c.call_id, subject.calls),
         answers: _in(answers.c.call_id, subject.calls),
-        documents: [documents.c.caller == subject.number, *_in(documents.c.call_id, subject.calls)],
+        documents: [_at(documents.c.caller, subject.number), *_in(documents.c.call_id, subject.calls)],
         followup_history: _in(followup_history.c.followup_id, own),
         deliveries: [*_in(deliveries.c.conversation, subject.conversations), *_in(deliveries.c.followup_id, own)],
         followups: _in(followups.c.id, own),
@@ -93,8 +97,8 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
         steps: _in(steps.c.call_id, subject.calls),
         journal: _in(journal.c.call_id, subject.calls),
         resume_states: [resume_states.c.caller_hash == hash_caller(subject.number)],
-        pins: [pins.c.caller == subject.number, *_in(pins.c.id, strip_calls(connection, subject.calls))],
-        call_topics: [call_topics.c.caller == subject.number, *_in(call_topics.c.call_id, subject.calls)],
+        pins: [_at(pins.c.caller, subject.number), *_in(pins.c.id, strip_calls(connection, subject.calls))],
+        call_topics: [_at(call_topics.c.caller, subject.number), *_in(call_topics.c.call_id, subject.calls)],
         calls: _in(calls.c.id, subject.calls),
     }
     counts = {}
@@ -113,19 +117,6 @@ def recording_paths(database: Database, subject: Subject) -> list[tuple[str, str
     with database.read() as connection:
         found = [row for part in _in(recordings.c.call_id, subject.calls) for row in connection.execute(select(recordings).where(part))]
     return [(row.id, row.path) for row in found]
-
-
-def old_recordings(database: Database, before: datetime) -> list[tuple[str, str]]:
-    """Those of calls that began before then and that are still here."""
-    query = select(recordings.c.id, recordings.c.path).join(calls, calls.c.id == recordings.c.call_id)
-    with database.read() as connection:
-        return [(row.id, row.path) for row in connection.execute(query.where(calls.c.started_at < before, recordings.c.path.is_not(None)))]
-
-
-def forget_recording(database: Database, recording_id: str, reason: str, now: datetime) -> None:
-    gone = {"state": "absent", "path": None, "transcript": "none", "reason": reason, "changed_at": now}
-    with database.write() as connection:
-        connection.execute(update(recordings).where(recordings.c.id == recording_id).values(gone))
 
 
 def followup_ids(database: Database, subject: Subject) -> list[str]:
@@ -159,7 +150,7 @@ def scrub(database: Database) -> None:
 
 def _doomed_facts(connection: Connection, subject: Subject) -> list[str]:
     """Their facts; and of a shared memory, those that nobody else ever said."""
-    own = _ids(connection, facts.c.id, [facts.c.caller == subject.number])
+    own = _ids(connection, facts.c.id, [_at(facts.c.caller, subject.number)])
     told = _ids(connection, fact_occurrences.c.fact_id, _in(fact_occurrences.c.call_id, subject.calls))
     others = set()
     for some in _in(fact_occurrences.c.fact_id, told):
@@ -168,7 +159,7 @@ def _doomed_facts(connection: Connection, subject: Subject) -> list[str]:
     return sorted({*own, *(fact_id for fact_id in told if fact_id not in others)})
 
 
-def _unlink(connection: Connection, fact_ids: Sequence[str]) -> None:
+def unlink_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
     """What stays no longer names what goes."""
     for column in (facts.c.supersedes, facts.c.superseded_by):
         for some in _in(column, fact_ids):
@@ -179,6 +170,18 @@ def _ids(connection: Connection, column: Column[str], wanted: Sequence[ColumnEle
     return sorted({row[0] for part in wanted for row in connection.execute(select(column).where(part))})
 
 
+def _at(column: Column[str], number: str) -> ColumnElement[bool]:
+    """The number's owner, and everybody else who speaks from it."""
+    return or_(column == number, column.startswith(f"{number}{AT}", autoescape=True))
+
+
+def parties_at(database: Database, agent_id: str, number: str) -> list[str]:
+    """Who is remembered at a number, its owner first."""
+    remembered = select(facts.c.caller).where(facts.c.agent_id == agent_id, _at(facts.c.caller, number)).distinct()
+    with database.read() as connection:
+        return sorted({number, *(str(row.caller) for row in connection.execute(remembered))})
+
+
 def _in(column: Column[str], values: Sequence[object]) -> list[ColumnElement[bool]]:
     """In pieces: a statement takes only so many values."""
     return [column.in_(values[start : start + SOME]) for start in range(0, len(values), SOME)]
@@ -186,21 +189,26 @@ def _in(column: Column[str], values: Sequence[object]) -> list[ColumnElement[boo
 
 def documents_of(database: Database, subject: Subject) -> list[tuple[str, str]]:
     """Ids and contents, oldest first."""
-    wanted = [documents.c.caller == subject.number, *_in(documents.c.call_id, subject.calls)]
+    wanted = [_at(documents.c.caller, subject.number), *_in(documents.c.call_id, subject.calls)]
     with database.read() as connection:
         found = {row.id: row for part in wanted for row in connection.execute(select(documents).where(part))}
     return [(row.id, row.content) for row in sorted(found.values(), key=lambda row: (row.made_at, row.id))]
 
 
 def clear_memory(connection: Connection) -> None:
-    """Take away what can be made again from the archive. Documents that a client handed in cannot, and stay."""
+    """Take away what can be made again from the archive. Documents that a client handed in cannot, nor facts of calls that are no
+    longer there: both stay."""
+    gone = select(calls.c.id).where(calls.c.state == "sealed", calls.c.archive_name.is_(None))
+    kept = select(fact_occurrences.c.fact_id).where(fact_occurrences.c.call_id.in_(gone))
+    made = select(facts.c.id).where(facts.c.id.not_in(kept)).scalar_subquery()
     clear_pins(connection)
-    for table in (passage_vectors, passages, fact_occurrences):
-        connection.execute(delete(table))
-    connection.execute(update(facts).values(supersedes=None))
-    for table in (facts, extraction_log):
-        connection.execute(delete(table))
-    connection.execute(delete(documents).where(documents.c.call_id.is_not(None)))
+    connection.execute(delete(passages).where(or_(passages.c.ref.is_(None), passages.c.ref.in_(made))))
+    connection.execute(delete(fact_occurrences).where(fact_occurrences.c.fact_id.in_(made)))
+    connection.execute(update(facts).values(supersedes=None).where(facts.c.id.in_(made)))
+    connection.execute(delete(extraction_log).where(extraction_log.c.call_id.not_in(gone)))
+    connection.execute(delete(briefings))
+    connection.execute(delete(facts).where(facts.c.id.in_(made)))
+    connection.execute(delete(documents).where(documents.c.call_id.is_not(None), documents.c.call_id.not_in(gone)))
 
 
 def adopt(connection: Connection, call: Call, name: str, sha256: str, now: datetime) -> bool:

@@ -5,7 +5,7 @@ other instead of failing half-way. Every commit is on disk before it returns.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -18,6 +18,10 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from aftercall.errors import AftercallError, ConfigError, DatabaseUnreachable, StorageFull
 
 BUSY_TIMEOUT_MS = 30_000
+POSTGRES_PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}  # seconds, milliseconds; a server that is cut off says nothing
+
+Query = Callable[[str, Sequence[Any]], list[Any]]
+"""SQL with question marks, and their values."""
 
 
 class Database:
@@ -27,6 +31,8 @@ class Database:
         self.engine = _create_engine(url)
         self.dialect = self.engine.dialect.name
         self._turn = Lock()
+        driver: Any = self.engine.dialect.loaded_dbapi
+        self._driver_error: type[Exception] = driver.Error
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -54,17 +60,49 @@ class Database:
         with translated_errors(), self.engine.connect() as connection:
             yield connection
 
+    @contextmanager
+    def glance(self) -> Iterator[Query]:
+        """The driver's own reading, for what a ringing call waits for: SQLAlchemy's execution costs more than such reads do."""
+        with translated_errors(self._driver_error):
+            pooled = self.engine.raw_connection()
+            driver: Any = pooled.driver_connection
+            mark = "?" if self.dialect == "sqlite" else "%s"
+            try:
+                yield lambda sql, values: driver.execute(sql.replace("?", mark), values).fetchall()
+            finally:
+                pooled.close()
+
     def forget_traces(self) -> None:
         """Words that were deleted are not to be read in the write-ahead file either. Whoever is busy is not waited for."""
-        if self.dialect != "sqlite":
-            return
-        with translated_errors():
-            pooled = self.engine.raw_connection()
-            try:
-                driver: Any = pooled.driver_connection
-                driver.execute("PRAGMA busy_timeout=0")
+        if self.dialect == "sqlite":
+            with self._unhurried() as driver:
                 driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+
+    def is_ready(self) -> bool:
+        """Whether it can be written to right now; a program that holds it is not waited for."""
+        try:
+            with self._unhurried() as driver:
+                for statement in ("BEGIN IMMEDIATE", "ROLLBACK") if self.dialect == "sqlite" else ("SELECT 1",):
+                    driver.execute(statement)
+        except AftercallError:
+            return False
+        return True
+
+    @contextmanager
+    def _unhurried(self) -> Iterator[Any]:
+        """A driver's connection that waits for nobody."""
+        with translated_errors(self._driver_error):
+            pooled = self.engine.raw_connection()
+            driver: Any = pooled.driver_connection
+            try:
+                if self.dialect == "sqlite":
+                    driver.execute("PRAGMA busy_timeout=0")
+                yield driver
+                if self.dialect == "sqlite":
+                    driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+            except BaseException:
+                pooled.invalidate()
+                raise
             finally:
                 pooled.close()
 
@@ -73,11 +111,11 @@ class Database:
 
 
 @contextmanager
-def translated_errors() -> Iterator[None]:
-    """Turn the driver's errors that a person can act on into ours; let the others through."""
+def translated_errors(driver_error: type[Exception] = sqlite3.Error) -> Iterator[None]:
+    """Turn errors that a person can act on into ours; let the others through. Below SQLAlchemy a driver raises its own."""
     try:
         yield
-    except (DBAPIError, sqlite3.Error, OSError) as error:
+    except (DBAPIError, driver_error, OSError) as error:
         ours = translate(error)
         if ours is None:
             raise
@@ -93,7 +131,7 @@ def translate(error: Exception) -> AftercallError | None:
         return StorageFull(f"the database has no room left ({said}); free some space, nothing written is harmed")
     if "is locked" in said:
         return DatabaseUnreachable("another program has locked the database; it is tried again")
-    if "unable to open" in said or _is_lost(cause):
+    if "unable to open" in said or "readonly database" in said or "disk I/O error" in said or _is_lost(cause):
         return DatabaseUnreachable(f"no connection to the database ({said})")
     return None
 
@@ -110,7 +148,8 @@ def _create_engine(url: str) -> Engine:
         if parsed.get_backend_name() == "sqlite":
             return _create_sqlite(url, parsed.database)
         if parsed.get_backend_name() == "postgresql":
-            return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+            patience = {name: value for name, value in POSTGRES_PATIENCE.items() if name not in parsed.query}
+            return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, connect_args=patience)
     except (ArgumentError, NoSuchModuleError):
         raise ConfigError("database.url: is not a database address (sqlite:///FILE or postgresql+psycopg://…)") from None
     except ModuleNotFoundError:

@@ -46,9 +46,11 @@ calls = Table(
     Column("archive_sha256", Text),
     Column("sealed_at", InstantColumn),
     Column("postcall", Text, comment="due when sealed, then started; the steps tell the rest"),
+    Column("whose", Text, comment="whose memory it is, `+15550100#anna`; empty is nobody's, null is not decided yet"),
     Index("ix_calls_source_sid", "source", "sid", unique=True),
     Index("ix_calls_started", "started_at", "id"),
     Index("ix_calls_caller", "caller", "started_at"),
+    Index("ix_calls_whose", "whose", "started_at"),
     Index("ix_calls_conversation", "conversation"),
     Index("ix_calls_due", "postcall", sqlite_where=text("postcall = 'due'"), postgresql_where=text("postcall = 'due'")),
     Index("ix_calls_unsealed", "state", sqlite_where=text("state <> 'sealed'"), postgresql_where=text("state <> 'sealed'")),
@@ -100,6 +102,7 @@ tombstones = Table(
     Column("erased_at", InstantColumn, nullable=False),
 )
 
+# An answer stands here sealed, for it may hold what was told in confidence: see postcall/answers/store.py.
 answers = Table(
     "answers",
     metadata,
@@ -381,4 +384,20 @@ upkeep = Table(
     Column("name", Text, primary_key=True),
     Column("at", InstantColumn, nullable=False),
     Column("found", JSON),
+)
+
+# What a caller's next call is told, put together ahead. Whatever it rests on empties `body` and counts `version` up in its own
+# transaction (db/freshness.py); a row without a body waits to be prepared again, and nothing out of date is ever in it.
+briefings = Table(
+    "briefings",
+    metadata,
+    Column("agent_id", Text, primary_key=True),
+    Column("caller", Text, primary_key=True),
+    Column("version", Number, nullable=False, server_default="0"),
+    Column("rests_on_all", Boolean, nullable=False, comment="memory is shared: any caller's news counts"),
+    Column("form", Text, comment="hash of the settings it was composed under"),
+    Column("body", Text, comment="JSON; none when out of date"),
+    Column("prepared_at", InstantColumn),
+    Index("ix_briefings_due", "agent_id", sqlite_where=text("body IS NULL"), postgresql_where=text("body IS NULL")),
+    Index("ix_briefings_shared", "agent_id", "rests_on_all"),
 )

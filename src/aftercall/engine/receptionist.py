@@ -4,6 +4,7 @@ Greets, by name where it is known; takes messages and requests and confirms each
 was about; says goodbye. It never claims that something has been done: it takes down, the work comes after the call.
 """
 
+import asyncio
 import re
 from datetime import datetime
 
@@ -49,19 +50,16 @@ class ReceptionistSession:
         self._clock = clock
         self._turns: list[Turn] = []
         self._known = Reading(language="en", summary="")
-        for turn in briefing.pick_up.turns if briefing.pick_up else ():
-            self._add(turn.speaker, turn.text)
-        if self._turns:
-            self._known = self._read()
         self._asked_more = 0
+        self._pick_up()
 
     async def greet(self) -> Reply:
         return self._say(self._briefing.first_words)
 
     async def answer(self, said: str) -> Reply:
         self._add("caller", said)
-        before, now = self._known, self._read()
-        self._known = now
+        before = self._known
+        now = self._known = await asyncio.to_thread(self._read)  # audio of other calls passes meanwhile
         news = _news(before, now)
         if news:
             return self._goodbye(news) if _CLOSING.search(said) else self._say(f"{news} {self._more()}")
@@ -70,6 +68,13 @@ class ReceptionistSession:
         if _CLOSING.search(said) or (self._asked_more and _NO.fullmatch(said)):
             return self._goodbye()
         return self._say(f"{self._acknowledge(said, before, now)} {self._more()}")
+
+    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+        self._briefing = briefing
+        if is_another:
+            self._turns.clear()
+            self._known = Reading(language="en", summary="")
+            self._pick_up()
 
     async def close(self) -> None:
         return
@@ -81,6 +86,12 @@ class ReceptionistSession:
     def lines(self) -> list[str]:
         """What was said so far, without our own last words."""
         return [f"[{turn.seq}] {turn.speaker.capitalize()}: {' '.join(turn.text.split())}" for turn in self._turns[:-1]]
+
+    def _pick_up(self) -> None:
+        for turn in self._briefing.pick_up.turns if self._briefing.pick_up else ():
+            self._add(turn.speaker, turn.text)
+        if self._turns:
+            self._known = self._read()
 
     def _acknowledge(self, said: str, before: Reading, now: Reading) -> str:
         name = now.profile.call_name or now.profile.name
@@ -127,9 +138,9 @@ class ReceptionistSession:
 
 def _news(before: Reading, now: Reading) -> str:
     """What this turn asked for, changed or called off, as one sentence; empty if nothing."""
-    known = {request.title: request for request in before.requests}
-    fresh = [request for request in now.requests if request.title not in known]
-    moved = [request for request in now.requests if request.title in known and request.due != known[request.title].due]
+    changed = [(request, _earlier(request, before, now)) for request in now.requests]
+    fresh = [request for request, known in changed if known is None]
+    moved = [request for request, known in changed if known is not None and request.due != known.due]
     gone = [item for item in now.withdrawn if item.title not in {other.title for other in before.withdrawn}]
     sentences = []
     if fresh:
@@ -139,6 +150,16 @@ def _news(before: Reading, now: Reading) -> str:
     if gone:
         sentences.append(f"All right, I have crossed out: {join([turn_round(item.title) for item in gone])}.")
     return " ".join(sentences)
+
+
+def _earlier(request: Request, before: Reading, now: Reading) -> Request | None:
+    """The same request as it stood before; a day put right may have changed its title, but not where it was first said."""
+    titles = {other.title for other in now.requests}
+    for known in before.requests:
+        is_renamed = known.title not in titles and (known.kind, known.turns[:1]) == (request.kind, request.turns[:1])
+        if known.title == request.title or is_renamed:
+            return known
+    return None
 
 
 def _confirm(request: Request) -> str:

@@ -27,6 +27,10 @@ class TurnSession(Protocol):
         """Raises EngineLost when there will be no answer."""
         ...
 
+    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+        """More is known of who is calling. If it is another than was thought, nothing of what was told before may be used any more."""
+        ...
+
     async def close(self) -> None: ...
 
 

@@ -61,6 +61,10 @@ class _Session:
         self._listener.correct(spoken.text)
         return spoken
 
+    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+        self._briefing = briefing
+        await self._listener.learn(briefing, is_another=is_another)
+
     async def close(self) -> None:
         await self._listener.close()
 
@@ -85,6 +89,11 @@ class _Session:
         recent = [f"{call.at.astimezone(self._engine.zone):%A, %d %B}: {' '.join(call.summary.split())}" for call in self._briefing.recent]
         if recent:
             blocks.append(fence("earlier calls", "\n".join(recent)))
+        known = [f"{fact.since.astimezone(self._engine.zone):%d %B %Y}: {' '.join(fact.text.split())}" for fact in self._briefing.facts]
+        if known:
+            blocks.append(fence("what the caller told before", "\n".join(known)))
+        if self._briefing.work:
+            blocks.append(fence("work from earlier calls", "\n".join(self._briefing.work)))
         if self._briefing.caller_name:
             blocks.append(fence("caller's name", self._briefing.caller_name))
         return "\n\n".join(blocks)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from aftercall.model.briefing import Briefing
 from aftercall.model.turns import Turn
 
 
@@ -18,6 +19,8 @@ class Opening:
     instructions: str = field(repr=False)
     greeting: str = field(repr=False)
     history: Sequence[Turn] = field(default=(), repr=False)
+    briefing: Briefing | None = field(default=None, repr=False)
+    """What the instructions were made of, for an agent that is no model and cannot read them."""
 
 
 @dataclass(frozen=True)

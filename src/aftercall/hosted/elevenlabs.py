@@ -1,15 +1,15 @@
-"""ElevenLabs Agents: the post-call transcription, signed with a time in the header."""
+"""ElevenLabs Agents: the post-call transcription, signed with a time in the header, and the question how a call should begin."""
 
 import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from aftercall.hosted.platform import Json, Platform, Report, Said, instant, items, offset, part, sid_of, text_of
-from aftercall.model.calls import Call
+from aftercall.hosted.platform import Json, Platform, Report, Said, instant, items, offset, part, party, sid_of, text_of
+from aftercall.model.calls import Call, LiveCall
 from aftercall.model.turns import Speaker
 
 STALE_S = 1800
-_HEADER = re.compile(r"t=(\d{1,12}),v0=([0-9a-fA-F]{64})")
+_TIME, _DIGEST = re.compile(r"\d{1,12}"), re.compile(r"[0-9a-fA-F]{64}")
 
 
 class ElevenLabs(Platform):
@@ -17,10 +17,23 @@ class ElevenLabs(Platform):
     setting = "ELEVENLABS_WEBHOOK_SECRET"
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
-        header = _HEADER.fullmatch(headers.get("elevenlabs-signature", "").replace(" ", ""))
-        if header is None or abs(now.timestamp() - int(header[1])) > STALE_S:
+        """In any order, and beside signatures of schemes to come: so does ElevenLabs' own helper read it."""
+        given = dict(piece.strip().partition("=")[::2] for piece in headers.get("elevenlabs-signature", "").split(","))
+        at, signature = given.get("t", ""), given.get("v0", "")
+        if not _TIME.fullmatch(at) or not _DIGEST.fullmatch(signature) or abs(now.timestamp() - int(at)) > STALE_S:
             return False
-        return self._key.matches(header[2], header[1].encode() + b"." + raw)
+        return self._key.matches(signature, at.encode() + b"." + raw)
+
+    def is_start_genuine(self, headers: Mapping[str, str]) -> bool:
+        """A conversation that begins is not signed: it brings the same secret in a header, as a bearer token."""
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self._key.is_(token.strip())
+
+    def read_start(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
+        """The call that is about to begin there; a number that is none is a stranger's."""
+        sid = text_of(event.get("call_sid")) or text_of(event.get("conversation_id")) or "unknown"
+        caller = party(event.get("caller_id"), "caller", {})
+        return LiveCall(source=self.name, sid=sid[:200], agent_id=agent_id, caller=caller, started_at=now)
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
         """Audio comes as an event of its own and is left alone; a call that never began has no transcript to keep."""

@@ -84,7 +84,7 @@ class Report:
 
     def to_call(self, agent_id: str) -> Call:
         metadata = _small(self.details)
-        customer, line = _party(self.customer, "customer", metadata), _party(self.line, "line", metadata)
+        customer, line = party(self.customer, "customer", metadata), party(self.line, "line", metadata)
         caller, callee = (customer, line) if self.is_inbound else (line, customer)
         return parse_call(
             {
@@ -174,7 +174,7 @@ def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _party(number: object, side: str, metadata: Json) -> str | None:
+def party(number: object, side: str, metadata: Json) -> str | None:
     if not isinstance(number, str):
         return None
     try:

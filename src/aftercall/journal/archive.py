@@ -58,17 +58,26 @@ class Archive:
         call = Call.model_validate(json.loads(self.place.read(name)), context={"sealed": True})
         return call, tuple(turn for addendum in self._addenda(name) for turn in addendum)
 
+    def files_of(self, name: str) -> list[str]:
+        """A sealed call's file and its addenda, as far as they are still there."""
+        beginning = f"{name.removesuffix('.json')}.addendum-"
+        return [other for other in self.place.names() if other == name or other.startswith(beginning)]
+
     def erase(self, call_id: str) -> list[str]:
-        """Take a call's files away for good and put a tombstone into the chain for each; may be run again after a crash.
+        return self.erase_all([call_id])
+
+    def erase_all(self, call_ids: Sequence[str]) -> list[str]:
+        """Take these calls' files away for good and put a tombstone into the chain for each; may be run again after a crash.
 
         The tombstone comes first: a file that is gone without one is a fault, one that is still there is merely not done yet.
         """
         links = [parse_link(line) for line in self.place.lines()]
         done = {link.name for link in links if link.erased}
-        names = [link.name for link in links if link.call == call_id and not link.erased]
+        theirs = set(call_ids)
+        names = [link.name for link in links if link.call in theirs and not link.erased]
         for link in links:
-            if link.call == call_id and link.name not in done:
-                self.place.extend(partial(next_line, name=link.name, file_hash=link.sha256, call=call_id, erased=True))
+            if link.call in theirs and link.name not in done:
+                self.place.extend(partial(next_line, name=link.name, file_hash=link.sha256, call=link.call, erased=True))
                 reach("erase.after_tombstone")
         for name in names:
             self.place.remove(name)

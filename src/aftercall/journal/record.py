@@ -1,34 +1,46 @@
 """The journal: open a call, append what happens in it, seal it when it ends.
 
-Whatever `append` returned for is on disk, whatever happens next. Late words of a sealed call become addenda.
+Whatever `append` returned for is on disk, whatever happens next: in the database or, while that is away, in a file of the call's own.
+Late words of a sealed call become addenda.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 from aftercall.clock import Clock
-from aftercall.errors import CallNotLive, JournalConflict, JournalGap, RefusedInput
+from aftercall.errors import AftercallError, CallNotLive, DatabaseUnreachable, JournalConflict, JournalGap, RefusedInput
 from aftercall.faults import reach
 from aftercall.journal.archive import Archive, Sealed
 from aftercall.journal.fold import entries_of, entry_of, finished_call, fold
+from aftercall.journal.outage import Outage
 from aftercall.journal.presence import Presence
+from aftercall.journal.spill import SpillFolder, call_entry, end_entry, gone_entry
 from aftercall.journal.store import CallRow, CallStore, Entry, Pen
-from aftercall.journal.writer import GroupWriter
+from aftercall.journal.take_up import take_up_left
+from aftercall.journal.writer import GroupWriter, Written
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.turns import Event, Turn
+
+PATIENCE_S = 1.0  # a database that takes longer is away: the caller is on the phone
+
+T = TypeVar("T")
 
 
 class Record:
     """One live call's numbered entries. Appends of one call go one after the other, those of many calls together."""
 
-    def __init__(self, call: LiveCall, writer: GroupWriter) -> None:
+    def __init__(self, call: LiveCall, write: Callable[["Record", Entry], Awaitable[None]]) -> None:
         self.call = call
         self.is_open = True
-        self._writer = writer
-        self._lock = asyncio.Lock()
+        self.is_spilling = False
+        """Its entries go to a file of its own, and back to the database when that is there again."""
+        self.lock = asyncio.Lock()
+        self._write = write
         self._kept: dict[str, list[Entry]] = {"turn": [], "event": []}
 
     @property
@@ -46,23 +58,22 @@ class Record:
     async def append(self, item: Turn | Event) -> None:
         """Return when the item is on disk. The same one again changes nothing; a gap or a second version is refused."""
         entry = entry_of(self.call.id, item)
-        async with self._lock:
+        async with self.lock:
             if not self.is_open:
                 raise CallNotLive(f"call {self.call.id} has ended; attach late words to the sealed call")
             if self._is_kept(entry):
                 return
             reach("journal.before_append")
-            written = self._writer.put(entry)
-            try:
-                await written
-            finally:  # also when we are cancelled: by then it is on disk, or not
-                if written.exception() is None:
-                    self._kept[entry.kind].append(entry)
+            await self._write(self, entry)
             reach("journal.after_append")
+
+    def keep(self, entry: Entry) -> None:
+        """It is on disk."""
+        self._kept[entry.kind].append(entry)
 
     async def close(self) -> None:
         """Wait for an append on its way, and take no more."""
-        async with self._lock:
+        async with self.lock:
             self.is_open = False
 
     def _is_kept(self, entry: Entry) -> bool:
@@ -79,13 +90,16 @@ class Record:
 class Journal:
     """Keeps the calls of this process."""
 
-    def __init__(self, store: CallStore, pen: Pen, archive: Archive, presence: Presence, clock: Clock) -> None:
+    def __init__(self, store: CallStore, pen: Pen, archive: Archive, presence: Presence, clock: Clock, spill: SpillFolder) -> None:
         self.store = store
+        self.spill = spill
+        self.outage = Outage(pen.is_ready, self._return_home, clock)
         self.archive = archive
         self.presence = presence
         self.clock = clock
         self._pen = pen
         self._writer: GroupWriter | None = None
+        self._spiller: GroupWriter | None = None
         self._records: dict[tuple[str, str], Record] = {}
         self._opening: dict[tuple[str, str], asyncio.Task[Record]] = {}
         self._sealing: set[str] = set()
@@ -150,28 +164,129 @@ class Journal:
 
     async def close(self) -> None:
         await asyncio.gather(*self._seals, return_exceptions=True)
-        if self._writer is not None:
-            await asyncio.to_thread(self._writer.close)
+        await self.outage.close()
+        for writer in (self._spiller, self._writer):
+            if writer is not None:
+                await asyncio.to_thread(writer.close)
+
+    def take_up_left(self) -> list[str]:
+        """What was kept on disk by calls that are over, and by processes that are gone, while the database was away."""
+        return take_up_left(self.spill, self.store, self.archive, self.presence.process, self.clock.now())
 
     async def _open(self, call: LiveCall) -> Record:
-        if not await asyncio.to_thread(self.store.open, call, self.presence.process):
-            raise CallNotLive(f"{call.source} call {call.sid} is known already and not live here")
-        self._writer = self._writer or GroupWriter(self._pen.write, self._pen.close)
-        record = self._records[call.source, call.sid] = Record(call, self._writer)
+        record = Record(call, self._write)
+        if not await self._open_row(call):
+            await self._spill(record)
+        self._records[call.source, call.sid] = record
         return record
+
+    async def _open_row(self, call: LiveCall) -> bool:
+        """False while the database is away."""
+        if self.outage.is_on:
+            return False
+        try:
+            is_new = await self._patiently(asyncio.to_thread(self.store.open, call, self.presence.process))
+        except AftercallError as error:
+            if not error.retryable:
+                raise
+            self.outage.begin(error)
+            return False
+        if not is_new:
+            raise CallNotLive(f"{call.source} call {call.sid} is known already and not live here")
+        return True
+
+    async def _write(self, record: Record, entry: Entry) -> None:
+        if not record.is_spilling and not self.outage.is_on:
+            self._writer = self._writer or GroupWriter(self._pen.write, self._pen.close)
+            written = self._writer.put(entry)
+            alarm = asyncio.ensure_future(self.clock.sleep(PATIENCE_S))
+            alarm.add_done_callback(partial(_lose_patience, written))
+            try:
+                await written
+            except AftercallError as error:
+                if not error.retryable:
+                    raise
+                self.outage.begin(error)
+            finally:  # also when we are cancelled: by then it is on disk, or not
+                alarm.cancel()
+                if written.exception() is None:
+                    record.keep(entry)
+            if written.exception() is None:
+                return
+        await self._spill(record)
+        spilled = self._put_aside(entry)
+        try:
+            await spilled
+        finally:
+            if spilled.exception() is None:
+                record.keep(entry)
+
+    async def _spill(self, record: Record) -> None:
+        """From here on the call is kept in a file of its own."""
+        if not record.is_spilling:
+            await self._put_aside(call_entry(record.call))
+            record.is_spilling = True
+
+    def _put_aside(self, entry: Entry) -> Written:
+        self._spiller = self._spiller or GroupWriter(self.spill.write, self.spill.close)
+        return self._spiller.put(entry)
+
+    async def _patiently(self, work: Awaitable[T]) -> T:
+        """The work's result, or that the database is away; work that comes too late ends by itself."""
+        task = asyncio.ensure_future(work)
+        alarm = asyncio.ensure_future(self.clock.sleep(PATIENCE_S))
+        try:
+            await asyncio.wait({task, alarm}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            alarm.cancel()
+        if task.done():
+            return task.result()
+        task.add_done_callback(lambda late: late.cancelled() or late.exception())  # nobody is left to ask how it ended
+        raise DatabaseUnreachable(f"no answer from the database within {PATIENCE_S:g} s")
+
+    async def _return_home(self) -> None:
+        """The database is back: calls that go on are written there again, and those that are over are taken up and sealed."""
+        for record in self.live:
+            async with record.lock:
+                if record.is_spilling and record.is_open:
+                    owner = self.presence.process
+                    await asyncio.to_thread(self.store.take_up, record.call, record.entries, owner, is_live=True)
+                    await self._put_aside(gone_entry(record.call.id))
+                    record.is_spilling = False
+        await asyncio.to_thread(self._seal_left)
+
+    def _seal_left(self) -> None:
+        for call_id in self.take_up_left():
+            row = self.store.get(call_id)
+            if row.state != "sealed" and self.is_abandoned(row):
+                self.seal_abandoned(row)
 
     async def _seal(self, record: Record, end_reason: str, ended_at: datetime) -> Sealed:
         await record.close()
-        sealed = await asyncio.to_thread(self._seal_record, record.call, record.entries, end_reason, ended_at)
+        try:
+            sealed = await asyncio.to_thread(self._seal_record, record, end_reason, ended_at)
+        except DatabaseUnreachable as error:
+            await self._put_end_aside(record, end_reason, ended_at, error)
+            raise
         self._records.pop((record.call.source, record.call.sid), None)
         return sealed
 
-    def _seal_record(self, call: LiveCall, entries: list[Entry], end_reason: str, ended_at: datetime) -> Sealed:
+    async def _put_end_aside(self, record: Record, end_reason: str, ended_at: datetime, error: AftercallError) -> None:
+        """How the call ended goes to its file, which is taken up with the others when the database is back."""
+        await self._put_aside(call_entry(record.call))
+        await self._put_aside(end_entry(record.call.id, ended_at, end_reason))
+        self._records.pop((record.call.source, record.call.sid), None)
+        self.outage.begin(error)
+
+    def _seal_record(self, record: Record, end_reason: str, ended_at: datetime) -> Sealed:
+        call = record.call
+        if record.is_spilling or self.outage.is_on:
+            raise DatabaseUnreachable(f"call {call.id} is kept on disk until the database is back")
         with self._busy_with(call.id):
             if not self._claim(call.id, self.presence.process, ended_at, end_reason):
                 raise CallNotLive(f"call {call.id} was sealed by another process")
             row = replace(self.store.get(call.id), live=call)
-            return self._archive_and_finish(finished_call(row, fold(entries)))
+            return self._archive_and_finish(finished_call(row, fold(record.entries)))
 
     def _claim(self, call_id: str, held_by: str, ended_at: datetime, end_reason: str) -> bool:
         sealer = self.presence.process
@@ -191,3 +306,9 @@ class Journal:
             yield
         finally:
             self._sealing.discard(call_id)
+
+
+def _lose_patience(written: Written, alarm: "asyncio.Future[None]") -> None:
+    """An entry that is written all the same, later, is there twice and folds into one."""
+    if not alarm.cancelled() and not written.done():
+        written.set_exception(DatabaseUnreachable(f"not written within {PATIENCE_S:g} s"))

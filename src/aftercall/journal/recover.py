@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from aftercall.journal.fold import fold
 from aftercall.journal.record import Journal
 from aftercall.journal.store import CallRow
+from aftercall.journal.take_up import find_late
 from aftercall.log import get_logger
-from aftercall.model.turns import Event, Turn
 
 EVERY_S = 60.0
 
@@ -23,6 +22,7 @@ def recover(journal: Journal) -> Recovered:
     """Seal what crashed processes left open. One call's trouble never stops another's recovery."""
     sealed: list[str] = []
     failed: list[str] = []
+    journal.take_up_left()
     abandoned = [row for row in journal.store.unsealed() if journal.is_abandoned(row)]
     for row in abandoned:
         try:
@@ -41,9 +41,7 @@ def recover(journal: Journal) -> Recovered:
 def _attach_late(journal: Journal, row: CallRow) -> None:
     """Words written to the journal by a process that did not know the call had been sealed without it."""
     entries = journal.store.entries(row.live.id)
-    folded = fold(entries)
-    late: list[Turn | Event] = [*(turn for turn in folded.turns if turn.seq > row.turn_count), *folded.events]
-    if late:
+    if late := find_late(journal.archive, row, entries):
         journal.attach(row, late)
         log.warning("attached late words", call=row.live.id, entries=len(late))
     journal.store.forget_entries(row.live.id, len(entries))

@@ -11,11 +11,17 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from aftercall.db.connect import Database, translate
+from aftercall.db.freshness import expect, outdate
 from aftercall.db.tables import calls, followup_runs, journal, processes, resume_states, tombstones
 from aftercall.db.upsert import upsert
 from aftercall.errors import CallErased, DatabaseUnreachable, NotFound
 from aftercall.ids import hash_caller
 from aftercall.model.calls import IMPORTED, Call, LiveCall
+
+Ended = tuple[datetime, str]
+"""When a call ended, and why."""
+
+_MAY_RESUME = "SELECT 1 FROM resume_states WHERE agent_id = ? AND caller_hash = ?"
 
 
 class Entry(NamedTuple):
@@ -89,6 +95,10 @@ class Pen:
                 raise
             raise ours from error
 
+    def is_ready(self) -> bool:
+        """Whether the database can be written to again."""
+        return self._database.is_ready()
+
     def close(self) -> None:
         """Rolls back what is half done; a fresh connection is made for the next entry."""
         pooled, self._pooled, self._driver = self._pooled, None, None
@@ -136,6 +146,25 @@ class CallStore:
             return False
         return True
 
+    def take_up(
+        self, call: LiveCall, entries: Iterable[Entry], owner: str, ended: Ended | None = None, *, is_live: bool = False
+    ) -> CallRow:
+        """Note a call that was kept elsewhere, and those of its entries that are missing; again it changes nothing. Raises CallErased.
+
+        Unless it goes on, it is left for recovery to seal. One whose sid is another call's by now gets a sid of its own.
+        """
+        with self._database.write() as connection:
+            _refuse_erased(connection, call)
+            state = connection.execute(select(calls.c.state).where(calls.c.id == call.id)).scalar()
+            if state is None:
+                kept = {"state": "live" if is_live else "sealing", "owner": owner}
+                connection.execute(insert(calls), _columns_taken_up(connection, call) | kept)
+            if state != "sealed":
+                _add_missing(connection, call.id, entries)
+                if not is_live:
+                    _note_end(connection, call, ended)
+            return to_call_row(connection.execute(select(calls).where(calls.c.id == call.id)).one())
+
     def claim(self, call_id: str, *, held_by: str, sealer: str, ended_at: datetime, end_reason: str) -> bool:
         """Take the right to seal a call; one process gets it. A stored end is kept."""
         with self._database.write() as connection:
@@ -161,6 +190,7 @@ class CallStore:
             connection.execute(delete(journal).where(journal.c.call_id == call.id))
             _keep_resume_state(connection, call)
             _set_followup_timer(connection, call, sealed_at)
+            _have_briefing_prepared(connection, call)
 
     def count_addenda(self, call_id: str, addenda: int) -> None:
         with self._database.write() as connection:
@@ -197,13 +227,25 @@ class CallStore:
         with self._database.read() as connection:
             return [to_call_row(row) for row in connection.execute(query)]
 
+    def whose(self, call_id: str) -> str | None:
+        """Whose memory the call belongs to; empty for nobody's, None as long as that is not decided."""
+        with self._database.read() as connection:
+            return connection.execute(select(calls.c.whose).where(calls.c.id == call_id)).scalar()
+
+    def decide_whose(self, call_id: str, whose: str) -> str:
+        """Note whose it is, once; returns what stands."""
+        with self._database.write() as connection:
+            connection.execute(update(calls).where(calls.c.id == call_id, calls.c.whose.is_(None)).values(whose=whose))
+            return str(connection.execute(select(calls.c.whose).where(calls.c.id == call_id)).scalar() or whose)
+
     def unsealed(self) -> list[CallRow]:
         with self._database.read() as connection:
             return [to_call_row(row) for row in connection.execute(select(calls).where(calls.c.state != "sealed").order_by(calls.c.id))]
 
     def sealed_files(self) -> dict[str, tuple[str, str, int]]:
         """Call id → archive name, hash, number of addenda."""
-        query = select(calls.c.id, calls.c.archive_name, calls.c.archive_sha256, calls.c.addenda).where(calls.c.state == "sealed")
+        kept = and_(calls.c.state == "sealed", calls.c.archive_name.is_not(None))  # the words of others went when their time was up
+        query = select(calls.c.id, calls.c.archive_name, calls.c.archive_sha256, calls.c.addenda).where(kept)
         with self._database.read() as connection:
             return {row.id: (row.archive_name, row.archive_sha256, row.addenda) for row in connection.execute(query)}
 
@@ -227,6 +269,9 @@ class CallStore:
     # Resume states
 
     def peek_resume(self, agent_id: str, caller: str, *, not_before: datetime) -> ResumeState | None:
+        with self._database.glance() as query:
+            if not query(_MAY_RESUME, (agent_id, hash_caller(caller))):
+                return None
         key = and_(resume_states.c.agent_id == agent_id, resume_states.c.caller_hash == hash_caller(caller))
         with self._database.read() as connection:
             row = connection.execute(select(resume_states).where(key, resume_states.c.ended_at >= not_before)).first()
@@ -266,6 +311,29 @@ class CallStore:
             return [str(row.id) for row in connection.execute(select(processes.c.id).where(processes.c.beat_at < since))]
 
 
+def _columns_taken_up(connection: Connection, call: LiveCall) -> dict[str, Any]:
+    is_taken = connection.execute(select(calls.c.id).where(calls.c.source == call.source, calls.c.sid == call.sid)).first()
+    own = {"sid": f"{call.sid}.{call.id}", "metadata": {**call.metadata, "call_sid": call.sid}} if is_taken else {}
+    return columns_of(call) | own
+
+
+def _note_end(connection: Connection, call: LiveCall, ended: Ended | None) -> None:
+    ended_at, reason = ended or (None, None)
+    end: dict[str, Any] = {
+        "state": "sealing",
+        "ended_at": func.coalesce(calls.c.ended_at, literal(ended_at, calls.c.ended_at.type)),
+        "end_reason": func.coalesce(calls.c.end_reason, literal(reason, Text)),
+    }
+    connection.execute(update(calls).where(calls.c.id == call.id).values(end))
+
+
+def _add_missing(connection: Connection, call_id: str, entries: Iterable[Entry]) -> None:
+    query = select(journal.c.kind, journal.c.seq).where(journal.c.call_id == call_id)
+    there = {(row.kind, row.seq) for row in connection.execute(query)}
+    if rows := [entry._asdict() for entry in entries if (entry.kind, entry.seq) not in there]:
+        connection.execute(insert(journal), rows)
+
+
 def _keep_resume_state(connection: Connection, call: Call) -> None:
     """The newest call of a caller is the one to pick up; an older one that is sealed late does not replace it."""
     if call.caller is None or call.source == IMPORTED:
@@ -274,6 +342,14 @@ def _keep_resume_state(connection: Connection, call: Call) -> None:
     state = {"call_id": call.id, "conversation": call.conversation, "ended_at": call.ended_at}
     is_newer = resume_states.c.ended_at <= literal(call.ended_at, resume_states.c.ended_at.type)
     upsert(connection, resume_states, key, state, only_where=is_newer)
+
+
+def _have_briefing_prepared(connection: Connection, call: Call) -> None:
+    """Whoever called may call again, and what is news to them has changed."""
+    if call.caller is not None and call.direction == "inbound" and call.source != IMPORTED:
+        expect(connection, call.agent_id, call.caller)
+    else:
+        outdate(connection, call.agent_id, call.caller)
 
 
 def bury(connection: Connection, source: str, sid: str, call_id: str, now: datetime) -> None:

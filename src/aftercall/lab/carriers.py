@@ -77,10 +77,12 @@ class TwilioSide(Side):
 
 
 class TelnyxSide(Side):
-    def __init__(self, call_sid: str, *, caller: str = "+15550100", callee: str = "+15550101") -> None:
+    def __init__(self, call_sid: str, *, caller: str = "+15550100", callee: str = "+15550101", client_state: str | None = None) -> None:
+        """`client_state` as the agent gave it; without it the stream's parameters stand there."""
         super().__init__(call_sid, secrets.token_hex(16))
         self._caller = caller
         self._callee = callee
+        self._client_state = client_state
 
     def connected(self) -> str:
         return json.dumps({"event": "connected", "version": "1.0.0"})
@@ -92,7 +94,7 @@ class TelnyxSide(Side):
             "from": self._caller,
             "to": self._callee,
             "tags": [],
-            "client_state": b64encode(json.dumps(dict(parameters)).encode()).decode("ascii"),
+            "client_state": self._client_state or b64encode(json.dumps(dict(parameters)).encode()).decode("ascii"),
             "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1},
         }
         return self._frame("start", start=start)

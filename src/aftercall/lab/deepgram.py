@@ -6,31 +6,27 @@ import secrets
 from typing import Any
 
 from pydantic import ValidationError
-from websockets.asyncio.server import ServerConnection
 
 from aftercall.lab.deepgram_messages import CLIENT_MESSAGES, Settings
-from aftercall.lab.engine import CHUNK, EmulatedEngine, EngineCall, Tongue
-from aftercall.lab.script import Drop, Mood, Say, Use, acts_of
-from aftercall.lab.speech import Began, Ear, utter
+from aftercall.lab.engine import CHUNK, EmulatedEngine, EngineCall, Visit
+from aftercall.lab.peer import Peer
+from aftercall.lab.script import Drop, Mood, Say, Script, Use, acts_of
+from aftercall.lab.speech import Began, utter
 
 SILENCE_LIMIT_S = 15.0
+REFUSED = 1008
 
 
 class EmulatedDeepgram(EmulatedEngine):
     path = "/v1/agent/converse"
+    scheme = "Token"
 
     @property
     def url(self) -> str:
         return f"ws://{self.address}{self.path}"
 
-    def _knows(self, authorization: str) -> bool:
-        return secrets.compare_digest(authorization.encode(), f"Token {self._key}".encode())
-
-    async def _hold(self, connection: ServerConnection, call: EngineCall, mood: Mood) -> None:
-        await _Session(self, connection, call, mood).hold()
-
-    def reply_to(self, heard: str) -> Any:
-        return self._script(heard)
+    def _begin(self, peer: Peer, call: EngineCall, mood: Mood, script: Script) -> Visit:
+        return AgentVisit(peer, call, mood, script)
 
 
 class _Refusal(Exception):
@@ -39,14 +35,9 @@ class _Refusal(Exception):
         self.code = code
 
 
-class _Session:
-    def __init__(self, server: EmulatedDeepgram, connection: ServerConnection, call: EngineCall, mood: Mood) -> None:
-        self._server = server
-        self._connection = connection
-        self._call = call
-        self._mood = mood
-        self._ear = Ear()
-        self._tongue = Tongue()
+class AgentVisit(Visit):
+    def __init__(self, peer: Peer, call: EngineCall, mood: Mood, script: Script) -> None:
+        super().__init__(peer, call, mood, script)
         self._answers: dict[str, asyncio.Future[str]] = {}
 
     async def hold(self) -> None:
@@ -62,14 +53,12 @@ class _Session:
         except _Refusal as refusal:
             self._call.faults.append(refusal.code)
             await self._send("Error", code=refusal.code, description="refused")
-            await self._connection.close(1008)
-        finally:
-            self._tongue.stop()
+            await self._peer.close(REFUSED)
 
     async def _receive(self) -> str | bytes:
         try:
             async with asyncio.timeout(SILENCE_LIMIT_S):
-                return await self._connection.recv()
+                return await self.receive()
         except TimeoutError:
             raise _Refusal("CLIENT_MESSAGE_TIMEOUT") from None
 
@@ -119,13 +108,13 @@ class _Session:
             self._tongue.begin(self._answer(text))
 
     async def _answer(self, heard: str) -> None:
-        for act in acts_of(self._server.reply_to(heard)):
+        for act in acts_of(self._reply_to(heard)):
             if isinstance(act, Say):
                 await self._say(act.text)
             elif isinstance(act, Use):
                 await self._use(act)
             elif isinstance(act, Drop):
-                self._connection.transport.abort()
+                self._peer.abort()
 
     async def _use(self, act: Use) -> None:
         call_id = f"fc_{secrets.token_hex(4)}"
@@ -139,11 +128,11 @@ class _Session:
         await self._send("ConversationText", role="assistant", content=text)
         audio = utter(text)
         for start in range(0, len(audio), CHUNK):
-            await self._connection.send(audio[start : start + CHUNK])
+            await self._peer.send(audio[start : start + CHUNK])
         await self._send("AgentAudioDone")
 
     async def _send(self, kind: str, **fields: Any) -> None:
-        await self._connection.send(json.dumps({"type": kind, **fields}))
+        await self.tell(type=kind, **fields)
 
 
 def _read_settings(raw: str | bytes) -> Settings:

@@ -13,6 +13,11 @@ from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import parse_qs, urlsplit
 
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from aftercall.lab.models.door import BrokenResponse
+
 Fault = Literal["drop_after_work", "drop_before_work", "limited", "down"]
 LONGEST_TITLE = 256
 LONGEST_BODY = 65_536
@@ -102,6 +107,19 @@ class EmulatedGitHub:
             "created_at": now,
             "updated_at": now,
         }
+
+
+def make_router(github: EmulatedGitHub) -> APIRouter:
+    """The same inside another server."""
+    router = APIRouter(tags=["github"])
+
+    @router.api_route("/repos/{rest:path}", methods=["GET", "POST"], include_in_schema=False)
+    async def answer(rest: str, request: Request) -> Response:
+        target = f"/repos/{rest}?{request.url.query}"
+        answered = github.answer(request.method, target, dict(request.headers), await request.body())
+        return BrokenResponse() if answered is None else JSONResponse(answered[1], answered[0])
+
+    return router
 
 
 def _find_wrong(asked: Any) -> dict[str, str] | None:

@@ -1,12 +1,16 @@
 """A caller played by hand, the same on both emulated carriers: rings your agent, speaks, listens, hangs up."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from aftercall.lab.line import HungUp
+from aftercall.lab.media import MediaPhone
 from aftercall.lab.numbers import Number
 from aftercall.lab.server import Lab
+from aftercall.lab.streamed import StreamedCaller
+from aftercall.lab.voices import Speak, VoiceName, make_voice
 
 Carrier = Literal["twilio", "telnyx"]
 PATIENCE_S = 20.0
@@ -23,14 +27,15 @@ class Handset:
     trouble: Callable[[], str]
 
 
-async def ring_agent(lab: Lab, carrier: Carrier, agent: str, caller: str, callee: str = "+15550101") -> Handset:
-    """Ring the webhook of an agent at this address, as `carrier` would."""
+async def ring_agent(lab: Lab, carrier: Carrier, agent: str, caller: str, callee: str = "+15550101", voice: VoiceName = "words") -> Handset:
+    """Ring the webhook of an agent at this address, as `carrier` would; `voice` is for calls whose audio is streamed."""
+    speak = make_voice(voice)
     if carrier == "twilio":
-        return await _ring_twilio(lab, agent, caller, callee)
-    return await _ring_telnyx(lab, agent, caller, callee)
+        return await _ring_twilio(lab, agent, caller, callee, speak)
+    return await _ring_telnyx(lab, agent, caller, callee, speak)
 
 
-async def _ring_twilio(lab: Lab, agent: str, caller: str, callee: str) -> Handset:
+async def _ring_twilio(lab: Lab, agent: str, caller: str, callee: str, speak: Speak) -> Handset:
     lab.exchange.numbers[callee] = Number(f"{agent}/twilio/voice", f"{agent}/twilio/status")
     leg, end, agents_side = lab.exchange.ring_in(caller, callee)
     shown = 0
@@ -64,12 +69,42 @@ async def _ring_twilio(lab: Lab, agent: str, caller: str, callee: str) -> Handse
             end.timeline.leave()
         await agents_side
 
-    await listen()
-    return Handset(hear, say, hang_up, lambda: not end.is_open, lambda: str(leg.fault or ""))
+    await _first(listen(), leg.streaming.wait())
+    if leg.phone is None:
+        return Handset(hear, say, hang_up, lambda: not end.is_open, lambda: str(leg.fault or ""))
+    return await _stream(lab, leg.phone, speak, hang_up, lambda: str(leg.fault or ""), hear())
 
 
-async def _ring_telnyx(lab: Lab, agent: str, caller: str, callee: str) -> Handset:
-    call = await lab.telnyx.ring(f"{agent}/telnyx/events", caller=caller, callee=callee)
+async def _first(*works: Coroutine[Any, Any, object]) -> None:
+    """Until one of them is done; the others are let go."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _stream(
+    lab: Lab, phone: MediaPhone, speak: Speak, finish: Callable[[], Awaitable[None]], trouble: Callable[[], str], before: list[str]
+) -> Handset:
+    """`before` is what was said in words, ahead of the stream."""
+    streamed = StreamedCaller(phone, speak, lab.understanding.of)
+    await streamed.listen()
+
+    def hear() -> list[str]:
+        heard = [*before, *streamed.hear()]
+        before.clear()
+        return heard
+
+    async def hang_up() -> None:
+        await streamed.hang_up()
+        await finish()
+
+    return Handset(hear, streamed.say, hang_up, lambda: streamed.is_over, trouble)
+
+
+async def _ring_telnyx(lab: Lab, agent: str, caller: str, callee: str, speak: Speak) -> Handset:
+    call = await lab.telnyx.ring(f"{agent}/telnyx/events", caller=caller, callee=callee, may_stream=True)
 
     def hear() -> list[str]:
         heard = list(call.heard)
@@ -87,4 +122,8 @@ async def _ring_telnyx(lab: Lab, agent: str, caller: str, callee: str) -> Handse
             return f"the webhook answered {call.refused[-1] or 'nothing'}"
         return "" if call.actions else "the agent sent no command: is AFTERCALL_TELNYX_API_URL set to the lab?"
 
-    return Handset(hear, say, hang_up, lambda: call.is_over, trouble)
+    if call.dialling is not None:
+        await call.dialling
+    if call.phone is None:
+        return Handset(hear, say, hang_up, lambda: call.is_over, trouble)
+    return await _stream(lab, call.phone, speak, hang_up, trouble, hear())

@@ -1,17 +1,23 @@
 """One leg of an emulated Twilio call: asks its webhook what to do, does it on its end of the line, and tells how it stands."""
 
+import asyncio
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.utils import format_datetime
 from urllib.parse import urljoin
 
+from websockets.exceptions import InvalidHandshake
+
 from aftercall.clock import Clock
+from aftercall.lab.carriers import TwilioSide
 from aftercall.lab.line import End, HungUp
+from aftercall.lab.media import MediaPhone
 from aftercall.lab.postman import Postman
 from aftercall.lab.recordings import LabRecordings, make_wav
 from aftercall.lab.twilio_posts import HTTP_FAILED, TwilioPosts
 from aftercall.lab.twiml import (
+    BAD_STREAM,
     WRONG_VERB,
     Connect,
     Gather,
@@ -29,6 +35,7 @@ from aftercall.lab.twiml import (
 
 APOLOGY = "We are sorry, an application error has occurred. Goodbye."
 MOST_REDIRECTS = 20
+LOOK_EVERY_S = 0.05
 _STATUSES = {"answered": "in-progress"}
 _NUMBERS = {"initiated": 0, "ringing": 1, "answered": 2}
 
@@ -71,6 +78,9 @@ class Leg:
     recording_url: str | None = None
     answered_by: str | None = None
     recordings: list[str] = field(default_factory=list)
+    may_stream: bool = False
+    phone: MediaPhone | None = None
+    streaming: asyncio.Event = field(default_factory=asyncio.Event)
     _answered_s: float | None = None
 
     @property
@@ -172,10 +182,27 @@ class Leg:
                 case StartRecording(callback):
                     self.record(callback)
                 case Connect():
-                    raise TwimlFault(WRONG_VERB, "a leg of this exchange carries words, not audio: let a media phone take it")
+                    await self._stream(verb)
                 case HangUp() | Reject():
                     break
         return None, {}
+
+    async def _stream(self, stream: Connect) -> None:
+        """Sound both ways until the agent closes its socket. The line's own time stands still meanwhile: this one passes as it does."""
+        if not self.may_stream:
+            raise TwimlFault(WRONG_VERB, "the other end of this call speaks in words, not in sound: ring the number by hand")
+        side, headers = TwilioSide(self.sid, self.office.account_sid), {"x-twilio-signature": self.office.posts.sign(stream.url, {})}
+        try:
+            phone = self.phone = await MediaPhone.dial(stream.url, side, parameters=dict(stream.parameters), headers=headers)
+        except (OSError, InvalidHandshake) as error:
+            raise TwimlFault(BAD_STREAM, f"the media socket refused ({type(error).__name__})") from None
+        self.streaming.set()
+        try:
+            while not phone.is_over:
+                self.end.check()
+                await self.office.clock.sleep(LOOK_EVERY_S)
+        finally:
+            await phone.hang_up()
 
     async def _gather(self, gather: Gather) -> dict[str, str]:
         self.end.begin_listening()

@@ -134,15 +134,16 @@ class End:
             self.timeline.wake(self._alarm)
 
     async def _wait(self, seconds: float | None) -> None:
-        self._check()
+        self.check()
         self._alarm = Alarm()
         try:
             await self.timeline.wait(self._alarm, seconds)
         finally:
             self._alarm = None
-        self._check()
+        self.check()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises HungUp when the line is closed, or the new orders for whoever holds this end."""
         if not self.is_open:
             raise HungUp
         if self.interrupt is not None:

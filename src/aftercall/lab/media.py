@@ -18,6 +18,8 @@ from websockets.exceptions import ConnectionClosed
 from aftercall.clock import Clock, SystemClock
 from aftercall.lab.carriers import Side
 from aftercall.lab.speech import FRAME, SILENCE, Ear, Ended, utter
+from aftercall.speech.gauge import FLOOR
+from aftercall.speech.sound import measure
 
 FRAME_S = 0.02
 PATIENCE_S = 20.0
@@ -40,6 +42,10 @@ class MediaPhone:
         self.clears = 0
         self.played = 0
         """Bytes of sound, silence left out, that reached the caller's ear."""
+        self.tape = bytearray()
+        """That sound."""
+        self._loud_at = 0
+        self._quiet = 0
         self.is_over = False
 
     @classmethod
@@ -68,8 +74,16 @@ class MediaPhone:
         await self._until(lambda: not self._says)
 
     def begin_to_say(self, text: str) -> None:
-        audio = utter(text) + HANG_OVER
-        self._says.extend(audio[start : start + FRAME] for start in range(0, len(audio), FRAME))
+        self.begin_to_sound(utter(text))
+
+    async def sound(self, audio: bytes) -> None:
+        """Any 8 kHz μ-law instead of the lab's own speech; returns when it is through."""
+        self.begin_to_sound(audio)
+        await self._until(lambda: not self._says)
+
+    def begin_to_sound(self, audio: bytes) -> None:
+        audio += HANG_OVER
+        self._says.extend(audio[start : start + FRAME].ljust(FRAME, b"\xff") for start in range(0, len(audio), FRAME))
 
     async def hear(self, words: str) -> str:
         """Wait for something that holds these words, and return it. Raises AssertionError when it never comes."""
@@ -79,6 +93,11 @@ class MediaPhone:
     async def hear_audio(self, count: int) -> None:
         """Wait until so many bytes of sound, of any kind, have been played."""
         await self._until(lambda: self.played >= count)
+
+    async def hear_out(self, since: int, quiet_s: float = 1.0) -> None:
+        """Wait until something was heard after `since` bytes of the tape, and nothing more for so long since."""
+        quiet = int(quiet_s / FRAME_S)
+        await self._until(lambda: self._loud_at > since and self._quiet >= quiet)
 
     async def press(self, key: str) -> None:
         await self._connection.send(self._side.digit(key))
@@ -149,10 +168,14 @@ class MediaPhone:
             if isinstance(item, bytes):
                 frame = item
                 self.played += len(frame)
+                self.tape += frame
                 break
             await self._connection.send(self._side.mark(item))
         while self._buffer and isinstance(self._buffer[0], str):
             await self._connection.send(self._side.mark(str(self._buffer.popleft())))
+        self._quiet += 1
+        if frame is not SILENCE and measure(frame) > FLOOR:
+            self._loud_at, self._quiet = len(self.tape), 0
         for sound in self._ear.hear(frame):
             if isinstance(sound, Ended):
                 self.heard.append(sound.text)

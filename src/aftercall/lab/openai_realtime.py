@@ -10,18 +10,19 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from pydantic import ValidationError
-from websockets.asyncio.server import ServerConnection
 
-from aftercall.lab.engine import CHUNK, EmulatedEngine, EngineCall, Tongue
+from aftercall.lab.engine import CHUNK, EmulatedEngine, EngineCall, Visit
 from aftercall.lab.openai_messages import CLIENT_EVENTS, SessionUpdate
+from aftercall.lab.peer import Peer
 from aftercall.lab.script import Drop, Mood, Script, Stay, Use, acts_of
-from aftercall.lab.speech import Began, Ear, utter
+from aftercall.lab.speech import Began, utter
 
 BYTES_PER_MS = 8
 
 
 class EmulatedRealtime(EmulatedEngine):
     path = "/v1/realtime"
+    scheme = "Bearer"
 
     def __init__(self, key: str, script: Script, *, transcribes_late: bool = False, **options: Any) -> None:
         """With `transcribes_late` the caller's words come after the answer to them, as they may in truth."""
@@ -32,24 +33,14 @@ class EmulatedRealtime(EmulatedEngine):
     def base_url(self) -> str:
         return f"http://{self.address}/v1"
 
-    def _knows(self, authorization: str) -> bool:
-        return secrets.compare_digest(authorization.encode(), f"Bearer {self._key}".encode())
-
-    async def _hold(self, connection: ServerConnection, call: EngineCall, mood: Mood) -> None:
-        await _Session(self, connection, call, mood).hold()
-
-    def reply_to(self, heard: str) -> Any:
-        return self._script(heard)
+    def _begin(self, peer: Peer, call: EngineCall, mood: Mood, script: Script) -> Visit:
+        return RealtimeVisit(peer, call, mood, script, transcribes_late=self.transcribes_late)
 
 
-class _Session:
-    def __init__(self, server: EmulatedRealtime, connection: ServerConnection, call: EngineCall, mood: Mood) -> None:
-        self._server = server
-        self._connection = connection
-        self._call = call
-        self._mood = mood
-        self._ear = Ear()
-        self._tongue = Tongue()
+class RealtimeVisit(Visit):
+    def __init__(self, peer: Peer, call: EngineCall, mood: Mood, script: Script, *, transcribes_late: bool) -> None:
+        super().__init__(peer, call, mood, script)
+        self._transcribes_late = transcribes_late
         self._caller_item = ""
         self._lengths: dict[str, int] = {}
         self._response: str | None = None
@@ -59,11 +50,8 @@ class _Session:
     async def hold(self) -> None:
         session = {"type": "realtime", "object": "realtime.session", "id": _new("sess"), "model": "gpt-realtime"}
         await self._send("session.created", session=session)
-        try:
-            async for raw in self._connection:
-                await self._take(raw)
-        finally:
-            self._tongue.stop()
+        while True:
+            await self._take(await self.receive())
 
     async def _take(self, raw: str | bytes) -> None:
         try:
@@ -123,9 +111,9 @@ class _Session:
             self._call.heard.append(text)
         if self._mood is not Mood.FINE:
             return
-        if not self._server.transcribes_late:
+        if not self._transcribes_late:
             await self._transcribe(item, text)
-        self._tongue.begin(self._respond(acts_of(self._server.reply_to(text)), late=(item, text)))
+        self._tongue.begin(self._respond(acts_of(self._reply_to(text)), late=(item, text)))
 
     async def _transcribe(self, item: str, text: str) -> None:
         usage = {"type": "duration", "seconds": 1}
@@ -143,12 +131,12 @@ class _Session:
                 await self._use(response, act)
                 break
             if isinstance(act, Drop):
-                self._connection.transport.abort()
+                self._peer.abort()
                 return
             if isinstance(act, Stay):
                 await asyncio.Event().wait()
             await self._say(response, act.text)
-        if late is not None and self._server.transcribes_late:
+        if late is not None and self._transcribes_late:
             await self._transcribe(*late)
         await self._finish(response, "completed")
 
@@ -217,7 +205,7 @@ class _Session:
         await self._send("error", error=error)
 
     async def _send(self, kind: str, **fields: Any) -> None:
-        await self._connection.send(json.dumps({"type": kind, "event_id": _new("event"), **fields}))
+        await self.tell(type=kind, event_id=_new("event"), **fields)
 
 
 def _new(kind: str) -> str:

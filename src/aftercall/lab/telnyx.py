@@ -15,9 +15,12 @@ from uuid import uuid4
 
 import httpx2
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from websockets.exceptions import InvalidHandshake
 
 from aftercall.clock import Clock, SystemClock
+from aftercall.lab.carriers import TelnyxSide
 from aftercall.lab.habits import PROMPT, Habits
+from aftercall.lab.media import MediaPhone
 from aftercall.lab.recordings import LabRecordings
 from aftercall.model.instants import format_instant
 
@@ -49,6 +52,9 @@ class TelnyxCall:
     refused: list[int] = field(default_factory=list)
     """What the webhook answered where it was not 2xx."""
     commands: set[str] = field(default_factory=set)
+    may_stream: bool = False
+    phone: MediaPhone | None = None
+    dialling: asyncio.Task[None] | None = None
 
     @property
     def is_over(self) -> bool:
@@ -93,9 +99,12 @@ class EmulatedTelnyx:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.aclose()
 
-    async def ring(self, webhook_url: str, *, caller: str, callee: str = "+15550101", **details: Any) -> TelnyxCall:
+    async def ring(
+        self, webhook_url: str, *, caller: str, callee: str = "+15550101", may_stream: bool = False, **details: Any
+    ) -> TelnyxCall:
         """Someone dials; returns when the agent has done what it does, or the call is over."""
         call = self.open_call(webhook_url, caller, callee, "incoming")
+        call.may_stream = may_stream
         self.tell(call, "call.initiated", {"direction": "incoming", "state": "parked", **details})
         await self.settle(call)
         return call
@@ -117,6 +126,22 @@ class EmulatedTelnyx:
         """Until every event of this call has been delivered, those that came of its commands included."""
         if queue := self._queues.get(call.control_id):
             await queue.join()
+
+    def open_stream(self, call: TelnyxCall, url: str, client_state: str | None) -> None:
+        """The call's sound goes to this address, where a caller is played by hand; elsewhere it is only noted."""
+        if not call.may_stream:
+            self.tell(call, "streaming.started", {"stream_url": url})
+            return
+        call.dialling = asyncio.create_task(self._dial(call, url, client_state))
+
+    async def _dial(self, call: TelnyxCall, url: str, client_state: str | None) -> None:
+        side = TelnyxSide(call.control_id, caller=call.caller, callee=call.callee, client_state=client_state)
+        try:
+            call.phone = await MediaPhone.dial(url, side, parameters={})
+        except (OSError, InvalidHandshake) as error:
+            self.tell(call, "streaming.failed", {"stream_url": url, "failure_reason": type(error).__name__})
+        else:
+            self.tell(call, "streaming.started", {"stream_url": url})
 
     def open_call(self, webhook_url: str, caller: str, callee: str, direction: str) -> TelnyxCall:
         control = f"v3:{secrets.token_urlsafe(36)}"

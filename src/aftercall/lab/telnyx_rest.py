@@ -129,7 +129,7 @@ def _stream(telnyx: EmulatedTelnyx, call: TelnyxCall, body: dict[str, Any]) -> R
     if not str(body.get("stream_url", "")).startswith(("wss://", "ws://")):
         return _refuse(422, "90046", "Invalid stream_url", "The stream_url must be a websocket address.")
     call.streams.append({name: body.get(name) for name in _STREAMS} | {"client_state": body.get("client_state")})
-    telnyx.tell(call, "streaming.started", {"stream_url": body["stream_url"]})
+    telnyx.open_stream(call, body["stream_url"], body.get("client_state") or call.client_state)
     return None
 
 

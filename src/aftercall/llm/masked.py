@@ -39,6 +39,9 @@ class MaskedReader:
     def read(self, call: Call) -> Reading:
         return self._reader.read(self._hide(call))
 
+    def forget(self, call_id: str) -> None:
+        self._reader.forget(call_id)
+
     def _hide(self, call: Call) -> Call:
         masked = tuple(
             turn.model_copy(update={"text": text}) if (text := self._mask(turn.text)) != turn.text else turn for turn in call.turns

@@ -59,3 +59,7 @@ class Reader(Protocol):
     def read(self, call: Call) -> Reading:
         """All of it at once."""
         ...
+
+    def forget(self, call_id: str) -> None:
+        """Keep nothing of this call in memory."""
+        ...

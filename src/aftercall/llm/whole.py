@@ -45,6 +45,11 @@ class WholeReader(ABC):
         reading = self._reading(call)
         return self._answer(Asked(requests=reading.requests, withdrawn=reading.withdrawn, promises=reading.promises))
 
+    def forget(self, call_id: str) -> None:
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == call_id]:
+                del self._kept[key]
+
     def _answer(self, value: T) -> Answer[T]:
         return Answer(value, Trace(self.name))
 

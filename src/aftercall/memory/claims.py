@@ -1,8 +1,10 @@
 """What one sentence claims, taken apart for comparison: of whom, which attribute, which values, yes or no."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.memory.slots import Slot, find_slots
@@ -88,6 +90,7 @@ _VERB = re.compile(
     r"gets?|works?|takes?|costs?)\b"
 )
 _ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s", "e", "y")
+_NAME = re.compile(r"(?<=\w )[A-Z][a-z]+\b")
 _NUMBER = re.compile(r"\+?\d[\d:.,/-]*(?:st|nd|rd|th)?")
 
 
@@ -113,40 +116,63 @@ class Claim:
         return self.slots[0].key if self.slots else None
 
 
-@lru_cache(maxsize=20_000)
+class Word(NamedTuple):
+    """What is told of a single word, wherever it stands."""
+
+    stem: str
+    canonical: str
+    day: str | None
+    number: str | None
+    is_empty: bool
+
+
+Lookup = Callable[[str], Word]
+
+
+def look_up(word: str) -> Word:
+    same = canonical(word)
+    number = _number(word) if (word[:1] == "+" or word[:1].isdecimal()) and _NUMBER.fullmatch(word) else None
+    return Word(stem(word), same, _day(word), number, word in _EMPTY or same in _EMPTY)
+
+
+look_up_again = lru_cache(maxsize=32_768)(look_up)
+"""Kept word by word, never a sentence; the words of secrets are looked up anew each time."""
+
+
 def read_claim(text: str) -> Claim:
-    """Kept for comparing again; secrets go through read_secret_claim, which keeps nothing."""
-    return read_secret_claim(text)
+    return read_plain(text, plain(text), look_up_again)
 
 
 def read_secret_claim(text: str) -> Claim:
-    said = plain(text)
-    disliked = bool(_DISLIKE.search(said))
-    said = _DISLIKE.sub("like", said)
+    """Keeps nothing of it."""
+    return read_plain(text, plain(text), look_up)
+
+
+def read_plain(text: str, said: str, look: Lookup) -> Claim:
+    """`said` is the text in its plain form."""
+    disliked = _DISLIKE.search(said) is not None
+    said = _DISLIKE.sub("like", said) if disliked else said
     denied = _DENIED.search(said)
     main = said[: denied.start()] if denied and denied.start() > 8 else said
-    spoken = tokens(main)
+    spoken = [look(word) for word in tokens(main)]
     first_verb = _VERB.search(main)
     before = len(tokens(main[: first_verb.start()])) if first_verb else 2  # "line 2 drops calls": which line, not how many
-    numbers = {_number(word) for at, word in enumerate(spoken) if _NUMBER.fullmatch(word) and at >= before}
-    days = {short for word in spoken if (short := _day(word))}
-    words = {
-        stem(word)
-        for at, word in enumerate(spoken)
-        if word not in _EMPTY and canonical(word) not in _EMPTY and not _day(word) and not (_NUMBER.fullmatch(word) and at >= before)
-    }
+    numbers = {word.number for word in spoken[before:] if word.number is not None}
+    days = {word.day for word in spoken if word.day}
+    words = {word.stem for at, word in enumerate(spoken) if not word.is_empty and not word.day and (word.number is None or at < before)}
     is_denied = disliked ^ bool(_NO.search(_ONLY_NO.sub("", main)))
+    puts_right = denied is not None and main is not said
     return Claim(
         text=said,
         slots=tuple(find_slots(main)),
         words=frozenset(words),
-        kin=frozenset(canonical(word) for word in spoken if canonical(word) in _KIN),
+        kin=frozenset(word.canonical for word in spoken if word.canonical in _KIN),
         numbers=frozenset(numbers),
         days=frozenset(days),
-        names=frozenset(stem(name) for name in map(str.lower, re.findall(r"(?<=\w )[A-Z][a-z]+\b", text)) if not _day(name)),
+        names=frozenset(stem(name) for name in map(str.lower, _NAME.findall(text)) if not _day(name)),
         is_denied=is_denied,
-        corrects=bool(_CORRECTS.search(said)) or bool(denied and main is not said),
-        denied=frozenset(stem(word) for word in tokens(denied[1])) if denied and main is not said else frozenset(),
+        corrects=puts_right or bool(_CORRECTS.search(said)),
+        denied=frozenset(stem(word) for word in tokens(denied[1])) if denied and puts_right else frozenset(),
         everything=frozenset(words | numbers | days),
         identity=_identify(said, words, numbers, days, is_denied),
     )
@@ -159,10 +185,10 @@ def _identify(said: str, words: set[str], numbers: set[str], days: set[str], is_
     return "|".join((" ".join(sorted(words)), " ".join(sorted(numbers)), " ".join(sorted(days)), "no" if is_denied else "yes"))
 
 
-def content_words(text: str) -> frozenset[str]:
-    """What a text speaks of, values included."""
-    said = (word for word in tokens(plain(text)) if word not in _EMPTY and canonical(word) not in _EMPTY)
-    return frozenset(_number(word) if _NUMBER.fullmatch(word) else _day(word) or stem(word) for word in said)
+def content_words(said: str, look: Lookup = look_up) -> frozenset[str]:
+    """What a text in its plain form speaks of, values included."""
+    spoken = (look(word) for word in tokens(said))
+    return frozenset(word.number if word.number is not None else word.day or word.stem for word in spoken if not word.is_empty)
 
 
 def canonical(word: str) -> str:
@@ -172,9 +198,10 @@ def canonical(word: str) -> str:
 
 def stem(word: str) -> str:
     word = canonical(word)
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
-            return _undouble(word[: -len(ending)])
+    if word.endswith(_ENDINGS) and len(word) > 4:
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= 4:
+                return _undouble(word[: -len(ending)])
     return word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word
 
 

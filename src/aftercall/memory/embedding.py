@@ -11,29 +11,39 @@ from operator import mul
 from typing import Any, Protocol
 
 from aftercall.db.connect import Database
-from aftercall.errors import ConfigError
+from aftercall.errors import AftercallError, ConfigError
+from aftercall.log import get_logger
 from aftercall.memory.passages.store import Look, fetch_vectors, find_unembedded, keep_vectors
 from aftercall.model.passages import Where
+from aftercall.settings import OpenAISettings
 
 BATCH = 64
+
+log = get_logger("embedding")
 
 
 class Embedder(Protocol):
     name: str
     """Vectors of different names are never compared."""
 
-    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+    def embed(self, texts: list[str]) -> Sequence[Sequence[float]]:
+        """May raise an AftercallError: then search goes by words, and new passages get their vectors later."""
+        ...
 
 
-def load_embedder(path: str) -> Embedder | None:
-    """What `module:factory` makes; None for an empty path."""
+def load_embedder(path: str, settings: OpenAISettings) -> Embedder | None:
+    """`openai:MODEL`, `openai-compatible:MODEL`, or what `module:factory` makes; None for an empty path."""
     if not path:
         return None
     module, _, factory = path.partition(":")
+    if module in ("openai", "openai-compatible") and factory:
+        from aftercall.memory.openai_embedder import OpenAIEmbedder  # noqa: PLC0415 - most installations search by words alone
+
+        return OpenAIEmbedder(module, factory, settings)
     try:
         made: Embedder = getattr(importlib.import_module(module), factory)()
     except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigError(f"memory.embedder: {path!r} cannot be used ({error}); name it as module:factory") from None
+        raise ConfigError(f"memory.embedder: {path!r} cannot be used ({error}); name it as openai:MODEL or module:factory") from None
     return made
 
 
@@ -51,13 +61,23 @@ def embed_new(database: Database, embedder: Embedder) -> int:
         count += len(found)
 
 
-def find_near(look: Look, embedder: Embedder, text: str, where: Where, count: int) -> dict[int, float]:
+def embed_query(embedder: Embedder, text: str) -> bytes | None:
+    """The vector of a query; None where there is none. An embedder that is away does not stop a search: the words are there."""
+    if not text.strip():
+        return None
+    try:
+        return pack(embedder.embed([text])[0])
+    except AftercallError as error:
+        log.warning("search goes by words alone", embedder=embedder.name, error=error.code)
+        return None
+
+
+def find_near(look: Look, model: str, wanted: bytes, where: Where, count: int) -> dict[int, float]:
     """The passages nearest in meaning, each with its cosine; those that point away are left out."""
-    rows = fetch_vectors(look, embedder.name, where)
-    if not rows or not text.strip():
+    rows = [(n, bytes(vector)) for n, vector in fetch_vectors(look, model, where) if len(vector) == len(wanted)]
+    if not rows:
         return {}
-    wanted = pack(embedder.embed([text])[0])
-    near = zip(_cosines(wanted, [bytes(vector) for _, vector in rows]), (n for n, _ in rows), strict=True)
+    near = zip(_cosines(wanted, [vector for _, vector in rows]), (n for n, _ in rows), strict=True)
     return {n: cosine for cosine, n in sorted(near, reverse=True)[:count] if cosine > 0}
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from aftercall.memory.claims import content_words
+from aftercall.memory.claims import Claim, Word, content_words, look_up, read_plain
+from aftercall.memory.wording import plain
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft
 from aftercall.model.turns import Turn
@@ -41,6 +42,8 @@ class Transcript:
     def __init__(self, call: Call) -> None:
         self.call = call
         self._kept: dict[int, frozenset[str]] = {}
+        self._plain: dict[str, str] = {}
+        self._known: dict[str, Word] = {}
 
     def find(self, draft: FactDraft) -> Ground | None:
         """None where the words were not said, were only the agent's, or have nothing to do with the fact."""
@@ -100,12 +103,27 @@ class Transcript:
 
     def _supports(self, first: int, last: int, draft: FactDraft) -> bool:
         """Something of what the fact says was said there, or in the question before."""
-        told = content_words(draft.text)
-        return not told or any(told & self._words(at) for at in range(max(0, first - 1), last + 1))
+        told = content_words(self.plain(draft.text), self._look_up)
+        return not told or any(told & self._words(at) for at in (*range(first, last + 1), *range(max(0, first - 1), first)))
+
+    def claim(self, text: str) -> Claim:
+        """What a fact says, taken apart. Its words are forgotten with the call: it may be a secret."""
+        return read_plain(text, self.plain(text), self._look_up)
+
+    def plain(self, text: str) -> str:
+        """The text in its plain form, made once a call."""
+        if text not in self._plain:
+            self._plain[text] = plain(text)
+        return self._plain[text]
+
+    def _look_up(self, word: str) -> Word:
+        if word not in self._known:
+            self._known[word] = look_up(word)
+        return self._known[word]
 
     def _words(self, at: int) -> frozenset[str]:
         if at not in self._kept:
-            self._kept[at] = content_words(self.call.turns[at].text)
+            self._kept[at] = content_words(self.plain(self.call.turns[at].text), self._look_up)
         return self._kept[at]
 
     def _around(self, first: int, last: int) -> str:

@@ -47,6 +47,8 @@ class Extractor:
 
         def note(ledger: Ledger) -> Extraction:
             ledger.told = facts_told(call)
+            named = [fact_id for found in sieve.kept for fact_id in (found.draft.duplicate_of, found.draft.supersedes)]
+            ledger.prepare([found.claim for found in sieve.kept], named)
             came = Counter(ledger.note(found, call.id, trace) for found in sieve.kept)
             return replace(entry, facts_extracted=came["new"], facts_updated=came["update"], facts_deduplicated=came["again"])
 

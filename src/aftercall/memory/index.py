@@ -29,10 +29,10 @@ class Passage:
 class Index(Protocol):
     def add(self, connection: Connection, passages: Sequence[Passage]) -> None: ...
 
-    def retire(self, connection: Connection, ref: str) -> None:
-        """The fact is believed no longer."""
+    def retire(self, connection: Connection, refs: Sequence[str]) -> None:
+        """These facts are believed no longer."""
         ...
 
-    def remove(self, connection: Connection, ref: str) -> None:
-        """The fact has become a secret: nothing of it may be found."""
+    def remove(self, connection: Connection, refs: Sequence[str]) -> None:
+        """These facts have become secrets: nothing of them may be found."""
         ...

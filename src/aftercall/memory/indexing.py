@@ -7,6 +7,7 @@ from aftercall.db.connect import Database
 from aftercall.llm.rules.secrets import find_secrets, mask
 from aftercall.llm.rules.sentences import MASK
 from aftercall.memory.passages.store import replace_call
+from aftercall.memory.visibility import confide
 from aftercall.model.calls import Call
 from aftercall.model.passages import Passage
 
@@ -15,9 +16,10 @@ BLOT = "•••"
 _BLOTS = re.compile(f"{MASK}[{MASK} ]*(?<! )")
 
 
-def passages_of(call: Call, summary: str = "", secrets: Iterable[str] = ()) -> list[Passage]:
-    """What can be found of a call. `secrets` are words that a reader marked so; what our own rules know is hidden anyway."""
-    found = find_secrets(call.turns)
+def passages_of(call: Call, summary: str = "", secrets: Iterable[str] = (), confided: Iterable[str] = ()) -> list[Passage]:
+    """What can be found of a call. `secrets` are words that the settings name, `confided` those that facts told in confidence
+    rest on; what our own rules know is hidden anyway."""
+    found = [*find_secrets(call.turns), *confide(confided)]
     hidden = _pattern(secrets)
 
     def clean(text: str) -> str:
@@ -33,9 +35,9 @@ def passages_of(call: Call, summary: str = "", secrets: Iterable[str] = ()) -> l
     return [*turns, Passage("summary", call.agent_id, call.caller, call.id, clean(summary), call.ended_at)]
 
 
-def index_call(database: Database, call: Call, summary: str = "", secrets: Iterable[str] = ()) -> int:
+def index_call(database: Database, call: Call, summary: str = "", secrets: Iterable[str] = (), confided: Iterable[str] = ()) -> int:
     """Make a call findable, once however often this is done; returns how many passages it has."""
-    fresh = passages_of(call, summary, secrets)
+    fresh = passages_of(call, summary, secrets, confided)
     index_passages(database, call.id, fresh)
     return len(fresh)
 

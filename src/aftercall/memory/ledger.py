@@ -1,19 +1,21 @@
 """One caller's memory while a call's facts are noted in it: what is new, what takes whose place, what was said again.
 
-No I/O. It is given every fact of the memory, and afterwards knows which rows must change; writing them is the store's work.
+No I/O of its own. It is given an outline of every fact of the memory and fetches those whole that it looks at closely; afterwards
+it knows which rows must change, and writing them is the store's work.
 Facts of one attribute form a chain in time. A call that is read late finds its place in the past of the chain.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple, Protocol
 
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.ids import new_id
 from aftercall.memory.claims import Claim
 from aftercall.memory.dedupe import best, compare, contradicts, is_related
+from aftercall.memory.handles import Handles
 from aftercall.memory.sifting import Sifted
 from aftercall.memory.visibility import raised
 from aftercall.model.knowledge import Fact, MemoryKey, Occurrence
@@ -32,13 +34,33 @@ class Marks:
     matching: str | None
 
 
+class Outline(NamedTuple):
+    """As much of a known fact as it takes to tell whether it must be looked at."""
+
+    id: str
+    content: str
+    visibility: str
+    is_active: bool
+    identity: str
+    matching: str | None
+
+
+class Keeper(Protocol):
+    """Who keeps the facts of a memory."""
+
+    def outline(self) -> Iterable[Outline]: ...
+
+    def fetch(self, fact_ids: Collection[str]) -> Iterable[Fact]: ...
+
+    def read(self, fact: Fact) -> Claim | None:
+        """Take a fact apart; None where it cannot be read."""
+        ...
+
+    def mark(self, claim: Claim, is_secret: bool) -> Marks: ...
+
+
 class Ledger:
-    def __init__(
-        self,
-        key: MemoryKey,
-        facts: Iterable[tuple[Fact, Claim | None]],
-        mark: Callable[[Claim, bool], Marks],
-    ) -> None:
+    def __init__(self, key: MemoryKey, keeper: Keeper) -> None:
         self.key = key
         self.told: frozenset[str] = frozenset()
         self.facts: dict[str, Fact] = {}
@@ -48,12 +70,19 @@ class Ledger:
         self.hidden: list[str] = []
         self.restored: list[str] = []
         self.occurrences: list[Occurrence] = []
-        self._mark = mark
-        self._claims: dict[str, Claim] = {}
-        self._by_word: dict[str, set[str]] = defaultdict(set)
+        self._keeper = keeper
+        self._known: set[str] = set()
+        self._claims: dict[str, Claim | None] = {}
+        self._handles = Handles()
         self._by_identity: dict[str, str] = {}
-        for fact, claim in facts:
-            self._keep(fact, claim)
+        self._past: dict[str, set[str]] = defaultdict(set)
+        for known in keeper.outline():
+            self._outline(known)
+
+    def prepare(self, claims: Iterable[Claim], named: Iterable[str | None] = ()) -> None:
+        """Fetch together what these claims will be compared with, and what a reader named."""
+        wanted = {fact_id for claim in claims for fact_id in self._handles.find(claim)}
+        self._fetch({*wanted, *(fact_id for fact_id in named if fact_id in self._known)})
 
     def note(self, found: Sifted, call_id: str, trace: Trace) -> Noted:
         """Take one draft in; the same draft of the same call again changes nothing."""
@@ -69,7 +98,7 @@ class Ledger:
 
     def restore(self, fact_id: str) -> Fact:
         """Undo a retirement: both facts stand, and neither takes the other's place again by itself."""
-        fact = self.facts.get(fact_id)
+        fact = self._find(fact_id)
         if fact is None:
             raise NotFound(f"there is no fact {fact_id}")
         if fact.is_active:
@@ -77,8 +106,9 @@ class Ledger:
         if twin := self._by_identity.get(fact.identity):
             raise RefusedInput("fact", f"{fact_id} is believed again already, as {twin}")
         by = fact.superseded_by
-        if by in self.facts and self.facts[by].supersedes == fact_id:
-            self._change(by, supersedes=None)
+        successor = self._find(by)
+        if successor and successor.supersedes == fact_id:
+            self._change(successor.id, supersedes=None)
         self._change(fact_id, is_active=True, valid_until=None, superseded_by=None, metadata=fact.metadata | {UNDONE: by})
         self._by_identity[fact.identity] = fact_id
         self.restored.append(fact_id)
@@ -87,9 +117,10 @@ class Ledger:
     def _decide(self, found: Sifted) -> tuple[str, str | None]:
         if by_id := self._decide_by_id(found.draft, found.claim):
             return by_id
-        if known := self._by_identity.get(self._marks(found).identity):
+        identity = self._marks(found).identity
+        if known := self._by_identity.get(identity):
             return "same", known
-        near = list(self._near(found.claim))
+        near = list(self._near(found.claim, self._past.get(identity, set())))
         active = [(fact_id, claim) for fact_id, claim in near if self.facts[fact_id].is_active]
         verdict, known = best(found.claim, active, found.draft.category)
         if verdict != "same" and (past := self._believed_then(found, near)):
@@ -99,13 +130,13 @@ class Ledger:
     def _decide_by_id(self, draft: FactDraft, claim: Claim) -> tuple[str, str] | None:
         """A reader's ids count only for active facts of this memory, and only where the words do not speak against it."""
         for named, wanted in ((draft.duplicate_of, "same"), (draft.supersedes, "update")):
-            known = self._claims.get(named or "")
-            if named is None or known is None or not self.facts[named].is_active:
+            fact = self._find(named)
+            if fact is None or not fact.is_active or (known := self._claim(fact.id)) is None:
                 continue
             if wanted == "same" and not contradicts(claim, known):
-                return "same", named
+                return "same", fact.id
             if is_related(claim, known):
-                return ("same" if compare(claim, known, draft.category) == "same" else "update"), named
+                return ("same" if compare(claim, known, draft.category) == "same" else "update"), fact.id
         return None
 
     def _believed_then(self, found: Sifted, near: list[tuple[str, Claim]]) -> str | None:
@@ -117,20 +148,40 @@ class Ledger:
                 return fact_id
         return None
 
-    def _near(self, claim: Claim) -> Iterator[tuple[str, Claim]]:
-        """Facts that share a word, a value or an attribute: others cannot be the same, nor replaced."""
-        ids = set[str]().union(*(self._by_word.get(word, ()) for word in _handles(claim)))
+    def _near(self, claim: Claim, past: set[str]) -> Iterator[tuple[str, Claim]]:
+        """Others cannot be the same, nor replaced. `past` are those that said the very same."""
+        ids = self._handles.find(claim) | past
+        self._fetch(ids)
         for fact_id in sorted(ids):
-            yield fact_id, self._claims[fact_id]
+            if (known := self._claim(fact_id)) is not None:
+                yield fact_id, known
+
+    def _claim(self, fact_id: str) -> Claim | None:
+        if fact_id not in self._claims:
+            self._claims[fact_id] = self._keeper.read(self.facts[fact_id])
+        return self._claims[fact_id]
+
+    def _find(self, fact_id: str | None) -> Fact | None:
+        if fact_id is None or fact_id not in self._known:
+            return None
+        return self._there(fact_id)
+
+    def _there(self, fact_id: str) -> Fact:
+        self._fetch((fact_id,))
+        return self.facts[fact_id]
+
+    def _fetch(self, fact_ids: Iterable[str]) -> None:
+        if missing := [fact_id for fact_id in fact_ids if fact_id not in self.facts]:
+            self.facts.update((fact.id, fact) for fact in self._keeper.fetch(missing))
 
     def _see(self, fact_id: str, found: Sifted, call_id: str, trace: Trace) -> None:
-        fact = self.facts[fact_id]
+        fact = self._there(fact_id)
         at = found.ground.at
         visibility = raised(fact.visibility, found.visibility)
         if visibility == "secret" and not fact.is_secret:
             self.hidden.append(fact_id)
-        claim = self._claims.get(fact_id)
-        matching = self._mark(claim, visibility == "secret").matching if claim else fact.matching
+        claim = self._claim(fact_id)
+        matching = self._keeper.mark(claim, visibility == "secret").matching if claim else fact.matching
         is_clear = not found.needs_confirmation
         self._change(
             fact_id,
@@ -149,7 +200,7 @@ class Ledger:
     def _settle_doubt(self, fact_id: str, at: datetime) -> None:
         """What was badly heard has been heard well: it takes its place, if it was said after what it replaces."""
         fact = self.facts[fact_id]
-        doubted = self.facts.get(fact.metadata.get(DOUBTS, ""))
+        doubted = self._find(fact.metadata.get(DOUBTS))
         if doubted is None or not doubted.is_active or at < doubted.valid_from:
             return
         since = fact.valid_from if fact.valid_from >= doubted.valid_from else at
@@ -164,7 +215,7 @@ class Ledger:
         return _manner(found, "said" if fact.occurrence_count < 2 else "repeated")
 
     def _replace(self, known: str, found: Sifted, call_id: str, trace: Trace) -> None:
-        old = self.facts[known]
+        old = self._there(known)
         manner = _manner(found, "correction" if found.claim.corrects else "update")
         if found.ground.at < old.valid_from:
             self._insert_before(old, found, call_id, trace, manner)
@@ -177,17 +228,19 @@ class Ledger:
     def _insert_before(self, later: Fact, found: Sifted, call_id: str, trace: Trace, manner: str) -> None:
         """Said before the present fact began: it belongs into the past, between its neighbours in time."""
         seen = {later.id}
-        while later.supersedes in self.facts and later.supersedes not in seen and self.facts[later.supersedes].valid_from > found.ground.at:
-            later = self.facts[later.supersedes]
+        while (before := self._find(later.supersedes)) and before.id not in seen and before.valid_from > found.ground.at:
+            later = before
             seen.add(later.id)
         earlier = later.supersedes
         new = self._add(found, call_id, trace, manner, supersedes=earlier, superseded_by=later.id, valid_until=later.valid_from)
         self._change(later.id, supersedes=new)
-        if earlier is not None:
-            self._change(earlier, superseded_by=new, valid_until=found.ground.at)
+        if self._find(earlier) is not None:
+            self._change(str(earlier), superseded_by=new, valid_until=found.ground.at)
 
     def _retire(self, fact_id: str, by: str, at: datetime) -> None:
-        self._by_identity.pop(self.facts[fact_id].identity, None)
+        identity = self.facts[fact_id].identity
+        self._by_identity.pop(identity, None)
+        self._past[identity].add(fact_id)
         self._change(fact_id, is_active=False, valid_until=max(at, self.facts[fact_id].valid_from), superseded_by=by)
         self.retired.append(fact_id)
 
@@ -240,26 +293,29 @@ class Ledger:
             )
         )
 
-    def _keep(self, fact: Fact, claim: Claim | None) -> None:
+    def _outline(self, known: Outline) -> None:
+        """A secret's words are sealed: it is opened for each comparison."""
+        self._known.add(known.id)
+        if known.is_active:
+            self._by_identity[known.identity] = known.id
+        else:
+            self._past[known.identity].add(known.id)
+        if known.visibility == "secret":
+            self._handles.add_sealed(known.id)
+        else:
+            self._handles.add(known.id, known.content, known.matching)
+
+    def _keep(self, fact: Fact, claim: Claim) -> None:
         self.facts[fact.id] = fact
-        if fact.is_active:
-            self._by_identity[fact.identity] = fact.id
-        if claim is not None:
-            self._claims[fact.id] = claim
-            for word in _handles(claim):
-                self._by_word[word].add(fact.id)
+        self._claims[fact.id] = claim
+        self._outline(Outline(fact.id, fact.content, fact.visibility, fact.is_active, fact.identity, fact.matching))
 
     def _change(self, fact_id: str, **values: object) -> None:
         self.facts[fact_id] = replace(self.facts[fact_id], **values)  # type: ignore[arg-type]
         self.changed.add(fact_id)
 
     def _marks(self, found: Sifted) -> Marks:
-        return self._mark(found.claim, found.visibility == "secret")
-
-
-def _handles(claim: Claim) -> frozenset[str]:
-    slots = {f"slot {slot.key}" for slot in claim.slots}
-    return claim.everything | claim.denied | claim.names | slots
+        return self._keeper.mark(found.claim, found.visibility == "secret")
 
 
 def _manner(found: Sifted, otherwise: str) -> str:

@@ -13,7 +13,7 @@ from datetime import date
 
 from aftercall.memory.query import Query
 from aftercall.memory.words import to_term
-from aftercall.model.knowledge import Fact
+from aftercall.model.knowledge import Fact, Gist
 from aftercall.model.passages import Signs
 
 QUESTION, TIME = 1, 2
@@ -177,7 +177,7 @@ def _weigh_fact(signs: Signs, today: int, weights: Weights) -> float:
     return CATEGORIES.get(signs.category, 1.0) * recency * frequency
 
 
-def weigh_fact(fact: Fact, today: date, weights: Weights = WEIGHTS) -> float:
+def weigh_fact(fact: Fact | Gist, today: date, weights: Weights = WEIGHTS) -> float:
     """How much a fact matters when nothing was asked: by category, by age and by how often it was said."""
     age = max(0, (today - fact.last_seen_at.date()).days)
     recency: float = 1 - weights.recent_share * (1 - 0.5 ** (age / weights.half_life_days))

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from aftercall.memory.key import memory_key
 from aftercall.memory.search import Search
 from aftercall.memory.store import FactStore
-from aftercall.model.calls import LiveCall
+from aftercall.memory.visibility import LEVELS, carries, is_releasable, releasable
+from aftercall.model.followups import Trust
 from aftercall.model.knowledge import SHARED, Fact
 from aftercall.model.passages import Hit, Where
 from aftercall.settings import Settings
 
 MOST = 5
+LOOKED_AT = 20
 LONGEST = 300
 
 
@@ -18,13 +20,24 @@ LONGEST = 300
 class Recall:
     settings: Settings
     search: Search
+    facts: FactStore
 
-    def find(self, call: LiveCall, query: str) -> list[str]:
+    def find(self, agent_id: str, party: str | None, trust: Trust, query: str) -> list[str]:
         """A few short lines, best first, each with its day. Nobody is remembered: nothing is found."""
-        where = where_of(self.settings, call.agent_id, call.caller)
+        where = where_of(self.settings, agent_id, party)
         if where is None:
             return []
-        return [self._line(hit) for hit in self.search.find(query, where, limit=MOST, context=0)]
+        found = self.search.find(query, where, limit=LOOKED_AT, context=0)
+        return [self._line(hit) for hit in self._release(found, trust)[:MOST]]
+
+    def _release(self, found: list[Hit], trust: Trust) -> list[Hit]:
+        """What this caller may hear: nothing above their trust, nor a turn or summary that gives such a fact away."""
+        allowed = {id(passage) for passage in releasable((hit.passage for hit in found), trust, self.settings.memory)}
+        kept = [hit for hit in found if id(hit.passage) in allowed]
+        said_in = {hit.passage.call_id for hit in kept if hit.passage.call_id}
+        levels = [level for level in LEVELS if level != "secret" and not is_releasable(level, trust, self.settings.memory)]
+        withheld = self.facts.told_in(sorted(said_in), levels) if said_in and levels else []
+        return [hit for hit in kept if not any(carries(hit.passage.text, told) for told in withheld)]
 
     def _line(self, hit: Hit) -> str:
         passage = hit.passage
@@ -39,9 +52,9 @@ def find_facts(search: Search, store: FactStore, query: str, where: Where, limit
     return [store.get(hit.passage.ref) for hit in hits if hit.passage.ref]
 
 
-def where_of(settings: Settings, agent_id: str, caller: str | None) -> Where | None:
-    """What a call with this caller may search; None where nobody is remembered."""
-    key = memory_key(settings, agent_id, caller)
+def where_of(settings: Settings, agent_id: str, party: str | None) -> Where | None:
+    """What a call of this party may search; None where nobody is remembered."""
+    key = memory_key(settings, agent_id, party)
     if key is None:
         return None
     return Where(agent_id, None if key.caller == SHARED else key.caller)

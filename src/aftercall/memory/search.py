@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
-from aftercall.memory.embedding import Embedder, find_near
+from aftercall.memory.embedding import Embedder, embed_query, find_near
 from aftercall.memory.passages.store import PAGE_BITS, Look, fetch, find_postings, look_into
 from aftercall.memory.query import LONGEST_QUERY, parse_query
 from aftercall.memory.ranking import WEIGHTS, Weights, score_words, weigh
@@ -26,10 +26,12 @@ class Search:
         """The best passages for any text, best first. `voices` tells whose name is whose, {"Bill": "caller"}."""
         query = parse_query(text, voices)
         today = self._clock.now().toordinal()
+        wanted = self._embed(text, where)
         with look_into(self._database) as look:
             postings = find_postings(look, query.terms, query.phrases, where)
             scores = score_words(postings, PAGE_BITS, self._weights, limit)
-            self._add_meaning(look, scores, text, where)
+            if wanted:
+                self._add_meaning(look, scores, wanted, where)
             if not scores:
                 return []
             pool = fetch(look, scores, where, query.phrases)
@@ -38,10 +40,15 @@ class Search:
             beside = {signs.n: signs for signs in fetch(look, places, Where(where.agent_id, where.caller, ("turn",)))} if places else {}
         return [Hit(signs.to_passage(), score, *_context(signs, beside, context)) for score, signs in best]
 
-    def _add_meaning(self, look: Look, scores: dict[int, float], text: str, where: Where) -> None:
-        if self._embedder is None:
-            return
-        for n, cosine in find_near(look, self._embedder, text[:LONGEST_QUERY], where, self._weights.pool).items():
+    def _embed(self, text: str, where: Where) -> tuple[str, bytes] | None:
+        """Before the database is looked into: an embedder may take its time."""
+        if self._embedder is None or not where.caller:
+            return None
+        vector = embed_query(self._embedder, text[:LONGEST_QUERY])
+        return (self._embedder.name, vector) if vector else None
+
+    def _add_meaning(self, look: Look, scores: dict[int, float], wanted: tuple[str, bytes], where: Where) -> None:
+        for n, cosine in find_near(look, *wanted, where, self._weights.pool).items():
             scores[n] = scores.get(n, 0.0) + self._weights.meaning * cosine
 
 

@@ -1,12 +1,12 @@
 """From a reader's drafts to those that may enter memory: grounded, sure enough, not too many, at their right level."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aftercall.llm.rules.secrets import Secret
-from aftercall.memory.claims import Claim, read_claim, read_secret_claim
+from aftercall.memory.claims import Claim
 from aftercall.memory.evidence import Ground, Transcript
-from aftercall.memory.visibility import blot_out, classify, find_confidences
+from aftercall.memory.visibility import blot_out, classify, confide, find_confidences
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Visibility
 from aftercall.settings import Settings
@@ -43,21 +43,25 @@ class Sieve:
 
 def sift(call: Call, drafts: Sequence[FactDraft], settings: Settings) -> Sieve:
     transcript = Transcript(call)
-    confidences = find_confidences(call, drafts)
-    kept: list[Sifted] = []
+    found: list[tuple[FactDraft, Ground]] = []
     refused = dropped = 0
     for draft in drafts:
-        if len(kept) >= settings.extraction.max_facts or draft.confidence < settings.extraction.min_confidence:
+        if len(found) >= settings.extraction.max_facts or draft.confidence < settings.extraction.min_confidence:
             dropped += 1
         elif (ground := transcript.find(draft)) is None:
             refused += 1
         else:
-            kept.append(_level(draft, ground, confidences, settings))
-    return Sieve(tuple(kept), refused, dropped)
+            found.append((draft, ground))
+    return Sieve(tuple(_level(transcript, found, find_confidences(call, drafts), settings)), refused, dropped)
 
 
-def _level(draft: FactDraft, ground: Ground, confidences: list[Secret], settings: Settings) -> Sifted:
-    visibility = classify(draft, confidences, settings.memory)
-    if visibility == "secret":
-        return Sifted(draft, ground, visibility, ground.context, read_secret_claim(draft.text))
-    return Sifted(draft, ground, visibility, blot_out(ground.context, confidences), read_claim(draft.text))
+def _level(
+    transcript: Transcript, found: list[tuple[FactDraft, Ground]], confidences: list[Secret], settings: Settings
+) -> Iterator[Sifted]:
+    """What one fact makes a secret is hidden in the words around all the others."""
+    levels = [classify(draft, confidences, settings.memory) for draft, _ in found]
+    raised = [draft.words for (draft, _), level in zip(found, levels, strict=True) if level == "secret"]
+    hidden = [*confidences, *confide(raised)]
+    for (draft, ground), level in zip(found, levels, strict=True):
+        context = ground.context if level == "secret" else blot_out(ground.context, hidden)
+        yield Sifted(draft, ground, level, context, transcript.claim(draft.text))

@@ -1,34 +1,63 @@
 """The SQL of facts. Secrets are sealed on the way in and opened only where somebody asks for it by name."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, insert, or_, select, text, update
+from sqlalchemy import Connection, Row, Select, Table, bindparam, func, insert, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.connect import Database
+from aftercall.db.freshness import outdate
+from aftercall.db.pieces import in_pieces
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
-from aftercall.db.upsert import upsert
 from aftercall.errors import NotFound, SecretUnreadable
 from aftercall.faults import reach
 from aftercall.memory.claims import Claim, read_claim, read_secret_claim
 from aftercall.memory.index import Index, Passage
-from aftercall.memory.ledger import Ledger, Marks
+from aftercall.memory.ledger import Ledger, Marks, Outline
 from aftercall.memory.vault import Vault, is_sealed
-from aftercall.model.knowledge import Extraction, Fact, MemoryKey, Occurrence
+from aftercall.model.knowledge import Extraction, Fact, Gist, MemoryKey, Occurrence
 from aftercall.model.reading import Category, KnownFact, Visibility
 
 T = TypeVar("T")
+
+
+def _write_over(fresh: sqlite.Insert | postgresql.Insert, key: str) -> sqlite.Insert | postgresql.Insert:
+    """A row takes the place of an older one with its key."""
+    return fresh.on_conflict_do_update(index_elements=[key], set_={column.name: column for column in fresh.excluded if column.name != key})
+
+
 _KEPT = ("id", "occurrence_count")  # the second is counted from the occurrences, never written
 _CHANGE = (
     update(facts)
     .where(facts.c.id == bindparam("new_id"))
     .values({column.name: bindparam(f"new_{column.name}", type_=column.type) for column in facts.c if column.name not in _KEPT})
 )
+_OF = (facts.c.agent_id == bindparam("agent_id"), facts.c.caller == bindparam("caller"))
+_OUTLINE = select(*(facts.c[name] for name in Outline._fields)).where(*_OF).order_by(facts.c.id)
+_WHOLE = select(facts).where(facts.c.id.in_(bindparam("ids", expanding=True)))
+_SAID_IN = select(fact_occurrences.c.fact_id, fact_occurrences.c.call_id, fact_occurrences.c.first_turn).where(
+    fact_occurrences.c.call_id.in_(bindparam("calls", expanding=True))
+)
+_COUNT = (
+    update(facts)
+    .where(facts.c.id.in_(bindparam("ids", expanding=True)))
+    .values(occurrence_count=select(func.count()).where(fact_occurrences.c.fact_id == facts.c.id).scalar_subquery())
+)
+_TELL = (
+    select(facts.c.id, facts.c.category, facts.c.content)
+    .where(*_OF, facts.c.is_active, facts.c.visibility != "secret")
+    .order_by(facts.c.last_seen_at.desc())
+    .limit(bindparam("most"))
+)
+_INSERTS: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+_OCCUR = {name: fresh(fact_occurrences).on_conflict_do_nothing() for name, fresh in _INSERTS.items()}
+_LOG = {name: _write_over(fresh(extraction_log), "call_id") for name, fresh in _INSERTS.items()}
+_GIST = [facts.c[name] for name in Gist.__dataclass_fields__]
 TRIES = 5
 MOST = 10_000
 
@@ -45,6 +74,36 @@ class Wanted:
     with_retired: bool = False
     limit: int = 100
     after: str = ""
+
+
+@dataclass(frozen=True)
+class _Keeper:
+    """One memory as a ledger reads it, within the transaction that will change it."""
+
+    connection: Connection
+    key: MemoryKey
+    vault: Vault
+
+    def outline(self) -> list[Outline]:
+        return [Outline._make(row) for row in self.connection.execute(_OUTLINE, self.key._asdict())]
+
+    def fetch(self, fact_ids: Collection[str]) -> Iterator[Fact]:
+        for some in in_pieces(list(fact_ids)):
+            yield from map(_to_fact, self.connection.execute(_WHOLE, {"ids": some}))
+
+    def read(self, fact: Fact) -> Claim | None:
+        if not fact.is_secret:
+            return read_claim(fact.content)
+        try:
+            return read_secret_claim(self.vault.open(fact.content))
+        except SecretUnreadable:  # of another key: it stays, and nothing is compared with it
+            return None
+
+    def mark(self, claim: Claim, is_secret: bool) -> Marks:
+        """The identity is always a keyed hash: a fact that becomes secret keeps it."""
+        matching = claim.matching
+        hashed = self.vault.hash("matching", matching) if matching and is_secret else matching
+        return Marks(self.vault.hash("identity", claim.identity), hashed)
 
 
 class FactStore:
@@ -66,21 +125,15 @@ class FactStore:
     def _change(self, key: MemoryKey, work: Callable[[Ledger], T], log: Callable[[T], Extraction | None]) -> T:
         with self._database.write() as connection:
             self._lock(connection, key)
-            ledger = Ledger(key, self._load(connection, key), self.mark)
+            ledger = Ledger(key, _Keeper(connection, key, self._vault))
             done = work(ledger)
             self._save(connection, ledger)
+            outdate(connection, *key)
             if entry := log(done):
                 self._log(connection, entry)
             reach("facts.before_commit")
         reach("facts.after_commit")
         return done
-
-    def mark(self, claim: Claim, is_secret: bool) -> Marks:
-        """The identity is always a keyed hash: a fact that becomes secret keeps it."""
-        matching = claim.matching
-        return Marks(
-            self._vault.hash("identity", claim.identity), self._vault.hash("matching", matching) if matching and is_secret else matching
-        )
 
     def write_log(self, entry: Extraction) -> None:
         with self._database.write() as connection:
@@ -93,15 +146,15 @@ class FactStore:
 
     def known(self, key: MemoryKey, limit: int) -> list[KnownFact]:
         """What a reader may be told: believed now, never a secret, the freshest first."""
-        query = select(facts.c.id, facts.c.category, facts.c.content).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(facts.c.last_seen_at.desc()).limit(limit)).all()
+            rows = connection.execute(_TELL, key._asdict() | {"most": limit}).all()
         return [KnownFact(id=row.id, category=row.category, text=row.content) for row in rows]
 
-    def freshest(self, key: MemoryKey, limit: int) -> list[Fact]:
+    def freshest(self, key: MemoryKey, limit: int) -> list[Gist]:
         """What an agent may be told: believed now, never a secret, the last said first."""
-        query = select(facts).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
-        return self._facts(query.order_by(facts.c.last_seen_at.desc()).limit(limit))
+        query = select(*_GIST).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
+        with self._database.read() as connection:
+            return [Gist(*row) for row in connection.execute(query.order_by(facts.c.last_seen_at.desc()).limit(limit))]
 
     def page(self, wanted: Wanted) -> list[Fact]:
         query = select(facts).order_by(facts.c.id).limit(min(wanted.limit, MOST)).where(facts.c.id > wanted.after)
@@ -149,6 +202,24 @@ class FactStore:
             return [self._vault.open(words) for words in sealed]
         return []
 
+    def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
+        """Take a secret of this call out of what facts that are none keep of it."""
+        said = fact_occurrences.c
+        open_ones = select(said.id, said.context).join(facts, facts.c.id == said.fact_id)
+        with self._database.write() as connection:
+            rows = connection.execute(open_ones.where(said.call_id == call_id, facts.c.visibility != "secret")).all()
+            for row in rows:
+                if (hushed := clean(row.context)) != row.context:
+                    connection.execute(update(fact_occurrences).where(said.id == row.id).values(context=hushed))
+
+    def told_in(self, call_ids: Sequence[str], levels: Sequence[Visibility]) -> list[str]:
+        """The words that facts of these levels rest on in these calls, and the facts themselves."""
+        said = fact_occurrences.c
+        query = select(said.words, facts.c.content).join(facts, facts.c.id == said.fact_id)
+        with self._database.read() as connection:
+            rows = connection.execute(query.where(said.call_id.in_(call_ids), facts.c.visibility.in_(levels))).all()
+        return [text for row in rows for text in (row.words, row.content)]
+
     def of_call(self, call_id: str) -> list[str]:
         """Ids of the facts that rest on this call."""
         query = (
@@ -171,19 +242,6 @@ class FactStore:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"), {"key": "\n".join(key)})
 
-    def _load(self, connection: Connection, key: MemoryKey) -> Iterator[tuple[Fact, Claim | None]]:
-        for row in connection.execute(select(facts).where(*_of(key)).order_by(facts.c.id)):
-            fact = _to_fact(row)
-            yield fact, self._claim(fact)
-
-    def _claim(self, fact: Fact) -> Claim | None:
-        if not fact.is_secret:
-            return read_claim(fact.content)
-        try:
-            return read_secret_claim(self._vault.open(fact.content))
-        except SecretUnreadable:  # of another key: it stays, and nothing is compared with it
-            return None
-
     def _save(self, connection: Connection, ledger: Ledger) -> None:
         created = set(ledger.created)
         known = [ledger.facts[fact_id] for fact_id in sorted(ledger.changed - created)]
@@ -202,21 +260,17 @@ class FactStore:
         once: dict[tuple[str, str, int], Occurrence] = {}
         for item in ledger.occurrences:
             once.setdefault((item.fact_id, item.call_id, item.first_turn), item)
-        calls_read = {item.call_id for item in once.values()}
-        said = fact_occurrences.c
-        query = select(said.fact_id, said.call_id, said.first_turn).where(said.call_id.in_(calls_read))
-        there = {tuple(row) for row in connection.execute(query)} if calls_read else set()
+        calls_read = sorted({item.call_id for item in once.values()})
+        there = {tuple(row) for row in connection.execute(_SAID_IN, {"calls": calls_read})} if calls_read else set()
         fresh = [item for key, item in once.items() if key not in there]
         if fresh:
-            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
             rows = [self._sealed(vars(item), ("words", "context"), ledger.facts[item.fact_id].is_secret) for item in fresh]
-            connection.execute(dialect.insert(fact_occurrences).on_conflict_do_nothing(), rows)
+            connection.execute(_OCCUR[connection.dialect.name], rows)
         return fresh
 
     def _count(self, connection: Connection, fact_ids: set[str]) -> None:
-        rows = select(func.count()).where(fact_occurrences.c.fact_id == facts.c.id).scalar_subquery()
-        for some in _in_hundreds(sorted(fact_ids)):
-            connection.execute(update(facts).where(facts.c.id.in_(some)).values(occurrence_count=rows))
+        for some in in_pieces(sorted(fact_ids)):
+            connection.execute(_COUNT, {"ids": some})
 
     def _seal_occurrences(self, connection: Connection, fact_ids: Sequence[str]) -> None:
         """A fact has become secret, and so has what was written down with it before."""
@@ -227,17 +281,16 @@ class FactStore:
             connection.execute(update(fact_occurrences).where(fact_occurrences.c.id == row.id).values(sealed))
 
     def _tell_index(self, connection: Connection, ledger: Ledger, fresh: Iterable[Occurrence]) -> None:
-        for fact_id in (*ledger.hidden, *ledger.restored):
-            self._index.remove(connection, fact_id)
+        if gone := (*ledger.hidden, *ledger.restored):
+            self._index.remove(connection, gone)
         again = [item for fact_id in ledger.restored for item in _occurrences(connection, fact_id)]
         said = [(ledger.facts[item.fact_id], item) for item in (*fresh, *again)]
         passages = [_passage(fact, item) for fact, item in said if not fact.is_secret]
         if passages:
             self._index.add(connection, passages)
-        past = [fact.id for fact, _ in said if not fact.is_active]
-        for fact_id in dict.fromkeys((*ledger.retired, *past)):
-            if not ledger.facts[fact_id].is_secret:
-                self._index.retire(connection, fact_id)
+        past = dict.fromkeys((*ledger.retired, *(fact.id for fact, _ in said if not fact.is_active)))
+        if retired := [fact_id for fact_id in past if not ledger.facts[fact_id].is_secret]:
+            self._index.retire(connection, retired)
 
     def _row(self, fact: Fact) -> dict[str, Any]:
         row = dict(vars(fact))
@@ -250,8 +303,7 @@ class FactStore:
         return {**row, **{name: row[name] if is_sealed(row[name]) else self._vault.seal(row[name]) for name in names}}
 
     def _log(self, connection: Connection, entry: Extraction) -> None:
-        values = dict(vars(entry))
-        upsert(connection, extraction_log, {"call_id": values.pop("call_id")}, values)
+        connection.execute(_LOG[connection.dialect.name], vars(entry))
 
     def _facts(self, query: Select[Any]) -> list[Fact]:
         with self._database.read() as connection:
@@ -275,8 +327,3 @@ def _to_fact(row: Row[Any]) -> Fact:
 
 def _passage(fact: Fact, item: Occurrence) -> Passage:
     return Passage(fact.id, fact.key, fact.category, fact.visibility, item.call_id, item.first_turn, item.at, fact.content, item.context)
-
-
-def _in_hundreds(ids: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(ids), 100):
-        yield ids[start : start + 100]

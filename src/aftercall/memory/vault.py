@@ -43,7 +43,11 @@ class Vault:
 
     def hash(self, *parts: str) -> str:
         """The same words give the same hash, and without the key nobody can try words out."""
-        return hmac.new(self._derive(b"match"), "\0".join(parts).encode(), sha256).hexdigest()[:40]
+        return hmac.digest(self._matching, "\0".join(parts).encode(), "sha256").hex()[:40]
+
+    @cached_property
+    def _matching(self) -> bytes:
+        return self._derive(b"match")
 
     @cached_property
     def _cipher(self) -> "AESGCM":

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from aftercall.llm.rules.secrets import Secret, find_secrets
-from aftercall.memory.visibility import blot_out
+from aftercall.memory.visibility import blot_out, confide
 from aftercall.model.turns import Turn
 
 
 def veil(call: dict[str, Any], confided: Sequence[str] = ()) -> dict[str, Any]:
     """`call` as journal/view.py gives it; `confided` are words of it that memory holds as secrets."""
     turns = tuple(Turn.model_construct(seq=seq, speaker=turn["speaker"], text=turn["text"]) for seq, turn in enumerate(call["turns"], 1))
-    confidences = [*find_secrets(turns), *(Secret(1, words, words, "person") for words in confided)]
+    confidences = [*find_secrets(turns), *confide(confided)]
     return call | {
         "turns": [turn | {"text": blot_out(turn["text"], confidences)} for turn in call["turns"]],
         "events": _veil_all(call["events"], confidences),
@@ -19,7 +19,7 @@ def veil(call: dict[str, Any], confided: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def veil_turns(turns: tuple[Turn, ...], confided: Sequence[str] = ()) -> tuple[Turn, ...]:
-    confidences = [*find_secrets(turns), *(Secret(1, words, words, "person") for words in confided)]
+    confidences = [*find_secrets(turns), *confide(confided)]
     return tuple(turn.model_copy(update={"text": blot_out(turn.text, confidences)}) for turn in turns)
 
 

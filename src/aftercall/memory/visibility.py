@@ -2,13 +2,19 @@
 
 import re
 from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 from aftercall.llm.rules.secrets import Secret, find_secrets, mask
 from aftercall.llm.rules.sentences import MASK
+from aftercall.memory.words import to_terms
 from aftercall.model.calls import Call
+from aftercall.model.followups import Trust
 from aftercall.model.reading import FactDraft, Visibility
 from aftercall.model.turns import Turn
 from aftercall.settings import MemorySettings
+
+T = TypeVar("T", bound="_Levelled")
+MOST_OF = 0.6
 
 LEVELS: tuple[Visibility, ...] = ("shared", "private", "secret")
 # By category or by topic; what is named in neither is shared.
@@ -46,10 +52,24 @@ _TOPICS: dict[str, re.Pattern[str]] = {
 _LONG_NUMBER = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
 
 
+_NAME = re.compile(r"(?<=\w )[A-Z][\w'’-]+")
+_NUMBER = re.compile(r"\d[\d -]{2,}\d|\d{3,}")
+
+
+def confide(words: Iterable[str]) -> list[Secret]:
+    """Words that a fact told in confidence rests on, as they are hunted for: whole, in part, and the names and numbers in them alone."""
+    pieces = [piece for said in words for piece in (said, *_NAME.findall(said), *_NUMBER.findall(said))]
+    return [Secret(1, piece, piece, "person") for piece in dict.fromkeys(pieces) if piece.strip()]
+
+
+class _Levelled(Protocol):
+    @property
+    def visibility(self) -> Visibility: ...
+
+
 def find_confidences(call: Call, drafts: Iterable[FactDraft]) -> list[Secret]:
     """Every secret of a call that our rules find, and those that the reader marked."""
-    marked = (draft for draft in drafts if draft.visibility == "secret")
-    return [*find_secrets(call.turns), *(Secret(min(draft.turns, default=1), draft.words, draft.words, draft.category) for draft in marked)]
+    return [*find_secrets(call.turns), *confide(draft.words for draft in drafts if draft.visibility == "secret")]
 
 
 def classify(draft: FactDraft, confidences: list[Secret], settings: MemorySettings) -> Visibility:
@@ -78,6 +98,22 @@ def blot_out(text: str, confidences: list[Secret]) -> str:
     hidden = mask(text, confidences)
     hidden = _LONG_NUMBER.sub(lambda match: MASK if _is_card(match.group()) else match.group(), hidden)
     return re.sub(f"{MASK}+", BLOT * 3, hidden)
+
+
+def is_releasable(level: Visibility, trust: Trust, settings: MemorySettings) -> bool:
+    """Whether something of this level may be told on the phone: a secret never, the rest by how sure we are who is calling."""
+    return level != "secret" and (trust == "verified" or LEVELS.index(level) <= LEVELS.index(settings.release))
+
+
+def releasable(told: Iterable[T], trust: Trust, settings: MemorySettings) -> list[T]:
+    """Of facts, passages or whatever else has a level, those that this caller may hear. Briefings and lookups both ask here."""
+    return [item for item in told if is_releasable(item.visibility, trust, settings)]
+
+
+def carries(text: str, fact: str) -> bool:
+    """Whether a text gives away most of what a fact says."""
+    words = set(to_terms(fact).split())
+    return bool(words) and len(words & set(to_terms(text).split())) >= MOST_OF * len(words)
 
 
 def raised(level: Visibility, other: Visibility) -> Visibility:

@@ -42,24 +42,36 @@ _IN_THE = re.compile(r"\b(\d{1,2})(?: o'?clock)? (?:in the (morning|afternoon|ev
 _EMAIL_SPOKEN = re.compile(r"\b([\w.+-]+) at ([\w-]+) dot (\w+)\b")
 _DIGITS_APART = re.compile(r"\b\d(?:[ -]\d)+\b")
 _GROUPS = re.compile(r"(?<![\d:])\+?\d{2,}(?:[ -]\d{2,})+\b")
+_COUNTS = re.compile(rf"\b(?:{'|'.join((*_NUMBERS, *_TENS))})\b")
+_FIGURE = re.compile(r"\d")
+_ODD = re.compile(r"[^\w\s@+:'.-]|(?<!\w)['.-]|['.-](?!\w)")
 _TOKEN = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)*")
 
 
 def plain(text: str) -> str:
     """Lower case, contractions written out, the caller as `i`, number words as figures, no filler."""
-    words = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‘", "'")
+    words = fold(text)
     if "'" in words:
         for pattern, written in _CONTRACTIONS:
             words = pattern.sub(written, words)
-    words = _CANNOT.sub("can not", _WITHOUT_MARK.sub(r"\1 not", words))
+    if "cann" in words:
+        words = _CANNOT.sub("can not", words)
+    if "nt" in words:
+        words = _WITHOUT_MARK.sub(r"\1 not", words)
     words = _SPEAKER.sub(lambda who: "my" if who["own"] or who["ours"] else "i", words)
-    words = _figures(words)
-    words = _EMAIL_SPOKEN.sub(r"\1@\2.\3", words)
-    words = _hours(words)
-    words = _DIGITS_APART.sub(lambda run: re.sub(r"[ -]", "", run.group()), words)
-    words = _GROUPS.sub(lambda run: _joined(run.group()), words)
-    words = _FILLER.sub(" ", words)
-    return re.sub(r"\s+", " ", re.sub(r"[^\w\s@+:'.-]|(?<!\w)['.-]|['.-](?!\w)", " ", words)).strip()
+    if _COUNTS.search(words):
+        words = _figures(words)
+    if " dot " in words:
+        words = _EMAIL_SPOKEN.sub(r"\1@\2.\3", words)
+    if _FIGURE.search(words):
+        words = _hours(words)
+        words = _DIGITS_APART.sub(lambda run: re.sub(r"[ -]", "", run.group()), words)
+        words = _GROUPS.sub(lambda run: _joined(run.group()), words)
+    return " ".join(_ODD.sub(" ", _FILLER.sub(" ", words)).split())
+
+
+def fold(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‘", "'")
 
 
 def tokens(text: str) -> list[str]:

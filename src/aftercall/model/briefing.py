@@ -1,8 +1,9 @@
 """What a call is told before it begins."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from aftercall.model.reading import Visibility
 from aftercall.model.turns import Turn
 
 
@@ -19,6 +20,8 @@ class PickUp:
 class RecentCall:
     at: datetime
     summary: str
+    context: str = ""
+    """Where its own summary says that the next call should begin."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class ToldFact:
     text: str
     since: datetime
     needs_confirmation: bool = False
+    visibility: Visibility = "shared"
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,36 @@ class ToldPin:
 
 
 @dataclass(frozen=True)
+class Remembered:
+    """What the database has for a caller's next call: all that is prepared before the phone rings."""
+
+    recent: tuple[RecentCall, ...] = ()
+    work: tuple[str, ...] = ()
+    facts: tuple[ToldFact, ...] = ()
+    pins: tuple[ToldPin, ...] = ()
+
+
+@dataclass(frozen=True)
+class Persona:
+    """Who the agent is, as the owner's page has it."""
+
+    name: str | None = None
+    creature: str | None = None
+    vibe: str | None = None
+
+
+@dataclass(frozen=True)
+class Acquaintance:
+    """What the owner's page says of the caller, besides what to call them."""
+
+    name: str | None = None
+    pronouns: str | None = None
+    timezone: str | None = None
+    notes: str | None = None
+    context: str | None = None
+
+
+@dataclass(frozen=True)
 class Briefing:
     """Data for the agent, never instructions: much of it was said by callers."""
 
@@ -52,6 +86,14 @@ class Briefing:
     work: tuple[str, ...] = ()
     facts: tuple[ToldFact, ...] = ()
     pins: tuple[ToldPin, ...] = ()
+    party: str | None = field(default=None, compare=False)
+    """Whose memory it was made of; None where nobody is remembered."""
+    dropped: str | None = field(default=None, compare=False)
+    """The call that this one may continue, whoever's it was."""
+    persona: Persona = Persona()
+    caller: Acquaintance = Acquaintance()
+    at: datetime | None = None
+    """When the call rang."""
 
     @property
     def first_words(self) -> str:

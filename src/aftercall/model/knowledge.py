@@ -49,6 +49,20 @@ class Fact:
 
 
 @dataclass(frozen=True)
+class Gist:
+    """As much of a fact as choosing and telling it takes."""
+
+    id: str
+    content: str
+    category: Category
+    valid_from: datetime
+    last_seen_at: datetime
+    occurrence_count: int
+    needs_confirmation: bool
+    visibility: Visibility
+
+
+@dataclass(frozen=True)
 class Occurrence:
     """One time that a fact was said: the call, the turns, the words themselves and what stood around them."""
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from aftercall.model.reading import Visibility
+
 Kind = Literal["turn", "summary", "fact"]
 
 
@@ -21,7 +23,7 @@ class Passage:
     ref: str | None = None
     speaker: str = ""
     category: str = ""
-    visibility: str = "shared"
+    visibility: Visibility = "shared"
     around: str = ""
     until: datetime | None = None
     mentions: int = 1
@@ -69,7 +71,7 @@ class Signs(NamedTuple):
     ref: str | None
     agent_id: str
     caller: str | None
-    visibility: str
+    visibility: Visibility
     at: datetime | str
     until: datetime | str | None
     text: str

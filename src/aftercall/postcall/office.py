@@ -1,5 +1,6 @@
 """Where the work after a call is done: one step at a time, its end on record."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -9,6 +10,7 @@ from aftercall.journal.presence import Presence
 from aftercall.journal.store import CallStore
 from aftercall.model.calls import Call
 from aftercall.model.steps import Outcome
+from aftercall.postcall.hush import hush
 from aftercall.postcall.steps import Desk, make
 from aftercall.postcall.store import StepStore
 
@@ -23,12 +25,30 @@ class Office:
     archive: Archive
     presence: Presence
     _lately: dict[str, Call] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _open: dict[str, set[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def begin(self, call_id: str, names: Sequence[str], *, again: bool = False) -> None:
+        """These steps are going on now; those that came to their end before a crash stay as they are, unless they begin again."""
+        self.steps.begin(call_id, names, self.desk.clock.now(), again=again)
+        self.hold(call_id, names)
 
     def do(self, call_id: str, name: str) -> None:
         """Take one step that was begun, and record how it ended; what it raises is for whoever asked, to try again or give up."""
-        outcome = self.make(self.read(call_id), name)
-        self.steps.finish(call_id, name, outcome, self.desk.clock.now())
-        reach("postcall.after_finish")
+        try:
+            call = self.read(call_id)
+            outcome = self.make(call, name)
+            self.steps.finish(call_id, name, outcome, self.desk.clock.now())
+            reach("postcall.after_finish")
+            self.hush(call)  # the durable engine takes the step for done only after this
+        finally:
+            self.let_go(call_id, name)
+
+    def hush(self, call: Call) -> None:
+        hush(self.desk, self.steps, call)
+
+    def hold(self, call_id: str, names: Sequence[str]) -> None:
+        """The call is in this process's memory until these steps have ended."""
+        self._open.setdefault(call_id, set()).update(names)
 
     def make(self, call: Call, name: str) -> Outcome:
         """What the step makes in files and elsewhere is made; what it writes in the database is written when its end is recorded."""
@@ -46,6 +66,15 @@ class Office:
             for old in list(self._lately)[:-KEPT]:
                 self._lately.pop(old, None)
         return call
+
+    def let_go(self, call_id: str, name: str) -> None:
+        """With its last step a call leaves this process: what is erased then is in no process's memory either."""
+        left = self._open.get(call_id, set())
+        left.discard(name)
+        if not left:
+            self._open.pop(call_id, None)
+            self._lately.pop(call_id, None)
+            self.desk.reader.forget(call_id)
 
     def put_off(self, call_id: str, name: str, reason: str, pause_s: float) -> None:
         """The step is to be tried again; until then it shows why it waits."""

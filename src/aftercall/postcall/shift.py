@@ -51,16 +51,23 @@ class Shift:
         begun = await self.clerk.write(lambda connection: begin(connection, call_id, names, now))
         reach("postcall.after_begin")
         begun.sort(key=LAST.__contains__)
-        if not begun:
-            return {}
+        self.office.hold(call_id, begun)
+        try:
+            pauses = await self._take_begun(call_id, begun, number, is_repeat=len(begun) < len(names))
+        finally:
+            for name in begun or [""]:
+                self.office.let_go(call_id, name)
+        return {name: pause_s for name, pause_s in zip(begun, pauses, strict=True) if pause_s is not None}
+
+    async def _take_begun(self, call_id: str, begun: list[str], number: int, *, is_repeat: bool) -> list[float | None]:
         try:
             call = await self._in_thread(FIRST, partial(self.office.read, call_id))
+            if is_repeat:  # a crash may have come between a step's end and this
+                await self._in_thread(FIRST, partial(self.office.hush, call))
         except Exception as error:  # noqa: BLE001 - the edge of all its steps: without the call there is none
-            pauses = [await self._put_off_or_give_up(call_id, name, number, error) for name in begun]
-        else:
-            pauses = await _all(self._take_one(call, name, number) for name in begun if name not in LAST)
-            pauses += await _all(self._take_one(call, name, number) for name in begun if name in LAST)
-        return {name: pause_s for name, pause_s in zip(begun, pauses, strict=True) if pause_s is not None}
+            return [await self._put_off_or_give_up(call_id, name, number, error) for name in begun]
+        pauses = await _all(self._take_one(call, name, number) for name in begun if name not in LAST)
+        return pauses + await _all(self._take_one(call, name, number) for name in begun if name in LAST)
 
     async def _take_one(self, call: Call, name: str, number: int) -> float | None:
         """Seconds until it should be tried again, or None: it ended."""
@@ -68,9 +75,10 @@ class Shift:
             outcome = await self._in_thread(name, partial(self.office.make, call, name))
             now = self.office.desk.clock.now()
             await self.clerk.write(lambda connection: finish(connection, call.id, name, outcome, now))
+            reach("postcall.after_finish")
+            await self._in_thread(FIRST, partial(self.office.hush, call))  # the durable engine takes the step for done only after this
         except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded, shown, and can be run again
             return await self._put_off_or_give_up(call.id, name, number, error)
-        reach("postcall.after_finish")
         return None
 
     async def _put_off_or_give_up(self, call_id: str, name: str, number: int, error: Exception) -> float | None:

@@ -56,6 +56,13 @@ class Desk:
     remem: Remem | None = None
     embedder: Embedder | None = None
     board: Pinboard | None = None
+    as_party: Callable[[Call], Call] = lambda call: call
+    """The call with whoever it belongs to as its caller."""
+    stated_name: Callable[[Call], str | None] = lambda call: None
+
+    def confided(self, call_id: str) -> list[str]:
+        """The words of this call that facts told in confidence rest on, as far as they have been found."""
+        return self.extractor.store.confided(call_id) if self.extractor else []
 
     def workspace(self, call: Call) -> Workspace:
         return Workspace.of(self.settings, call.agent_id)
@@ -81,6 +88,8 @@ def fill_profile(desk: Desk, call: Call) -> Outcome:
         return skipped("the profile is complete")
     answer = desk.reader.find_profile(call)
     found = user_md.UserProfile.from_answer(answer.value.model_dump())
+    if not (found.name or found.call_name):  # who is told apart from others by a name is known by it
+        found = replace(found, name=desk.stated_name(call))
     if found == user_md.UserProfile():
         return skipped(NOTHING_FOUND, answer.trace)
     written = files.edit(person.user, lambda text: user_md.fill(text, found))
@@ -117,7 +126,8 @@ def index(desk: Desk, call: Call) -> Outcome:
     if desk.workspace(call).person(call.caller) is None:
         return skipped(REMEMBERS_NOBODY)
     answer = desk.reader.summarise(call)
-    fresh = passages_of(call, calls_md.plain_summary(answer.value.text), desk.settings.memory.secret_words)
+    summary = calls_md.plain_summary(answer.value.text)
+    fresh = passages_of(call, summary, desk.settings.memory.secret_words, desk.confided(call.id))
     told = f"{len(fresh)} passages"
     if desk.embedder is None:
         return done(told, answer.trace, lambda connection: replace_call(connection, call.id, fresh))
@@ -232,7 +242,11 @@ def take(desk: Desk, name: str, call: Call) -> Outcome:
 
 
 def make(desk: Desk, name: str, call: Call) -> Outcome:
-    """Do one step, if the call is one for it. What it leaves in the database is still to be written."""
+    """Do one step, if the call is one for it. What it leaves in the database is still to be written.
+
+    Whose the call is comes first: it is decided for calls that get no step, too.
+    """
+    call = desk.as_party(call)
     if not desk.settings.post_call_extraction:
         return skipped(SWITCHED_OFF)
     if not call.turns:

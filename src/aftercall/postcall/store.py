@@ -1,6 +1,6 @@
 """The SQL of post-call work: which calls are due, and how far each step is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -11,14 +11,18 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
 from aftercall.db.connect import Database
-from aftercall.db.tables import calls, steps
+from aftercall.db.freshness import outdate
+from aftercall.db.tables import calls, documents, steps
 from aftercall.db.upsert import upsert
+from aftercall.memory.documents.page import context_of
 from aftercall.model.briefing import RecentCall
 from aftercall.model.reading import Trace
 from aftercall.model.steps import OPEN_STATES, Outcome, Step
 
 KEY = ["call_id", "name"]
 ALONE_S = 30
+
+TOLD = "summary"  # the step whose result the next call is told
 
 
 class StepStore:
@@ -74,22 +78,32 @@ class StepStore:
         with self._database.write() as connection:
             _end(connection, call_id, name, {"state": "failed", "reason": reason, "changed_at": now})
 
+    def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
+        """Take a secret out of what the steps made."""
+        told = select(steps.c.name, steps.c.result).where(steps.c.call_id == call_id, steps.c.result.is_not(None))
+        with self._database.write() as connection:
+            for row in connection.execute(told).all():
+                if (hushed := clean(row.result)) != row.result:
+                    connection.execute(update(steps).where(steps.c.call_id == call_id, steps.c.name == row.name).values(result=hushed))
+                    _outdate(connection, call_id)
+
     def of_call(self, call_id: str) -> list[Step]:
         query = select(steps).where(steps.c.call_id == call_id).order_by(steps.c.name)
         with self._database.read() as connection:
             return [to_step(row) for row in connection.execute(query)]
 
-    def recent_summaries(self, agent_id: str, caller: str, limit: int) -> list[RecentCall]:
-        """The last calls of this caller that have a summary, oldest first."""
+    def recent_summaries(self, agent_id: str, party: str, limit: int) -> list[RecentCall]:
+        """The last calls of this party that have a summary, oldest first."""
         query = (
-            select(calls.c.ended_at, steps.c.result)
-            .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == "summary", steps.c.state == "done"))
-            .where(calls.c.caller == caller, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
+            select(calls.c.ended_at, steps.c.result, documents.c.content)
+            .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == TOLD, steps.c.state == "done"))
+            .outerjoin(documents, documents.c.call_id == calls.c.id)
+            .where(calls.c.whose == party, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
         with self._database.read() as connection:
-            return [RecentCall(row.ended_at, row.result) for row in connection.execute(query)][::-1]
+            return [RecentCall(row.ended_at, row.result, context_of(row.content or "")) for row in connection.execute(query)][::-1]
 
 
 def begin(connection: Connection, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> list[str]:
@@ -106,10 +120,14 @@ def finish(connection: Connection, call_id: str, name: str, outcome: Outcome, no
     trace = asdict(outcome.trace) if outcome.trace else None
     ended = {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "trace": trace, "changed_at": now}
     connection.execute(_statement(connection, "finish"), {"call_id": call_id, "name": name, **ended})
+    if name == TOLD:
+        _outdate(connection, call_id)
 
 
 def _end(connection: Connection, call_id: str, name: str, values: dict[str, Any]) -> None:
     upsert(connection, steps, {"call_id": call_id, "name": name}, values)
+    if name == TOLD:
+        _outdate(connection, call_id)
 
 
 def _statement(connection: Connection, name: str) -> ReturningInsert[Any] | Insert:
@@ -139,3 +157,8 @@ _STATEMENTS = {True: _build(postgresql.insert(steps)), False: _build(sqlite.inse
 def to_step(row: Row[Any]) -> Step:
     trace = Trace(**row.trace) if row.trace else None
     return Step(row.name, row.state, row.reason, row.attempts, row.result, row.changed_at, trace)
+
+
+def _outdate(connection: Connection, call_id: str) -> None:
+    row = connection.execute(select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(calls.c.id == call_id)).one()
+    outdate(connection, row.agent_id, row.whose or row.caller)

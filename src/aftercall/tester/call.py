@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aftercall.errors import LineFailed
 from aftercall.ids import new_id
-from aftercall.tester.audio import FRAME_S
+from aftercall.speech.sound import FRAME_S
 from aftercall.tester.caller import Caller, Move
 from aftercall.tester.ear import Ear
 from aftercall.tester.line import Dial, Far, FarEnd, Near, Outcome, Pace

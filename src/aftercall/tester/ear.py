@@ -1,7 +1,7 @@
 """The caller's ear: is the agent speaking, has it finished, and what did it say. Knows only what came down the line."""
 
-from aftercall.tester.audio import FRAME_S
-from aftercall.tester.gauge import Gauge
+from aftercall.speech.gauge import Gauge
+from aftercall.speech.sound import FRAME_S
 from aftercall.tester.line import Far
 from aftercall.tester.phrases import find_any
 

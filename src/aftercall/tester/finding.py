@@ -34,7 +34,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One thing the caller said, and what the agent made of it. Turn numbers count from 1."""
+    """One thing the caller said, and what the agent made of it. Turn numbers count from 1; a latency that was not measured is None."""
 
     caller: int
     agent: tuple[int, ...]
@@ -57,6 +57,12 @@ class View:
     def spans(self) -> tuple[Span, ...]:
         return self.record.spans
 
+    @property
+    def is_wordless(self) -> bool:
+        """The agent was heard, but nobody listened to its words: nothing can be said about them."""
+        heard = self.record.agent_spans
+        return bool(heard) and not any(span.text for span in heard)
+
     def agent_turns(self) -> Iterator[tuple[int, Span]]:
         return ((number, span) for number, span in enumerate(self.spans, 1) if span.who == "agent")
 
@@ -75,7 +81,9 @@ class View:
         """The answer is what begins after the caller began: what the agent was saying when it was cut into is none."""
         until_s = following.start_s if following else float("inf")
         answers = [(at, other) for at, other in self.agent_turns() if span.start_s <= other.start_s < until_s]
-        latency = answers[0][1].start_s - span.end_s if answers else None
+        first = answers[0][1] if answers else None
+        is_measured = first is not None and not (first.is_estimated or span.is_estimated)
+        latency = first.start_s - span.end_s if first is not None and is_measured else None
         return Exchange(number, tuple(at for at, _ in answers), latency)
 
     def lost_share(self, span: Span) -> float:

@@ -64,7 +64,7 @@ def _read(sentence: str, answer: str, record: CallRecord) -> Judged:
         return Judged(sentence, "re-listen", "the judge's quote is not in the turn it named", record.number, (turn,))
     if span.confidence is not None and span.confidence < UNSURE:
         return Judged(sentence, "re-listen", "rests on words that were hard to hear", record.number, (turn,), quote)
-    if record.whisper is not None and not _also_heard(quote, record.whisper):
+    if record.whisper is not None and not _also_heard(quote, record.whisper.text):
         return Judged(sentence, "re-listen", "the second transcript has other words there", record.number, (turn,), quote)
     return Judged(sentence, "met" if data["met"] else "missed", reason, record.number, (turn,), quote)
 

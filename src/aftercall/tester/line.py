@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from aftercall.clock import Clock
-from aftercall.tester.audio import SILENCE
+from aftercall.speech.sound import SILENCE
 
 Outcome = Literal["answered", "busy", "no-answer", "failed", "voicemail"]
 Kind = Literal["audio", "text", "phone"]

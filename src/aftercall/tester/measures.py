@@ -25,24 +25,26 @@ def latencies(view: View) -> list[float]:
 def measure(view: View) -> dict[str, Any]:
     """Seconds, counts and shares, as they stand in the report."""
     record = view.record
-    agent, caller = record.agent_spans, record.caller_spans
+    agent, caller = ([span for span in side if not span.is_estimated] for side in (record.agent_spans, record.caller_spans))
+    is_measured = len(agent) + len(caller) == len(record.spans)
     taken = latencies(view)
     agent_s, caller_s = sum(span.seconds for span in agent), sum(span.seconds for span in caller)
     words = sum(len(words_of(span.text)) for span in agent)
     return {
         "duration_s": _round(record.duration_s),
         "turns": len(record.spans),
-        "first_word_s": _round(agent[0].start_s) if agent else None,
+        "first_word_s": _round(agent[0].start_s) if agent and not agent[0].is_estimated else None,
         "latency_s": [_round(value) for value in taken],
         "latency_p50_s": _round(percentile(taken, 0.5)),
         "latency_p90_s": _round(percentile(taken, 0.9)),
         "latency_p95_s": _round(percentile(taken, 0.95)),
         "latency_max_s": _round(max(taken, default=None)),
         "overlap_s": _round(sum(one.segment.overlap_s(other.segment) for one in agent for other in caller)),
+        "unmeasured_turns": len(record.spans) - len(agent) - len(caller),
         "barge_ins": sum(span.is_planned_overlap for span in caller),
         "yield_s": [_round(value) for value in _yields(view)],
         "silences_s": [_round(value) for value in _silences(view)],
-        "agent_talk_share": _round(agent_s / (agent_s + caller_s)) if agent_s + caller_s else None,
+        "agent_talk_share": _round(agent_s / (agent_s + caller_s)) if is_measured and agent_s + caller_s else None,
         "agent_words_per_minute": _round(60 * words / agent_s) if agent_s else None,
         "stage_coverage": _coverage(view),
         "word_error_rate": _error_rate(view),
@@ -68,8 +70,9 @@ def _yields(view: View) -> list[float]:
 def _silences(view: View) -> list[float]:
     """Stretches in which nobody was heard."""
     found, until_s = [], 0.0
-    for span in view.spans:
-        if span.start_s - until_s > LONG_SILENCE_S:
+    for before, span in zip((None, *view.spans), view.spans, strict=False):
+        is_measured = not span.is_estimated and not (before and before.is_estimated)
+        if is_measured and span.start_s - until_s > LONG_SILENCE_S:
             found.append(span.start_s - until_s)
         until_s = max(until_s, span.end_s)
     return found

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from aftercall.tester.audio import FRAME, FRAME_S
+from aftercall.speech.sound import FRAME, FRAME_S
 from aftercall.tester.caller import Move
 from aftercall.tester.line import QUIET_NEAR, Near
 from aftercall.tester.voice import Clip, Voice, press_keys, read_clip

@@ -1,11 +1,23 @@
 """A caller played by a model, with the scenario as its script. What it says is checked against the script afterwards."""
 
+import re
+
 from aftercall.errors import LineFailed
 from aftercall.tester.caller import Move, ScriptedCaller
+from aftercall.tester.phrases import find_any, likeness, sentences_of
 from aftercall.tester.scenario import PlannedCall, Scenario, ScriptedTurn
 from aftercall.tester.speaker import Message, Speaker
 
 END = "[END]"
+MOST_WORDS = 60
+MOST_TOKENS = 100  # people on the phone say a sentence or two
+MOST_SENTENCES = 3
+_ECHO = 0.8
+_LABEL = re.compile(r"^(?:(?:you|caller|me|patient|customer|user)(?: says?)?\s*:\s*)+", re.IGNORECASE)
+_OTHER_SIDE = (
+    "how can i help you|how may i help you|how can i assist you|how may i assist you|thank you for calling|thanks for calling",
+    "the agent says|as an ai|as a language model",
+)
 _CUT = ("i need", "i would like", "i want", "can you", "could you", "my name is", "i am", "i'm")
 
 
@@ -40,26 +52,33 @@ class PlayedCaller:
     async def hear(self, text: str) -> Move:
         scripted = await self._script.hear(text)
         self._history.append(Message("user", f"The agent says: {text}"))
-        move = scripted if scripted.why.startswith(("answer:", "turn:", "hold", "goodbye", "gave_up")) else await self._play(scripted)
+        move = scripted if scripted.why.startswith(("answer:", "turn:", "hold", "goodbye", "gave_up")) else await self._play(scripted, text)
         self._history.append(Message("assistant", move.text or END))
         return move
 
-    async def _play(self, scripted: Move) -> Move:
+    async def _play(self, scripted: Move, heard: str) -> Move:
         try:
-            words = await self._speaker.complete(self._history)
+            words = await self._speaker.complete(self._history, MOST_TOKENS)
         except LineFailed:
             return scripted
         is_over = END in words
-        words = words.replace(END, "").strip().strip('"')
-        if _is_unusable(words) or words in self._said:  # empty, cut off, or said before: the script's words are better
+        words = _first_words(words.replace(END, ""))
+        if _is_unusable(words) or words in self._said or likeness(words, heard) > _ECHO:  # the script's words are better
             return Move("hang_up", scripted.text, "closing") if is_over else scripted
         self._said.append(words)
         return Move("hang_up" if is_over else "say", words, "model")
 
 
+def _first_words(words: str) -> str:
+    """The first paragraph, and of it a few sentences: models that do not know when to stop go on with both sides of the talk."""
+    paragraph = words.strip().partition("\n")[0]
+    return " ".join(sentences_of(_LABEL.sub("", paragraph).strip().strip('"'))[:MOST_SENTENCES])
+
+
 def _is_unusable(words: str) -> bool:
-    """Short answers are answers; only nothing, and sentences without an end, are not."""
-    return not words or words.lower().rstrip(".… ") in _CUT
+    """Nothing, a sentence without an end, a speech, or the agent's part: small models take the wrong side of the line."""
+    is_cut = not words or words.lower().rstrip(".… ") in _CUT
+    return is_cut or len(words.split()) > MOST_WORDS or find_any(_OTHER_SIDE, words) is not None
 
 
 def write_prompt(scenario: Scenario, plan: PlannedCall) -> str:

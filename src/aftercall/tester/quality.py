@@ -5,7 +5,7 @@ import random
 from array import array
 from functools import cache, lru_cache
 
-from aftercall.tester.audio import FRAME, RATE, SILENCE, decode, encode, level
+from aftercall.speech.sound import FRAME, RATE, SILENCE, decode, encode, level
 from aftercall.tester.scenario import LineQuality, Noise
 from aftercall.tester.voice import Clip
 

@@ -23,6 +23,8 @@ class Span:
     is_planned_overlap: bool = False
     confidence: float | None = None
     ideal: str = ""
+    is_estimated: bool = False
+    """Its times come from the number of its words: good for reading along, not for measuring."""
 
     @property
     def segment(self) -> Segment:
@@ -38,6 +40,17 @@ class LineEvent:
     at_s: float
     kind: str
     detail: str = ""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A second opinion on the agent's words, made from the recording when the call is over."""
+
+    text: str
+    language: str = ""
+    duration_s: float | None = None
+    segments: tuple[tuple[float, float, str], ...] = ()
+    """Begin, end and words of each stretch."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ class CallRecord:
     caller_sound: bytes = field(default=b"", repr=False)
     agent_sound: bytes = field(default=b"", repr=False)
     is_read_out: bool = False
-    whisper: str | None = None
+    whisper: Transcript | None = None
     sid: str | None = None
 
     @property
@@ -92,8 +105,15 @@ def record_json(record: CallRecord) -> dict[str, Any]:
         "recording": "read out by the tester" if record.is_read_out else "recorded",
         "turns": [_span_json(number, span) for number, span in enumerate(record.spans, 1)],
         "events": [{"at_s": round(event.at_s, 3), "kind": event.kind, "detail": event.detail} for event in record.events],
-        "whisper": record.whisper,
+        "whisper": _transcript_json(record.whisper),
     }
+
+
+def _transcript_json(transcript: Transcript | None) -> dict[str, Any] | None:
+    if transcript is None:
+        return None
+    segments = [{"start_s": round(start, 3), "end_s": round(end, 3), "text": text} for start, end, text in transcript.segments]
+    return {"text": transcript.text, "language": transcript.language, "duration_s": transcript.duration_s, "segments": segments}
 
 
 def _span_json(number: int, span: Span) -> dict[str, Any]:
@@ -106,4 +126,5 @@ def _span_json(number: int, span: Span) -> dict[str, Any]:
         "why": span.why,
         "is_cut": span.is_cut,
         "confidence": span.confidence,
+        "is_estimated": span.is_estimated,
     }

@@ -1,52 +1,61 @@
 """A carrier's two-channel recording laid over what its webhooks told: the words from there, the times from what is audible."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from aftercall.tester.audio import RATE, read_wav
+from aftercall.speech.sound import RATE, read_wav
+from aftercall.tester.alignment import Alignment, Heard, align, length_of
 from aftercall.tester.record import CallRecord, LineEvent, Span
 from aftercall.tester.segments import Segment, Side, find_segments
 
 GAP_S = 1.2  # what carriers recognise as one turn has pauses of this length in it
+WORTH_TELLING_S = 0.5
 
 
 def lay_over(record: CallRecord, wav: bytes) -> CallRecord:
-    """The record with measured times, where the recording has as many turns as the webhooks told of; else with its sound only."""
+    """The record with measured times, and with its sound. What cannot be found on the recording keeps its estimate, and says so."""
     try:
         channels = read_wav(wav)
     except ValueError:
         return replace(record, events=(*record.events, LineEvent(0.0, "missing_event", "the recording cannot be read")))
     if len(channels) < 2:
         return replace(record, agent_sound=channels[0])
-    caller, agent = _tell_apart(channels[0], channels[1], record)
-    spans = _measure("agent", agent, record) + _measure("caller", caller, record)
+    caller, agent = channels[0], channels[1]
+    best, other = align(record.spans, _listen(caller, agent)), align(record.spans, _listen(agent, caller))
+    if other.cost_s < best.cost_s:  # which leg is on which channel differs between kinds of calls
+        caller, agent, best = agent, caller, other
     return replace(
         record,
-        spans=tuple(sorted(spans, key=lambda span: span.start_s)),
+        spans=tuple(place(record.spans, best.found)),
+        events=tuple(sorted((*record.events, *_unrecognised(best)), key=lambda event: event.at_s)),
         caller_sound=caller,
         agent_sound=agent,
         duration_s=max(record.duration_s, len(agent) / RATE),
     )
 
 
-def _tell_apart(first: bytes, second: bytes, record: CallRecord) -> tuple[bytes, bytes]:
-    """Which leg is on which channel differs between kinds of calls: the agent's is the one that fits the agent's turns."""
-
-    def fit(sound: bytes) -> float:
-        heard = find_segments(sound, GAP_S)
-        return sum(segment.overlap_s(span.segment) for segment in heard for span in record.agent_spans)
-
-    return (second, first) if fit(first) > fit(second) else (first, second)
-
-
-def _measure(who: Side, sound: bytes, record: CallRecord) -> list[Span]:
-    spans = [span for span in record.spans if span.who == who]
-    heard = find_segments(sound, GAP_S)
-    if len(heard) != len(spans):
-        heard = [_nearest(span, heard) for span in spans]
-    return [replace(span, start_s=segment.start_s, end_s=segment.end_s) for span, segment in zip(spans, heard, strict=True)]
+def place(spans: Sequence[Span], found: Sequence[Segment | None]) -> list[Span]:
+    """Measured where there is a measure; else after what came before, for as long as its words take."""
+    placed: list[Span] = []
+    for span, segment in zip(spans, found, strict=True):
+        if segment is not None:
+            placed.append(replace(span, start_s=segment.start_s, end_s=segment.end_s, is_estimated=False))
+            continue
+        start_s = max([span.start_s if not any(found) else 0.0, *(other.end_s for other in placed[-1:])])
+        placed.append(replace(span, start_s=start_s, end_s=start_s + length_of(span), is_estimated=True))
+    return placed
 
 
-def _nearest(span: Span, heard: list[Segment]) -> Segment:
-    """The stretch that this turn overlaps most; its own estimate if there is none."""
-    best = max(heard, key=lambda segment: segment.overlap_s(span.segment), default=span.segment)
-    return best if best.overlap_s(span.segment) > 0 else span.segment
+def _listen(caller: bytes, agent: bytes) -> list[Heard]:
+    sides: tuple[tuple[Side, bytes], ...] = (("caller", caller), ("agent", agent))
+    heard: list[Heard] = [(who, segment) for who, sound in sides for segment in find_segments(sound, GAP_S)]
+    return sorted(heard, key=lambda item: item[1].start_s)
+
+
+def _unrecognised(alignment: Alignment) -> list[LineEvent]:
+    """Where the agent was heard and the carrier told no words."""
+    return [
+        LineEvent(segment.start_s, "unrecognised", f"{segment.seconds:.2f}")
+        for who, segment in alignment.wordless
+        if who == "agent" and segment.seconds >= WORTH_TELLING_S
+    ]

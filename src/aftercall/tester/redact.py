@@ -69,6 +69,6 @@ class Redactor:
 _KEPT = frozenset(
     {
         *("id", "sid", "started_at", "scenario", "kind", "fingerprint", "first_seen", "last_seen", "verdict", "folder", "who", "line"),
-        *("outcome", "target", "calibration", "measures", "rates"),
+        *("outcome", "target", "calibration", "measures", "rates", "file"),
     }
 )

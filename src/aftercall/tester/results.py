@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aftercall.errors import NotFound
-from aftercall.tester.audio import write_wav
+from aftercall.speech.sound import write_wav
 from aftercall.tester.ledger import Ledger
 from aftercall.tester.record import record_json
 from aftercall.tester.redact import Redactor
@@ -73,13 +73,19 @@ class Results:
         """A call by its id, or by the carrier's."""
         for path in self._folder.glob("*/calls/*.json"):
             if path.stem == call_id:
-                found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-                return found
+                return _read_call(path)
         for path in self._folder.glob("*/calls/*.json"):
-            data: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            data = _read_call(path)
             if data.get("sid") == call_id:
                 return data
         return None
+
+
+def _read_call(path: Path) -> dict[str, Any]:
+    """What was kept, and where its sound lies."""
+    data: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    sound = path.with_suffix(".wav")
+    return data | {"file": str(sound) if sound.is_file() else None}
 
 
 def _finding_json(finding: Any) -> dict[str, Any]:

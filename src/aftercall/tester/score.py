@@ -90,6 +90,8 @@ def _check(criterion: Criterion, views: list[View], judged: Sequence[Judged]) ->
         return _check_judged(criterion, name, chosen, judged)
     if not chosen or all(view.record.outcome != "answered" for view in chosen):
         return Checked(name, "unknown", "the call did not take place"), None
+    if all(view.is_wordless for view in chosen):
+        return Checked(name, "unknown", "the agent's words were not recognised, only its timing"), None
     met = [outcome.is_met(view, criterion) for view in chosen]
     if all(met) if criterion.not_said else any(met):
         evidence = next((found[1] for view in chosen if (found := view.find_said(criterion.said))), "")

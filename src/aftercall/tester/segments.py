@@ -6,10 +6,10 @@ A reply counts from its first audible sample, not from the first byte: leading s
 from dataclasses import dataclass
 from typing import Literal
 
-from aftercall.tester.audio import FRAME, LOUDNESS, RATE, level
+from aftercall.speech.gauge import FLOOR
+from aftercall.speech.sound import FRAME, LOUDNESS, RATE, level
 
 HOP = FRAME // 2
-FLOOR = 120.0  # quieter than this is silence on any line
 ABOVE_NOISE = 2.2  # noise that swells and fades reaches twice its quieter fifth
 SHORTEST_S = 0.04
 

@@ -19,7 +19,7 @@ class Message:
 
 
 class Speaker(Protocol):
-    async def complete(self, messages: Sequence[Message]) -> str:
+    async def complete(self, messages: Sequence[Message], most_tokens: int = MAX_TOKENS) -> str:
         """The next words; LineFailed when there are none to be had."""
         ...
 
@@ -33,11 +33,11 @@ class ChatSpeaker:
         self._model = model
         self._headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
 
-    async def complete(self, messages: Sequence[Message]) -> str:
+    async def complete(self, messages: Sequence[Message], most_tokens: int = MAX_TOKENS) -> str:
         body = {
             "model": self._model,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
-            "max_completion_tokens": MAX_TOKENS,
+            "max_completion_tokens": most_tokens,
         }
         try:
             answer = await self._http.post(self._url, json=body, headers=self._headers)
@@ -47,6 +47,8 @@ class ChatSpeaker:
             raise LineFailed(f"the model answered {error.response.status_code}") from None
         except (httpx2.HTTPError, ValueError, KeyError, IndexError, TypeError) as error:
             raise LineFailed(f"the model gave no answer ({type(error).__name__})") from None
-        if not isinstance(text, str) or choice.get("finish_reason") == "length":
+        if isinstance(text, str) and choice.get("finish_reason") == "length":  # what was finished of it still counts
+            text = text[: max(text.rfind(end) for end in ".?!") + 1]
+        if not isinstance(text, str) or not text.strip():
             raise LineFailed("the model's answer is empty or cut off")
         return text.strip()

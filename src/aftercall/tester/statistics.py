@@ -81,7 +81,10 @@ class Comparison:
     difference: float
     interval: tuple[float, float]
     p: float
+    """By a paired test that takes each scenario as one: what holds for other scenarios like these."""
     more_pairs: int | None
+    chance: float = 1.0
+    """That pairs split like this by luck, however often they were looked at: what early stopping goes by."""
 
     @property
     def sentence(self) -> str:
@@ -91,7 +94,7 @@ class Comparison:
         )
         split = f"{self.worse} went only against B, {self.better} only for it"
         need = f"; about {self.more_pairs} more pairs would decide it" if self.more_pairs else ""
-        return f"{self.answer}: {change}; {split}; p = {self.p:.3f}{need}"
+        return f"{self.answer}: {change}; {split}; by luck at most {self.chance:.3f} over pairs, p = {self.p:.3f} over scenarios{need}"
 
 
 def compare(pairs: Mapping[str, Sequence[tuple[bool, bool]]], *, alpha: float = 0.05, margin: float = 0.1) -> Comparison:
@@ -102,14 +105,15 @@ def compare(pairs: Mapping[str, Sequence[tuple[bool, bool]]], *, alpha: float = 
     difference = sum(b - a for a, b in flat) / len(flat) if flat else 0.0
     interval = bootstrap(means, "compare") if means else (-1.0, 1.0)
     answer: Answer = "undecided"
-    if e_value(worse, better) >= 1 / alpha:
+    against, favour = e_value(worse, better), e_value(better, worse)
+    if against >= 1 / alpha:
         answer = "worse"
-    elif e_value(better, worse) >= 1 / alpha:
+    elif favour >= 1 / alpha:
         answer = "better"
     elif len(flat) >= 20 and interval[0] > -margin:
         answer = "not worse"
     more = _more_pairs(len(flat), worse, better, alpha) if answer == "undecided" else None
-    return Comparison(answer, len(flat), worse, better, difference, interval, sign_flip(means), more)
+    return Comparison(answer, len(flat), worse, better, difference, interval, sign_flip(means), more, min(1.0, 1 / max(against, favour)))
 
 
 def _more_pairs(count: int, worse: int, better: int, alpha: float) -> int | None:

@@ -8,6 +8,7 @@ from aftercall.clock import Clock
 from aftercall.errors import AftercallError
 from aftercall.tester.caller import Caller, ScriptedCaller
 from aftercall.tester.judge import judge
+from aftercall.tester.mailbox import tell_mailbox
 from aftercall.tester.played import PlayedCaller
 from aftercall.tester.probes import probe
 from aftercall.tester.record import CallRecord, LineEvent
@@ -41,7 +42,7 @@ async def run_once(scenario: Scenario, target: Target, crew: Crew, run: int = 1)
         for number, plan in enumerate(scenario.calls, 1):
             is_waited = await _pause(plan, target, crew)
             caller = crew.caller(scenario, plan, scenario.seed + run)
-            record = await session.call(caller, scenario, number, run)
+            record = tell_mailbox(await session.call(caller, scenario, number, run))
             records.append(record if is_waited else _note_skipped(record, plan.pause_s))
         judged: list[Judged] = await probe(scenario, crew.clock)
     if crew.judge is not None:

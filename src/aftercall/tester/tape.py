@@ -1,6 +1,6 @@
 """Everything of a call on two channels, and the turns read back from them: times from what was audible, words from who said them."""
 
-from aftercall.tester.audio import FRAME_S, RATE
+from aftercall.speech.sound import FRAME_S, RATE
 from aftercall.tester.line import Far, Near
 from aftercall.tester.mouth import Utterance
 from aftercall.tester.record import LineEvent, Span

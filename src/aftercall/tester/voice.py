@@ -3,7 +3,6 @@
 Tones are no speech, but they have what timing needs: an onset, a length, an end.
 """
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from aftercall.errors import LineFailed
-from aftercall.tester.audio import FRAME, LOUDNESS, RATE, SILENCE, encode, read_wav, tone
+from aftercall.speech.espeak import Espeak, find_espeak
+from aftercall.speech.sound import FRAME, LOUDNESS, RATE, SILENCE, encode, read_wav, tone
 
 WORD_FRAMES = (8, 26)  # the shortest and the longest word, in frames of 20 ms
 GAP_FRAMES = 3
@@ -86,8 +86,8 @@ def _burst(loud: bytes, text: str) -> Clip:
 class EspeakVoice:
     """Real words from espeak-ng, which is started once for each new sentence."""
 
-    def __init__(self, program: str, language: str = "en", words_per_minute: int = 165, pitch: int = 50) -> None:
-        self._command = [program, "-v", language, "-s", str(words_per_minute), "-p", str(pitch), "--stdout", "--"]
+    def __init__(self, *command: str, language: str = "en", pitch: int = 50) -> None:
+        self._espeak = Espeak(command, language, pitch=pitch)
         self._speak = cache(self._run)
 
     def speak(self, text: str) -> Clip:
@@ -95,8 +95,7 @@ class EspeakVoice:
 
     def _run(self, text: str) -> Clip:
         try:
-            answer = subprocess.run([*self._command, text], capture_output=True, check=True, timeout=30)
-            sound = read_wav(_mended(answer.stdout))[0]
+            sound = self._espeak.speak(text)
         except (OSError, subprocess.SubprocessError, ValueError) as error:
             raise LineFailed(f"espeak-ng could not speak ({type(error).__name__}); `--voice tones` needs no program") from None
         return spread_words(trim(sound), text)
@@ -106,15 +105,6 @@ def trim(sound: bytes) -> bytes:
     """Without the silence that voices leave before and after: what is said ends when nothing is heard any more."""
     heard = [at for at, sample in enumerate(sound) if LOUDNESS[sample] > QUIETEST]
     return sound[heard[0] : heard[-1] + 1] if heard else sound
-
-
-def _mended(wav: bytes) -> bytes:
-    """espeak-ng writes to a pipe before it knows the length, and leaves a size that is too large."""
-    at = wav.find(b"data")
-    if at < 0:
-        return wav
-    size = len(wav) - at - 8
-    return wav[: at + 4] + size.to_bytes(4, "little") + wav[at + 8 :]
 
 
 def spread_words(sound: bytes, text: str) -> Clip:
@@ -147,9 +137,9 @@ def press_keys(digits: str) -> Clip:
 
 def choose_voice(wanted: str, language: str = "en", *, for_agent: bool = False) -> Voice:
     """`espeak`, `tones`, or empty for the best there is."""
-    program = shutil.which("espeak-ng") if wanted in ("", "espeak") else None
-    if program:
-        return EspeakVoice(program, language, pitch=35 if for_agent else 60)
+    command = find_espeak() if wanted in ("", "espeak") else None
+    if command:
+        return EspeakVoice(*command, language=language, pitch=35 if for_agent else 60)
     if wanted == "espeak":
-        raise LineFailed("espeak-ng is not installed; `--voice tones` needs no program")
+        raise LineFailed("espeak-ng is not installed; install aftercall[speech], or `--voice tones`, which needs nothing")
     return ToneVoice(350 if for_agent else 250)

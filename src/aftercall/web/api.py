@@ -43,7 +43,7 @@ def make_router(app: App) -> APIRouter:
         return (call if reveal else veil(call, app.facts.confided(call_id))) | beside
 
     @router.get("/briefing", summary="What an agent would be told if this caller rang now")
-    def get_briefing(caller: str) -> dict[str, Any]:
-        return briefing_json(app.composer.preview(parse_caller(caller)), app.settings.zone)
+    def get_briefing(caller: str, verified: bool = False) -> dict[str, Any]:
+        return briefing_json(app.composer.preview(parse_caller(caller), is_verified=verified), app.settings.zone)
 
     return router

@@ -4,6 +4,7 @@ from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
+from aftercall.briefing.view import briefing_variables
 from aftercall.hosted.bland import Bland
 from aftercall.hosted.elevenlabs import ElevenLabs
 from aftercall.hosted.platform import Platform, parse_event
@@ -13,6 +14,7 @@ from aftercall.journal.intake import take_in
 from aftercall.log import get_logger
 from aftercall.web.bodies import read_body
 
+MAX_START = 64 * 1024
 MAX_BODY = 64 * 1024 * 1024  # a recording may come along in the same door
 
 log = get_logger("hosted")
@@ -29,7 +31,21 @@ def make_router(app: App) -> APIRouter:
     ]
     for platform in platforms:
         _add_door(router, app, platform)
+    _add_start(router, app, ElevenLabs(settings.elevenlabs.webhook_secret))
     return router
+
+
+def _add_start(router: APIRouter, app: App, platform: ElevenLabs) -> None:
+    @router.post("/elevenlabs/start", summary="How a call at elevenlabs should begin: the briefing, as dynamic variables")
+    async def post_start(request: Request) -> dict[str, object]:
+        if not platform.has_key:
+            raise HTTPException(503, f"{platform.name} is not set up here: set {platform.setting}")
+        if not platform.is_start_genuine(request.headers):
+            log.warning("a webhook was refused", platform=platform.name)
+            raise HTTPException(403, f"the secret is not {platform.name}'s")
+        call = platform.read_start(parse_event(await read_body(request, MAX_START)), app.settings.agent_id, app.clock.now())
+        _, told = await app.brief(call)
+        return {"type": "conversation_initiation_client_data", "dynamic_variables": briefing_variables(told, app.settings.zone)}
 
 
 def _add_door(router: APIRouter, app: App, platform: Platform) -> None:

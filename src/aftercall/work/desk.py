@@ -112,6 +112,7 @@ class WorkDesk:
 
     def _enter(self, conversation: Conversation, run: Run) -> None:
         asked = self.reader.find_asked(conversation.whole).value
+        self.reader.forget(conversation.whole.id)
         trusts = self._trusts(conversation, run)
         mask = Mask(code.get_secret_value()) if (code := self.settings.work.passcode) else str
         drafts = [*draft_requests(conversation, asked, mask), *draft_promises(conversation, asked)]

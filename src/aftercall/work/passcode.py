@@ -38,27 +38,39 @@ def find_tries(legs: Iterable[Call], passcode: str, allowed: int) -> Tries:
     """After `allowed` wrong ones even the right one does not count."""
     right: set[str] = set()
     wrong = 0
-    wanted = normalise(passcode)
     for leg in legs:
         for offered in _offers(leg):
             if wrong >= allowed:
                 return Tries(frozenset(right), wrong)
-            if hmac.compare_digest(normalise(offered)[: len(wanted)].encode(), wanted.encode()):
+            if is_right(offered, passcode):
                 right.add(leg.id)
             else:
                 wrong += 1
     return Tries(frozenset(right), wrong)
 
 
+def asks_passcode(text: str) -> bool:
+    return bool(_CUE.search(text))
+
+
+def find_offer(text: str, *, is_asked: bool) -> str | None:
+    """What a caller's turn offers as a passcode; None if it offers none."""
+    cue = _CUE.search(text)
+    told = _FILLER.sub("", text[cue.end() :] if cue else text)
+    return told if told and (cue or is_asked) else None
+
+
+def is_right(offered: str, passcode: str) -> bool:
+    wanted = normalise(passcode)
+    return hmac.compare_digest(normalise(offered)[: len(wanted)].encode(), wanted.encode())
+
+
 def _offers(leg: Call) -> Iterator[str]:
     is_asked = False
     for turn in leg.turns:
         if turn.speaker == "agent":
-            is_asked = bool(_CUE.search(turn.text))
-            continue
-        cue = _CUE.search(turn.text)
-        told = _FILLER.sub("", turn.text[cue.end() :] if cue else turn.text)
-        if told and (cue or is_asked):
+            is_asked = asks_passcode(turn.text)
+        elif told := find_offer(turn.text, is_asked=is_asked):
             yield told
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aftercall.errors import ConfigError
-from aftercall.model.calls import Call
+from aftercall.model.calls import LiveCall
 from aftercall.model.followups import Spot, Trust
 from aftercall.model.people import normalise_caller
 from aftercall.settings import Settings
@@ -25,7 +25,7 @@ class Policy:
         self._work = settings.work
         self._trusted = {_number(number) for number in (*settings.work.trusted, *([settings.owner] if settings.owner else []))}
 
-    def trust(self, leg: Call, has_passcode: bool) -> Trust:
+    def trust(self, leg: LiveCall, has_passcode: bool) -> Trust:
         if has_passcode:
             return "verified"
         if leg.caller is None or leg.caller not in self._trusted:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, true, update
 
 from aftercall.db.connect import Database
+from aftercall.db.freshness import outdate
 from aftercall.db.tables import calls, followup_history, followups
 from aftercall.errors import NotFound
 from aftercall.model.followups import Change, FollowUp, State
+from aftercall.model.people import split_party
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class FollowUpStore:
                     continue
                 reminder = {"reminder": "due"} if row.id in reminders else {}
                 connection.execute(insert(followups), _columns(row) | reminder)
+                outdate(connection, row.agent_id, row.caller)
                 _write_history(connection, row.id, now, "follow-up", row.state, row.reason)
             for followup_id, transition in changes:
                 _apply(connection, followup_id, transition, now)
@@ -99,12 +102,22 @@ class FollowUpStore:
     def held_before(self, moment: datetime) -> list[FollowUp]:
         return self._select(and_(followups.c.state == "held", followups.c.changed_at < moment))
 
-    def to_tell(self, agent_id: str, caller: str | None, *, limit: int) -> list[FollowUp]:
-        """What this caller's next call is told: what ended since their last call, and what still waits. None: every caller's."""
-        own = and_(followups.c.agent_id == agent_id, followups.c.kind == "request", *([followups.c.caller == caller] if caller else []))
-        last = select(func.max(calls.c.ended_at)).where(
-            calls.c.agent_id == agent_id, calls.c.state == "sealed", *([calls.c.caller == caller] if caller else [])
-        )
+    def to_tell(self, agent_id: str, party: str | None, *, limit: int, with_withheld: bool = False) -> list[FollowUp]:
+        """What this party's next call is told: what ended since their last call, and what still waits. None: everybody's.
+
+        `with_withheld` looks among the calls of withheld numbers, too; those that the passcode made theirs are.
+        """
+        undecided = and_(calls.c.whose.is_(None), calls.c.caller == party)
+        theirs = or_(calls.c.whose == party, undecided) if party else true()
+        asked = []
+        if party:
+            caller = followups.c.caller
+            from_phone = caller == split_party(party)[0]
+            asked = [or_(from_phone, caller.is_(None)) if with_withheld else from_phone]
+            asked.append(exists().where(calls.c.id == followups.c.call_id, theirs))
+        own = and_(followups.c.agent_id == agent_id, followups.c.kind == "request", *asked)
+        ended = select(calls.c.ended_at).where(calls.c.agent_id == agent_id, calls.c.state == "sealed", theirs)
+        last = ended.order_by(calls.c.started_at.desc()).limit(1)  # by the index; a maximum would read every call there is
         is_news = and_(followups.c.state.in_(("done", "failed", "refused", "expired")), followups.c.changed_at >= last.scalar_subquery())
         return self._select(and_(own, or_(is_news, followups.c.state == "held")), limit=limit)[::-1]
 
@@ -125,6 +138,8 @@ def _apply(
     values = {"state": transition.state, "reason": transition.reason, "changed_at": now} | dict(transition.values)
     changed = connection.execute(update(followups).where(where).values(values)).rowcount == 1
     if changed:
+        row = connection.execute(select(followups.c.agent_id, followups.c.caller).where(followups.c.id == followup_id)).one()
+        outdate(connection, row.agent_id, row.caller)
         _write_history(connection, followup_id, now, transition.who, transition.state, transition.note or transition.reason)
     return changed
 

@@ -3,6 +3,7 @@
 import re
 
 from aftercall.model.followups import FollowUp
+from aftercall.model.people import normalise_caller, split_party
 from aftercall.settings import Settings
 from aftercall.work.store import FollowUpStore
 
@@ -20,13 +21,15 @@ _TOLD = {
 class Teller:
     def __init__(self, settings: Settings, followups: FollowUpStore) -> None:
         self._scope = settings.memory.scope
+        self._owner = normalise_caller(settings.owner)
         self._followups = followups
 
-    def tell(self, agent_id: str, caller: str | None) -> tuple[str, ...]:
-        """Lines for one caller's call; another caller's work is in them only where memory is shared."""
-        if self._scope == "none" or (self._scope == "per_caller" and caller is None):
+    def tell(self, agent_id: str, party: str | None) -> tuple[str, ...]:
+        """Lines for one party's call; another's work is in them only where memory is shared."""
+        if self._scope == "none" or (self._scope == "per_caller" and party is None):
             return ()
-        rows = self._followups.to_tell(agent_id, caller if self._scope == "per_caller" else None, limit=MOST)
+        is_owner = party is not None and split_party(party)[0] == self._owner
+        rows = self._followups.to_tell(agent_id, party if self._scope == "per_caller" else None, limit=MOST, with_withheld=is_owner)
         return tuple(_line(row) for row in rows)
 
 

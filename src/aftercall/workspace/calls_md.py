@@ -5,12 +5,13 @@ twice is recognised, while two calls of the same minute and the same words stay 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Self
 
 from aftercall.model.calls import Call, Direction
+from aftercall.model.people import split_party
 from aftercall.workspace.lines import BOM, split_lines
 from aftercall.workspace.values import plain_lines, readable
 
@@ -39,7 +40,8 @@ class Entry:
     @classmethod
     def of(cls, call: Call, summary: str, zone: tzinfo) -> Self:
         other = call.callee if call.direction == "outbound" else call.caller
-        return cls(format_time(call.ended_at, zone), other or WITHHELD, call.direction, plain_summary(summary), call.id)
+        who = split_party(other)[0] if other else WITHHELD
+        return cls(format_time(call.ended_at, zone), who, call.direction, plain_summary(summary), call.id)
 
     @property
     def text(self) -> str:
@@ -77,6 +79,17 @@ def remove(text: str | None, call_ids: set[str], who: str) -> str | None:
     """The file without the entries of these calls, and of this caller; None and no entry leave it as it is."""
     kept = [block for block in _split(text or "") if not (block.entry and (block.entry.call_id in call_ids or block.entry.who == who))]
     return "".join(block.text for block in kept) if text else text
+
+
+def reword(text: str | None, call_id: str, clean: Callable[[str], str]) -> str | None:
+    """The file with the summary of one call said otherwise, line by line; the rest as it is."""
+    blocks = [_reword(block, clean) if block.entry and block.entry.call_id == call_id else block.text for block in _split(text or "")]
+    return "".join(blocks) if text else text
+
+
+def _reword(block: _Block, clean: Callable[[str], str]) -> str:
+    heading, *body = split_lines(block.text)
+    return "".join(heading) + "".join(line + end if _MARK.fullmatch(line.rstrip()) else clean(line) + end for line, end in body)
 
 
 def parse(text: str | None) -> list[Entry]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from aftercall.errors import ConfigError, RefusedInput
-from aftercall.model.people import normalise_caller
+from aftercall.model.people import is_person, normalise_caller, normalise_party, split_party
 from aftercall.settings import Settings
 
 Scope = Literal["per_caller", "shared", "none"]
@@ -55,16 +55,28 @@ class Workspace:
     def identity(self) -> Path:
         return self.root / "IDENTITY.md"
 
-    def person(self, caller: str | None) -> Person | None:
-        """Whose files a call with `caller` opens; None where nobody is to be remembered."""
+    def person(self, party: str | None) -> Person | None:
+        """Whose files a call of this party opens, a number's owner or somebody else at it; None where nobody is to be remembered."""
         if self.scope == "none":
             return None
         if self.scope == "shared":
             return Person(self.root)
-        known = _normalise(caller)
+        known = _normalise(party)
         if known is None:
             return None
-        return Person(self.root if known == self.owner else self.root / "people" / name_folder(known))
+        number, person = split_party(known)
+        if person:
+            return Person(self.guests(number) / person)
+        return Person(self.root if number == self.owner else self.guests(number))
+
+    def guests(self, number: str) -> Path:
+        """Where whoever else speaks from this phone has a folder; the number's owner lives there, too, unless they own the workspace."""
+        return self.root / "people" / name_folder(number)
+
+    def others(self, number: str) -> tuple[str, ...]:
+        """Who else is known to speak from this phone."""
+        folder = self.guests(number)
+        return tuple(sorted(path.name for path in folder.iterdir() if path.is_dir() and is_person(path.name))) if folder.is_dir() else ()
 
 
 def name_folder(caller: str) -> str:
@@ -73,7 +85,7 @@ def name_folder(caller: str) -> str:
     Small letters, digits and `+-_.@` stand for themselves and every other byte is `%` and its hex digits,
     which keeps `/`, `:` and capitals out. The name begins with `+` or an address's kind, so it is never `..`.
     """
-    known = _normalise(caller)
+    known = _normalise_number(caller)
     if known is None:
         raise RefusedInput("caller", "is withheld and has no folder")
     raw = known.encode("utf-8", "surrogatepass")
@@ -101,7 +113,14 @@ def _owner(owner: str | None) -> str | None:
         raise ConfigError(f"owner: {error}") from None
 
 
-def _normalise(caller: str | None) -> str | None:
+def _normalise(party: str | None) -> str | None:
+    try:
+        return normalise_party(party)
+    except ValueError as error:
+        raise RefusedInput("caller", str(error)) from None
+
+
+def _normalise_number(caller: str | None) -> str | None:
     try:
         return normalise_caller(caller)
     except ValueError as error:

@@ -1,5 +1,6 @@
 """One memory over any sequence of calls, in any order: chains hold together and no two active facts are twins."""
 
+from collections.abc import Collection
 from datetime import timedelta
 from itertools import pairwise
 
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from aftercall.memory.claims import Claim, read_claim
 from aftercall.memory.evidence import Ground
-from aftercall.memory.ledger import Ledger, Marks
+from aftercall.memory.ledger import Ledger, Marks, Outline
 from aftercall.memory.sifting import Sifted
 from aftercall.model.knowledge import Fact, MemoryKey
 from aftercall.model.reading import Trace
@@ -29,8 +30,20 @@ SENTENCES = (
 )
 
 
-def mark(claim: Claim, is_secret: bool) -> Marks:
-    return Marks(claim.identity, claim.matching)
+class Keeper:
+    """A memory with nothing in it yet."""
+
+    def outline(self) -> list[Outline]:
+        return []
+
+    def fetch(self, fact_ids: Collection[str]) -> list[Fact]:
+        raise AssertionError(fact_ids)
+
+    def read(self, fact: Fact) -> Claim:
+        return read_claim(fact.content)
+
+    def mark(self, claim: Claim, is_secret: bool) -> Marks:
+        return Marks(claim.identity, claim.matching)
 
 
 def sifted(text: str, day: float, heard: float = 1.0) -> Sifted:
@@ -39,7 +52,7 @@ def sifted(text: str, day: float, heard: float = 1.0) -> Sifted:
 
 
 def note_all(said: list[tuple[str, int, float]]) -> Ledger:
-    ledger = Ledger(KEY, (), mark)
+    ledger = Ledger(KEY, Keeper())
     for number, (text, day, heard) in enumerate(said):
         ledger.note(sifted(text, day, heard), f"call{number}", Trace("test"))
     return ledger

@@ -101,7 +101,7 @@ class FakeSpeaker:
         self.asked: list[list[Message]] = []
         self._answers = list(answers)
 
-    async def complete(self, messages: list[Message]) -> str:
+    async def complete(self, messages: list[Message], most_tokens: int = 300) -> str:
         self.asked.append(list(messages))
         return self._answers.pop(0)
 

@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from aftercall.errors import LineFailed
-from aftercall.tester.audio import FRAME, FRAME_S, tone
+from aftercall.speech.sound import FRAME, FRAME_S, tone
 from aftercall.tester.drivers.python import AudioEnd, load_function
 from aftercall.tester.drivers.spoken import Interruption
 from aftercall.tester.line import Dial, Far, Kind, Near, Outcome, Reply
@@ -165,3 +165,12 @@ async def test_an_agent_that_talks_over_the_caller_is_blamed_and_the_caller_is_n
 def test_a_function_that_is_not_there_is_named() -> None:
     with pytest.raises(LineFailed, match="write python:module:function"):
         load_function("nowhere:agent")
+
+
+async def test_an_agent_whose_words_nobody_recognised_is_judged_by_its_timing_alone() -> None:
+    ticks, sound = count(), tone(300, FRAME_S).tobytes()
+    record = await hold(AudioEnd(lambda _: sound if next(ticks) % 300 < 50 else None, rate=8000), BOOK)
+    scored = score(BOOK, 1, [record])
+    assert record.agent_spans
+    assert [checked.state for checked in scored.criteria] == ["unknown"]
+    assert "goal_missed" not in {finding.kind for finding in scored.findings}

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from aftercall.errors import BudgetSpent, DialRefused
 from aftercall.phone.twilio_signature import TwilioSignature
-from aftercall.tester.audio import write_wav
+from aftercall.speech.sound import write_wav
 from aftercall.tester.caller import ScriptedCaller
 from aftercall.tester.drivers import twilio_webhooks
 from aftercall.tester.drivers.twilio_gather import GatherDesk

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.clock import SystemClock
-from aftercall.tester.audio import RATE, decode, encode, from_pcm, level, read_wav, resample, tone, write_wav
+from aftercall.speech.sound import RATE, decode, encode, from_pcm, level, read_wav, resample, tone, write_wav
 from aftercall.tester.calibrate import calibrate
 from aftercall.tester.quality import Quality
 from aftercall.tester.scenario import LineQuality, Noise

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from aftercall.clock import SystemClock
 from aftercall.errors import LineFailed
 from aftercall.phone.twilio_signature import TwilioSignature
-from aftercall.tester.audio import FRAME
+from aftercall.speech.sound import FRAME
 from aftercall.tester.drivers import twilio_webhooks
 from aftercall.tester.drivers.python import AudioEnd
 from aftercall.tester.drivers.recognising import RecognisingEnd

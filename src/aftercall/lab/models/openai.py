@@ -1,4 +1,4 @@
-"""An emulated OpenAI: chat completions and responses. The newer models refuse a temperature, as the real ones do."""
+"""An emulated OpenAI: chat completions, responses and embeddings. The newer models refuse a temperature, as the real ones do."""
 
 import hmac
 from typing import Any
@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from aftercall.ids import new_id
 from aftercall.lab.models.door import BrokenResponse, Refusal, dawdle, need, read_json
+from aftercall.lab.models.embeddings import embeddings_body
 from aftercall.lab.models.script import Asked, Fault, Script
 
 _FAULTS = {
@@ -46,8 +47,18 @@ def make_openai(script: Script, key: str, models: tuple[str, ...]) -> Starlette:
         schema = body.get("text", {}).get("format", {}).get("schema")
         return await _answer(script, Asked(body["model"], body.get("instructions") or "", messages, schema, body), _responses_body)
 
-    routes = [Route("/v1/chat/completions", post_chat, methods=["POST"]), Route("/v1/responses", post_responses, methods=["POST"])]
-    return Starlette(routes=routes)
+    async def post_embeddings(request: Request) -> Response:
+        try:
+            body = await _open_door(request, key, models)
+            need(body, "input")
+        except Refusal as refusal:
+            return _refuse(refusal)
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        asked = Asked(body["model"], "", tuple(("user", text) for text in texts), None, body)
+        return await _answer(script, asked, lambda asked, _said, _fault: embeddings_body(asked))
+
+    doors = {"/v1/chat/completions": post_chat, "/v1/responses": post_responses, "/v1/embeddings": post_embeddings}
+    return Starlette(routes=[Route(path, door, methods=["POST"]) for path, door in doors.items()])
 
 
 async def _open_door(request: Request, key: str, models: tuple[str, ...]) -> dict[str, Any]:

@@ -105,6 +105,9 @@ class ModelReader:
             facts=self.find_facts(call).value,
         )
 
+    def forget(self, call_id: str) -> None:
+        """Nothing is kept here; answers that were paid for are in the database."""
+
     def _ask_parts(self, question: Question[F], call: Call, extra: Extra = ()) -> tuple[list[F], Paid]:
         answers = [self._asker.ask(question, tell(call, part, extra), call.id) for part in split(call, self._line.part_chars)]
         return [form for form, _ in answers], sum((paid for _, paid in answers), Paid())

@@ -105,7 +105,7 @@ class Floor(Yielding):
             self._called_off_at = clause.seq
         elif trigger:
             self._ask(trigger, clause)
-        elif self._current is None and REPLACES.search(clause.text) and self._changes_standing(clause):
+        elif self._current is None and REPLACES.search(clause.text) and (self._changes_standing(clause) or self._moves_last(clause)):
             return
         elif self._current is None and not trigger and clause.is_question and cues.INQUIRY.search(clause.body):
             self._inquiry = clause
@@ -126,6 +126,16 @@ class Floor(Yielding):
             ask.add_detail(other.seq, other.text)
         ask.due = self._first_day(clause.text) or self._first_day(standing[-1].text)
         self._raise(ask)
+        return True
+
+    def _moves_last(self, clause: Clause) -> bool:
+        """ "Anything else?", "Actually, make that Thursday": what was taken down last is put right, though nobody talks of it now."""
+        last = self.asks[-1] if self.asks else None
+        if last is None or last.due is None or clause.is_question or not self._first_day(clause.text):
+            return False
+        if clause.seq - max(last.turns) > _NEAR:
+            return False
+        self._correct(last, clause)
         return True
 
     def _name(self, clause: Clause) -> None:

@@ -5,9 +5,11 @@ from datetime import datetime, tzinfo
 
 from aftercall.model.calls import Call
 from aftercall.model.documents import MAX_CONTENT, Document, id_from
+from aftercall.model.people import split_party
 from aftercall.model.reading import Summary
 
 SOURCE = "voice-call"
+NEXT_CALL = "### Context for Next Call"
 TAGS = ("voice-session", "aftercall", "phone-call")
 
 
@@ -34,12 +36,18 @@ def make_page(call: Call, summary: Summary, name: str | None, zone: tzinfo, now:
     )
 
 
+def context_of(content: str) -> str:
+    """What a page says the next call should know; whoever wrote to it last is believed."""
+    _, heading, below = f"\n{content}".rpartition(f"\n{NEXT_CALL}\n")
+    return _line(below.partition("\n#")[0]) if heading else ""
+
+
 def session_of(call: Call) -> str:
     return f"voice-session:{call.id}"
 
 
 def _content(call: Call, summary: Summary, name: str | None, title: str) -> str:
-    number = (call.caller if call.direction == "inbound" else call.callee) or "withheld"
+    number = split_party((call.caller if call.direction == "inbound" else call.callee) or "withheld")[0]
     minutes, seconds = divmod(round(call.duration_s), 60)
     head = [
         f"## {title}",
@@ -53,7 +61,7 @@ def _content(call: Call, summary: Summary, name: str | None, title: str) -> str:
         _section("Key Decisions", summary.decisions),
         _section("Action Items", summary.actions, "- [ ] "),
         _section("Important Facts", summary.facts),
-        ["### Context for Next Call", _line(summary.context)] if _line(summary.context) else [],
+        [NEXT_CALL, _line(summary.context)] if _line(summary.context) else [],
     ]
     return "\n".join(head + [line for section in sections if section for line in ("", *section)]) + "\n"
 

@@ -1,13 +1,14 @@
 """The SQL of documents. Searching is by the words of the query for now; the seam for a better one is `search`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal, or_, select, update
 
 from aftercall.db.connect import Database
+from aftercall.db.freshness import outdate
 from aftercall.db.tables import documents
 from aftercall.db.upsert import upsert
 from aftercall.errors import NotFound, RefusedInput
@@ -31,6 +32,7 @@ class DocumentStore:
         values = document.model_dump(exclude={"id"}) | {"tags": list(document.tags)}
         is_new = connection.execute(select(documents.c.id).where(documents.c.id == document.id)).first() is None
         upsert(connection, documents, {"id": document.id}, values, changes={})
+        outdate(connection, document.agent_id, document.caller)
         return is_new
 
     def get(self, document_id: str) -> Document:
@@ -42,14 +44,23 @@ class DocumentStore:
 
     def change(self, document_id: str, content: str, *, appends: bool, now: datetime) -> Document:
         with self._database.write() as connection:
-            known = connection.execute(select(documents.c.content).where(documents.c.id == document_id).with_for_update()).scalar()
+            known = connection.execute(select(documents).where(documents.c.id == document_id).with_for_update()).first()
             if known is None:
                 raise NotFound(f"there is no document {document_id}")
-            whole = f"{known.rstrip()}\n\n{content}" if appends else content
+            whole = f"{known.content.rstrip()}\n\n{content}" if appends else content
             if len(whole) > MAX_CONTENT:
                 raise RefusedInput("content", f"would be longer than {MAX_CONTENT:,} characters")
             connection.execute(update(documents).where(documents.c.id == document_id).values(content=whole, changed_at=now))
+            outdate(connection, known.agent_id, known.caller)
         return self.get(document_id)
+
+    def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
+        """Take a secret out of the page of a call."""
+        with self._database.write() as connection:
+            for row in connection.execute(select(documents).where(documents.c.call_id == call_id)).all():
+                if (hushed := clean(row.content)) != row.content:
+                    connection.execute(update(documents).where(documents.c.id == row.id).values(content=hushed))
+                    outdate(connection, row.agent_id, row.caller)
 
     def search(
         self, query: str, limit: int, *, tags: Sequence[str] = (), namespaces: Sequence[str] = (), caller: str | None = None

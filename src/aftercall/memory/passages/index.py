@@ -13,15 +13,13 @@ class PassageIndex:
     """A fact is one passage however often it was said; each time adds the words around it."""
 
     def add(self, connection: Connection, passages: Sequence[index.Passage]) -> None:
-        for told in passages:
-            if not store.note_mention(connection, told.ref, told.around, told.at):
-                store.add(connection, [_fact(told)])
+        store.tell(connection, [_fact(told) for told in passages])
 
-    def retire(self, connection: Connection, ref: str) -> None:
-        store.retire(connection, ref, store.end_of_fact(connection, ref))
+    def retire(self, connection: Connection, refs: Sequence[str]) -> None:
+        store.retire(connection, store.ends_of_facts(connection, refs))
 
-    def remove(self, connection: Connection, ref: str) -> None:
-        store.remove(connection, ref=ref)
+    def remove(self, connection: Connection, refs: Sequence[str]) -> None:
+        store.remove(connection, refs=refs)
 
 
 def _fact(told: index.Passage) -> Passage:

@@ -3,17 +3,18 @@
 Writing functions work inside the transaction they are given, so a fact and its passage stand or fall together.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, text, update
+from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, delete, func, insert, select, text, update
 
 from aftercall.db.connect import Database, translated_errors
 from aftercall.db.fulltext import LEXEMES
+from aftercall.db.pieces import in_pieces
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
 from aftercall.db.upsert import upsert
 from aftercall.memory.ranking import marks_of
@@ -22,9 +23,52 @@ from aftercall.model.instants import format_instant
 from aftercall.model.passages import Passage, Signs, Where
 
 PAGE_BITS = 15  # a call has 20,000 turns at most
-PER_PAGE = 4_096  # facts and summaries on one page
 MOST_AROUND = 200  # words kept around a fact, the newest first
 MOST_POSTINGS = 1_000  # of one term, newest first: bounds the cost of an owner's search through everything
+
+
+_LISTED: BindParameter[str] = bindparam("refs", expanding=True)
+_SAID = select(passages.c.ref, passages.c.n, passages.c.mentions, passages.c.day, passages.c.around).where(passages.c.ref.in_(_LISTED))
+_SAY_AGAIN = (
+    update(passages)
+    .where(passages.c.n == bindparam("at_n"))
+    .values({name: bindparam(f"new_{name}") for name in ("mentions", "day", "around")})
+)
+_REWORD = (
+    update(passages)
+    .where(passages.c.n == bindparam("at_n"))
+    .values({name: bindparam(f"new_{name}") for name in ("text", "terms", "around")})
+)
+_ACTIVE = select(passages.c.n, passages.c.ref, passages.c.agent_id, passages.c.caller).where(passages.c.ref.in_(_LISTED), passages.c.active)
+_RETIRE = (
+    update(passages)
+    .where(passages.c.n == bindparam("at_n"))
+    .values(active=False, until=bindparam("new_until", type_=passages.c.until.type), shelf=bindparam("new_shelf"))
+)
+_ENDS = select(facts.c.id, facts.c.valid_from, facts.c.valid_until).where(facts.c.id.in_(_LISTED))
+_NEWEST = select(func.max(passages.c.n))
+_DRAW = select(passage_pages.next_value()).select_from(func.generate_series(1, bindparam("count")))
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What changes of a fact's passage each time it is said."""
+
+    n: int
+    mentions: int
+    day: int
+    around: str
+
+    @classmethod
+    def first(cls, n: int, passage: Passage) -> "_Said":
+        return cls(n, passage.mentions, passage.at.toordinal(), to_terms(passage.around))
+
+    def again(self, passage: Passage) -> "_Said":
+        words = dict.fromkeys(f"{to_terms(passage.around)} {self.around}".split())
+        return _Said(self.n, self.mentions + 1, max(self.day, passage.at.toordinal()), " ".join(list(words)[:MOST_AROUND]))
+
+    def as_values(self) -> dict[str, Any]:
+        return {"at_n": self.n, "new_mentions": self.mentions, "new_day": self.day, "new_around": self.around}
 
 
 def scope_of(agent_id: str, caller: str | None) -> str:
@@ -37,50 +81,86 @@ def add(connection: Connection, fresh: Iterable[Passage]) -> None:
     found = [passage for passage in fresh if passage.visibility != "secret"]
     turns = [passage for passage in found if passage.kind == "turn"]
     for call_id in dict.fromkeys(passage.call_id for passage in turns):
-        first = _next_page(connection, has_neighbours=True)
+        (first,) = _next_pages(connection, 1, has_neighbours=True)
         _insert(connection, [(first + passage.seq, passage) for passage in turns if passage.call_id == call_id])
     others = [passage for passage in found if passage.kind != "turn"]
-    for start in range(0, len(others), PER_PAGE):
-        first = _next_page(connection, has_neighbours=False)
-        _insert(connection, list(enumerate(others[start : start + PER_PAGE], first)))
+    if others:
+        _insert(connection, zip(_next_pages(connection, len(others)), others, strict=True))
 
 
 def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage]) -> None:
     """The turns and the summary of a call, once however often this is done; its facts are left alone."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:call, 0))"), {"call": call_id})
+    _lock_call(connection, call_id)
     connection.execute(delete(passages).where(passages.c.call_id == call_id, passages.c.ref.is_(None)))
     add(connection, fresh)
 
 
-def remove(connection: Connection, *, call_id: str = "", ref: str = "", scope: str = "") -> int:
-    """Forget every passage of a call, of a fact, or of a caller; returns how many there were."""
-    given = {"call_id": call_id, "ref": ref, "scope": scope}
-    named = [passages.c[name] == value for name, value in given.items() if value]
-    return connection.execute(delete(passages).where(or_(*named))).rowcount if named else 0
+def remove(connection: Connection, *, call_id: str = "", refs: Sequence[str] = (), scope: str = "") -> int:
+    """Forget every passage of a call, of some facts, or of a caller; returns how many there were."""
+    named: list[ColumnElement[bool]] = [passages.c.ref.in_(some) for some in in_pieces(refs)]
+    named += [passages.c[name] == value for name, value in (("call_id", call_id), ("scope", scope)) if value]
+    return sum(connection.execute(delete(passages).where(part)).rowcount for part in named)
 
 
-def retire(connection: Connection, ref: str, until: datetime) -> None:
-    """The fact no longer holds: found only by a search as of an instant before."""
-    _move(connection, ref, active=False, until=until)
+def hush(connection: Connection, call_id: str, clean: Callable[[str], str], words: Iterable[str]) -> int:
+    """A call turned out to hold a secret: `clean` takes it out of its passages, and no fact is found by its `words` any more.
+
+    Returns how many passages were changed.
+    """
+    _lock_call(connection, call_id)
+    gone = {term for said in words for term in to_terms(said).split()}
+    rows = connection.execute(select(passages.c.n, passages.c.ref, passages.c.text, passages.c.around).where(passages.c.call_id == call_id))
+    changed = []
+    for row in rows.all():
+        text_ = row.text if row.ref else clean(row.text)
+        around = " ".join(term for term in row.around.split() if term not in gone)
+        if (text_, around) != (row.text, row.around):
+            changed.append({"at_n": row.n, "new_text": text_, "new_terms": to_terms(text_), "new_around": around})
+    if changed:
+        connection.execute(delete(passage_vectors).where(passage_vectors.c.n.in_([row["at_n"] for row in changed])))
+        connection.execute(_REWORD, changed)
+    return len(changed)
 
 
-def note_mention(connection: Connection, ref: str, around: str, at: datetime) -> bool:
-    """The fact was told again: once more, when, and with which words around it. False if there is no such passage."""
-    row = connection.execute(select(passages.c.around, passages.c.day, passages.c.mentions).where(passages.c.ref == ref)).one_or_none()
-    if row is None:
-        return False
-    words = dict.fromkeys(f"{to_terms(around)} {row.around}".split())
-    values = {"mentions": row.mentions + 1, "day": max(row.day, at.toordinal()), "around": " ".join(list(words)[:MOST_AROUND])}
-    connection.execute(update(passages).where(passages.c.ref == ref).values(values))
-    return True
+def tell(connection: Connection, told: Sequence[Passage]) -> None:
+    """Facts as they were said: each is one passage however often it is said, and each time adds the words around it."""
+    said = _find_said(connection, dict.fromkeys(str(passage.ref) for passage in told))
+    first: dict[str, Passage] = {}
+    later = []
+    for passage in told:
+        ref = str(passage.ref)
+        if ref in said or ref in first:
+            later.append(passage)
+        else:
+            first[ref] = passage
+    numbers = _next_pages(connection, len(first))
+    if first:
+        _insert(connection, zip(numbers, first.values(), strict=True))
+    places = dict(zip(first, numbers, strict=True))
+    again: dict[str, _Said] = {}
+    for passage in later:
+        ref = str(passage.ref)
+        before = again.get(ref) or said.get(ref) or _Said.first(places[ref], first[ref])
+        again[ref] = before.again(passage)
+    if again:
+        connection.execute(_SAY_AGAIN, [each.as_values() for each in again.values()])
 
 
-def end_of_fact(connection: Connection, ref: str) -> datetime:
-    """When a fact that is believed no longer ceased to hold, as the facts themselves tell; where they do not, it never held."""
-    row = connection.execute(select(facts.c.valid_from, facts.c.valid_until).where(facts.c.id == ref)).one()
-    ended: datetime = row.valid_until or row.valid_from
-    return ended
+def retire(connection: Connection, ends: Mapping[str, datetime]) -> None:
+    """These facts no longer hold: found only by a search as of an instant before their end."""
+    moved = [
+        {"at_n": row.n, "new_until": ends[row.ref], "new_shelf": _shelf_tokens(row.agent_id, row.caller, active=False)}
+        for some in in_pieces(list(ends))
+        for row in connection.execute(_ACTIVE, {"refs": some})
+    ]
+    if moved:
+        connection.execute(_RETIRE, moved)
+
+
+def ends_of_facts(connection: Connection, refs: Sequence[str]) -> dict[str, datetime]:
+    """When facts that are believed no longer ceased to hold, as the facts themselves tell; where they do not, they never held."""
+    rows = [row for some in in_pieces(refs) for row in connection.execute(_ENDS, {"refs": some})]
+    return {row.id: row.valid_until or row.valid_from for row in rows}
 
 
 @dataclass(frozen=True)
@@ -228,26 +308,30 @@ def _shelf_tokens(agent_id: str, caller: str | None, *, active: bool) -> str:
     return " ".join(f"@{'' if active else 'old'}{place}" for place in places)
 
 
-def _move(connection: Connection, ref: str, *, active: bool, until: datetime | None) -> None:
-    row = connection.execute(
-        select(passages.c.agent_id, passages.c.caller).where(passages.c.ref == ref, passages.c.active != active)
-    ).one_or_none()
-    if row is not None:
-        shelf = _shelf_tokens(row.agent_id, row.caller, active=active)
-        connection.execute(update(passages).where(passages.c.ref == ref).values(active=active, until=until, shelf=shelf))
-
-
-def _next_page(connection: Connection, *, has_neighbours: bool) -> int:
-    """The first number of a fresh page. Odd pages are those of turns, whose neighbours count."""
+def _lock_call(connection: Connection, call_id: str) -> None:
     if connection.dialect.name == "postgresql":
-        fresh = int(connection.scalar(passage_pages))
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:call, 0))"), {"call": call_id})
+
+
+def _find_said(connection: Connection, refs: Iterable[str]) -> dict[str, _Said]:
+    rows = [row for some in in_pieces(list(refs)) for row in connection.execute(_SAID, {"refs": some})]
+    return {row.ref: _Said(row.n, row.mentions, row.day, row.around) for row in rows}
+
+
+def _next_pages(connection: Connection, count: int, *, has_neighbours: bool = False) -> list[int]:
+    """The first numbers of fresh pages. Odd pages are those of turns, whose neighbours count; a fact has one of its own."""
+    if not count:
+        return []
+    if connection.dialect.name == "postgresql":
+        fresh: Sequence[int] = connection.execute(_DRAW, {"count": count}).scalars().all()
     else:
-        newest: int | None = connection.execute(select(func.max(passages.c.n))).scalar()
-        fresh = ((newest or 0) >> (PAGE_BITS + 1)) + 1
-    return (2 * fresh + has_neighbours) << PAGE_BITS
+        newest: int | None = connection.execute(_NEWEST).scalar()
+        first = ((newest or 0) >> (PAGE_BITS + 1)) + 1
+        fresh = range(first, first + count)
+    return [(2 * page + has_neighbours) << PAGE_BITS for page in fresh]
 
 
-def _insert(connection: Connection, numbered: Sequence[tuple[int, Passage]]) -> None:
+def _insert(connection: Connection, numbered: Iterable[tuple[int, Passage]]) -> None:
     connection.execute(insert(passages), [_row(n, passage) for n, passage in numbered])
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, text, update
 
+from aftercall.db.freshness import outdate
 from aftercall.db.tables import call_topics, followups, pins
 from aftercall.db.upsert import upsert
 from aftercall.errors import NotFound
@@ -39,6 +40,7 @@ def keep_spoken(connection: Connection, key: MemoryKey, spoken: Spoken) -> None:
         "said": [{"text": each.text, "terms": list(each.terms), "runs": list(each.runs)} for each in spoken.said],
     }
     upsert(connection, call_topics, {"call_id": spoken.call_id}, values)
+    outdate(connection, *key)
 
 
 def spoken_in(connection: Connection, key: MemoryKey) -> list[Spoken]:
@@ -84,6 +86,7 @@ def put_pin(connection: Connection, pin: Pin) -> None:
     """A new pin, or its changes."""
     values = _columns(pin)
     upsert(connection, pins, {"id": values.pop("id")}, values)
+    outdate(connection, *pin.key)
 
 
 def quiet_memories(connection: Connection, before: datetime, after: tuple[str, str]) -> list[MemoryKey]:

@@ -1,29 +1,44 @@
-"""The SQL of kept answers."""
+"""The SQL of kept answers. A model's answer may hold what was told in confidence, so each stands sealed with this installation's key."""
 
-from sqlalchemy import select
+from sqlalchemy import delete, select, update
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.tables import answers
 from aftercall.db.upsert import upsert
+from aftercall.errors import SecretUnreadable
 from aftercall.llm.model.answers import Kept
 from aftercall.llm.model.exchange import Paid
+from aftercall.memory.vault import Vault, is_sealed
 
 
 class AnswerStore:
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, vault: Vault) -> None:
         self._database = database
         self._clock = clock
+        self._vault = vault
 
     def find(self, key: str) -> Kept | None:
+        """What was sealed with another key is lost: the question is put again, and its answer takes the place of the lost one."""
         with self._database.read() as connection:
             row = connection.execute(select(answers).where(answers.c.key == key)).first()
-        return Kept(row.answer, Paid(row.input_tokens, row.output_tokens, row.cost)) if row else None
+        if row is None:
+            return None
+        if not is_sealed(row.answer):  # kept before answers were sealed
+            with self._database.write() as connection:
+                connection.execute(update(answers).where(answers.c.key == key).values(answer=self._vault.seal(row.answer)))
+            return Kept(row.answer, Paid(row.input_tokens, row.output_tokens, row.cost))
+        try:
+            return Kept(self._vault.open(row.answer), Paid(row.input_tokens, row.output_tokens, row.cost))
+        except SecretUnreadable:
+            with self._database.write() as connection:
+                connection.execute(delete(answers).where(answers.c.key == key))
+            return None
 
     def keep(self, key: str, call_id: str, kept: Kept) -> None:
         values = {
             "call_id": call_id,
-            "answer": kept.text,
+            "answer": self._vault.seal(kept.text),
             "input_tokens": kept.paid.input_tokens,
             "output_tokens": kept.paid.output_tokens,
             "cost": kept.paid.cost,

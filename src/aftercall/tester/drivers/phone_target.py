@@ -9,7 +9,7 @@ import httpx2
 
 from aftercall.errors import LineFailed
 from aftercall.settings import Settings
-from aftercall.tester.audio import write_wav
+from aftercall.speech.sound import write_wav
 from aftercall.tester.call import Bench, hold_call
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.recognising import Recogniser, RecognisingEnd

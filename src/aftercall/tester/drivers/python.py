@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from aftercall.errors import LineFailed
-from aftercall.tester.audio import FRAME, from_pcm
+from aftercall.speech.sound import FRAME, from_pcm
 from aftercall.tester.line import Dial, Far, Kind, Near, Outcome, Reply
 
 Answer = str | Reply | Sequence[str | Reply] | None

@@ -8,8 +8,8 @@ import httpx2
 from pydantic import SecretStr
 
 from aftercall.errors import LineFailed
-from aftercall.tester.audio import FRAME_S, write_wav
-from aftercall.tester.gauge import Gauge
+from aftercall.speech.gauge import Gauge
+from aftercall.speech.sound import FRAME_S, write_wav
 from aftercall.tester.line import Dial, Far, FarEnd, Kind, Near, Outcome, Pace
 from aftercall.tester.whisper import transcribe
 
@@ -31,7 +31,7 @@ class OpenAIRecogniser:
         self._key = key
 
     async def recognise(self, sound: bytes) -> str:
-        return await transcribe(self._http, self._base_url, self._key, write_wav(sound))
+        return (await transcribe(self._http, self._base_url, self._key, write_wav(sound))).text
 
 
 class RecognisingEnd:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 
-from aftercall.tester.audio import FRAME, FRAME_S, RATE
-from aftercall.tester.gauge import Gauge
+from aftercall.speech.gauge import Gauge
+from aftercall.speech.sound import FRAME, FRAME_S, RATE
 from aftercall.tester.line import QUIET_FAR, Dial, Far, Kind, Near, Outcome, Pace, Reply, TextAgent
 from aftercall.tester.voice import Clip, Voice
 

@@ -1,26 +1,30 @@
 """A real phone through Twilio, in `gather` mode: Twilio rings the agent, listens and speaks for the caller; webhooks carry the words.
 
-The caller cannot interrupt here, and times of turns are estimates until the two-channel recording is in.
+The caller cannot interrupt here, and times of turns are estimates until the two-channel recording is in: webhooks tell what was
+said, not when, and the emulated network does not even keep our time.
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from aftercall.clock import Clock
 from aftercall.errors import LineFailed
 from aftercall.ids import new_id
+from aftercall.tester.alignment import expected_s
 from aftercall.tester.caller import Caller, Move
 from aftercall.tester.drivers.twilio_rest import TwilioRest
 from aftercall.tester.drivers.twilio_twiml import PAUSE_S, SPEECH_TIMEOUT_S, answer_move
 from aftercall.tester.line import Outcome
+from aftercall.tester.phrases import find_any
 from aftercall.tester.purse import Purse
 from aftercall.tester.record import CallRecord, EndedBy, LineEvent, Span
 from aftercall.tester.recording import lay_over
 from aftercall.tester.scenario import Scenario
 
-WORD_S = 0.38
 RECORDING_S = 60.0
 GRACE_S = 30.0
 _OVER: dict[str, Outcome] = {
@@ -46,6 +50,8 @@ class GatherCall:
     spans: list[Span] = field(default_factory=list)
     events: list[LineEvent] = field(default_factory=list)
     answered_s: float | None = None
+    carrier_s: float = 0.0
+    """How long it was, as the carrier says."""
     outcome: Outcome | None = None
     ended_by: EndedBy = "agent"
     end_why: str = "hung up"
@@ -58,6 +64,9 @@ class GatherCall:
 
     def at_s(self) -> float:
         return self.clock.monotonic() - self.answered_s if self.answered_s is not None else 0.0
+
+    def last_s(self) -> float:
+        return self.spans[-1].end_s if self.spans else 0.0
 
 
 class GatherDesk:
@@ -87,7 +96,7 @@ class GatherDesk:
         except LineFailed as error:
             call.outcome, call.ended_by, call.end_why = "failed", "line", str(error)
         finally:
-            self._purse.give_back(reserved, call.at_s())
+            self._purse.give_back(reserved, max(call.at_s(), call.carrier_s))
             del self._calls[call.id]
         return self._record(call, run, started_at)
 
@@ -108,7 +117,7 @@ class GatherDesk:
             line="phone",
             caller=None,
             started_at=started_at,
-            duration_s=call.at_s(),
+            duration_s=max(call.carrier_s or call.at_s(), call.last_s()),
             outcome=outcome,
             ended_by=call.ended_by if outcome == "answered" else "nobody" if call.ended_by == "agent" else call.ended_by,
             end_why=call.end_why,
@@ -154,10 +163,10 @@ class GatherDesk:
             move = await (call.caller.open() if not call.spans else call.caller.nudge(call.silences))
         else:
             call.silences = 0
-            call.spans.append(_agent_span(call.at_s(), text, form.get("Confidence")))
-            move = await call.caller.hear(text)
+            call.spans.append(_agent_span(call, text, form.get("Confidence")))
+            move = _interject(call, text) or await call.caller.hear(text)
         if move.kind in ("say", "press") or (move.kind == "hang_up" and move.text):
-            call.spans.append(_caller_span(call.at_s(), move))
+            call.spans.append(_caller_span(call, move))
         if move.kind == "hang_up":
             call.ended_by, call.end_why = "caller", move.why
         return self._listen(call, move, call.scenario.limits.max_silence_s)
@@ -172,6 +181,8 @@ class GatherDesk:
         state = _OVER.get(form.get("CallStatus", ""))
         if state is None or call.over.is_set():
             return
+        with suppress(ValueError):
+            call.carrier_s = float(form.get("CallDuration", ""))
         call.outcome = call.outcome if call.outcome == "voicemail" and state == "answered" else state
         call.over.set()
 
@@ -187,16 +198,33 @@ class GatherDesk:
         call.recorded.set()
 
 
-def _agent_span(at_s: float, text: str, confidence: str | None) -> Span:
-    end_s = max(0.0, at_s - SPEECH_TIMEOUT_S)
+def _interject(call: GatherCall, text: str) -> Move | None:
+    """A turn that begins at an event: said when the agent is done, as nothing can be said before on this line."""
+    turn = call.caller.interjection()
+    if turn is None or turn.after is None or (turn.after.words and not find_any(turn.after.words, text)):
+        return None
+    if turn.after.event not in ("agent_stops", "call_starts"):
+        call.events.append(LineEvent(call.at_s(), "not_interrupted", turn.after.event))
+    return call.caller.take_interjection()
+
+
+def _agent_span(call: GatherCall, text: str, confidence: str | None) -> Span:
+    """It ended when the silence began that the carrier waited for, and not before there was time to say it."""
+    seconds = expected_s(text)
+    end_s = max(call.at_s() - SPEECH_TIMEOUT_S, call.last_s() + seconds)
+    return Span("agent", end_s - seconds, end_s, text, confidence=_read_confidence(confidence), is_estimated=True)
+
+
+def _read_confidence(told: str | None) -> float | None:
     try:
-        sure = min(1.0, max(0.0, float(confidence or "")))
+        sure = float(told or "")
     except ValueError:
-        sure = None
-    return Span("agent", max(0.0, end_s - WORD_S * len(text.split())), end_s, text, confidence=sure)
+        return None
+    return min(1.0, max(0.0, sure)) if math.isfinite(sure) else None
 
 
-def _caller_span(at_s: float, move: Move) -> Span:
-    start_s = at_s + PAUSE_S
-    text = f"[keys {move.text}]" if move.kind == "press" else move.text
-    return Span("caller", start_s, start_s + WORD_S * len(move.text.split()), text, move.why)
+def _caller_span(call: GatherCall, move: Move) -> Span:
+    is_keys = move.kind == "press"
+    start_s = max(call.at_s(), call.last_s()) + (0 if is_keys else PAUSE_S)
+    text = f"[keys {move.text}]" if is_keys else move.text
+    return Span("caller", start_s, start_s + expected_s(move.text, is_keys=is_keys), text, move.why, is_estimated=True)

@@ -13,7 +13,7 @@ from aftercall.ids import new_id
 from aftercall.phone.twilio import TwilioWire
 from aftercall.phone.twiml import connect_stream
 from aftercall.phone.wire import AudioIn, AudioOut, Started, Stopped, StopReason, WireEvent
-from aftercall.tester.audio import FRAME
+from aftercall.speech.sound import FRAME
 from aftercall.tester.drivers.twilio_rest import TwilioRest
 from aftercall.tester.line import Dial, Far, Kind, Near, Outcome, Pace
 

@@ -80,19 +80,20 @@ def _check(view: View, expect: Expect, caller: int, answers: tuple[int, ...], la
     heard = " ".join(view.spans[at - 1].text for at in answers)
     turns = ([caller] if caller else []) + list(answers[:2])
     who = view.blame(*turns)
-    for pattern in expect.said:
+    for pattern in () if view.is_wordless else expect.said:
         if not find_any((pattern,), heard):
             yield view.finding("expectation_missed", "major", who, f"did not say {pattern!r}", *turns, detail=f"said {pattern}")
     for pattern in expect.not_said:
         if find_any((pattern,), heard):
             yield view.finding("expectation_missed", "major", who, f"said {pattern!r}", *turns, detail=f"not said {pattern}")
-    if expect.asks:
+    if expect.asks and not view.is_wordless:
         asked = " ".join(questions_of(heard))
         if not any(find_any((pattern,), asked) or pattern in asked_fields(heard) for pattern in expect.asks):
             yield view.finding(
                 "expectation_missed", "major", who, f"did not ask {' or '.join(expect.asks)}", *turns, detail=f"asks {expect.asks[0]}"
             )
-    if expect.within_ms is not None and (latency_s is None or latency_s * 1000 > expect.within_ms):
+    is_unmeasured = latency_s is None and bool(answers)
+    if expect.within_ms is not None and not is_unmeasured and (latency_s is None or latency_s * 1000 > expect.within_ms):
         took = "no answer" if latency_s is None else f"{latency_s * 1000:.0f} ms"
         yield view.finding("expectation_missed", "major", who, f"answered within {expect.within_ms} ms: {took}", *turns, detail="within_ms")
 

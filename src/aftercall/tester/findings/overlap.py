@@ -22,7 +22,7 @@ def find(view: View) -> Iterator[Finding]:
 def _talked_over(view: View) -> Iterator[Finding]:
     for number, caller in view.caller_turns():
         for other, agent in view.agent_turns():
-            if agent.segment.overlap_s(caller.segment) < LEAST_OVERLAP_S:
+            if agent.is_estimated or caller.is_estimated or agent.segment.overlap_s(caller.segment) < LEAST_OVERLAP_S:
                 continue
             if caller.start_s + SAME_MOMENT_S < agent.start_s < caller.end_s - NEAR_END_S:
                 who: Who = "unknown" if caller.is_planned_overlap else "agent"

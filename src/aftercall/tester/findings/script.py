@@ -20,6 +20,9 @@ def find(view: View) -> Iterator[Finding]:
         if event.kind == "pause_skipped":
             text = f"rang at once where the scenario pauses for {event.detail} s; `--max-pause {event.detail}` waits"
             yield view.finding("pause_skipped", "major", "tester", text)
+        if event.kind == "not_interrupted":
+            text = 'could not interrupt on this line; `tester.phone_mode = "media"` can'
+            yield view.finding("not_interrupted", "major", "tester", text, detail=event.detail)
     yield from _ignored_questions(view)
     yield from _repeats(view)
     yield from _unsaid_opening(view)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from aftercall.tester.audio import LOUDNESS
+from aftercall.speech.sound import LOUDNESS
 from aftercall.tester.finding import Finding, View
 from aftercall.tester.phrases import words_of
 
@@ -132,7 +132,7 @@ def _language(view: View) -> Iterator[Finding]:
 
 
 def _speed(view: View) -> Iterator[Finding]:
-    spans = [span for _, span in view.agent_turns() if len(words_of(span.text)) >= 5 and span.seconds > 0]
+    spans = [span for _, span in view.agent_turns() if len(words_of(span.text)) >= 5 and span.seconds > 0 and not span.is_estimated]
     words, seconds = sum(len(words_of(span.text)) for span in spans), sum(span.seconds for span in spans)
     if words < 20:
         return

@@ -12,7 +12,7 @@ def find(view: View) -> Iterator[Finding]:
         return
     agent = list(view.agent_turns())
     if not agent:
-        yield view.finding("never_spoke", "critical", "agent", "the agent never said a word")
+        yield _say_nothing(view)
         return
     yield from _greeting(view)
     yield from _answers(view)
@@ -21,9 +21,17 @@ def find(view: View) -> Iterator[Finding]:
             yield view.finding("monologue", "major", "agent", f"the agent spoke for {span.seconds:.0f} s without a pause", number)
 
 
+def _say_nothing(view: View) -> Finding:
+    """No words came; where the recording has a voice on it, that is not the agent's doing."""
+    heard_s = sum(float(event.detail) for event in view.record.events if event.kind == "unrecognised")
+    if heard_s:
+        return view.finding("not_understood", "major", "unknown", f"the agent spoke for {heard_s:.1f} s, but no words were recognised")
+    return view.finding("never_spoke", "critical", "agent", "the agent never said a word")
+
+
 def _greeting(view: View) -> Iterator[Finding]:
     first = view.record.agent_spans[0]
-    if first.start_s > view.scenario.limits.greeting_s:
+    if not first.is_estimated and first.start_s > view.scenario.limits.greeting_s:
         yield view.finding(
             "slow_greeting", "major", "agent", f"the agent's first word came after {first.start_s:.1f} s", view.spans.index(first) + 1
         )
@@ -34,11 +42,11 @@ def _answers(view: View) -> Iterator[Finding]:
     last = view.exchanges[-1].caller if view.exchanges else 0
     for exchange in view.exchanges:
         span = view.spans[exchange.caller - 1]
-        if exchange.latency_s is None:
+        if not exchange.agent:
             if exchange.caller == last and (view.record.ended_by == "caller" and not _was_waited_for(view, span.end_s)):
                 continue  # the caller's own last word
             yield from _unanswered(view, exchange.caller, is_last=exchange.caller == last)
-        elif exchange.latency_s > limit_s:
+        elif exchange.latency_s is not None and exchange.latency_s > limit_s:
             severity: Severity = "major" if exchange.latency_s > 1.5 * limit_s else "minor"
             text = f"the answer came after {exchange.latency_s:.2f} s"
             yield view.finding("slow_answer", severity, view.blame(exchange.caller), text, exchange.caller, exchange.agent[0])

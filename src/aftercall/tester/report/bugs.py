@@ -44,7 +44,8 @@ def _entry(number: int, bug: Bug, run: Run, redactor: Redactor) -> Iterator[str]
     yield f"## {number}. {redactor.clean(finding.text)}"
     yield ""
     yield f"- **Category:** {bug.category} (`{bug.kind}`), **severity:** {bug.severity}, **fingerprint:** `{bug.fingerprint}`"
-    yield f"- **Seen:** {bug.seen} times in {bug.runs} runs, first {bug.first_seen}, last {bug.last_seen}, in {', '.join(bug.scenarios)}"
+    runs = f"{bug.runs} run{'s' * (bug.runs != 1)}"
+    yield f"- **Seen:** {bug.seen} times in {runs}, first {bug.first_seen}, last {bug.last_seen}, in {', '.join(bug.scenarios)}"
     yield f"- **Calls:** {', '.join(f'`{call}`' for call in bug.calls[-5:])}"
     yield f"- **Sound:** [calls/{record.id}.wav](calls/{record.id}.wav) at {finding.at_s:.1f} s"
     if bug.steps:

@@ -4,8 +4,8 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from aftercall.tester.audio import LINEAR, RATE
-from aftercall.tester.finding import Finding
+from aftercall.speech.sound import LINEAR, RATE
+from aftercall.tester.finding import Finding, View
 from aftercall.tester.ledger import Bug
 from aftercall.tester.record import CallRecord
 from aftercall.tester.redact import Redactor
@@ -26,6 +26,7 @@ h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:c
 td,th{text-align:left;padding:.25rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
 .passed{color:var(--good)}.failed{color:var(--bad)}.inconclusive,.re-listen{color:var(--warn)}.pale{color:var(--pale)}
 summary{cursor:pointer;padding:.35rem 0}svg{width:100%;height:90px}audio{width:100%}details{border-top:1px solid var(--line)}
+.time{white-space:nowrap;font-variant-numeric:tabular-nums}.marked td:last-child{border-left:3px solid var(--bad)}
 .caller td:nth-child(2){color:var(--caller)}.agent td:nth-child(2){color:var(--agent)}
 """
 
@@ -71,7 +72,8 @@ class _Page:
         yield "<h2>Bugs</h2><table><tr><th>severity</th><th>kind</th><th>what</th><th>seen</th><th>fewest steps</th></tr>"
         for bug in self._bugs:
             steps = self.text("; ".join(bug.steps)) or '<span class="pale">not looked for</span>'
-            seen = f"{bug.seen} × in {bug.runs} runs<br>since {escape(bug.first_seen[:10])}"
+            runs = f"{bug.runs} run{'s' * (bug.runs != 1)}"
+            seen = f"{bug.seen} × in {runs}<br>since <span class=time>{escape(bug.first_seen[:10])}</span>"
             cells = (bug.severity, escape(bug.kind), self.text(bug.text), seen, steps)
             yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         yield "</table>"
@@ -85,30 +87,39 @@ class _Page:
             if finding.severity != "info":
                 yield self._finding(finding)
         for record in item.records:
-            yield from self._call(record, item.findings, has_sound=is_first)
+            yield from self._call(View(record, item.scenario), item.findings, has_sound=is_first)
         yield "</details>"
 
     def _finding(self, finding: Finding) -> str:
         turns = ", ".join(str(turn) for turn in finding.turns)
-        place = f"turn {turns}, {finding.at_s:.1f} s" if turns else f"call {finding.call}"
+        place = f"turn{'s' * (len(finding.turns) > 1)} {turns}, {finding.at_s:.1f} s" if turns else f"call {finding.call}"
         shade = "failed" if finding.is_bug else "pale"
         return (
             f'<div class="{shade}">{finding.severity} · {finding.who} · {escape(finding.kind)}: {self.text(finding.text)} ({place})</div>'
         )
 
-    def _call(self, record: CallRecord, findings: Sequence[Finding], *, has_sound: bool) -> Iterator[str]:
+    def _call(self, view: View, findings: Sequence[Finding], *, has_sound: bool) -> Iterator[str]:
+        record = view.record
         yield f'<p class="pale">Call {record.number} <code>{record.id}</code>: {record.outcome}, {record.duration_s:.1f} s, '
         yield f"ended by {record.ended_by} ({self.text(record.end_why)})</p>"
-        marks = [finding.at_s for finding in findings if finding.call == record.number and finding.is_bug]
-        yield waveform_svg(record, marks)
+        bugs = [finding for finding in findings if finding.call == record.number and finding.is_bug]
+        yield waveform_svg(record, [finding.at_s for finding in bugs])
         if has_sound and record.agent_sound:
             yield self._player(record)
-        yield "<table>"
-        for number, span in enumerate(record.spans, 1):
+        yield from self._turns(view, {turn for finding in bugs for turn in finding.turns})
+
+    def _turns(self, view: View, marked: set[int]) -> Iterator[str]:
+        """Every turn with its times; for answers, how long the caller waited."""
+        waits = {exchange.agent[0]: exchange.latency_s for exchange in view.exchanges if exchange.latency_s is not None}
+        yield "<table><tr class=pale><th></th><th></th><th>heard at</th><th>after</th><th></th></tr>"
+        for number, span in enumerate(view.spans, 1):
             sure = f" <span class=pale>{span.confidence:.2f}</span>" if span.confidence is not None else ""
-            times = f"{span.start_s:.2f}–{span.end_s:.2f}"
-            cells = (f"<td class=pale>{number}</td>", f"<td>{span.who}</td>", f"<td class=pale>{times}</td>")
-            yield f'<tr class="{span.who}">{"".join(cells)}<td>{self.text(span.text)}{sure}</td></tr>'
+            about = "about " if span.is_estimated else ""
+            times = f"{about}{span.start_s:.2f}–{span.end_s:.2f}"
+            cells = (f"<td class=pale>{number}</td>", f"<td>{span.who}</td>", f"<td class='pale time'>{times}</td>")
+            wait = f"<td class='pale time'>{waits[number]:.2f} s</td>" if number in waits else "<td></td>"
+            shade = " marked" if number in marked else ""
+            yield f'<tr class="{span.who}{shade}">{"".join(cells)}{wait}<td>{self.text(span.text)}{sure}</td></tr>'
         yield "</table>"
 
     def _player(self, record: CallRecord) -> str:

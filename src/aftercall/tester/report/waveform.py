@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aftercall.tester.audio import RATE, level
+from aftercall.speech.sound import RATE, level
 from aftercall.tester.record import CallRecord
 
 WIDTH = 1000

@@ -1,5 +1,6 @@
 """The SQL of follow-up runs: the timer that sealing sets, and which conversations are ready."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -82,8 +83,11 @@ class RunStore:
 
     def wrong_passcodes(self, run: Run, since: datetime) -> tuple[int, int]:
         """Wrong tries since then in other conversations: this caller's, and everybody's."""
-        own = runs.c.caller == run.caller if run.caller else runs.c.caller.is_(None)
-        recent = and_(runs.c.ended_at >= since, runs.c.conversation != run.conversation, runs.c.wrong_passcodes > 0)
+        return self.wrong_passcodes_of(run.caller, since, apart_from=(run.conversation,))
+
+    def wrong_passcodes_of(self, caller: str | None, since: datetime, *, apart_from: Sequence[str]) -> tuple[int, int]:
+        own = runs.c.caller == caller if caller else runs.c.caller.is_(None)
+        recent = and_(runs.c.ended_at >= since, runs.c.conversation.not_in(apart_from), runs.c.wrong_passcodes > 0)
         total = func.coalesce(func.sum(runs.c.wrong_passcodes), 0)
         with self._database.read() as connection:
             by_caller = connection.execute(select(total).where(recent, own)).scalar_one()
@@ -94,7 +98,7 @@ class RunStore:
         """Sealed legs in the order they began: call id → name of its file."""
         query = (
             select(calls.c.id, calls.c.archive_name)
-            .where(calls.c.conversation == conversation, calls.c.state == "sealed")
+            .where(calls.c.conversation == conversation, calls.c.state == "sealed", calls.c.archive_name.is_not(None))
             .order_by(calls.c.started_at, calls.c.id)
         )
         with self._database.read() as connection:

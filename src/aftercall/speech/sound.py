@@ -47,12 +47,14 @@ def decode(mulaw: bytes) -> "array[int]":
     return array("h", map(LINEAR.__getitem__, mulaw))
 
 
-@lru_cache(maxsize=20_000)
-def level(frame: bytes) -> float:
-    """How loud a piece is: the mean of its samples' sizes, 0 to 32,767. Spoken frames repeat, so answers are kept."""
+def measure(frame: bytes) -> float:
+    """How loud a piece is: the mean of its samples' sizes, 0 to 32,767."""
     if not frame or frame == SILENCE:
         return 0.0
     return sum(map(LOUDNESS.__getitem__, frame)) / len(frame)
+
+
+level = lru_cache(maxsize=20_000)(measure)  # for voices that repeat their frames; a caller's own are kept nowhere
 
 
 def tone(hertz: float, seconds: float, size: int = 6000, *also: float) -> "array[int]":

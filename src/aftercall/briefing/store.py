@@ -1,0 +1,83 @@
+"""The SQL of prepared briefings: read at ring time, prepared again when they are out of date."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import ColumnElement, and_, select, update
+
+from aftercall.db.connect import Database, Query
+from aftercall.db.freshness import STALE, fresh_row
+from aftercall.db.tables import briefings
+from aftercall.db.upsert import upsert
+from aftercall.model.briefing import Remembered
+
+_FORM = TypeAdapter(Remembered)
+_READ = "SELECT body FROM briefings WHERE agent_id = ? AND caller = ? AND form = ?"
+_BELIEVED = "SELECT count(*) FROM facts WHERE id IN ({}) AND is_active AND visibility <> 'secret'"
+
+
+@dataclass(frozen=True)
+class Due:
+    """A row that waits to be prepared. What is composed for this version is of no use to a later one."""
+
+    agent_id: str
+    caller: str
+    version: int
+    rests_on_all: bool
+
+
+class BriefingStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(self, agent_id: str, caller: str, form: str) -> Remembered | None:
+        """What was prepared under these settings and is still true; None where it has to be composed.
+
+        Every fact is looked at once more: one that was retired or hidden is not told, however it came about.
+        """
+        with self._database.glance() as query:
+            rows = query(_READ, (agent_id, caller, form))
+            if not rows or rows[0][0] is None:
+                return None
+            try:
+                remembered = _FORM.validate_json(rows[0][0])
+            except ValidationError:  # of another version of ours
+                return None
+            return remembered if _are_believed(query, [fact.id for fact in remembered.facts]) else None
+
+    def begin(self, agent_id: str, caller: str, *, rests_on_all: bool) -> Due:
+        """Before anything is read for it: what changes from here on counts the version up."""
+        key, row = {"agent_id": agent_id, "caller": caller}, fresh_row(rests_on_all=rests_on_all)
+        with self._database.write() as connection:
+            upsert(connection, briefings, key, row, changes={"rests_on_all": rests_on_all})
+            version = connection.execute(select(briefings.c.version).where(*_key(agent_id, caller))).scalar_one()
+        return Due(agent_id, caller, version, rests_on_all)
+
+    def keep(self, due: Due, form: str, remembered: Remembered, now: datetime) -> bool:
+        """Store it, unless something it rests on has changed since it was begun."""
+        body = {"form": form, "body": _FORM.dump_json(remembered).decode(), "prepared_at": now}
+        mine = and_(*_key(due.agent_id, due.caller), briefings.c.version == due.version)
+        with self._database.write() as connection:
+            return connection.execute(update(briefings).where(mine).values(body)).rowcount == 1
+
+    def due(self, limit: int) -> list[Due]:
+        query = select(briefings.c.agent_id, briefings.c.caller, briefings.c.version, briefings.c.rests_on_all)
+        with self._database.read() as connection:
+            return [Due(*row) for row in connection.execute(query.where(briefings.c.body.is_(None)).limit(limit))]
+
+    def outdate_others(self, form: str) -> None:
+        """At start: what was composed under other settings is to be prepared anew."""
+        with self._database.write() as connection:
+            connection.execute(update(briefings).where(briefings.c.form != form).values(STALE | {"form": None}))
+
+
+def _are_believed(query: Query, fact_ids: list[str]) -> bool:
+    if not fact_ids:
+        return True
+    ((believed,),) = query(_BELIEVED.format(", ".join("?" * len(fact_ids))), fact_ids)
+    return bool(believed == len(fact_ids))
+
+
+def _key(agent_id: str, caller: str) -> tuple[ColumnElement[bool], ...]:
+    return briefings.c.agent_id == agent_id, briefings.c.caller == caller

@@ -1,0 +1,66 @@
+"""The durable workflow of retention, once an hour however many processes there are. Knows the durable engine, as postcall's does."""
+
+import asyncio
+
+from dbos import DBOS, SetWorkflowID
+
+from aftercall.custody.retention import KINDS, Retention
+from aftercall.durable import open_queue
+from aftercall.errors import AftercallError
+from aftercall.log import get_logger
+from aftercall.settings import RetentionKind
+
+QUEUE = "aftercall.retention"
+ATTEMPTS = 5
+
+log = get_logger("retention")
+
+# One at a time in a process, because the durable engine is one.
+_retention: Retention | None = None
+
+
+def retention() -> Retention:
+    if _retention is None:
+        raise RuntimeError("the retention has not been opened")
+    return _retention
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, AftercallError) and error.retryable
+
+
+@DBOS.workflow(name="aftercall.retention")
+async def let_everything_go() -> None:
+    for kind in KINDS:
+        try:
+            await let_go(kind)
+        except Exception as error:  # noqa: BLE001 - the edge of a kind: one that fails holds up no other, and comes again in an hour
+            log.warning("retention failed", kind=kind, error=getattr(error, "code", type(error).__name__))
+
+
+@DBOS.step(name="aftercall.let_go", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+async def let_go(kind: RetentionKind) -> int:
+    return len(await asyncio.to_thread(retention().let_go, kind))
+
+
+async def open_retention(at: Retention) -> None:
+    """Call once the durable engine is launched."""
+    global _retention
+    _retention = at
+    await open_queue(QUEUE, 1)
+
+
+def close_retention() -> None:
+    """The durable engine has ended."""
+    global _retention
+    _retention = None
+
+
+async def start_retention(at: Retention) -> bool:
+    """Start this hour's run if there is anything to do; started by several processes it is one run."""
+    found = await asyncio.to_thread(at.find)
+    if not any(found.values()):
+        return False
+    with SetWorkflowID(f"retention:{at.clock.now():%Y%m%dT%H}"):
+        await DBOS.enqueue_workflow_async(QUEUE, let_everything_go)
+    return True

@@ -1,0 +1,193 @@
+"""An engine of turns on raw audio: an ear makes text of what the caller says, a mouth makes sound of the answer.
+
+So the receptionist speaks and listens wholly on this machine. The caller's onset voids what is being said at once, by
+loudness; their words come a moment after they have finished. Who talks on after a pause is answered when they are done.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+
+from aftercall.clock import Clock
+from aftercall.engine.session import Reply, TurnEngine, TurnSession
+from aftercall.engine.voice import (
+    AgentAudio,
+    AgentDone,
+    AgentText,
+    CallerBegan,
+    CallerSaid,
+    CallerUnclear,
+    Opening,
+    Tool,
+    ToolCall,
+    VoiceEvent,
+    VoiceSession,
+)
+from aftercall.errors import AftercallError, EngineLost
+from aftercall.model.briefing import Briefing, PickUp
+from aftercall.speech.listener import Began, Listener, Uttered
+from aftercall.speech.organs import Organs
+from aftercall.speech.sound import RATE
+
+CHUNK = 1_600  # bytes of audio in one event: 200 ms
+END_CALL = "end_call"
+PARDON = "Sorry, I didn't catch that."
+
+
+class Aloud:
+    def __init__(self, talks: TurnEngine, organs: Organs, clock: Clock) -> None:
+        self._talks = talks
+        self._organs = organs
+        self._clock = clock
+
+    async def connect(self, opening: Opening, tools: Sequence[Tool]) -> VoiceSession:
+        talk = await self._talks.connect(_brief(opening))
+        session = AloudSession(talk, self._organs, self._clock, can_hang_up=any(tool.name == END_CALL for tool in tools))
+        session.begin(opening.greeting if opening.history else (await talk.greet()).text)
+        return session
+
+
+class AloudSession:
+    def __init__(self, talk: TurnSession, organs: Organs, clock: Clock, *, can_hang_up: bool) -> None:
+        self._talk = talk
+        self._organs = organs
+        self._clock = clock
+        self._can_hang_up = can_hang_up
+        self._listener = Listener()
+        self._events: deque[VoiceEvent] = deque()
+        self._news = asyncio.Event()
+        self._lost: EngineLost | None = None
+        self._hearing: set[asyncio.Task[None]] = set()
+        self._in_order = asyncio.Lock()
+        self._answering: asyncio.Task[None] | None = None
+        self._unanswered: list[str] = []
+        self._numbers = {"s": 0, "t": 0}
+        self._turn = ""
+        self._saying: Reply | None = None
+        self._until_s = 0.0
+
+    def begin(self, greeting: str) -> None:
+        self._answer(self._speak(Reply(greeting)))
+
+    async def receive(self) -> Sequence[VoiceEvent]:
+        """One at a time: what still waits here can be taken back when the caller begins to talk."""
+        while not self._events:
+            if self._lost is not None:
+                raise self._lost
+            self._news.clear()
+            await self._news.wait()
+        return (self._events.popleft(),)
+
+    async def send_audio(self, payload: bytes) -> None:
+        is_guarded = self._clock.monotonic() < self._until_s
+        for sound in self._listener.hear(payload, is_guarded=is_guarded):
+            if isinstance(sound, Began):
+                self._be_interrupted()
+            else:
+                task = asyncio.create_task(self._guard(self._hear(self._turn, sound)))
+                self._hearing.add(task)
+                task.add_done_callback(self._hearing.discard)
+
+    async def cut(self, speech: str, heard_ms: int) -> None:
+        """What was not heard is said again if the interruption was no speech."""
+
+    async def say(self, text: str) -> None:
+        if not self._listener.is_hearing:
+            self._answer(self._speak(Reply(text)))
+
+    async def answer_tool(self, call: ToolCall, answer: str) -> None:
+        """The only tool used is to hang up."""
+
+    async def keep_alive(self) -> None:
+        """There is nobody to keep awake."""
+
+    async def close(self) -> None:
+        tasks = [task for task in (*self._hearing, self._answering) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._talk.close()
+
+    def _be_interrupted(self) -> None:
+        """Nothing of what was being said follows; what the caller said before and got no answer to stays owed."""
+        self._stop_answering()
+        kept = [event for event in self._events if not isinstance(event, AgentAudio | AgentText | AgentDone | ToolCall)]
+        self._events = deque(kept)
+        if self._clock.monotonic() >= self._until_s:
+            self._saying = None  # it was heard to its end
+        self._until_s = 0.0
+        self._turn = self._name("t")
+        self._tell(CallerBegan(self._turn))
+
+    async def _hear(self, turn: str, uttered: Uttered) -> None:
+        async with self._in_order:
+            text = (await self._organs.ear.hear(uttered.sound)).strip()
+        if text:
+            self._unanswered.append(text)
+            self._tell(CallerSaid(turn, text))
+        elif not uttered.goes_on and not self._unanswered:
+            self._tell(CallerUnclear(turn))
+        if not uttered.goes_on and turn == self._turn:
+            self._answer(self._reply())
+
+    async def _reply(self) -> None:
+        if not self._unanswered:
+            again, self._saying = self._saying, None
+            await self._speak(again or Reply(PARDON))
+            return
+        said = " ".join(self._unanswered)
+        self._unanswered.clear()
+        self._saying = None
+        await self._speak(await self._talk.answer(said))
+
+    async def _speak(self, reply: Reply) -> None:
+        speech = self._name("s")
+        audio = await self._organs.mouth.speak(reply.text)
+        self._saying = reply
+        self._until_s = max(self._until_s, self._clock.monotonic()) + len(audio) / RATE
+        self._tell(AgentText(speech, reply.text))
+        for start in range(0, len(audio), CHUNK):
+            self._tell(AgentAudio(speech, audio[start : start + CHUNK]))
+        self._tell(AgentDone(speech))
+        if reply.ends_call and self._can_hang_up:
+            self._tell(ToolCall(f"hang-up-{speech}", END_CALL, "{}"))
+
+    def _answer(self, work: Coroutine[None, None, None]) -> None:
+        self._stop_answering()
+        self._answering = asyncio.create_task(self._guard(work))
+
+    def _stop_answering(self) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+            self._answering = None
+
+    async def _guard(self, work: Coroutine[None, None, None]) -> None:
+        """Whatever breaks behind a session is the loss of it."""
+        try:
+            await work
+        except AftercallError as error:
+            self._lose(error if isinstance(error, EngineLost) else EngineLost(f"the engine broke ({error.code})"))
+        except Exception as error:  # noqa: BLE001 - the edge of an engine: whatever breaks there, the caller hears something
+            self._lose(EngineLost(f"the engine broke ({type(error).__name__})"))
+
+    def _lose(self, error: EngineLost) -> None:
+        self._lost = self._lost or error
+        self._news.set()
+
+    def _tell(self, event: VoiceEvent) -> None:
+        self._events.append(event)
+        self._news.set()
+
+    def _name(self, kind: str) -> str:
+        self._numbers[kind] += 1
+        return f"{kind}{self._numbers[kind]}"
+
+
+def _brief(opening: Opening) -> Briefing:
+    """What the session is told; one that is begun anew in the middle of a call goes on where it was."""
+    briefing = opening.briefing or Briefing(opening.greeting)
+    if not opening.history:
+        return briefing
+    earlier = briefing.pick_up.turns if briefing.pick_up else ()
+    return replace(briefing, pick_up=PickUp("", opening.history[-1].at, (*earlier, *opening.history)))

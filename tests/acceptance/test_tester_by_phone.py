@@ -1,0 +1,137 @@
+"""The tester by phone as a user has it: a lab in one terminal, their agent in another, and commands in a third."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from aftercall.cli.main import program
+from boxes import listening
+
+pytestmark = pytest.mark.timeout(300)  # five commands are started, each of which loads everything
+AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("AFTERCALL_", "TWILIO_", "TELNYX_", "OPENAI_"))}
+PHONE = "+15550101"
+
+
+@contextmanager
+def started(*words: str, until: str, **environment: str) -> Iterator[list[str]]:
+    """A command that goes on until it is stopped; what it said until it was ready."""
+    process = subprocess.Popen(
+        [AFTERCALL, *words],
+        env=CLEAN | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    told: list[str] = []
+    try:
+        for line in process.stdout:
+            told.append(line.rstrip("\n"))
+            if until in line:
+                break
+        yield told
+    finally:
+        process.terminate()
+        process.wait(20)
+        process.stdout.close()
+
+
+def free_port() -> str:
+    with listening() as (_, address):
+        return address.rpartition(":")[2]
+
+
+@dataclass
+class Desk:
+    """The third terminal."""
+
+    home: Path
+    environment: dict[str, str]
+
+    def run(self, *words: str, code: int = 0) -> str:
+        """In this process, which has paid for its imports already."""
+        done = CliRunner().invoke(program, ["test", *words], env=CLEAN | self.environment)
+        assert done.exit_code == code, (done.output, done.exception)
+        return done.output
+
+    def type(self, *words: str, code: int = 0) -> str:
+        """As a command of its own."""
+        done = subprocess.run([AFTERCALL, "test", *words], env=CLEAN | self.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    folder = tmp_path_factory.mktemp("phone")
+    agent, hooks, lab = free_port(), free_port(), free_port()
+    numbers = [f"--number=+1555019{at}={outcome}" for at, outcome in enumerate(("busy", "no-answer", "failed", "voicemail"))]
+    with started("lab", "--port", lab, "--agent", f"http://127.0.0.1:{agent}", *numbers, until="Ring it") as told:
+        pairs = [line.removeprefix("export ").partition("=") for line in told if line.startswith("export ")]
+        box = {name: value.strip("'") for name, _, value in pairs if "TWILIO" in name or name.startswith("OPENAI")}
+        ours = {"AFTERCALL_HOME": str(folder / "agent"), "AFTERCALL_PUBLIC_URL": f"http://127.0.0.1:{agent}"}
+        ours |= {"AFTERCALL_ENGINE": "receptionist", "AFTERCALL_MODEL": "rules"}
+        with started("serve", "--port", agent, until="listens on", **box, **ours):
+            home = folder / "tester"
+            environment = {
+                **box,
+                "AFTERCALL_HOME": str(home),
+                "AFTERCALL_PUBLIC_URL": f"http://127.0.0.1:{hooks}",
+                "AFTERCALL_TESTER_PORT": hooks,
+                "AFTERCALL_TESTER_ALLOW_NUMBERS": ",".join([PHONE, *(f"+1555019{at}" for at in range(4))]),
+                "AFTERCALL_TESTER_WHISPER": "true",
+                "TWILIO_PHONE_NUMBER": "+15550188",
+                "COLUMNS": "200",
+            }
+            yield Desk(home, environment)
+
+
+def test_a_number_is_dialled_talked_to_recorded_and_shown(desk: Desk) -> None:
+    assert "appointment_scheduling" in desk.type("list")
+    assert "1 passed" in desk.type("run", "--scenario", "appointment_scheduling", "--agent", PHONE)
+    (file,) = desk.home.glob("tests/*/calls/*.json")
+    call = json.loads(file.read_text())
+    turns = call["turns"]
+    assert [turn["who"] for turn in turns][:4] == ["agent", "caller", "agent", "caller"]
+    assert {turn["confidence"] for turn in turns if turn["who"] == "agent"} == {0.92}
+    assert all(turn["end_s"] - turn["start_s"] > 0.3 and not turn["is_estimated"] for turn in turns)
+    assert all(turn["start_s"] - before["end_s"] >= 1.0 for before, turn in pairwise(turns)), "polite pauses"
+    assert call["measures"]["latency_s"] == [1.0]
+    assert call["whisper"]["segments"]
+    assert file.with_suffix(".wav").read_bytes().startswith(b"RIFF")
+    shown = desk.type("show", call["sid"])
+    assert "(0.92)" in shown
+    assert "second transcript (Whisper: english, 4.0 s)" in shown
+    assert str(file.with_suffix(".wav")) in shown
+    assert desk.run("show", call["id"]) == shown
+
+
+@pytest.mark.parametrize(("number", "outcome"), [("+15550190", "busy"), ("+15550191", "no-answer"), ("+15550192", "failed")])
+def test_a_call_that_does_not_come_about_is_nobodys_bug(desk: Desk, number: str, outcome: str) -> None:
+    report = json.loads(desk.run("run", "--agent", number, "--json", code=1))
+    (result,) = report["results"]
+    assert (result["verdict"], result["calls"][0]["outcome"], report["failed"]) == ("inconclusive", outcome, 0)
+
+
+def test_a_mailbox_is_known_by_its_words(desk: Desk) -> None:
+    report = json.loads(desk.run("run", "--agent", "+15550193", "--json", code=1))
+    assert [(result["verdict"], result["calls"][0]["outcome"]) for result in report["results"]] == [("inconclusive", "voicemail")]
+
+
+def test_an_interruption_that_this_line_cannot_carry_decides_nothing(desk: Desk) -> None:
+    report = json.loads(desk.run("run", "-s", "edge_barge_in", "--agent", PHONE, "--json", code=1))
+    (result,) = report["results"]
+    assert result["verdict"] == "inconclusive"
+    assert "not_interrupted" in {finding["kind"] for finding in result["findings"]}
+    assert {finding["who"] for finding in result["findings"]} == {"tester"}
+    assert any(turn["text"].startswith("I'd like to book") for turn in result["calls"][0]["turns"])

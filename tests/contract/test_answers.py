@@ -1,0 +1,54 @@
+"""Answers that were paid for: kept once, sealed, and gone with the caller."""
+
+from sqlalchemy import func, insert, select
+
+from aftercall.app import App
+from aftercall.db.tables import answers
+from aftercall.llm.model.answers import Kept
+from aftercall.llm.model.exchange import Paid
+from aftercall.memory.vault import Vault, is_sealed
+from aftercall.postcall.answers.store import AnswerStore
+from aftercall.testing import make_call
+
+KEY = Vault(b"k" * 32)
+ANSWER = Kept('{"words": "my PIN is 4821"}', Paid(100, 10, 0.001))
+
+
+def kept_text(app: App) -> str:
+    with app.database.read() as connection:
+        return str(connection.execute(select(answers.c.answer)).scalar())
+
+
+def test_an_answer_is_sealed_at_rest_and_found_again_as_it_was(app: App) -> None:
+    store = AnswerStore(app.database, app.clock, KEY)
+    store.keep("k1", "call", ANSWER)
+    store.keep("k1", "call", Kept("another", Paid()))
+    assert (is_sealed(kept_text(app)), "4821" in kept_text(app)) == (True, False)
+    assert store.find("k1") == ANSWER
+    assert store.find("k2") is None
+
+
+def test_an_answer_kept_in_clear_by_an_older_version_is_sealed_when_it_is_used(app: App) -> None:
+    row = {"key": "k1", "call_id": "call", "answer": ANSWER.text, "input_tokens": 100, "output_tokens": 10, "cost": 0.001}
+    with app.database.write() as connection:
+        connection.execute(insert(answers), row | {"kept_at": app.clock.now()})
+    store = AnswerStore(app.database, app.clock, KEY)
+    assert (store.find("k1"), is_sealed(kept_text(app)), store.find("k1")) == (ANSWER, True, ANSWER)
+
+
+def test_an_answer_sealed_with_another_key_is_asked_for_again(app: App) -> None:
+    AnswerStore(app.database, app.clock, Vault(b"o" * 32)).keep("k1", "call", ANSWER)
+    store = AnswerStore(app.database, app.clock, KEY)
+    assert store.find("k1") is None
+    store.keep("k1", "call", ANSWER)
+    assert store.find("k1") == ANSWER
+
+
+def test_answers_go_with_their_caller(app: App) -> None:
+    row, _ = app.journal.take_in(make_call())
+    store = AnswerStore(app.database, app.clock, KEY)
+    store.keep("k1", row.live.id, ANSWER)
+    store.keep("k2", "of another caller", ANSWER)
+    app.eraser.erase("+15550100")
+    with app.database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(answers)).scalar() == 1

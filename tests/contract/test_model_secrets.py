@@ -1,0 +1,119 @@
+"""What only a model takes for a secret stands in the sealed archive, opens when asked for by name, and is nowhere else."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from aftercall.app import App
+from aftercall.briefing.compose import Gathering
+from aftercall.briefing.instructions import instruct
+from aftercall.db.tables import metadata
+from aftercall.journal.view import call_json
+from aftercall.memory.store import Wanted
+from aftercall.memory.veil import veil
+from aftercall.model.passages import Where
+from aftercall.model.reading import Profile, Reading
+from aftercall.testing import FakeReader, make_call
+from drafts import draft
+
+CANARY = "Zwingli"
+SAID = [
+    ("agent", "Hello, who is there?"),
+    ("caller", "It's Bill. My mother's maiden name is Zwingli, and I collect stamps from Ghana."),
+    ("agent", "Zwingli, thank you."),
+    ("caller", "The stamps are all from before the war, you see."),
+]
+READING = Reading(
+    language="en",
+    summary="Bill, whose mother was born Zwingli, collects stamps.",
+    profile=Profile(name="Bill Harker", notes="mother born Zwingli"),
+    facts=(
+        draft("The mother's maiden name is Zwingli", words="My mother's maiden name is Zwingli", visibility="secret", category="person"),
+        draft("I collect stamps from Ghana", words="I collect stamps from Ghana", category="preference"),
+    ),
+)
+STEPS = ("facts", "summary", "profile", "greeting", "index", "document")
+ORDERS = [STEPS, STEPS[::-1], ("summary", "index", "facts", "profile", "document", "greeting")]
+
+
+def listen(app: App, order: Sequence[str]) -> tuple[App, str]:
+    """A call whose steps are taken in this order by a reader that knows the secret."""
+    told = replace(app, reader=FakeReader(READING))
+    row, _ = told.journal.take_in(make_call(SAID))
+    told.office.begin(row.live.id, order)
+    for name in order:
+        told.office.do(row.live.id, name)
+    return told, row.live.id
+
+
+def rows_with_the_canary(app: App) -> list[str]:
+    with app.database.read() as connection:
+        rows = [(table.name, str(row).lower()) for table in metadata.sorted_tables for row in connection.execute(select(table))]
+    assert len(rows) > 10
+    return [name for name, row in rows if CANARY.lower() in row]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=["facts first", "facts last", "facts between"])
+def test_whichever_step_comes_last_hides_what_the_facts_took_for_a_secret(app: App, order: Sequence[str], tmp_path: Path) -> None:
+    told, call_id = listen(app, order)
+    assert rows_with_the_canary(told) == []
+    assert [hit.passage.text for hit in told.search.find(CANARY, Where("main", None))] == []
+    assert "stamps" in told.search.find("Ghana", Where("main", "+15550100"))[0].passage.text
+    files = [path for path in told.settings.home.rglob("*") if path.suffix in (".md", ".txt", ".json") and "archive" not in path.parts]
+    assert [path.name for path in files if CANARY in path.read_text()] == []
+    assert {path.name for path in files} >= {"CALLS.md", "USER.md"}
+    assert "collects stamps" in str(told.steps.of_call(call_id))
+    row = told.store.get(call_id)
+    shown = veil(call_json(told.store, told.archive, row), told.facts.confided(call_id))
+    found = Gathering(party=row.live.caller)
+    told.composer.gather(row.live, found, dropped=call_id)
+    assert found.pick_up is not None
+    briefed = instruct(told.composer.tell(row.live, found), told.settings.zone)
+    told.exporter.export("+15550100", tmp_path / "out")
+    exported = "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    for text in (str(shown), briefed, exported):
+        assert (CANARY in text, "stamps" in text) == (False, True)
+
+
+def test_the_archive_and_whoever_asks_by_name_have_it(app: App, tmp_path: Path) -> None:
+    told, call_id = listen(app, STEPS)
+    assert CANARY in str(told.archive.read(str(told.store.get(call_id).archive_name)))
+    (secret,) = told.facts.page(Wanted(visibility="secret"))
+    assert CANARY in told.facts.reveal(secret).content
+    told.exporter.export("+15550100", tmp_path / "out", reveal=True)
+    assert CANARY in "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
+
+
+def test_a_crash_before_hiding_is_made_good_when_the_step_is_taken_again(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, call_id = listen(app, ("summary", "index"))
+    with monkeypatch.context() as broken:
+        broken.setattr("aftercall.postcall.office.hush", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            told.office.do(call_id, "facts")
+    assert rows_with_the_canary(told) != []
+    told.office.do(call_id, "facts")
+    assert rows_with_the_canary(told) == []
+
+
+def test_a_secret_found_when_the_call_is_read_again_is_hidden_too(app: App) -> None:
+    plainly = READING.model_copy(update={"facts": READING.facts[1:]})
+    told, call_id = listen(replace(app, reader=FakeReader(plainly)), STEPS)
+    again = replace(told, reader=FakeReader(READING))
+    again.office.begin(call_id, ["facts"], again=True)
+    again.office.do(call_id, "facts")
+    assert rows_with_the_canary(again) == []
+    assert CANARY not in told.settings.home.joinpath("workspace", "CALLS.md").read_text()
+
+
+def test_after_its_last_step_nothing_of_a_call_stays_in_memory(app: App) -> None:
+    told, call_id = listen(app, STEPS)
+    assert call_id not in told.office._lately
+    assert CANARY not in str(vars(told.reader)["_kept"])
+    told.office.begin(call_id, ["summary", "index"], again=True)
+    told.office.do(call_id, "summary")
+    assert call_id in told.office._lately
+    told.office.do(call_id, "index")
+    assert (told.office._lately, told.office._open) == ({}, {})

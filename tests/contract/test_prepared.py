@@ -1,0 +1,232 @@
+"""Briefings that are prepared before the phone rings, on both databases: never out of date, never in the way."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import select, update
+
+from aftercall.app import App, build
+from aftercall.briefing.prepare import prepare_due
+from aftercall.briefing.ring import brief
+from aftercall.briefing.store import BriefingStore
+from aftercall.db.tables import briefings, facts
+from aftercall.memory.store import Wanted
+from aftercall.model.briefing import Remembered
+from aftercall.model.calls import Call
+from aftercall.postcall.rerun import rerun
+from aftercall.postcall.steps import STEPS
+from aftercall.settings import Settings
+from aftercall.testing import FakePhone, VirtualClock, make_call, make_live_call
+from aftercall.work import handover
+from working import RecordingSink, follow, hold_call, with_sink
+
+ANN, BOB = "+15550100", "+15550142"
+
+
+def work(app: App, caller: str, *lines: str) -> Call:
+    call = make_call([("agent", "Hello!"), *[("caller", line) for line in lines]], caller=caller, started_at=app.clock.now())
+    app.journal.take_in(call)
+    for name in STEPS:
+        rerun(app.office, call.id, name)
+    return call
+
+
+def prepare_all(app: App) -> None:
+    while app.briefings.due(100):
+        assert prepare_due(app.composer, app.briefings) > 0
+
+
+def is_prepared(app: App, caller: str = ANN) -> bool:
+    """That the row is there, is believed, and says what composing afresh says."""
+    known = app.briefings.read("main", caller, app.composer.form)
+    assert known is None or known == app.composer.remember("main", caller)
+    return known is not None
+
+
+@contextmanager
+def not_composing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """At ring time nothing is composed, or the test fails."""
+    from aftercall.briefing.compose import Composer
+
+    def refuse(self: Composer, agent_id: str, caller: str) -> Remembered:
+        raise AssertionError("composed at ring time")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Composer, "remember", refuse)
+        yield
+
+
+def test_after_a_call_the_next_ring_reads_one_row_and_composes_nothing(
+    app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work(app, ANN, "This is Ann. Please call the plumber.", "I prefer to be called in the evening.")
+    clock.move(3_600)
+    prepare_all(app)
+    afresh = app.composer.remember("main", ANN)
+    with not_composing(monkeypatch):
+        told = app.composer.preview(ANN)
+    assert (told.recent, told.facts, told.work) == (afresh.recent, afresh.facts, afresh.work)
+    assert told.facts
+    assert told.recent
+
+
+def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(app: App, clock: VirtualClock) -> None:
+    desk = with_sink(app, RecordingSink(), policy={"unknown.issue": "hold", "unknown.note": "hold"})
+    call = hold_call(app, caller=ANN)
+    clock.move(400)
+    prepare_all(app)
+    assert is_prepared(app)
+
+    def changes(change: object) -> None:
+        assert not is_prepared(app), change
+        prepare_all(app)
+        assert is_prepared(app), change
+
+    rerun(app.office, call.id, "summary")
+    changes("the summary")
+    rerun(app.office, call.id, "document")
+    changes("the document")
+    app.documents.change(
+        app.documents.search("call", 1)[0].id, "### Context for Next Call\nAsk about the cat.", appends=True, now=clock.now()
+    )
+    changes("a page edited by a client")
+    assert app.composer.preview(ANN).recent[-1].context == "Ask about the cat."
+    follow(desk, call.conversation)
+    changes("follow-up work")
+    held = app.work.followups.page(limit=10, state="held")
+    handover.reject(desk, held[0].id, "me")
+    changes("a follow-up rejected")
+    work(app, ANN, "I live in Porto.", "I prefer tea.", "Thanks.")
+    changes("another call")
+    work(app, ANN, "I moved, I live in Lisbon now.", "Yes.", "Thanks.")
+    changes("a fact retired")
+    retired = [fact for fact in app.facts.page(Wanted(with_retired=True)) if not fact.is_active]
+    assert retired, "no fact was retired: nothing is shown"
+    assert all(fact.id not in [told.id for told in app.composer.preview(ANN).facts] for fact in retired)
+    app.facts.restore(retired[0].id)
+    changes("a fact restored")
+
+
+def test_a_page_edited_by_hand_is_seen_at_once(app: App) -> None:
+    work(app, ANN, "This is Ann. Please call the plumber.")
+    prepare_all(app)
+    root = app.settings.home / "workspace"
+    (root / "people" / ANN / "USER.md").write_text("- **Name:** Ann Lee\n- **Pronouns:** she/her\n- **Timezone:** Asia/Tokyo\n")
+    (root / "IDENTITY.md").write_text("- **Name:** Robin\n- **Vibe:** calm\n")
+    told = app.composer.preview(ANN)
+    assert (told.caller.name, told.caller.pronouns, told.caller.timezone) == ("Ann Lee", "she/her", "Asia/Tokyo")
+    assert (told.persona.name, told.persona.vibe) == ("Robin", "calm")
+
+
+def test_a_fact_that_was_retired_or_hidden_behind_our_back_is_not_told_all_the_same(app: App, clock: VirtualClock) -> None:
+    work(app, ANN, "I prefer to be called in the evening.", "My sister Ann lives in Porto.", "Thanks.")
+    clock.move(3_600)
+    prepare_all(app)
+    first, *_ = app.composer.preview(ANN).facts
+    for change in ({"is_active": False}, {"is_active": True, "visibility": "secret"}):
+        with app.database.write() as connection:  # somebody with a database client: no mark is left
+            connection.execute(update(facts).where(facts.c.id == first.id).values(change))
+        assert first not in app.composer.preview(ANN).facts
+
+
+def test_what_was_composed_while_it_changed_is_not_kept(app: App) -> None:
+    work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
+    due = app.briefings.begin("main", ANN, rests_on_all=False)
+    old = app.composer.remember("main", ANN)
+    work(app, ANN, "I live in Porto.", "Yes.", "Thanks.")
+    assert not app.briefings.keep(due, app.composer.form, old, app.clock.now())
+    assert not is_prepared(app)
+
+
+def test_a_row_that_was_erased_is_not_filled_by_whoever_was_at_it(app: App) -> None:
+    work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
+    due = app.briefings.begin("main", ANN, rests_on_all=False)
+    old = app.composer.remember("main", ANN)
+    app.eraser.erase(ANN)
+    app.briefings.begin("main", ANN, rests_on_all=False)  # they ring again at that very moment
+    assert not app.briefings.keep(due, app.composer.form, old, app.clock.now())
+
+
+def test_erasing_takes_the_prepared_briefing_too(app: App) -> None:
+    work(app, ANN, "My marker is heliotrope.", "I prefer tea.", "Thanks.")
+    work(app, BOB, "I prefer coffee.", "Yes.", "Thanks.")
+    prepare_all(app)
+    app.eraser.erase(ANN)
+    with app.database.read() as connection:
+        left = [row.caller for row in connection.execute(select(briefings))]
+    assert left == [BOB]
+    assert app.composer.preview(ANN).facts == ()
+
+
+def test_another_callers_news_changes_nothing_unless_memory_is_shared(settings: Settings, clock: VirtualClock) -> None:
+    for scope, stays in (("per_caller", True), ("shared", False)):
+        memory = settings.memory.model_copy(update={"scope": scope})
+        app = build(settings.model_copy(update={"memory": memory, "home": settings.home / scope}), clock)
+        work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
+        prepare_all(app)
+        work(app, BOB, "I prefer coffee.", "Yes.", "Thanks.")
+        assert is_prepared(app) is stays
+        prepare_all(app)
+        assert is_prepared(app)
+        app.close()
+
+
+def test_under_other_settings_a_prepared_briefing_is_of_no_use(app: App, clock: VirtualClock) -> None:
+    work(app, ANN, "I prefer tea.", "I live in Porto.", "Thanks.")
+    prepare_all(app)
+    fewer = app.settings.briefing.model_copy(update={"facts": 1})
+    other = build(app.settings.model_copy(update={"briefing": fewer}), clock)
+    assert len(other.composer.preview(ANN).facts) == 1
+    other.briefings.outdate_others(other.composer.form)
+    assert len(other.briefings.due(10)) == 1
+    other.close()
+
+
+async def test_a_slow_database_costs_the_memory_and_not_the_call(app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    work(app, ANN, "This is Ann. Please call the plumber.")
+    clock.move(3_600)
+    release = threading.Event()
+
+    def hang(self: BriefingStore, agent_id: str, caller: str, form: str) -> Remembered | None:
+        release.wait(30)
+        return None
+
+    monkeypatch.setattr(BriefingStore, "read", hang)
+    ringing = asyncio.create_task(brief(app.composer, make_live_call(caller=ANN, started_at=clock.now()), clock))
+    async with asyncio.timeout(20):
+        while not ringing.done():
+            await asyncio.sleep(0.02)
+            await clock.advance(0.1)
+    _, told = await ringing
+    release.set()
+    assert (told.caller_name, told.facts, told.recent) == ("Ann", (), ())  # what is there is told
+
+
+async def test_a_call_that_rings_back_hears_what_the_last_one_was_about(app: App, clock: VirtualClock) -> None:
+    phone = FakePhone(app.turn_parts)
+    first, _ = await phone.ring("Hi, this is Ann. Please book the Tesla in for its service on Tuesday.", "That's all, thanks.")
+    for name in STEPS:
+        await asyncio.to_thread(rerun, app.office, first.call.id, name)
+    clock.move(3_600)
+    await asyncio.to_thread(prepare_all, app)
+    _, heard = await phone.ring("Hello, what did we talk about last time?")
+    assert "Tesla" in heard[1]
+    await app.journal.close()
+
+
+def test_a_prepare_that_was_cut_off_is_still_due(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
+
+    def die(self: BriefingStore, *_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying:
+        dying.setattr(BriefingStore, "keep", die)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_due(app.composer, app.briefings)
+    assert len(app.briefings.due(10)) == 1
+    prepare_all(app)
+    assert is_prepared(app)

