@@ -19,7 +19,7 @@ def model_url() -> Iterator[str]:
     params.n_ctx = 4096
     params.n_parallel = 1
     params.warmup = False
-    # Several threads wait for each other by spinning: on a machine that does other things, too, they never get done.
+    # With several threads no question had been answered after four minutes on a busy machine; with one they were, slowly.
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(params)
