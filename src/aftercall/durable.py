@@ -11,18 +11,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer
+from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
 from sqlalchemy import create_engine, inspect
 
 from aftercall.log import get_logger
 from aftercall.settings import Settings
 
+NAME = "aftercall"
 VERSION = "1"
 POLL_S = 0.25
 FILE = "work.db"
 SCHEMA = "dbos"
 CONSOLE = "__dbos_console_log_handler__"
 SOME = 200
+THREADS = 32  # the engine's and, as it puts them under the loop, everybody's: long downloads must not hold up its own records
 
 log = get_logger("durable")
 
@@ -55,6 +57,39 @@ async def open_queue(name: str, at_once: int, *, limit: int | None = None, perio
         limiter={"limit": limit, "period": period_s} if limit else None,
         polling_interval_sec=POLL_S,
     )
+
+
+class Intake:
+    """A way into the queues for many workflows at once: in one transaction, not each with a wait for the disk of its own."""
+
+    def __init__(self, settings: Settings) -> None:
+        url = _engine_url(settings)
+        # On SQLite the write lock is taken at once: who reads first and then wants to write is refused instead of waiting.
+        patience = {"isolation_level": "IMMEDIATE", "timeout": 30} if url.startswith("sqlite") else {}
+        self._engine = create_engine(url, connect_args=patience, pool_pre_ping=True)
+        self._client = DBOSClient(
+            system_database_engine=self._engine,
+            serializer=DBOSPortableJSONSerializer(),
+            application_name=NAME,
+            lazy=True,
+            use_listen_notify=False,
+        )
+
+    def put(self, queue: str, workflow: str, entries: Sequence[tuple[str, Sequence[object]]]) -> None:
+        """Each entry is an id and the arguments; one whose id is known already stays as it is."""
+        with self._engine.begin() as connection:
+            for workflow_id, arguments in entries:
+                options: EnqueueOptions = {
+                    "queue_name": queue,
+                    "workflow_name": workflow,
+                    "workflow_id": workflow_id,
+                    "app_version": VERSION,
+                }
+                self._client.enqueue_in_transaction(connection, options, *arguments)
+
+    def close(self) -> None:
+        self._client.destroy()
+        self._engine.dispose()
 
 
 async def take_over(is_alive: Callable[[str], bool]) -> list[str]:
@@ -117,13 +152,14 @@ def scrub(settings: Settings) -> None:
 
 def _engine_config(settings: Settings, process: str) -> DBOSConfig:
     return {
-        "name": "aftercall",
+        "name": NAME,
         "system_database_url": _engine_url(settings),
         "application_version": VERSION,
         "executor_id": process,
         "log_level": "ERROR",
         "serializer": DBOSPortableJSONSerializer(),
         "sys_db_pool_size": 4,
+        "max_executor_threads": THREADS,
     }
 
 

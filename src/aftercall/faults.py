@@ -26,6 +26,7 @@ POINTS = (
     "workspace.before_rename",
     "workspace.after_rename",
     "postcall.after_enqueue",
+    "postcall.after_begin",
     "postcall.before_step",
     "postcall.after_step",
     "postcall.after_finish",

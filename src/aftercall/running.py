@@ -21,6 +21,7 @@ from aftercall.work import workflow as work
 from aftercall.work.health.sweep import sweep_if_due
 
 DUE_S = 0.5
+START_S = 0.25  # a part of how long a summary is waited for
 SWEEP_S = 10.0  # how often to look whether the hourly sweep is due
 
 log = get_logger("running")
@@ -65,7 +66,7 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
     return [
         _keep_doing(app, BEAT_S, lambda: asyncio.to_thread(app.presence.beat)),
         _keep_doing(app, EVERY_S, sweep),
-        _keep_doing(app, DUE_S, lambda: start_due(office)),
+        _keep_doing(app, START_S, lambda: start_due(office)),
         _keep_doing(app, DUE_S, lambda: work.start_due(app.work)),
         _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
         _keep_doing(app, DUE_S, lambda: start_due_recordings(app.recording_desk)),

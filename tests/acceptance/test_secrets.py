@@ -11,7 +11,7 @@ from aftercall.app import build
 from aftercall.cli.main import program
 from aftercall.journal.archive import encode
 from aftercall.log import configure_logs
-from aftercall.postcall.view import OPEN_STATES
+from aftercall.model.steps import OPEN_STATES
 from aftercall.settings import Settings
 from aftercall.testing import make_call
 from aftercall.web.server import make_server

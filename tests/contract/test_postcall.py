@@ -1,23 +1,28 @@
 """After hang-up, on both databases: each step ends, shows how, and leaves its thing once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 import pytest
+from dbos import DBOS, SetWorkflowID
+from sqlalchemy import Connection
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.errors import WorkspaceBusy, WorkspaceReadOnly
+from aftercall.errors import DatabaseUnreachable, WorkspaceBusy, WorkspaceReadOnly
 from aftercall.llm.reader import Reader
 from aftercall.memory.remem import Remem
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
-from aftercall.model.steps import Step
+from aftercall.model.steps import Outcome, Step, done
+from aftercall.postcall import workflow
+from aftercall.postcall.crew import Crew
 from aftercall.postcall.rerun import rerun
+from aftercall.postcall.shift import Shift
 from aftercall.postcall.steps import Desk, take
 from aftercall.postcall.view import are_finished
-from aftercall.postcall.workflow import AT_ONCE
 from aftercall.running import running
 from aftercall.settings import RememSettings, Settings, WorkSettings
 from aftercall.testing import FakeReader, make_call
@@ -107,6 +112,74 @@ async def test_what_may_pass_is_tried_again_by_itself(live: App, monkeypatch: py
     assert sum(step.attempts for step in steps.values()) == len(steps) + 2
 
 
+async def test_a_step_whose_end_is_on_record_is_not_taken_again(live: App) -> None:
+    """As after a crash between our record and the engine's: the engine would have the steps of the call taken once more."""
+    call = make_call(SAID)
+    live.journal.take_in(call)
+    reader = FakeReader(ASKED)
+    shift = Shift.of(with_reader(live, reader).office)
+    assert await shift.take(call.id, ["summary", "document"], 1) == {}
+    live.steps.begin(call.id, ["document"], live.clock.now(), again=True)  # cut off in the middle
+    assert await shift.take(call.id, ["summary", "document", "index"], 1) == {}
+    shift.end()
+    attempts = {step.name: (step.state, step.attempts) for step in live.steps.of_call(call.id)}
+    assert attempts == {"summary": ("done", 1), "document": ("done", 3), "index": ("done", 1)}
+
+
+async def test_the_summaries_of_all_calls_come_before_the_other_steps_of_any(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    hold = threading.Event()
+
+    def note(name: str) -> Callable[[Desk, Call], Outcome]:
+        return lambda desk, call: order.append(name) or done(name)  # type: ignore[func-returns-value]
+
+    for name in ("summary", "profile"):
+        monkeypatch.setitem(take.__globals__["STEPS"], name, note(name))
+    calls = [make_call(SAID) for _ in range(4)]
+    for call in calls:
+        live.journal.take_in(call)
+    shift = replace(Shift.of(live.office), crew=Crew(1))
+    busy = shift.crew.submit(0, hold.wait)  # the only hand
+    work = asyncio.gather(*(shift.take(call.id, ["profile", "summary"], 1) for call in calls))
+    while {step.state for call in calls for step in live.steps.of_call(call.id)} != {"running"}:
+        await live.clock.sleep(0.01)
+    hold.set()
+    await work
+    shift.end()
+    assert busy.result()
+    assert order == ["summary"] * 4 + ["profile"] * 4
+
+
+async def test_nothing_a_step_wrote_stays_when_its_end_cannot_be_recorded(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = make_call(SAID)
+    live.journal.take_in(call)
+    app = with_reader(live, FakeReader(ASKED))
+    app.steps.begin(call.id, ["document"], app.clock.now())
+
+    def fall(connection: Connection, name: str) -> None:
+        raise DatabaseUnreachable("no connection to the database")
+
+    with monkeypatch.context() as fault:
+        fault.setattr("aftercall.postcall.store._statement", fall)
+        with pytest.raises(DatabaseUnreachable):
+            app.office.do(call.id, "document")
+    assert app.documents.search("bug", 10) == []
+    app.office.do(call.id, "document")
+    assert len(app.documents.search("bug", 10)) == 1
+
+
+async def test_what_an_earlier_version_began_is_worked_on_to_its_end(live: App) -> None:
+    app = with_reader(live, FakeReader(ASKED))
+    call = make_call(SAID)
+    app.journal.take_in(call)
+    await asyncio.to_thread(app.steps.mark_started, [call.id])
+    async with running(app):
+        with SetWorkflowID(call.id):
+            handle = await DBOS.enqueue_workflow_async(workflow.QUEUE, workflow.post_call, call.id, ["summary", "document"], [])
+        await handle.get_result(polling_interval_sec=0.05)
+    assert {step.name: step.state for step in app.steps.of_call(call.id)} == {"summary": "done", "document": "done"}
+
+
 async def test_calls_sealed_while_nobody_worked_are_worked_on_at_the_next_start(live: App) -> None:
     calls = [make_call() for _ in range(3)]
     for call in calls:
@@ -125,10 +198,11 @@ async def test_the_last_calls_of_this_caller_and_no_other_are_told_oldest_first(
     assert app.steps.recent_summaries("other", "+15550100", 3) == []
 
 
-async def test_a_step_that_waits_says_why_and_holds_no_place_in_the_queue(live: App) -> None:
+async def test_a_step_that_waits_says_why_and_holds_no_place_in_the_queue(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workflow, "AT_ONCE", 3)
     nobody = RememSettings.model_validate({"api_key": "x", "api_url": "http://127.0.0.1:9"})
     app = replace(live, reader=FakeReader(ASKED), remem=Remem(nobody))
-    calls = [make_call() for _ in range(AT_ONCE + 2)]
+    calls = [make_call() for _ in range(workflow.AT_ONCE + 2)]
     async with running(app):
         for call in calls:
             await asyncio.to_thread(app.journal.take_in, call)

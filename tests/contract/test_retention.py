@@ -40,7 +40,8 @@ def take_in(app: App, word: str, sid: str) -> Call:
     app.journal.attach(row, [Turn(seq=5, speaker="caller", text=f"And {word} bread.", at=call.ended_at)])
     for name in STEPS:
         app.office.do(call.id, name)
-    app.steps.mark_started(call.id, list(STEPS), app.clock.now())
+    app.steps.await_start([call.id], list(STEPS), app.clock.now())
+    app.steps.mark_started([call.id])
     app.work.runs.mark_running(call.conversation, 1, app.clock.now())
     app.work.runs.finish(call.conversation, 1, "done", "", app.clock.now())
     return call

@@ -29,7 +29,8 @@ def test_what_was_cut_off_is_finished_by_whoever_comes_next(app: App, point: str
     app.journal.take_in(call)
     for name in STEPS:
         app.office.do(call.id, name)
-    app.steps.mark_started(call.id, list(STEPS), app.clock.now())
+    app.steps.await_start([call.id], list(STEPS), app.clock.now())
+    app.steps.mark_started([call.id])
     app.work.runs.mark_running(call.conversation, 1, app.clock.now())
     app.work.runs.finish(call.conversation, 1, "done", "", app.clock.now())
     assert let_go(app, point) == -9

@@ -16,8 +16,12 @@ def model_url() -> Iterator[str]:
     assert package.origin is not None
     params = xllamacpp.CommonParams()
     params.model.path = str(next(Path(package.origin).parent.glob("*.gguf")))
-    params.n_ctx = 8192
+    params.n_ctx = 4096
     params.n_parallel = 1
+    params.warmup = False
+    # With several threads no question had been answered after four minutes on a busy machine; with one they were, slowly.
+    params.cpuparams.n_threads = 1
+    params.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(params)
     yield f"{server.listening_address}/v1"
     del server

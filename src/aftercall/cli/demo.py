@@ -21,7 +21,7 @@ from aftercall.cli.stage import stage_of
 from aftercall.errors import AftercallError
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
-from aftercall.postcall.view import OPEN_STATES
+from aftercall.model.steps import OPEN_STATES
 
 CALLER = "+15550100"
 TOKEN = "the-demo's-own-token"  # noqa: S105 - both ends of the emulated line are ours

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -29,14 +30,30 @@ class Database:
     def __init__(self, url: str) -> None:
         self.engine = _create_engine(url)
         self.dialect = self.engine.dialect.name
+        self._turn = Lock()
         driver: Any = self.engine.dialect.loaded_dbapi
         self._driver_error: type[Exception] = driver.Error
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that may write; committed at the end, rolled back on any error."""
-        with translated_errors(), self.engine.connect() as connection, connection.execution_options(aftercall_writes=True).begin():
+        with (
+            translated_errors(),
+            self._in_turn(),
+            self.engine.connect() as connection,
+            connection.execution_options(aftercall_writes=True).begin(),
+        ):
             yield connection
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """SQLite has one writer, and who waits for it sleeps and looks again: those of one process line up here instead."""
+        is_ours = self.dialect == "sqlite" and self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000)
+        try:
+            yield
+        finally:
+            if is_ours:
+                self._turn.release()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

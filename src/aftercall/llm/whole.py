@@ -10,7 +10,7 @@ from aftercall.llm.phrases import name_errand
 from aftercall.model.calls import Call
 from aftercall.model.reading import Answer, Asked, FactDraft, Identity, KnownFact, Profile, Reading, Summary, Trace
 
-KEPT = 16
+KEPT = 128  # more than the calls that are worked on at once: the urgent step of each comes before the others of any
 T = TypeVar("T")
 
 

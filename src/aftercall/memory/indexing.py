@@ -1,7 +1,7 @@
 """A sealed call as passages: each turn with the secrets blotted out, and its summary."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from aftercall.db.connect import Database
 from aftercall.llm.rules.secrets import find_secrets, mask
@@ -38,9 +38,13 @@ def passages_of(call: Call, summary: str = "", secrets: Iterable[str] = (), conf
 def index_call(database: Database, call: Call, summary: str = "", secrets: Iterable[str] = (), confided: Iterable[str] = ()) -> int:
     """Make a call findable, once however often this is done; returns how many passages it has."""
     fresh = passages_of(call, summary, secrets, confided)
-    with database.write() as connection:
-        replace_call(connection, call.id, fresh)
+    index_passages(database, call.id, fresh)
     return len(fresh)
+
+
+def index_passages(database: Database, call_id: str, fresh: Sequence[Passage]) -> None:
+    with database.write() as connection:
+        replace_call(connection, call_id, fresh)
 
 
 def _pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:

@@ -1,12 +1,14 @@
 """What happens to a call after it is sealed, step by step."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from aftercall.model.reading import Trace
 
 StepState = Literal["waiting", "running", "done", "failed", "skipped"]
+OPEN_STATES: tuple[StepState, ...] = ("waiting", "running")
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,8 @@ class Outcome:
     reason: str = ""
     result: str | None = None
     trace: Trace | None = None
+    write: Callable[[Any], None] | None = field(default=None, compare=False, repr=False)
+    """What it still has to write, given a connection: in the transaction that records how it ended."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,8 @@ class Step:
     trace: Trace | None = None
 
 
-def done(result: str | None = None, trace: Trace | None = None) -> Outcome:
-    return Outcome("done", result=result, trace=trace)
+def done(result: str | None = None, trace: Trace | None = None, write: Callable[[Any], None] | None = None) -> Outcome:
+    return Outcome("done", result=result, trace=trace, write=write)
 
 
 def skipped(reason: str, trace: Trace | None = None) -> Outcome:

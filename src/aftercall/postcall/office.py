@@ -1,4 +1,4 @@
-"""Where the work after a call is done: one step at a time, begun and ended on record."""
+"""Where the work after a call is done: one step at a time, its end on record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,8 +9,9 @@ from aftercall.journal.archive import Archive
 from aftercall.journal.presence import Presence
 from aftercall.journal.store import CallStore
 from aftercall.model.calls import Call
+from aftercall.model.steps import Outcome
 from aftercall.postcall.hush import hush
-from aftercall.postcall.steps import Desk, take
+from aftercall.postcall.steps import Desk, make
 from aftercall.postcall.store import StepStore
 
 KEPT = 16
@@ -29,26 +30,35 @@ class Office:
     def begin(self, call_id: str, names: Sequence[str], *, again: bool = False) -> None:
         """These steps are going on now; those that came to their end before a crash stay as they are, unless they begin again."""
         self.steps.begin(call_id, names, self.desk.clock.now(), again=again)
-        self._open.setdefault(call_id, set()).update(names)
+        self.hold(call_id, names)
 
     def do(self, call_id: str, name: str) -> None:
         """Take one step that was begun, and record how it ended; what it raises is for whoever asked, to try again or give up."""
         try:
-            self._do(call_id, name)
+            call = self.read(call_id)
+            outcome = self.make(call, name)
+            self.steps.finish(call_id, name, outcome, self.desk.clock.now())
+            reach("postcall.after_finish")
+            self.hush(call)  # the durable engine takes the step for done only after this
         finally:
-            self._forget(call_id, name)
+            self.let_go(call_id, name)
 
-    def _do(self, call_id: str, name: str) -> None:
-        call = self._read(call_id)
+    def hush(self, call: Call) -> None:
+        hush(self.desk, self.steps, call)
+
+    def hold(self, call_id: str, names: Sequence[str]) -> None:
+        """The call is in this process's memory until these steps have ended."""
+        self._open.setdefault(call_id, set()).update(names)
+
+    def make(self, call: Call, name: str) -> Outcome:
+        """What the step makes in files and elsewhere is made; what it writes in the database is written when its end is recorded."""
         reach("postcall.before_step")
-        outcome = take(self.desk, name, call)
+        outcome = make(self.desk, name, call)
         reach("postcall.after_step")
-        self.steps.finish(call_id, name, outcome, self.desk.clock.now())
-        reach("postcall.after_finish")
-        hush(self.desk, self.steps, call)  # the durable engine takes the step for done only after this
+        return outcome
 
-    def _read(self, call_id: str) -> Call:
-        """The steps of a call come at the same time, and a sealed call never changes: it is read once for all of them."""
+    def read(self, call_id: str) -> Call:
+        """A sealed call never changes, and its steps come one after another: it is read once for them."""
         call = self._lately.get(call_id)
         if call is None:
             call, _ = self.archive.read(str(self.calls.get(call_id).archive_name))
@@ -57,7 +67,7 @@ class Office:
                 self._lately.pop(old, None)
         return call
 
-    def _forget(self, call_id: str, name: str) -> None:
+    def let_go(self, call_id: str, name: str) -> None:
         """With its last step a call leaves this process: what is erased then is in no process's memory either."""
         left = self._open.get(call_id, set())
         left.discard(name)

@@ -6,6 +6,8 @@ Each may run again after a crash, and leaves the same thing behind when it does.
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
+from sqlalchemy import Connection
+
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.faults import reach
@@ -14,8 +16,9 @@ from aftercall.memory.documents.page import make_page
 from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, embed_new
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.indexing import index_call
+from aftercall.memory.indexing import index_passages, passages_of
 from aftercall.memory.key import memory_key
+from aftercall.memory.passages.store import replace_call
 from aftercall.memory.pins.board import Pinboard, Topics
 from aftercall.memory.remem import Remem
 from aftercall.model.calls import IMPORTED, Call
@@ -124,10 +127,13 @@ def index(desk: Desk, call: Call) -> Outcome:
         return skipped(REMEMBERS_NOBODY)
     answer = desk.reader.summarise(call)
     summary = calls_md.plain_summary(answer.value.text)
-    count = index_call(desk.database, call, summary, desk.settings.memory.secret_words, desk.confided(call.id))
-    if desk.embedder:
-        embed_new(desk.database, desk.embedder)
-    return done(f"{count} passages", answer.trace)
+    fresh = passages_of(call, summary, desk.settings.memory.secret_words, desk.confided(call.id))
+    told = f"{len(fresh)} passages"
+    if desk.embedder is None:
+        return done(told, answer.trace, lambda connection: replace_call(connection, call.id, fresh))
+    index_passages(desk.database, call.id, fresh)
+    embed_new(desk.database, desk.embedder)
+    return done(told, answer.trace)
 
 
 def find_facts(desk: Desk, call: Call) -> Outcome:
@@ -151,33 +157,39 @@ def _counted(entry: Extraction) -> str:
 
 def keep_document(desk: Desk, call: Call) -> Outcome:
     """The page of the call in our own store."""
-    kept = _document(desk, call)
-    return done(kept[0].id, kept[1]) if kept else skipped(REMEMBERS_NOBODY)
+    made = _page(desk, call)
+    if made is None:
+        return skipped(REMEMBERS_NOBODY)
+    page, trace = made
+
+    def write(connection: Connection) -> None:
+        desk.documents.add(connection, page)
+        reach("documents.after_put")
+
+    return done(page.id, trace, write)
 
 
 def send_document(desk: Desk, call: Call) -> Outcome:
     """The same page in remote document memory. It bears a key: sent again after a crash it is one page still."""
     if desk.remem is None:
         return skipped(NO_REMEM)
-    kept = _document(desk, call)
-    if kept is None:
+    made = _page(desk, call)
+    if made is None:
         return skipped(REMEMBERS_NOBODY)
-    told = desk.remem.send(kept[0])
+    page, trace = made
+    desk.documents.put(page)  # whichever step comes first keeps it, and both tell the same page
+    told = desk.remem.send(desk.documents.get(page.id))
     reach("remem.after_send")
-    return done(told, kept[1])
+    return done(told, trace)
 
 
-def _document(desk: Desk, call: Call) -> tuple[Document, Trace] | None:
-    """The call's page as it stands in our store, put there if it is not; whichever step comes first makes it."""
+def _page(desk: Desk, call: Call) -> tuple[Document, Trace] | None:
     person = desk.workspace(call).person(call.caller)
     if person is None:
         return None
     answer = desk.reader.summarise(call)
     profile = user_md.parse(files.read(person.user))
-    page = make_page(call, answer.value, profile.call_name or profile.name, desk.settings.zone, desk.clock.now())
-    desk.documents.put(page)
-    reach("documents.after_put")
-    return desk.documents.get(page.id), answer.trace
+    return make_page(call, answer.value, profile.call_name or profile.name, desk.settings.zone, desk.clock.now()), answer.trace
 
 
 def keep_pins(desk: Desk, call: Call) -> Outcome:
@@ -211,6 +223,7 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
     "pins": keep_pins,
 }
 LAST = ("pins",)  # begun when the others have ended: they rest on what those found
+FIRST = "summary"  # of every call before the other steps of any: what the next call is told
 RATIONED = "facts"  # the one step with a limit a minute
 
 
@@ -220,7 +233,19 @@ def names_for(desk: Desk) -> list[str]:
 
 
 def take(desk: Desk, name: str, call: Call) -> Outcome:
-    """Do one step, if the call is one for it. Whose the call is comes first: it is decided for calls that get no step, too."""
+    """Do one step, and write what it leaves in the database; nobody records it."""
+    outcome = make(desk, name, call)
+    if outcome.write:
+        with desk.database.write() as connection:
+            outcome.write(connection)
+    return outcome
+
+
+def make(desk: Desk, name: str, call: Call) -> Outcome:
+    """Do one step, if the call is one for it. What it leaves in the database is still to be written.
+
+    Whose the call is comes first: it is decided for calls that get no step, too.
+    """
     call = desk.as_party(call)
     if not desk.settings.post_call_extraction:
         return skipped(SWITCHED_OFF)

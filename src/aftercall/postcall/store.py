@@ -1,11 +1,14 @@
 """The SQL of post-call work: which calls are due, and how far each step is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, select, update
+from sqlalchemy import Connection, Insert, Row, and_, or_, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.dml import ReturningInsert
 
 from aftercall.db.connect import Database
 from aftercall.db.freshness import outdate
@@ -14,7 +17,10 @@ from aftercall.db.upsert import upsert
 from aftercall.memory.documents.page import context_of
 from aftercall.model.briefing import RecentCall
 from aftercall.model.reading import Trace
-from aftercall.model.steps import Outcome, Step
+from aftercall.model.steps import OPEN_STATES, Outcome, Step
+
+KEY = ["call_id", "name"]
+ALONE_S = 30
 
 TOLD = "summary"  # the step whose result the next call is told
 
@@ -29,40 +35,48 @@ class StepStore:
         with self._database.read() as connection:
             return [str(row.id) for row in connection.execute(query)]
 
-    def mark_started(self, call_id: str, names: list[str], now: datetime) -> None:
-        with self._database.write() as connection:
-            connection.execute(update(calls).where(calls.c.id == call_id).values(postcall="started"))
-            for name in names:
-                upsert(
-                    connection, steps, {"call_id": call_id, "name": name}, {"state": "waiting", "reason": "", "changed_at": now}, changes={}
-                )
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Whether nobody else starts calls just now: two that start the same ones do no harm, and all of the work twice.
 
-    def begin(self, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> None:
-        """In one transaction, since the steps of a call begin together. `again` also begins what had come to its end."""
-        running = {"state": "running", "reason": "", "changed_at": now}
-        unfinished = None if again else steps.c.state.in_(("waiting", "running"))
+        Whoever falls asleep over it loses the privilege. On SQLite the others are few and near, and are not asked.
+        """
+        if self._database.dialect != "postgresql":
+            yield True
+            return
+        with self._database.read() as connection:
+            connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{ALONE_S}s'"))
+            yield bool(connection.execute(text("SELECT pg_try_advisory_xact_lock(hashtextextended('aftercall.start', 0))")).scalar())
+
+    def await_start(self, call_ids: Sequence[str], names: Sequence[str], now: datetime) -> None:
+        """Show the steps, before anybody can begin them: one who began and one who only now makes the rows might wait for each other."""
+        waiting = {"state": "waiting", "reason": "", "changed_at": now}
+        rows = [{"call_id": call_id, "name": name, **waiting} for call_id in sorted(call_ids) for name in sorted(names)]
+        if rows:
+            with self._database.write() as connection:
+                connection.execute(_insert(connection).on_conflict_do_nothing(index_elements=KEY), rows)
+
+    def mark_started(self, call_ids: Sequence[str]) -> None:
         with self._database.write() as connection:
-            for name in names:
-                key = {"call_id": call_id, "name": name}
-                counted = running | {"attempts": steps.c.attempts + 1}
-                upsert(connection, steps, key, running | {"attempts": 1}, changes=counted, only_where=unfinished)
+            locked = select(calls.c.id).where(calls.c.id.in_(call_ids)).order_by(calls.c.id).with_for_update()
+            connection.execute(update(calls).where(calls.c.id.in_(connection.execute(locked).scalars().all())).values(postcall="started"))
+
+    def begin(self, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> list[str]:
+        """In one transaction, since the steps of a call begin together. `again` also begins what had come to its end."""
+        with self._database.write() as connection:
+            return begin(connection, call_id, names, now, again=again)
 
     def finish(self, call_id: str, name: str, outcome: Outcome, now: datetime) -> None:
-        trace = asdict(outcome.trace) if outcome.trace else None
-        ended = {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "trace": trace, "changed_at": now}
-        self._end(call_id, name, ended)
+        with self._database.write() as connection:
+            finish(connection, call_id, name, outcome, now)
 
     def put_off(self, call_id: str, name: str, reason: str, now: datetime) -> None:
-        self._end(call_id, name, {"state": "waiting", "reason": reason, "changed_at": now})
+        with self._database.write() as connection:
+            _end(connection, call_id, name, {"state": "waiting", "reason": reason, "changed_at": now})
 
     def fail(self, call_id: str, name: str, reason: str, now: datetime) -> None:
-        self._end(call_id, name, {"state": "failed", "reason": reason, "changed_at": now})
-
-    def _end(self, call_id: str, name: str, values: dict[str, Any]) -> None:
         with self._database.write() as connection:
-            upsert(connection, steps, {"call_id": call_id, "name": name}, values)
-            if name == TOLD:
-                _outdate(connection, call_id)
+            _end(connection, call_id, name, {"state": "failed", "reason": reason, "changed_at": now})
 
     def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
         """Take a secret out of what the steps made."""
@@ -90,6 +104,54 @@ class StepStore:
         )
         with self._database.read() as connection:
             return [RecentCall(row.ended_at, row.result, context_of(row.content or "")) for row in connection.execute(query)][::-1]
+
+
+def begin(connection: Connection, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> list[str]:
+    """Those that are going on now. What had come to its end before a crash stays as it is, and is not among them."""
+    rows = [{"call_id": call_id, "name": name, "state": "running", "reason": "", "attempts": 1, "changed_at": now} for name in names]
+    begun = set(connection.execute(_statement(connection, "again" if again else "begin"), rows).scalars()) if rows else set()
+    return [name for name in names if name in begun]
+
+
+def finish(connection: Connection, call_id: str, name: str, outcome: Outcome, now: datetime) -> None:
+    """How a step ended, and what it made in the database, stand or fall together."""
+    if outcome.write:
+        outcome.write(connection)
+    trace = asdict(outcome.trace) if outcome.trace else None
+    ended = {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "trace": trace, "changed_at": now}
+    connection.execute(_statement(connection, "finish"), {"call_id": call_id, "name": name, **ended})
+    if name == TOLD:
+        _outdate(connection, call_id)
+
+
+def _end(connection: Connection, call_id: str, name: str, values: dict[str, Any]) -> None:
+    upsert(connection, steps, {"call_id": call_id, "name": name}, values)
+    if name == TOLD:
+        _outdate(connection, call_id)
+
+
+def _statement(connection: Connection, name: str) -> ReturningInsert[Any] | Insert:
+    return _STATEMENTS[connection.dialect.name == "postgresql"][name]
+
+
+def _insert(connection: Connection) -> sqlite.Insert | postgresql.Insert:
+    return postgresql.insert(steps) if connection.dialect.name == "postgresql" else sqlite.insert(steps)
+
+
+def _build(fresh: sqlite.Insert | postgresql.Insert) -> dict[str, ReturningInsert[Any] | Insert]:
+    """Made once: putting a statement together costs as much as running it."""
+    new = fresh.excluded
+    running = {"state": new.state, "reason": new.reason, "changed_at": new.changed_at, "attempts": steps.c.attempts + new.attempts}
+    unfinished = or_(*(steps.c.state == state for state in OPEN_STATES))
+    ended = {name: new[name] for name in ("state", "reason", "result", "trace", "changed_at")}
+    return {
+        "begin": fresh.on_conflict_do_update(index_elements=KEY, set_=running, where=unfinished).returning(steps.c.name),
+        "again": fresh.on_conflict_do_update(index_elements=KEY, set_=running).returning(steps.c.name),
+        "finish": fresh.on_conflict_do_update(index_elements=KEY, set_=ended),
+    }
+
+
+_STATEMENTS = {True: _build(postgresql.insert(steps)), False: _build(sqlite.insert(steps))}
 
 
 def to_step(row: Row[Any]) -> Step:

@@ -4,9 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from aftercall.model.instants import format_instant
-from aftercall.model.steps import Step
-
-OPEN_STATES = ("waiting", "running")
+from aftercall.model.steps import OPEN_STATES, Step
 
 
 def steps_json(steps: list[Step]) -> list[dict[str, Any]]:

@@ -5,43 +5,64 @@ A step in flight at a crash runs again; one that finished does not. A step that 
 """
 
 import asyncio
+from contextlib import ExitStack
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
-from aftercall.durable import open_queue
+from aftercall.durable import Intake, open_queue
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
-from aftercall.log import get_logger
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.office import Office
-from aftercall.postcall.patience import pause_after
+from aftercall.postcall.shift import Shift
 from aftercall.postcall.steps import LAST, RATIONED, names_for
 
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
+AFTER_CALL = "aftercall.after_call"
 MINUTE_S = 60.0
-AT_ONCE = 8
-
-log = get_logger("postcall")
+AT_ONCE = 64  # calls whose steps wait their turn together, so that the urgent one of each can come first
+AT_ONCE_OF_SEVERAL = 32  # where other processes may be at work: who takes all of them leaves none to the others
+ATTEMPTS = 10  # with doubling pauses: a database that is away for a quarter of an hour
 
 
 # One at a time in a process, because the durable engine is one.
-_office: Office | None = None
+_shift: Shift | None = None
+_intake: Intake | None = None
 
 
-def office() -> Office:
-    if _office is None:
+def shift() -> Shift:
+    if _shift is None:
         raise RuntimeError("the post-call work has not been opened")
-    return _office
+    return _shift
 
 
-@DBOS.workflow(name="aftercall.post_call")
-async def post_call(call_id: str, names: list[str], rationed: list[str]) -> None:
+def intake() -> Intake:
+    if _intake is None:
+        raise RuntimeError("the post-call work has not been opened")
+    return _intake
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, AftercallError) and error.retryable
+
+
+@DBOS.workflow(name=AFTER_CALL)
+async def after_call(call_id: str, names: list[str], rationed: list[str]) -> None:
     """The names are told and not looked up: other settings or another version must not change what was begun."""
     for name in rationed:  # not waited for: it may queue for long, and the others shall not
         with SetWorkflowID(f"{call_id}.{name}"):
             await DBOS.enqueue_workflow_async(RATIONED_QUEUE, rationed_step, call_id, name)
-    await asyncio.to_thread(office().begin, call_id, names)
+    for name, pause_s in (await take_steps(call_id, names)).items():
+        await come_back(call_id, name, 1, pause_s)
+
+
+@DBOS.workflow(name="aftercall.post_call")
+async def post_call(call_id: str, names: list[str], rationed: list[str]) -> None:
+    """Calls that an earlier version began: the engine goes on only where it finds the steps it has on record."""
+    for name in rationed:
+        with SetWorkflowID(f"{call_id}.{name}"):
+            await DBOS.enqueue_workflow_async(RATIONED_QUEUE, rationed_step, call_id, name)
     first, last = [name for name in names if name not in LAST], [name for name in names if name in LAST]
     pauses = await asyncio.gather(*(take_step(call_id, name, 1) for name in first))
     pauses += [await take_step(call_id, name, 1) for name in last]
@@ -51,13 +72,11 @@ async def post_call(call_id: str, names: list[str], rationed: list[str]) -> None
 
 @DBOS.workflow(name="aftercall.rationed_step")
 async def rationed_step(call_id: str, name: str) -> None:
-    await asyncio.to_thread(office().begin, call_id, [name])
     await come_back(call_id, name, 1, await take_step(call_id, name, 1))
 
 
 @DBOS.workflow(name="aftercall.step_again")
 async def step_again(call_id: str, name: str, number: int) -> None:
-    await asyncio.to_thread(office().begin, call_id, [name])
     await come_back(call_id, name, number, await take_step(call_id, name, number))
 
 
@@ -69,52 +88,53 @@ async def come_back(call_id: str, name: str, number: int, pause_s: float | None)
         await DBOS.enqueue_workflow_async(QUEUE, step_again, call_id, name, number + 1)
 
 
-@DBOS.step(name="aftercall.take_step")
+@DBOS.step(name="aftercall.take_steps", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+async def take_steps(call_id: str, names: list[str]) -> dict[str, float]:
+    """One step to the engine: each of ours is on record by itself, in the transaction of what it made."""
+    return await shift().take(call_id, names, 1)
+
+
+@DBOS.step(name="aftercall.take_step", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
 async def take_step(call_id: str, name: str, number: int) -> float | None:
-    """Seconds until it should be tried again, or None: it ended. One step's failure never stops another."""
-    try:
-        await asyncio.to_thread(office().do, call_id, name)
-    except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded, shown, and can be run again
-        return await _put_off_or_give_up(call_id, name, number, error)
-    return None
-
-
-async def _put_off_or_give_up(call_id: str, name: str, number: int, error: Exception) -> float | None:
-    ours = error if isinstance(error, AftercallError) else None
-    # What a person can act on; the text of foreign errors may hold speech and is left out.
-    reason = str(ours) if ours else type(error).__name__
-    pause_s = pause_after(number, ours.retry_after_s) if ours and ours.retryable else None
-    if pause_s is None:
-        log.warning("a step failed", call=call_id, step=name)
-        await asyncio.to_thread(office().give_up, call_id, name, reason)
-    else:
-        await asyncio.to_thread(office().put_off, call_id, name, reason, pause_s)
-    return pause_s
+    """Seconds until it should be tried again, or None: it ended."""
+    return (await shift().take(call_id, [name], number)).get(name)
 
 
 async def open_office(at: Office) -> None:
     """Take up the work; the durable engine has been launched."""
-    global _office
-    _office = at
-    await open_queue(QUEUE, AT_ONCE)
-    await open_queue(RATIONED_QUEUE, AT_ONCE, limit=limit_per_minute(at.desk.settings, at.desk.reader), period_s=MINUTE_S)
+    global _shift, _intake
+    _shift, _intake = Shift.of(at), Intake(at.desk.settings)
+    at_once = AT_ONCE if at.desk.database.dialect == "sqlite" else min(AT_ONCE, AT_ONCE_OF_SEVERAL)
+    await open_queue(QUEUE, at_once)
+    await open_queue(RATIONED_QUEUE, at_once, limit=limit_per_minute(at.desk.settings, at.desk.reader), period_s=MINUTE_S)
     await start_due(at)
 
 
 def close_office() -> None:
     """The durable engine has ended."""
-    global _office
-    _office = None
+    global _shift, _intake
+    if _shift is not None:
+        _shift.end()
+    if _intake is not None:
+        _intake.close()
+    _shift = _intake = None
 
 
 async def start_due(at: Office) -> list[str]:
     """Start the work of every sealed call that has none yet. A crash in between starts it again, which is the same."""
     due = await asyncio.to_thread(at.steps.due)
+    if not due:
+        return []
+    with ExitStack() as stack:
+        is_alone = await asyncio.to_thread(stack.enter_context, at.steps.alone())
+        return await _start(at, await asyncio.to_thread(at.steps.due)) if is_alone else []
+
+
+async def _start(at: Office, due: list[str]) -> list[str]:
     rationed = [RATIONED] if limit_per_minute(at.desk.settings, at.desk.reader) else []
     names = [name for name in names_for(at.desk) if name not in rationed]
-    for call_id in due:
-        with SetWorkflowID(call_id):
-            await DBOS.enqueue_workflow_async(QUEUE, post_call, call_id, names, rationed)
-        reach("postcall.after_enqueue")
-        await asyncio.to_thread(at.steps.mark_started, call_id, [*names, *rationed], at.desk.clock.now())
+    await asyncio.to_thread(at.steps.await_start, due, [*names, *rationed], at.desk.clock.now())
+    await asyncio.to_thread(intake().put, QUEUE, AFTER_CALL, [(call_id, (call_id, names, rationed)) for call_id in due])
+    reach("postcall.after_enqueue")
+    await asyncio.to_thread(at.steps.mark_started, due)
     return due

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, case, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, literal, or_, select, update
 
 from aftercall.db.connect import Database
 from aftercall.db.freshness import outdate
@@ -24,11 +24,15 @@ class DocumentStore:
 
     def put(self, document: Document) -> bool:
         """Keep a document; False if one with its id is there already, which stays as it is."""
-        values = document.model_dump(exclude={"id"}) | {"tags": list(document.tags)}
         with self._database.write() as connection:
-            is_new = connection.execute(select(documents.c.id).where(documents.c.id == document.id)).first() is None
-            upsert(connection, documents, {"id": document.id}, values, changes={})
-            outdate(connection, document.agent_id, document.caller)
+            return self.add(connection, document)
+
+    def add(self, connection: Connection, document: Document) -> bool:
+        """The same, inside the transaction it is given."""
+        values = document.model_dump(exclude={"id"}) | {"tags": list(document.tags)}
+        is_new = connection.execute(select(documents.c.id).where(documents.c.id == document.id)).first() is None
+        upsert(connection, documents, {"id": document.id}, values, changes={})
+        outdate(connection, document.agent_id, document.caller)
         return is_new
 
     def get(self, document_id: str) -> Document:

@@ -1,0 +1,80 @@
+"""Group commit: what several have to write at the same time becomes durable in one transaction.
+
+Nobody waits for company: whoever comes while a transaction is going on is in the next one. Each entry stands or falls by itself.
+An entry may be asked twice, when the transaction it was in falls, and has no effect but on the connection it is given.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+
+from aftercall.db.connect import Database, translated_errors
+
+MOST = 32  # entries in one transaction: others wait for the database meanwhile
+T = TypeVar("T")
+Entry = Callable[[Connection], Any]
+Ended = tuple[Any, Exception | None]
+"""What an entry returned, or what it raised."""
+
+
+class Clerk:
+    """Writes for one event loop, in a thread of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="aftercall-clerk")
+        self._waiting: list[tuple[Entry, asyncio.Future[Any]]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def write(self, entry: Callable[[Connection], T]) -> T:
+        """Return once it is on disk. What the entry raises is raised here, and nothing of it is written."""
+        written: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append((entry, written))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_all())
+        return await written
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False)
+
+    async def _write_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            some, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+            try:
+                ended = await loop.run_in_executor(self._thread, self._commit, [entry for entry, _ in some])
+            except Exception as error:  # noqa: BLE001 - the edge of a transaction: whoever has an entry in it is told
+                ended = [(None, error)] * len(some)
+            for (_, written), (value, fault) in zip(some, ended, strict=True):
+                _tell(written, value, fault)
+
+    def _commit(self, entries: list[Entry]) -> list[Ended]:
+        try:
+            with self._database.write() as connection:
+                return [(entry(connection), None) for entry in entries]
+        except Exception:
+            if len(entries) == 1:
+                raise
+        # Something is wrong with one of them, or with the database. Each is tried again, fenced off from the others.
+        with self._database.write() as connection:
+            return [_try(connection, entry) for entry in entries]
+
+
+def _try(connection: Connection, entry: Entry) -> Ended:
+    try:
+        with translated_errors(), connection.begin_nested():
+            return entry(connection), None
+    except Exception as error:  # noqa: BLE001 - the edge of an entry: the others in the transaction shall not fall with it
+        return None, error
+
+
+def _tell(written: asyncio.Future[Any], value: Any, fault: Exception | None) -> None:
+    if written.done():  # whoever asked has been cancelled
+        return
+    if fault is None:
+        written.set_result(value)
+    else:
+        written.set_exception(fault)

@@ -1,0 +1,94 @@
+"""Group commit, on both databases: together in one transaction, each by itself."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Column, Connection, MetaData, Table, Text, event, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from aftercall.app import App
+from aftercall.db.clerk import MOST, Clerk
+from aftercall.errors import DatabaseUnreachable
+
+words = Table("clerk_words", MetaData(), Column("word", Text, primary_key=True))
+
+
+@pytest.fixture
+def clerk(app: App) -> Iterator[Clerk]:
+    words.create(app.database.engine)
+    clerk = Clerk(app.database)
+    yield clerk
+    clerk.close()
+    words.drop(app.database.engine)
+
+
+def count_commits(app: App) -> list[object]:
+    commits: list[object] = []
+    event.listen(app.database.engine, "commit", commits.append)
+    return commits
+
+
+def kept(app: App) -> set[str]:
+    with app.database.read() as connection:
+        return set(connection.execute(select(words.c.word)).scalars())
+
+
+def put(clerk: Clerk, word: str) -> "asyncio.Task[str]":
+    def entry(connection: Connection) -> str:
+        connection.execute(insert(words).values(word=word))
+        return word
+
+    return asyncio.create_task(clerk.write(entry))
+
+
+async def test_what_comes_at_the_same_time_is_one_transaction(app: App, clerk: Clerk) -> None:
+    commits = count_commits(app)
+    said = [f"w{n}" for n in range(MOST)]
+    assert await asyncio.gather(*(put(clerk, word) for word in said)) == said
+    assert len(commits) == 1
+    assert kept(app) == set(said)
+
+
+async def test_more_than_fit_are_written_in_the_next_transactions(app: App, clerk: Clerk) -> None:
+    commits = count_commits(app)
+    said = [f"w{n}" for n in range(2 * MOST + 1)]
+    await asyncio.gather(*(put(clerk, word) for word in said))
+    assert len(commits) == 3
+    assert kept(app) == set(said)
+
+
+async def test_an_entry_that_fails_takes_none_of_the_others_with_it(app: App, clerk: Clerk) -> None:
+    ended = await asyncio.gather(*(put(clerk, word) for word in ("a", "b", "a", "c")), return_exceptions=True)
+    assert [type(one) for one in ended] == [str, str, IntegrityError, str]
+    assert kept(app) == {"a", "b", "c"}
+
+
+async def test_nothing_of_an_entry_that_fails_half_way_stays(app: App, clerk: Clerk) -> None:
+    def half(connection: Connection) -> None:
+        connection.execute(insert(words).values(word="half"))
+        raise ValueError("the canary sings")
+
+    ended = await asyncio.gather(clerk.write(half), put(clerk, "whole"), return_exceptions=True)
+    assert [type(one) for one in ended] == [ValueError, str]
+    assert kept(app) == {"whole"}
+
+
+async def test_a_database_that_is_away_is_told_to_all_who_wait(app: App, clerk: Clerk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> None:
+        raise DatabaseUnreachable("no connection to the database")
+
+    with monkeypatch.context() as fault:
+        fault.setattr(app.database, "write", away)
+        ended = await asyncio.gather(put(clerk, "a"), put(clerk, "b"), return_exceptions=True)
+    assert [type(one) for one in ended] == [DatabaseUnreachable] * 2
+    assert await put(clerk, "c") == "c"
+    assert kept(app) == {"c"}
+
+
+async def test_whoever_no_longer_waits_holds_up_nobody(app: App, clerk: Clerk) -> None:
+    gone, stays = put(clerk, "gone"), put(clerk, "stays")
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert await stays == "stays"
+    assert "stays" in kept(app)
