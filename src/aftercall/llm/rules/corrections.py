@@ -14,8 +14,8 @@ REPLACES = re.compile(
     re.I,
 )
 REPAIRS = re.compile(
-    r"^(?:(?:oh|um|uh|and|but|sorry)[, ]+)*(?:no,? wait|wait,? no|no,? sorry|sorry,? no|no[,.] |actually|hang on,? no|"
-    r"hold on,? no|i mean\b|i meant|or rather|scratch that|correction|make (?:it|that))",
+    r"^(?:(?:oh|um|uh|and|but|sorry)[, ]+)*(?:no,? wait|wait,? no|no,? sorry|sorry,? no|no[,.] |nah,? |actually|hang on,? no|"
+    r"hold on,? no|no,? (?:hang|hold) on|i mean\b|i meant|or rather|scratch that|correction|make (?:it|that))",
     re.I,
 )
 _WITHIN = re.compile(
@@ -30,6 +30,8 @@ _DENIED = re.compile(
     ),
     re.I,
 )
+# "It still says eleven, it's fourteen now."
+_OUTDATED = re.compile(rf"\b(?:still|wrongly) (?:says|shows|reads|lists|has|had) (?P<word>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})*|\d+)\b", re.I)
 _NO_DENIAL = vocabulary(
     """
     sure really just only yet now too very that it this so even going gonna a the to being all always in on at my your
@@ -40,7 +42,8 @@ _NO_DENIAL = vocabulary(
 
 def denied_words(text: str) -> list[str]:
     """What a correction says it is not."""
-    return [match["word"] for match in _DENIED.finditer(text) if match["word"].lower() not in _NO_DENIAL]
+    denied = [match["word"] for match in _DENIED.finditer(text) if match["word"].lower() not in _NO_DENIAL]
+    return [*denied, *(match["word"] for match in _OUTDATED.finditer(text))]
 
 
 def values_denied(text: str) -> list[str]:

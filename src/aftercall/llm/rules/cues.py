@@ -56,6 +56,8 @@ HEAD = re.compile(
 )
 ANYTHING_ELSE = re.compile(r"\b(?:anything|something|what) else\b|\bhow (?:else )?(?:can|may) i help\b", re.I)
 OPENS = re.compile(r"\bwhat(?:['’]s (?:on your mind|up)| can i do| do you need| would you like me to do)\b|\bready when you are\b", re.I)
+IS_THAT = re.compile(r"^(?:hi|hello|morning|good \w+|sorry|yes|,|!|\.| )*is (?:that|this) (?-i:[A-Z])[\w'’ ]+\?", re.I)
+NOT_THAT = re.compile(r"^(?:no\b(?!,? (?:problem|worries))|i['’]m afraid not|sorry,? (?:no|this)|afraid not|not quite)", re.I)
 WRONG_NUMBER = re.compile(
     r"\b(?:you(?:['’]ve| have)?(?: may have| might have| must have)?(?: got| reached| dialed| dialled| called)?|"
     r"i(?:['’]ve| have| must have)?(?: got| dialed| dialled| called| rang)?)"
@@ -66,7 +68,7 @@ DICTATES = re.compile(r"^(?:(?:write|put)[,:]|(?:say|saying|just say|just put|ju
 NEW_POINT = re.compile(r"^(?:and|also|then|oh|plus|okay|so)\b", re.I)
 CALL_BACK = re.compile(r"\b(?:call|ring|phone|speak|talk|human|call ?back|go through|contact)\b", re.I)
 STARTS_NEW = re.compile(r"^(?:and|also|oh|then|plus|can|could|would)\b|^(?:yes|yeah|okay|no)[, ]+(?:and|can|could)\b", re.I)
-WISH = re.compile(r"^(?:i(?:['’]d)? (?:like|want|need|prefer)|(?:can|could|may) (?:i|we) (?:have|get))\b", re.I)
+WISH = re.compile(r"^(?:(?:i|we)(?:['’]d)? (?:like|want|need|prefer)|(?:can|could|may) (?:i|we) (?:have|get))\b", re.I)
 ASKS_FOR = re.compile(r"\b(?:what|which|who|where|when|why|how|name|number|address|spell|anything|or)\b", re.I)
 REACHES = re.compile(r"\b(?:call|ring|phone|text|email|contact|touch|message|write)\b", re.I)
 SEND_SOMEONE = re.compile(
@@ -134,7 +136,7 @@ SLOT = re.compile(
     re.I,
 )
 NO_SLOT = re.compile(
-    r"\b(?:open|opens|close|closes|closed|closing|hours|until|till|arrives?|expires?|deadline|last|was|were|takes)\b", re.I
+    r"\b(?:(?:we|they|office|shop|store|desk)(?:['’]re| are| is)? open|opens|close|closes|closed|closing|hours|until|till|arrives?|expires?|deadline|last|was|were|takes)\b", re.I
 )
 # The agent speaks of a day to say that it is not to be had.
 NOT_FREE = re.compile(
@@ -211,12 +213,23 @@ DICTATION = re.compile(
     ),
     re.I,
 )
+# An act that only points, be it to a thing or to a person.
+POINTS_BACK = re.compile(rf"(?:{ANAPHOR.pattern})|^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b", re.I)
+ASKS_HOURS = re.compile(r"\b(?:what time|how late|till when|until when|are you (?:open|closed|there)|do you (?:open|close|shut))\b", re.I)
 TO_THEM = re.compile(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b", re.I)
 KEEPS = re.compile(
     (
-        r"(?:(?:no|actually|wait|hang on|hold on|please)[,.]? )*(?:i['’]ll |let['’]s )?keep (?P<what>it|that|them|"
+        r"^(?:(?:no|nah|actually|wait|hang on|hold on|please|then|just|leave (?:it|that))[,.]? )*(?:i['’]ll |let['’]s )?keep (?P<what>it|that|them|"
         r"the \w+)\b"
     ),
+    re.I,
+)
+CANCELS = re.compile(r"\b(?:cancel|call off|take off|drop|stop|move|change)\b", re.I)
+IGNORE = re.compile(r"\b(?:ignore|disregard|leave) (?:that|it|this)\b", re.I)
+# Something that stands from before the call.
+ON_THE_BOOKS = re.compile(
+    r"\b(?:(?:i|we|he|she|they)(?:['’]ve| have|['’]s| has)?(?: got| had| still have)? (?:booked|ordered|reserved|arranged|signed|"
+    r"an?|the|that|this|my|our|had|have|has)\b|on the books|booked (?:in|for)|on order|coming up|scheduled|down for)",
     re.I,
 )
 # A short answer that says nothing of its own.
@@ -249,8 +262,8 @@ DAY_FIRST = re.compile(
 )
 CALL_ME = re.compile(r"^(?:please |just |and |but |you can |everybody |everyone )*(?:call|calls|say|put)\b", re.I)
 NEW_TOPIC = re.compile(
-    r"^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly| thing|(?=[,:]))|third(?:ly|"
-    r" thing|(?=[,:]))|fourth(?=[,:])|next(?: thing|(?=,))|(?:the |an?)?other thing|another thing|"
+    r"^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly| thing|(?=[,:.]))|third(?:ly|"
+    r" thing|(?=[,:.]))|fourth(?=[,:.])|(?:two|three|four|five|six)(?=[,:] (?:i|we|my|our|the|there|get|can|could|book)\b)|next(?: thing|(?=,))|(?:the |an?)?other thing|another thing|"
     r"(?:the )?last thing|"
     r"finally|lastly|one more thing|number (?:two|three|four))\b[,:.]?(?! (?:one|time|of|week|day|month|year|floor))",
     re.I,

@@ -111,9 +111,9 @@ def must_be(body: str) -> bool:
     return bool(_MUST_BE.match(body))
 
 
-def later_day(ask: Ask, text: str, today: date, anchor: date | None) -> date | None:
-    """The day in words that fill in or correct a request."""
-    if not takes_day(ask) or cues.CONTENT_DATED.match(ask.act):
+def later_day(ask: Ask, text: str, today: date, anchor: date | None, *, asked: bool = False) -> date | None:
+    """The day in words that fill in or correct a request, or that answer when it is `asked` for."""
+    if not asked and (not takes_day(ask) or cues.CONTENT_DATED.match(ask.act)):
         return None
     text = settle_repairs(text)
     mentions = find_dates(text, today, anchor)

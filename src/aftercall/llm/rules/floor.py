@@ -29,6 +29,7 @@ class Floor(Yielding):
     def hear_caller(self, clauses: list[Clause]) -> None:
         if any(cues.WRONG_NUMBER.search(clause.text) for clause in clauses):
             self._forget_everything()
+        self._asks_house = any(cues.IS_THAT.match(clause.whole) for clause in clauses[:3])
         answer = stance(clauses)
         if answer == "no" or any(REPAIRS.match(clause.text) for clause in clauses[:2]):
             self._replies.pop(self._agent_seq, None)
@@ -58,7 +59,7 @@ class Floor(Yielding):
                     self._sound.setdefault(clause.seq, []).append(clause)
         keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
         self._offer = self._offer if keeps_open else None
-        self._proposals, self._question, self._declined, self._agent_dated = [], "", False, False
+        self._proposals, self._question, self._declined, self._agent_dated, self._asked_when = [], "", False, False, False
         self._asks_matter = self._rechecked = None
         self._asked_after = next((clause for clause in clauses if clause.is_question and cues.ASKED_AFTER.search(clause.body)), None)
 
@@ -119,7 +120,7 @@ class Floor(Yielding):
     def _changes_standing(self, clause: Clause) -> bool:
         """ "I've an appointment tomorrow at four. Could you make it later?" """
         standing = [other for other in self._before if other.seq == clause.seq and cues.BOOKED.search(other.body)]
-        if not standing or not (clause.is_question or cues.BIDS.match(clause.body)):
+        if not standing or not (clause.is_question or cues.BIDS.match(clause.body) or cues.WISH.match(clause.body)):
             return False
         ask = Ask("booking", clause.body, clause.text, [clause.seq])
         for other in standing:
@@ -163,12 +164,13 @@ class Floor(Yielding):
         if current and replaces(current, trigger, clause, self._before):
             self._current = current
             return
-        if current and not self._has_own_antecedent(current, trigger, clause) and only_adds(current, trigger, clause, self._said):
+        own = bool(current and cues.POINTS_BACK.match(trigger.act) and self._brought_up(clause, current))
+        if current and not own and only_adds(current, trigger, clause, self._said):
             self._correct(current, clause)
             if kind == "message":
                 self._dictated = (clause.seq, clause.sentence)
             return
-        if known := self._same(trigger, clause):
+        if not own and (known := self._same(trigger, clause)):
             known.from_fault = False
             self._add(known, clause)
             if known.kind not in ("note", "message") or cues.CALL_BACK.search(known.act):
@@ -204,19 +206,6 @@ class Floor(Yielding):
         self._raise(ask)
         for further in others:
             self._raise(Ask(kind, further, trigger.words, [clause.seq], due=self._first_day(further)))
-
-    def _has_own_antecedent(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
-        """ "I had a cleaning in April. Could you move that?": "that" is not the request before."""
-        before = self._before[-1] if self._before else None
-        return bool(
-            before
-            and before.seq == clause.seq > current.turns[-1]
-            and cues.ANAPHOR.match(trigger.act)
-            and cues.CONTEXT.search(before.body)
-            and not find_trigger(before.text)
-            and len(stems(before.body)) > 1
-            and not stems(before.body) & current.stems
-        )
 
     def _leading_up(self, clause: Clause) -> list[Clause]:
         """What the caller told in the same breath before asking: "I've got a sofa on order. It's the grey one. Can I change it?" """
@@ -300,7 +289,9 @@ class Floor(Yielding):
     def _may_date(self, ask: Ask, clause: Clause) -> bool:
         """Whether a day in these words is the day of the request."""
         body = clause.body
-        asked_when = self._agent_dated or bool(cues.ASKS_WHEN.search(self._question))
+        asked_when = self._agent_dated or self._asked_when
+        if cues.ASKS_HOURS.search(body) or (self._brought_up(clause, ask) and not must_be(body)):
+            return False
         about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
         if not clause.is_question and len(body.split()) <= _SHORT and cues.DAY_FIRST.match(body) and is_about_request(body, self.today):
             return clause.seq - ask.turns[-1] <= _NEAR
@@ -312,7 +303,7 @@ class Floor(Yielding):
         if ask.due is None:
             return short or not clause.is_question
         answers = ask.turns[-1] == clause.seq or bool(self._question) or self._agent_dated
-        return answers and (short or (not clause.is_question and bool(cues.HEAD.match(body) or cues.ASKS_WHEN.search(self._question))))
+        return answers and (short or (not clause.is_question and bool(cues.HEAD.match(body) or self._asked_when)))
 
     def _leads_on(self, clause: Clause, after: list[Clause]) -> bool:
         """ "In two weeks, remind me": the day belongs to what comes next in the sentence."""

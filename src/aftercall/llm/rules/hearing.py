@@ -29,6 +29,7 @@ class Hearing(Ledger):
         self._declined = False
         self._agent_dated = False
         self._said = ""
+        self._asks_house = False
         self._agent_seq = 0
         self._inquiry: Clause | None = None
         self._dictated: tuple[int, int] | None = None
@@ -43,8 +44,9 @@ class Hearing(Ledger):
         self._own_days: set[date] = set()
 
     def hear_agent(self, turn: Turn, text: str) -> None:
-        if cues.WRONG_NUMBER.search(text):
+        if cues.WRONG_NUMBER.search(text) or (self._asks_house and cues.NOT_THAT.match(text)):
             self._forget_everything()
+        self._asks_house = False
         offer = find_offer(turn, text)
         self._month = named_month(text, self.today) or self._month
         self._proposals = [
@@ -65,6 +67,7 @@ class Hearing(Ledger):
         self._agent_dated = bool(find_dates(text, self.today))
         self._question = text if "?" in text else ""
         self._said = text
+        self._asked_when = bool(cues.ASKS_WHEN.search(self._question))
         if cues.ANYTHING_ELSE.search(text):
             self._current, self._question = None, ""
         if cues.OPENS.search(text):
@@ -134,7 +137,8 @@ class Hearing(Ledger):
         about = stems(sentence)
         named = [clause for clause in told if stems(clause.body) & about]
         context = [clause for clause in told if cues.CONTEXT.search(clause.body)]
-        if not named and not (context and told[-1].seq == seq - 1 and cues.TAKES_UP.search(sentence)):
+        points = cues.POINTS.search(sentence) or about <= stems(" ".join(clause.body for clause in told))
+        if not named and not (context and points and told[-1].seq == seq - 1 and cues.TAKES_UP.search(sentence)):
             return None
         clause = max(named or context, key=lambda clause: (is_fault(clause.body), len(stems(clause.body) & about), len(clause.body)))
         ask = Ask("issue" if is_fault(clause.body) else kind_of(clause.body), clause.body, clause.text, [clause.seq])

@@ -43,6 +43,7 @@ class Ledger:
         self._faults: list[Ask] = []
         self._called_off_at = 0
         self._month: str | None = None
+        self._asked_when = False
 
     def _withdraw(self, ask: Ask, seq: int) -> None:
         ask.cite(seq)
@@ -111,7 +112,7 @@ class Ledger:
             ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)
 
     def _move(self, ask: Ask, text: str) -> None:
-        if day := later_day(ask, self._dated(text), self.today, self._anchor(ask)):
+        if day := later_day(ask, self._dated(text), self.today, self._anchor(ask), asked=self._asked_when):
             ask.move(day)
 
     def _dated(self, text: str) -> str:
@@ -139,6 +140,19 @@ class Ledger:
         """ "It's her birthday on Sunday, order her something nice." """
         told = [other for other in self._before if other.seq == clause.seq and cues.OCCASION.search(other.text)]
         return self._first_day(told[-1].text) if told else None
+
+    def _brought_up(self, clause: Clause, ask: Ask) -> list[Clause]:
+        """ "I had a cleaning in April. Could you move that?": what the turn brought up before these words and that is not the request."""
+        return [
+            other
+            for other in self._before
+            if other.seq == clause.seq > ask.turns[-1]
+            and other is not clause
+            and cues.CONTEXT.search(other.body)
+            and stems(other.body)
+            and not stems(other.body) & ask.stems
+            and not find_trigger(other.text)
+        ]
 
     def _overlapping(self, about: frozenset[str], least: float = 0.5) -> Ask | None:
         fits = [(share(about, ask.stems), ask.turns[-1], index) for index, ask in enumerate(self.asks) if share(about, ask.stems) >= least]

@@ -67,14 +67,14 @@ _OFFER_HEAD = re.compile(
     r"^(?:would you (?:like|want|prefer|be interested in)|do you want|did you want|shall (?:i|we)|should (?:i|we)|want|"
     r"would it help if (?:i|we)|may i|(?:can|could) i|how about|(?:i|we|someone|somebody|an? \w+|the \w+|he|she|"
     r"they) (?:can|could)|care for|"
-    r"interested in)(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*\s+",
+    r"interested in)(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*(?: offer you)?\s+",
     re.I,
 )
 _ON_THE_CALL = re.compile(
-    r"^(?:keep|pay|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
-    r"check(?! (?:you|me|us) in)|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|"
+    r"^(?:keep|pay(?! for)|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
+    r"check(?! (?:you|me|us) in)|look(?! for (?:something|an?|the next))|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|"
     r"wait|ask(?! (?:the|an?|your|our|him|her|them|someone|somebody|dr|for))|confirm|continue|proceed|help|understand|"
-    r"offer|speak|answer|try|do|be|fit|squeeze)\b",
+    r"speak|answer|try|do|be|fit|squeeze)\b",
     re.I,
 )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from aftercall.llm.rules.caseless import Caseless, has_any, lowered
 from aftercall.llm.rules.memo import remember
+from aftercall.llm.rules.numbers import NUMBER_WORD
 from aftercall.llm.rules.sentences import body_of
 from aftercall.llm.rules.verbs import IMPERATIVE, NEEDED, SERVICE, THROUGH_US
 
@@ -14,6 +15,8 @@ _OBJECT = (
     r"two|three|four|five|six|one|half|more|extra|every|each|whoever|everyone|everybody|new|\d+|(?-i:[A-Z][\w'’]+)|(?:coffee|"
     r"milk|bread|flowers|[a-z]{3,}s)(?= (?:for|to|from|on|in|with)\b)|[a-z]+(?: [a-z]+)? (?:on|to) (?:the|my|our))\b)"
 )
+# What a thing wanted begins with: "a", "my", "the two", "ten kilos of".
+_A_THING = rf"(?:an?|the|my|our|some|another|more|new|half|any|{NUMBER_WORD}|\d+)"
 _HELPERS = r"(?:please |just |maybe |also |possibly |perhaps |quickly |then |kindly |go ahead and |try to |try and )*"
 _SOMEBODY = (
     r"(?:you(?: guys| all)?|somebody|someone|anybody|anyone|one of you|your (?:team|people|guys|colleague|manager)|"
@@ -82,25 +85,23 @@ _ANYWHERE = tuple(
         ),
         rf"\b(?:i|we)(?:['’]ve got to| have to| must| gotta|['’]ll have to) (?P<act>{SERVICE}\b.*)",
         (
-            r"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still )?like (?P<act>(?:a|an|the|my|our|some|two|three|four|"
-            r"another|one|that|half|to be)\b.*)"
+            rf"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still )?like (?P<act>(?:{_A_THING}|that|to be)\b.*)"
         ),
         (
-            r"\b(?:i|we) (?:really |also |just |still |actually |do |did |urgently )?(?:want|need|require) (?P<act>(?:a|an|the|my|"
-            r"our|some|two|three|four|another|one|new|more|that|it|this|him|her|them|everything|\w+ing)\b.*)"
+            r"\b(?:i|we) (?:really |also |just |still |actually |do |did |urgently )?(?:want|need|require) "
+            rf"(?P<act>(?:{_A_THING}|that|it|this|him|her|them|everything|\w+ing)\b.*)"
         ),
         (
             r"\bi(?:['’]m| am)? (?:calling|ringing|phoning|here|looking|trying|hoping|just calling|just trying)(?: today)? (?:to|"
             rf"in to|up to) (?P<act>{THROUGH_US}\b.*)"
         ),
         (
-            r"\b(?:i|we)(?:['’]m| am|['’]re| are|['’]ve been| was| were) (?:looking for|after|hoping for|in need of) (?P<act>(?:a|"
-            r"an|some|two|three)\b.*)"
+            r"\b(?:i|we)(?:['’]m| am|['’]re| are|['’]ve been| was| were) (?:looking for|after|hoping for|in need of) "
+            rf"(?P<act>{_A_THING}\b.*)"
         ),
         (
-            r"\b(?:i|we)(?:['’]ll| will|['’]d|['’]m going to|['’]re going to|['’]m gonna|['’]re gonna) need (?P<act>(?:a|an|"
-            r"the|my|our|some|two|three|four|"
-            r"another|it|someone|somebody)\b.*)"
+            r"\b(?:i|we)(?:['’]ll| will|['’]d|['’]m going to|['’]re going to|['’]m gonna|['’]re gonna) need "
+            rf"(?P<act>(?:{_A_THING}|it|someone|somebody)\b.*)"
         ),
         (
             r"\b(?:i|we)(?:['’]d| would) like (?P<act>(?!to\b|that\b|it\b|this\b|you\b|if\b|for\b|very\b|nothing|anything|"
@@ -228,7 +229,7 @@ _NO_ASKING = re.compile(
     r"my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
     r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
     r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|"
-    r"keep up\b|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
+    r"keep (?:up|it|that|them|things|(?:the|my|our) (?:\w+ )?\w+\W*$)\b(?! (?:for|aside|until|till|warm|an eye))|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
     r"regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|what|how)|"
     r"look (?:at|it)|"
     r"know|thank|say\b|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|"
@@ -303,7 +304,7 @@ _SPEAKER = (
 _WISHES = (
     r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps (?:asking|"
     r"saying|telling)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
-    r"was saying|was asking|(?:keeps?|kept|is|was) (?:\w+ing) (?:me|us|on at)|nags?|wishes|begged|hopes)"
+    r"was saying|was asking|(?:has|have|['’]s|['’]ve) been (?:saying|telling|asking|nagging|on at)|(?:keeps?|kept|is|was) (?:\w+ing) (?:me|us|on at)|nags?|wishes|begged|hopes)"
 )
 # "She goes book me a flight": their words, quoted; but she may also just go to school.
 _QUOTES = (

@@ -60,7 +60,7 @@ class Yielding(Dictation):
         ask = self._current
         if ask is None or not cues.ENDS.match(ask.act) or ask.turns[-1] < clause.seq - 2:
             return False
-        kept = cues.KEEPS.match(clause.body)
+        kept = cues.KEEPS.search(clause.body)
         if not kept or (stems(kept["what"]) and not stems(kept["what"]) & stems(ask.act)):
             return False
         self._withdraw(ask, clause.seq)
@@ -91,6 +91,12 @@ class Yielding(Dictation):
             return True
         if call_off.scope == "last":
             target = self._meant_by(clause, standing)
+            if target and (brought := self._brought_up(clause, target)):
+                if cues.CANCELS.search(clause.text) and any(cues.ON_THE_BOOKS.search(other.text) for other in brought):
+                    return False
+                if cues.IGNORE.search(clause.text):
+                    self._told, self._before = [], []
+                    return True
             if target and not self._declined and not call_off.cancels_standing and not self._refuses_suggestion(target):
                 self._withdraw(target, clause.seq)
             elif target is None:
