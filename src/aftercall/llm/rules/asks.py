@@ -58,6 +58,10 @@ class Ask:
     def stems(self) -> frozenset[str]:
         return stems(" ".join((self.act, *(text for _, text in self.details))))
 
+    @property
+    def all_words(self) -> str:
+        return " ".join((self.act, *(text for _, text in self.details))).lower()
+
     def move(self, day: date) -> None:
         """A new day makes the weekday named before wrong wherever it stands."""
         if self.due and self.due != day:

@@ -31,7 +31,7 @@ REMEDY = re.compile(
 )
 MINE = re.compile(r"^i(?:['’]ll| will|['’]m going to) (?!take|come|be there|pick|need|have|go (?:for|with))", re.I)
 CONTENT_DATED = re.compile(
-    r"^(?:tell|let \w+ know|say|inform|note|file a note|make a note|take a note|send (?:a )?message|send \w+ a (?:message|"
+    r"^(?:tell|ask (?:\w+ ){1,3}(?:if|whether|about|what|when|how)\b|let \w+ know|say|inform|note|file a note|make a note|take a note|send (?:a )?message|send \w+ a (?:message|"
     r"text)|leave (?:a )?message|pass|write)\b",
     re.I,
 )
@@ -102,6 +102,11 @@ CONTEXT = re.compile(
     r"^(?:my|our|the|it['’]s|it is|there['’]s|there is|that['’]s|she['’]s|he['’]s|we|you)\b(?!.*\bname\b)(?! (?-i:[A-Z][a-z]+)\W*$)",
     re.I,
 )
+STATES = re.compile(
+    r"(?:i|we|he|she|they|there|my|our|the|it|that)(?:['’]\w+)?\b(?!['’]?s? (?:fine|good|great|right|all|it)\W*$)|(?-i:[A-Z][a-z]+(?:['’]s)? [a-z]+)", re.I
+)
+INTRODUCES = re.compile(r"(?:it['’]s|it is|this is|i['’]m|i am|my name(?:['’]s| is)) (?-i:[A-Z])", re.I)
+TAKES_OFF = re.compile(r"\btake (?:me|us|him|her|them|it|that) off\b", re.I)
 # Asking what is free is not yet asking for it; with the agent's offer and a yes it becomes a booking.
 INQUIRY = re.compile(
     r"\b(?:do you have|have you got|have you|you got|is there|are there|any chance of|got any|any)\b.*\b(?:table|tables|room|"
@@ -201,6 +206,11 @@ ASSENT_ASKED = re.compile(
     ),
     re.I,
 )
+FILES = re.compile(
+    r"\b(?:log|raise|open|put in|file|report|(?:send|get|have) (?:someone|somebody|the|a|an|our|one of)|flag|escalate|look into)\b|"
+    r"\b(?:(?:work|job) (?:order|card)|ticket|complaint|replacement|refund|engineer|plumber|crew|technician)\b",
+    re.I,
+)
 POINTS = re.compile(r"\b(?:it|that|this|them|him|her)\b", re.I)
 OWN_PLAN = re.compile(
     r"(?:i|we|he|she|they)(?:['’]ll| will|['’]d| would)\b|(?:i['’]m|it['’]s|that['’]s) (?:fine|good|okay|ok|all|just|under)\b", re.I
@@ -213,8 +223,7 @@ DICTATION = re.compile(
     ),
     re.I,
 )
-# An act that only points, be it to a thing or to a person.
-POINTS_BACK = re.compile(rf"(?:{ANAPHOR.pattern})|^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b", re.I)
+ADDRESSED = re.compile(r"(?:tell|ask|let|warn|call|ring|text|email) (?P<name>(?-i:[A-Z][\w'’-]+))\b", re.I)
 ASKS_HOURS = re.compile(r"\b(?:what time|how late|till when|until when|are you (?:open|closed|there)|do you (?:open|close|shut))\b", re.I)
 TO_THEM = re.compile(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b", re.I)
 KEEPS = re.compile(

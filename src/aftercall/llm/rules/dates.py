@@ -307,6 +307,7 @@ _NOT_MEANT = re.compile(
     r"(?: (?:this|the|on|for|past))?\s*$",
     re.I,
 )
+_NEGATED = re.compile(r"\b(?:not|isn't)(?: (?:this|the|on|for))?\s*$", re.I)  # "not today, today is a holiday" names no today at all
 _REFUSED_AFTER = re.compile(
     r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|full|bad|tricky|when|doesn't|does not|won't|isn't|is not|not going to|"
     r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|we're|i have|i've got|i work|we have|we close|he|she|my \w+)\b"
@@ -356,6 +357,7 @@ def _may_name_day(text: str) -> bool:
 def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
+    refused: set[date] = set()
     low = lowered(text)
     for needs, pattern, resolve in _NEEDING:
         if not has_any(low, needs):
@@ -364,14 +366,19 @@ def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
             if any(match.start() < end and start < match.end() for start, end in taken):
                 continue
             taken.append(match.span())
-            if mention := _mention(text, match, resolve, today):
+            if not (mention := _mention(text, match, resolve, today)):
+                continue
+            if _NEGATED.search(text[: mention.start]):
+                refused.add(mention.day)
+            else:
                 mentions.append(mention)
-    return tuple(sorted((mention for mention in mentions if mention.day >= today), key=lambda mention: mention.start))
+    meant = (mention for mention in mentions if mention.day >= today and mention.day not in refused)
+    return tuple(sorted(meant, key=lambda mention: mention.start))
 
 
 def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> Mention | None:
     before = text[: match.start()]
-    if _NOT_MEANT.search(before) or _REFUSED_AFTER.match(text[match.end() :]):
+    if (_NOT_MEANT.search(before) and not _NEGATED.search(before)) or _REFUSED_AFTER.match(text[match.end() :]):
         return None
     try:
         day = resolve(match, today)

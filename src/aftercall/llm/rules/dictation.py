@@ -4,7 +4,7 @@ from aftercall.llm.rules import cues
 from aftercall.llm.rules.exchange import Exchange
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.sentences import Clause
-from aftercall.llm.rules.triggers import find_trigger, is_others_wish, is_unreal
+from aftercall.llm.rules.triggers import find_trigger, is_real
 
 _RUN_ON_WORDS = 30
 
@@ -13,7 +13,7 @@ class Dictation(Exchange):
     def _is_muted(self, clause: Clause) -> bool:
         """What others wish and what is only supposed colours the rest of its sentence."""
         place = (clause.seq, clause.sentence)
-        if is_unreal(clause.text) or is_others_wish(clause.text):
+        if not is_real(clause):
             self._refuse(clause.text)
             self._muted = place if len(clause.whole.split()) <= _RUN_ON_WORDS else None
             return True

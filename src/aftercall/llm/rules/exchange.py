@@ -93,6 +93,11 @@ class Exchange(Hearing):
         first = clauses[0]
         return bool(cues.TIME_ONLY.match(first.body) or find_dates(first.text, self.today)) and not first.is_question
 
+    def _echoes_offer(self, clauses: list[Clause]) -> bool:
+        """ "We could give you the suite." "The suite.": weighed, not yet answered."""
+        said = stems(" ".join(clause.body for clause in clauses))
+        return bool(self._offer and said and said <= stems(self._offer.act))
+
     def _supplant(self, ask: Ask, offer: Offer, seq: int) -> None:
         """ "Instead of cancelling we could freeze it." "Go on then." """
         act = as_caller(offer.act)

@@ -12,7 +12,7 @@ from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.standing import find_standing
 from aftercall.llm.rules.stems import share, stems
-from aftercall.llm.rules.triggers import is_others_wish, is_unreal
+from aftercall.llm.rules.triggers import is_real
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.reading import Category, FactDraft, Sentiment, Visibility
 
@@ -260,8 +260,7 @@ def _matter(clause: Clause, siblings: list[Clause]) -> str:
         before is None
         or before.is_question
         or before.is_masked
-        or is_unreal(before.text)
-        or is_others_wish(before.text)
+        or not is_real(before)
         or find_call_off(before.text)
     ):
         return ""
@@ -275,9 +274,8 @@ def _of_turn(heard: Heard) -> Iterator[FactDraft]:
             clause.is_masked
             or (len(clause.body.split()) < _LEAST_WORDS and clause is not answered)
             or (clause.is_question and not is_about_someone(clause.text))
-            or is_unreal(clause.text)
+            or not is_real(clause)
             or _IF.match(clause.text)
-            or is_others_wish(clause.text)
             or _is_taken_back(clause, heard.clauses)
         ):
             continue
@@ -354,7 +352,7 @@ def _is_taken_back(clause: Clause, clauses: list[Clause]) -> bool:
 def _evidence(clause: Clause, siblings: list[Clause]) -> str:
     sentence = [other for other in siblings if other.sentence == clause.sentence and other.seq == clause.seq]
     clean = not any(
-        is_unreal(other.text) or is_others_wish(other.text) or find_call_off(other.text) or other.is_masked
+        not is_real(other) or find_call_off(other.text) or other.is_masked
         for other in sentence
         if other is not clause
     )

@@ -16,7 +16,7 @@ from aftercall.llm.rules.secrets import is_confided
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stances import stance
 from aftercall.llm.rules.stems import stems
-from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, is_own_doing, is_unreal
+from aftercall.llm.rules.triggers import Trigger, find_trigger, is_own_doing, is_real
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.llm.rules.yielding import Yielding
 
@@ -49,7 +49,7 @@ class Floor(Yielding):
             self._used = False
             self._month = named_month(clause.text, self.today) or self._month
             self._hear(clause, clauses[index + 1 :])
-            if not is_unreal(clause.text) and not is_others_wish(clause.text):
+            if is_real(clause):
                 self._before = [*self._before[-3:], clause]
                 self._keep_matter(clause)
                 self._keep_told(clause)
@@ -57,7 +57,7 @@ class Floor(Yielding):
                     self._sound[clause.seq] = self._sound.get(clause.seq, [])[:-1]
                 if not (self._declined or is_slight(clause.body) or find_call_off(clause.text)):
                     self._sound.setdefault(clause.seq, []).append(clause)
-        keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
+        keeps_open = answer is None and bool(clauses) and (clauses[-1].is_question or self._echoes_offer(clauses))
         self._offer = self._offer if keeps_open else None
         self._proposals, self._question, self._declined, self._agent_dated, self._asked_when = [], "", False, False, False
         self._asks_matter = self._rechecked = None
@@ -66,6 +66,8 @@ class Floor(Yielding):
     def _keep_told(self, clause: Clause) -> None:
         """Until the agent acts on it, nobody knows whether what is told is a request."""
         if self._used or self._declined or clause.is_question or is_slight(clause.body) or asks_name(self._question):
+            return
+        if cues.INTRODUCES.match(clause.body):
             return
         if len(clause.body.split()) > 2 and not find_call_off(clause.text) and not cues.POINTS_ACT.match(clause.body):
             self._told = [*self._told[-5:], clause]
@@ -164,7 +166,7 @@ class Floor(Yielding):
         if current and replaces(current, trigger, clause, self._before):
             self._current = current
             return
-        own = bool(current and cues.POINTS_BACK.match(trigger.act) and self._brought_up(clause, current))
+        own = bool(current and self._points_elsewhere(current, trigger, clause))
         if current and not own and only_adds(current, trigger, clause, self._said):
             self._correct(current, clause)
             if kind == "message":
@@ -206,6 +208,14 @@ class Floor(Yielding):
         self._raise(ask)
         for further in others:
             self._raise(Ask(kind, further, trigger.words, [clause.seq], due=self._first_day(further)))
+
+    def _points_elsewhere(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
+        """ "I had a cleaning in April. Could you move that?", "I can't come, tell Grace that": not the request before."""
+        brought = self._brought_up(clause, current)
+        if (addressed := cues.ADDRESSED.match(trigger.act)) and addressed["name"].lower() not in current.all_words:
+            return bool(brought)
+        told = [other for other in brought if cues.CONTEXT.search(other.body) and len(stems(other.body)) > 1]
+        return bool(told and (cues.TO_THEM.match(trigger.act) or (told[-1] is self._before[-1] and cues.ANAPHOR.match(trigger.act))))
 
     def _leading_up(self, clause: Clause) -> list[Clause]:
         """What the caller told in the same breath before asking: "I've got a sofa on order. It's the grey one. Can I change it?" """
@@ -290,7 +300,8 @@ class Floor(Yielding):
         """Whether a day in these words is the day of the request."""
         body = clause.body
         asked_when = self._agent_dated or self._asked_when
-        if cues.ASKS_HOURS.search(body) or (self._brought_up(clause, ask) and not must_be(body)):
+        told_of_else = not asked_when and not self._question and self._brought_up(clause, ask)
+        if cues.ASKS_HOURS.search(body) or (told_of_else and not must_be(body)):
             return False
         about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
         if not clause.is_question and len(body.split()) <= _SHORT and cues.DAY_FIRST.match(body) and is_about_request(body, self.today):

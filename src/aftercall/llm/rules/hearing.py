@@ -137,7 +137,7 @@ class Hearing(Ledger):
         about = stems(sentence)
         named = [clause for clause in told if stems(clause.body) & about]
         context = [clause for clause in told if cues.CONTEXT.search(clause.body)]
-        points = cues.POINTS.search(sentence) or about <= stems(" ".join(clause.body for clause in told))
+        points = cues.POINTS.search(sentence) or cues.FILES.search(sentence) or about <= stems(" ".join(clause.body for clause in told))
         if not named and not (context and points and told[-1].seq == seq - 1 and cues.TAKES_UP.search(sentence)):
             return None
         clause = max(named or context, key=lambda clause: (is_fault(clause.body), len(stems(clause.body) & about), len(clause.body)))

@@ -148,7 +148,7 @@ class Ledger:
             for other in self._before
             if other.seq == clause.seq > ask.turns[-1]
             and other is not clause
-            and cues.CONTEXT.search(other.body)
+            and cues.STATES.match(other.body)
             and stems(other.body)
             and not stems(other.body) & ask.stems
             and not find_trigger(other.text)

@@ -83,7 +83,7 @@ _OPENING = tuple(
         ),
         (
             r"^(?:(?i:hi|hiya|hello|hey|yes|yeah|good morning|good afternoon|good evening|morning|oh|um|uh|so|okay|there|right|"
-            rf"dear),? )*{TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again)\b)"
+            rf"dear),? )*{TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again|this side|on the line)\b)"
         ),
         (
             r"^(?i:hi|hello|hey|good morning|good afternoon|good evening|"
@@ -95,7 +95,7 @@ _OPENING = tuple(
             r"(?=,? (?:from|in|at|over|on|here|again)\b)"
         ),
         rf"\b(?i:this is|it['’]s) (?i:room|flat|apartment|unit|number) [\w ]+?,? (?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{NAME}){END}",
-        rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?,? (?P<name>{NAME}){END}",
+        rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?[,.!]? (?P<name>{NAME}){END}(?=[.,!]|$)",
         (
             rf"^(?i:(?:hi|hello|hey|good morning|good afternoon|yes|yeah|um|"
             rf"uh)[,.!]? )*(?P<name>{PART}) from (?:the )?[a-z]+(?: [a-z]+)?[,.](?= |$)"
@@ -113,7 +113,7 @@ _MARKS = (
     ("for me|it['’]s me", (" me", "tell ", "let ")),
     ("(?i:her|his|their|the|your)", ("it's", "it’s", "this is", "i'm", "i’m", "i am")),
     ("this['’]ll be", ("this", "it", "speaking to", "talking to", "with ")),
-    ("(?:here|speaking|calling|again)", ("here", "speaking", "calling", "again")),
+    ("(?:here|speaking|calling|again", ("here", "speaking", "calling", "again", "this side", "on the line")),
     (") from (?:the )?", (" from ",)),
     ("(?i:me)(?i: again)?", (" me",)),
 )
@@ -317,12 +317,12 @@ def _is_uncased(text: str) -> bool:
 
 
 def _with_next(text: str) -> Iterator[str]:
-    """Each sentence, joined with the next when that is only a fuller name: "It's Rhys. Rhys Howell." """
+    """Each sentence, joined with the next when that is only a (fuller) name: "It's Rhys. Rhys Howell.", "It's me. Ana." """
     sentences = list(split_sentences(text))
     for index, sentence in enumerate(sentences):
         follower = sentences[index + 1] if index + 1 < len(sentences) else ""
         last = sentence.rstrip(".!").rpartition(" ")[2]
-        joins = re.fullmatch(rf"{NAME}[.!,]?", follower) and last in follower.rstrip(".!,").split()
+        joins = re.fullmatch(rf"{NAME}[.!,]?", follower) and (last in follower.rstrip(".!,").split() or last == "me")
         yield f"{sentence} {follower}" if joins else sentence
 
 

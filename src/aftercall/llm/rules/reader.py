@@ -20,7 +20,7 @@ from aftercall.llm.rules.sentences import Clause, split_clauses
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.summary import summarise, summarise_foreign
 from aftercall.llm.rules.todos import find_todos
-from aftercall.llm.rules.triggers import is_others_wish, is_unreal
+from aftercall.llm.rules.triggers import is_real
 from aftercall.llm.rules.zones import stated_zone
 from aftercall.llm.whole import WholeReader
 from aftercall.model.calls import Call
@@ -104,8 +104,8 @@ def _profile(call: Call, named: Named, zone: str | None) -> Profile:
 
 def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:
     """The last zone the caller claims."""
-    spoken = [clause.text for turn in call.turns if turn.speaker == "caller" for clause in clauses[turn.seq]]
-    zones = [zone for text in spoken if not is_unreal(text) and not is_others_wish(text) and (zone := stated_zone(text))]
+    spoken = [clause for turn in call.turns if turn.speaker == "caller" for clause in clauses[turn.seq]]
+    zones = [zone for clause in spoken if is_real(clause) and (zone := stated_zone(clause.text))]
     return zones[-1] if zones else None
 
 

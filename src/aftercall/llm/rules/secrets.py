@@ -25,7 +25,8 @@ _CONFIDED = re.compile(
     r"(?:it|that|this)(?:['’]?s| is) (?:a secret|confidential|strictly private|not public|private)|(?:nobody|no one|none of them)(?: else|"
     r" at \w+| in [\w ]{3,14}?| here)* (?:knows|is to know|must know|can know|should know)(?: yet| about (?:it|this))?|"
     r"(?:doesn['’]?t|don['’]?t|wouldn['’]?t) want (?:the |my |his |her |their )?[\w ]{2,20} (?:knowing|to know|finding out|to find out)|"
-    r"(?:i|we) (?:haven['’]?t|have not|didn['’]?t) (?:even )?(?:told|tell) (?:anyone|anybody|a soul|my \w+|the \w+)|"
+    r"(?:i|we)(?: haven['’]?t| have not| didn['’]?t|['’]ve not) (?:even )?(?:told|tell) (?:anyone|anybody|a soul|people|my \w+|the \w+)|"
+    r"(?:not|n['’]?t|never) (?:to )?(?:go|get|goes) (?:any )?(?:further|out|round|around)|(?:want|like) to keep it that way|"
     r"(?:my|the|our) \w+ (?:doesn['’]?t|don['’]?t|mustn['’]?t|can['’]?t|isn['’]?t to) (?:even )?know(?: about)?|"
     r"(?:not|without) (?:a word|telling anyone)|(?:under wraps|hush[- ]hush|on the quiet|for your ears only|"
     r"didn['’]?t hear (?:it|that) from me)|"
@@ -36,7 +37,7 @@ _CONFIDED = re.compile(
 _MAY_CONFIDE = Caseless(
     r"tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep|secret|confiden|"
     r"private|public|know|find|told|word|wraps|"
-    r"hush|quiet|ears|from me|stay|discreet|record"
+    r"hush|quiet|ears|from me|stay|discreet|record|n['’]?t g|not g"
 )
 _TELLING = re.compile(r"\b(?:tell|telling|mention|share|say|let)\b", re.I)
 _TO_WHOM = re.compile(

@@ -11,7 +11,7 @@ Stance = Literal["yes", "no"]
 
 _FILLER = r"(?:(?:oh|um+|uh+|er+m?|well|so|and|but|hm+|ah|okay|ok|right|actually|hang on|hold on|wait|like)[,.!? ]+)*"
 _NO = re.compile(
-    rf"^{_FILLER}(?:no(?!,? (?:problem|worries|trouble|rush|bother|hurry|doubt))|nope|nah|not (?:really|now|today|necessary|"
+    rf"^{_FILLER}(?:no(?!,? (?:problem|worries|trouble|rush|bother|hurry|doubt|dramas))(?! [a-z]{3,} ?(?:then|either)?[,.!]?$)|nope|nah|not (?:really|now|today|necessary|"
     r"needed|at the moment|yet|this time)|(?:please )?don['’]?t(?=[,.!]|$| (?:bother|worry|do (?:that|it)|"
     r"think so)\b)|i['’]m (?:good|okay|fine|all right)(?: thanks?)?\b|that['’]s (?:okay|"
     r"all right),? (?:thanks?|i)|"

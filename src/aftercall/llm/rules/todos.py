@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from aftercall.llm.rules.facts import Heard, draft
 from aftercall.llm.rules.sentences import Clause
-from aftercall.llm.rules.triggers import find_trigger, is_others_wish, is_unreal
+from aftercall.llm.rules.triggers import find_trigger, is_real
 from aftercall.model.reading import FactDraft
 
 _WILL = re.compile(
@@ -54,7 +54,7 @@ def _up_to(clause: Clause) -> str:
 
 def _is_todo(clause: Clause, after: list[Clause]) -> bool:
     text = clause.text
-    if clause.is_masked or clause.is_question or is_unreal(text) or is_others_wish(text) or _EVER.search(_up_to(clause)):
+    if clause.is_masked or clause.is_question or not is_real(clause) or _EVER.search(_up_to(clause)):
         return False
     claimed = any(_MINE.search(other.text) for other in after)
     if (match := _WILL.search(text)) and not _NO_TODO.match(match["act"]):

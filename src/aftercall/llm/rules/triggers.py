@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from aftercall.llm.rules.caseless import Caseless, has_any, lowered
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import NUMBER_WORD
-from aftercall.llm.rules.sentences import body_of
+from aftercall.llm.rules.sentences import Clause, body_of
 from aftercall.llm.rules.verbs import IMPERATIVE, NEEDED, SERVICE, THROUGH_US
 
 _OBJECT = (
@@ -211,6 +211,10 @@ _STATES = re.compile(
     r"^(?:a (?:lot|bit|few|while|couple|friend|question|quick|minute|second|moment)|one (?:more|of|thing|day|last)|two (?:of|things))\b",
     re.I,
 )
+# "Poppy wants to swap, but she can ring you herself": their matter, not the caller's.
+_THEIR_OWN = re.compile(
+    r"\b(?:he|she|they)(?:['’](?:d|ll)| can| could| should| will|['’]s going to)\b[^.!?]*\b(?:himself|herself|themselves|themself)\b", re.I
+)
 _WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
 _ORDER = re.compile(
     rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
@@ -376,6 +380,16 @@ def is_unreal(text: str) -> bool:
 def is_others_wish(text: str) -> bool:
     body = body_of(text)
     return bool(THIRD_PARTY.match(body)) and not _I_ASKED.match(body)
+
+
+def is_real(clause: Clause) -> bool:
+    """Whether the caller means it, and means it of their own matters: nothing supposed, wished by others or left to them."""
+    return not (is_unreal(clause.text) or is_others_wish(clause.text) or _is_theirs(clause.whole))
+
+
+@remember
+def _is_theirs(sentence: str) -> bool:
+    return bool(_THEIR_OWN.search(sentence))
 
 
 def is_own_doing(text: str) -> bool:

@@ -92,7 +92,8 @@ class Yielding(Dictation):
         if call_off.scope == "last":
             target = self._meant_by(clause, standing)
             if target and (brought := self._brought_up(clause, target)):
-                if cues.CANCELS.search(clause.text) and any(cues.ON_THE_BOOKS.search(other.text) for other in brought):
+                booked = any(cues.ON_THE_BOOKS.search(other.text) for other in brought)
+                if cues.TAKES_OFF.search(clause.text) or (cues.CANCELS.search(clause.text) and booked):
                     return False
                 if cues.IGNORE.search(clause.text):
                     self._told, self._before = [], []

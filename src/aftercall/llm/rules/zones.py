@@ -94,7 +94,7 @@ _STATED = tuple(
         rf", {_PLACE} time[.!]?$",
         rf"\bmy time\b.*\bi['’]m in {_PLACE}",
         (
-            r"\b(?:i['’]m|we['’]re|it['’]s) (?P<place>pacific|mountain|central|eastern|gmt|utc|cet)\b"
+            r"\b(?:i['’]m|we['’]re|it['’]s)(?: still| now| back)*(?: on)? (?P<place>pacific|mountain|central|eastern|gmt|utc|cet)\b"
             r"(?=[,.!]|$| (?:here|by the way|now|over here|so|and)\b)"
         ),
     )
