@@ -13,6 +13,10 @@ _CALLED = tuple(
     re.compile(pattern)
     for pattern in (
         (
+            r"\b(?i:(?:everyone|everybody|people|they|friends|all) (?:is|are|just|always|only|all)* ?(?:call|calling)s? me) "
+            rf"(?P<name>{_WORD_CASED}){END}"
+        ),
+        (
             r"(?<!on't )(?<!on’t )(?<!not )(?<!obody )(?<!o one )(?<!never )\b(?i:(?:please |just |can |to |"
             r"you can |could you |everyone |everybody |people |"
             rf"friends |folks |they all )?calls? me)(?i:,? (?:um|uh|just))* (?P<name>{TITLE}{_WORD_CASED}){END}"

@@ -59,6 +59,11 @@ class Ask:
         return stems(" ".join((self.act, *(text for _, text in self.details))))
 
     @property
+    def told_at(self) -> int:
+        """The last turn in which the caller said something of it; a yes to a day put forward does not count."""
+        return max((self.turns[0], *(seq for seq, _ in self.details)))
+
+    @property
     def all_words(self) -> str:
         return " ".join((self.act, *(text for _, text in self.details))).lower()
 

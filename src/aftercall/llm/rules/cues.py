@@ -81,6 +81,10 @@ SMALL_TALK = re.compile(
     r"are you there|can you hear)\b",
     re.I,
 )
+FAREWELL = re.compile(r"(?:(?:we|i)(?:['’]ll| will) )?(?:see|talk to|speak to|look forward)\b", re.I)
+# "Tell her I rang, and could she call me by Thursday?": still part of the message.
+THEY_ARE_ASKED = re.compile(r"(?:can|could|would|will|should) (?:he|she|they) (?:please |maybe |possibly )?(?P<act>.+)", re.I)
+BELL = re.compile(r"\bgive (?:me|us) a (?:bell|ring|call|shout)|get back to (?:me|us)\b", re.I)
 TURNS = re.compile(r"^(?:but|so|and (?:i|can|could|please))\b", re.I)
 PLAIN_THING = re.compile(r"(?:the|an?|it|that|one|two|three|some)\b", re.I)
 REACH_ME = re.compile(
@@ -207,7 +211,7 @@ ASSENT_ASKED = re.compile(
     re.I,
 )
 FILES = re.compile(
-    r"\b(?:log|raise|open|put in|file|report|(?:send|get|have) (?:someone|somebody|the|a|an|our|one of)|flag|escalate|look into)\b|"
+    r"\b(?:log|raise|open|put in|file|report|(?:send|get|have) (?:someone|somebody|an?|our|one of)|flag|escalate|look into)\b|"
     r"\b(?:(?:work|job) (?:order|card)|ticket|complaint|replacement|refund|engineer|plumber|crew|technician)\b",
     re.I,
 )
@@ -259,7 +263,7 @@ OWN_WORDS = re.compile(
     r"\b(?:i|we|you|you['’]\w+|i['’]\w+|we['’]\w+|sorry|thank|unfortunately|only|can['’]?t|but|or|not|no|fee|costs?|charge)\b", re.I
 )
 ABOUT_TIME = re.compile(
-    r"\b(?:day|time|slot|date|appointment|book|come|visit|call|ring|see you|move|reschedule|another|fit|schedule|someone|somebody)\b", re.I
+    r"\b(?:look for something|day|time|slot|date|appointment|book|come|visit|call|ring|see you|move|reschedule|another|fit|schedule|someone|somebody)\b", re.I
 )
 # In a dictated sentence only this is said to the agent again.
 TO_THE_AGENT = re.compile(r"\b(?:me|us|my|our|you|i|i['’]\w+)\b", re.I)
@@ -272,7 +276,7 @@ DAY_FIRST = re.compile(
 CALL_ME = re.compile(r"^(?:please |just |and |but |you can |everybody |everyone )*(?:call|calls|say|put)\b", re.I)
 NEW_TOPIC = re.compile(
     r"^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly| thing|(?=[,:.]))|third(?:ly|"
-    r" thing|(?=[,:.]))|fourth(?=[,:.])|(?:two|three|four|five|six)(?=[,:] (?:i|we|my|our|the|there|get|can|could|book)\b)|next(?: thing|(?=,))|(?:the |an?)?other thing|another thing|"
+    r" thing|(?=[,:.]))|fourth(?=[,:.])|(?:first|second|third|next|last) one(?=[, ])|(?:two|three|four|five|six)(?=[,:] (?:i|we|my|our|the|there|get|can|could|book)\b)|next(?: thing|(?=,))|(?:the |an?)?other thing|another thing|"
     r"(?:the )?last thing|"
     r"finally|lastly|one more thing|number (?:two|three|four))\b[,:.]?(?! (?:one|time|of|week|day|month|year|floor))",
     re.I,
@@ -336,5 +340,8 @@ NO_MATTER = re.compile(
     r"lovely|instead of|can['’]?t|cannot|won['’]?t|don['’]?t|"
     r"unfortunately|not|no|if you|spell|repeat|fee|costs?|pounds|dollars|euros)\b|\b(?:how (?:can|may)|what can) i\b",
     re.I,
+)
+POINTS_IN_OFFER = re.compile(
+    r"(?:\w+ ){0,3}(?:it|that|them|this)\b|(?:[\w-]+ ){1,6}(?:on|in|with|to|for|about) (?:it|that|them|there)\W*$", re.I
 )
 POINTS_ACT = re.compile(r"(?:do|make|send|get|put|take|move|keep) (?:it|that|them|this)\b", re.I)

@@ -32,6 +32,10 @@ class Dictation(Exchange):
             return True
         if self._dictated != (clause.seq, clause.sentence):
             return False
+        if self._current and self._current.kind == "message" and (asked := cues.THEY_ARE_ASKED.match(clause.body)):
+            if cues.CALL_BACK.search(asked["act"]) or cues.BELL.search(asked["act"]):
+                self._current.due = self._current.due or self._first_day(clause.text)
+            return True
         trigger = find_trigger(clause.text)
         speaks_up = trigger and (
             not trigger.is_order

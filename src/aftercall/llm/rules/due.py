@@ -60,7 +60,7 @@ def find_proposals(seq: int, text: str, today: date, anchor: date | None) -> lis
     return [
         Proposal(seq, sentence, *_put_forward(sentence, mentions))
         for sentence in split_sentences(text)
-        if (sentence.endswith("?") or not is_promise(sentence)) and (mentions := find_dates(sentence, today, anchor))
+        if (sentence.endswith("?") or not is_promise(sentence)) and not cues.FAREWELL.match(sentence) and (mentions := find_dates(sentence, today, anchor))
     ]
 
 

@@ -64,6 +64,8 @@ class Exchange(Hearing):
             self._current = restated or self._current
         elif known:
             known.cite(offer.seq, seq)
+            if cues.ABOUT_TIME.search(offer.act):
+                known.from_fault, self._asked_when = False, True
             known.due = known.due or (self._first_day(offer.act) if takes_day(known) else None)
             self._current = known
         elif (stems(offer.act) or kind_of(as_caller(offer.act)) == "message") and not any(
@@ -120,7 +122,7 @@ class Exchange(Hearing):
         """The request that an offer takes up, if it is none of its own."""
         current = self._current
         if current and not current.is_stop:
-            if cues.ANAPHOR.match(offer.act) or re.match(r"(?:\w+ ){0,3}(?:it|that|them|this)\b", offer.act, re.I):
+            if cues.ANAPHOR.match(offer.act) or cues.POINTS_IN_OFFER.match(offer.act):
                 return current
             if current in self._faults and (cues.SEND_SOMEONE.match(offer.act) or cues.VISITS.search(offer.act)):
                 return current
@@ -130,7 +132,8 @@ class Exchange(Hearing):
             if current.is_question and current.turns[-1] == offer.seq - 1 and offer.stated:
                 current.add_detail(offer.seq, offer.act)
                 return current
-        return self._overlapping(stems(offer.act))
+        known = self._overlapping(stems(offer.act))
+        return None if known and known.kind != "reminder" and kind_of(as_caller(offer.act)) == "reminder" else known
 
     def _accepts(self, answer: Stance | None, clauses: list[Clause]) -> bool:
         if not (self._proposals or self._inquiry) or clauses[0].is_question:

@@ -193,6 +193,8 @@ class Floor(Yielding):
         self._led = ""
         if ask.due is None and kind != "reminder" and takes_day(ask):
             ask.due = self._day_of_occasion(clause)
+        if ask.due is None and cues.THEN.search(self._question) and takes_day(ask):
+            ask.due = self._first_day(self._said)
         if (
             ask.due is None
             and self._before

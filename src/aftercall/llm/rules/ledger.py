@@ -146,7 +146,7 @@ class Ledger:
         return [
             other
             for other in self._before
-            if other.seq == clause.seq > ask.turns[-1]
+            if other.seq == clause.seq > ask.told_at
             and other is not clause
             and cues.STATES.match(other.body)
             and stems(other.body)

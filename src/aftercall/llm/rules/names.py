@@ -346,15 +346,19 @@ def _settle(candidates: list[Candidate]) -> str | None:
     """The fullest form; a correction replaces, a stranger name does not."""
     name: str | None = None
     for candidate in candidates:
-        parts = set(candidate.name.split())
+        parts, known = _parts(candidate.name), _parts(name or "")
         if name is None or candidate.corrects:
-            keeps_more = name and parts < set(name.split())
+            keeps_more = name and parts < known
             name = name if keeps_more else candidate.name
-        elif parts > set(name.split()) or (" " in candidate.name and " " not in name and not candidate.second):
+        elif parts > known or (" " in candidate.name and " " not in name and not candidate.second):
             name = candidate.name
         elif candidate.part and " " not in name and " " not in candidate.name:
             name = f"{candidate.name} {name}" if candidate.part == "first" else f"{name} {candidate.name}"
     return name
+
+
+def _parts(name: str) -> set[str]:
+    return set(name.lower().split())
 
 
 def _together(turns: tuple[Turn, ...], candidates: list[Candidate]) -> tuple[tuple[int, str], ...]:

@@ -41,6 +41,7 @@ _STAND_IN = re.compile(
     r" today)?\W*$",
     re.I,
 )
+_POINTS = re.compile(r"\w+(?: \w+)? (?:it|that|them|this|those)\b|\w+ (?:have|get) it\b", re.I)
 _CONDITION = re.compile(r"\b(?:if you(?:['’]d)? (?:like|want|prefer|wish)|would you like|shall i|should i|do you want)\b", re.I)
 
 
@@ -53,11 +54,20 @@ def find_promises(spoken: Iterable[tuple[int, str]], withdrawn: list[Ask]) -> li
     """From the agent's turns; a promise repeated is one promise, and one that was called off with its request is none."""
     promises: list[Promise] = []
     for seq, text in spoken:
-        for words, act in ((words, act) for sentence in split_sentences(text) for words, act in _acts(sentence)):
+        for words, act in _with_matter(split_sentences(text)):
             promise = Promise(title=title_of(act), turns=(seq,), words=visible(words))
             if promise.title and promise.words and not _is_called_off(promise, withdrawn) and not _is_repeated(promise, promises):
                 promises.append(promise)
     return promises
+
+
+def _with_matter(sentences: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """ "A ticket for the disk alert. I'll open it.": an act that only points is told with the sentence before."""
+    before = ""
+    for sentence in sentences:
+        for words, act in _acts(sentence):
+            yield words, f"{act.strip(' .!')}: {before}" if before and _POINTS.match(act) else act
+        before = "" if sentence.endswith("?") else sentence
 
 
 def _acts(sentence: str) -> Iterator[tuple[str, str]]:

@@ -31,6 +31,7 @@ _CONFIDED = re.compile(
     r"(?:not|without) (?:a word|telling anyone)|(?:under wraps|hush[- ]hush|on the quiet|for your ears only|"
     r"didn['’]?t hear (?:it|that) from me)|"
     r"(?:stays?|staying) (?:between|in this|with you|inside)|(?:be|very) discreet|"
+    r"not for (?:anyone|anybody|everyone|general)(?:['’]s)?(?: ears| else| to know)?|"
     r"off the record|in confidence|swear you won['’]?t tell)\b",
     re.I,
 )

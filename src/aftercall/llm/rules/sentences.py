@@ -44,7 +44,8 @@ _COMMA = re.compile(
 _RUN_ON = re.compile(
     r"\s+(?P<joint>(?:um+|uh+|er+m?|oh|okay|anyway|what else|next thing|another thing|one more thing|(?:the )?(?:first|second|"
     r"third|fourth|last) thing(?: is)?|"
-    r"(?:and )?(?:first|second|third|fourth|lastly|finally)(?= (?:oh|um|uh|the|is|i|we|my|can|could|please)\b)|"
+    r"(?:and )?(?:first|second|third|fourth|lastly|finally)(?= (?:oh|um|uh|the|is|i|we|my|can|could|please|"
+    rf"{IMPERATIVE})\b)|"
     r"and that['’]s it|by the way|honestly|right)"
     r"(?: (?:um+|uh+|oh|so|is|right|yeah))*)\s+",
     re.I,
@@ -78,7 +79,7 @@ LEAD_IN = re.compile(
     r"thank you|actually|also|plus|just|"
     r"please|you know|i mean|first (?:thing|of all|off)|second(?:ly| thing)|third(?:ly| thing)|(?:the )?(?:second|third|next|"
     r"last|other) thing(?: is)?|finally|lastly|"
-    r"one (?:more|other|last) thing|another thing|one more|by the way|anyway|honestly|basically|mate|hang on|hold on|"
+    r"(?:first|second|third|next|last) one(?=[, ])|one (?:more|other|last) thing|another thing|one more|by the way|anyway|honestly|basically|mate|hang on|hold on|"
     r"one sec(?:ond)?|let me see|let me think|"
     r"if you (?:could|can|would|don['’]t mind)|when you (?:get a chance|can|have a moment)|because|cause|cos|too|"
     r"that['’]s fine|got it|maybe|while (?:i have you|you['’]re at it|i['’]m at it))"

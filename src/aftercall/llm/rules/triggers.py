@@ -58,7 +58,7 @@ _ANYWHERE = tuple(
         # "I need Sam to call me", "we want the van to be ready"
         (
             r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also )?(?:want|need|like) (?!to\b|you\b|"
-            r"nothing)(?P<act>(?:(?-i:[A-Z])\w+|(?:the|my|our|your|"
+            r"nothing)(?P<act>(?:(?-i:(?:(?:Mr|Mrs|Ms|Miss|Dr)\.? )?[A-Z])\w+(?: himself| herself)?|(?:the|my|our|your|"
             r"one of|an?) [\w ]{2,25}?|him|her|them|it|everything) to (?!know|see|hear|be (?:honest|fair|sure))\w+.*)"
         ),
         (
@@ -160,6 +160,12 @@ _ANYWHERE = tuple(
             r"\b(?:has|have|needs?) to (?P<act>(?:go out|be (?:sent|done|booked|paid|fixed|delivered|shipped|ready|collected|"
             r"filed|submitted|cancelled|moved|replaced|picked up))\b.*)"
         ),
+        # "You send it, it's in the folder."; "the invoice needs paying"
+        r"^you (?P<act>(?:send|tell|ring|call|put|give|order|book|ask|let) (?:it|that|them|him|her|this|the|me)\b.*)",
+        (
+            r"^(?P<act>(?:the|my|our|this|that|those) [\w' -]{2,40}? (?:needs?|wants?|could do with) (?:paying|doing|fixing|ordering|booking|"
+            r"sorting|sending|changing|cleaning|moving|replacing|renewing|cancelling|chasing|returning|updating|collecting|servicing)\b.*)"
+        ),
         r"\bmake sure (?P<act>(?!you (?:get|have|take|rest)|i\b|i['’]|we\b|we['’]).+)",
         (
             r"\b(?:i|we)(?:['’]d like| would like| need| want| require|['’]re after|['’]ll need) (?P<act>(?!this|his|hers|yours|"
@@ -217,7 +223,7 @@ _THEIR_OWN = re.compile(
 )
 _WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
 _ORDER = re.compile(
-    rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
+    rf"^{_LESS}(?P<act>{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
     r"schedule|reschedule|send|email|add|buy|move|find|arrange|reserve|refill|renew|text|tell) (?!is\b|was\b|are\b|number|"
     rf"only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{{3,}}.*)",
     re.I,

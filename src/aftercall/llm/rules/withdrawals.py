@@ -118,8 +118,8 @@ _CALL_OFF = tuple(
             r"that) myself|i['’]ll (?:tell|call|ring|handle|sort|do) (?:it|that|him|her|them)? ?myself)(?P<what>)\b"
         ),
         (
-            r"\bi['’]ll (?:just )?(?:tell|call|ring|text|email|ask|do|handle|sort|send|fix|take care of) (?P<what>(?:him|her|them|"
-            r"it|that|the \w+|\w+)) (?:out )?myself\b"
+            r"\b(?:i|we)(?:['’]ll| will|['’]d better|['’]m going to| can| do) (?:just )?[a-z]+(?: up| off| over| care of)? "
+            r"(?P<what>(?:him|her|them|it|that|the [\w ]{2,20}?|[\w ]{2,20}?)) (?:out )?(?:myself|ourselves|on my own)\b"
         ),
         (
             r"^(?:so |then |and |and then )*no (?P<what>(?!problem|worries|thank|need|rush|trouble|idea|wonder|matter|way|doubt|"

@@ -91,11 +91,14 @@ class Yielding(Dictation):
             return True
         if call_off.scope == "last":
             target = self._meant_by(clause, standing)
+            asked = self._asked_after
+            if target and asked and self._agent_seq - 1 == asked.seq > target.told_at and not cues.CANCELS.search(clause.text):
+                return True
             if target and (brought := self._brought_up(clause, target)):
                 booked = any(cues.ON_THE_BOOKS.search(other.text) for other in brought)
                 if cues.TAKES_OFF.search(clause.text) or (cues.CANCELS.search(clause.text) and booked):
                     return False
-                if cues.IGNORE.search(clause.text):
+                if cues.IGNORE.search(clause.text) or target.turns[-1] < clause.seq - 2:
                     self._told, self._before = [], []
                     return True
             if target and not self._declined and not call_off.cancels_standing and not self._refuses_suggestion(target):
