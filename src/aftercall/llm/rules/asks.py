@@ -64,8 +64,12 @@ class Ask:
         return max((self.turns[0], *(seq for seq, _ in self.details)))
 
     @property
+    def all_said(self) -> str:
+        return " . ".join((self.act, *(text for _, text in self.details)))
+
+    @property
     def all_words(self) -> str:
-        return " ".join((self.act, *(text for _, text in self.details))).lower()
+        return self.all_said.lower()
 
     def move(self, day: date) -> None:
         """A new day makes the weekday named before wrong wherever it stands."""

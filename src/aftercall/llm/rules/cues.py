@@ -102,7 +102,7 @@ PLACE = re.compile(
 CONTEXT = re.compile(
     r"^(?:i|we)(?:['’]ve| have| had| got|['’]m| am|['’]re| are| bought| ordered| booked| was| were| need| left| lost|"
     r" sent| live| run)\b(?! (?-i:[A-Z]))|"
-    r"^(?:somebody|someone|nobody|people|some (?:kids|lads|idiot|one|people))\b|"
+    r"^they (?:still |also )?(?:owe|want|have|need|sent|said|told)\b|^(?:somebody|someone|nobody|people|some (?:kids|lads|idiot|one|people))\b|"
     r"^(?:my|our|the|it['’]s|it is|there['’]s|there is|that['’]s|she['’]s|he['’]s|we|you)\b(?!.*\bname\b)(?! (?-i:[A-Z][a-z]+)\W*$)",
     re.I,
 )
@@ -227,7 +227,17 @@ DICTATION = re.compile(
     ),
     re.I,
 )
-ADDRESSED = re.compile(r"(?:tell|ask|let|warn|call|ring|text|email) (?P<name>(?-i:[A-Z][\w'’-]+))\b", re.I)
+ADDRESSED = re.compile(
+    r"(?:(?:tell|ask|let|warn|call|ring|text|email|inform)|pass (?:it|that|this)(?: on| along)? to) "
+    r"(?P<who>(?-i:[A-Z][\w'’-]+)|(?:the|your|my|our) \w+)\b",
+    re.I,
+)
+ALL_DONE = re.compile(
+    r"(?:the lot|it all|all of (?:it|them|that)|everything|both(?: of them)?|them all|the whole (?:lot|thing)|(?:it|them)(?= (?:back|done|ready)))"
+    r"(?: to be)? (?:done|ready|back|finished|sorted|delivered|here|in)\b",
+    re.I,
+)
+COUNTS_ON = re.compile(r"(?:and |oh |okay |so )*(?:one|two|three|four|five|six|second|third|fourth|next)\W*", re.I)
 ASKS_HOURS = re.compile(r"\b(?:what time|how late|till when|until when|are you (?:open|closed|there)|do you (?:open|close|shut))\b", re.I)
 TO_THEM = re.compile(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b", re.I)
 KEEPS = re.compile(
@@ -275,7 +285,7 @@ DAY_FIRST = re.compile(
 )
 CALL_ME = re.compile(r"^(?:please |just |and |but |you can |everybody |everyone )*(?:call|calls|say|put)\b", re.I)
 NEW_TOPIC = re.compile(
-    r"^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly| thing|(?=[,:.]))|third(?:ly|"
+    r"^(?:uh+ |um+ )?(?:second|third|fourth) (?:um+|uh+|the|my|tell|ring|call|book|order|send)\b|^(?:and |oh |okay |right |so |then |good |now |well |but )*(?:second(?:ly| thing|(?=[,:.]))|third(?:ly|"
     r" thing|(?=[,:.]))|fourth(?=[,:.])|(?:first|second|third|next|last) one(?=[, ])|(?:two|three|four|five|six)(?=[,:] (?:i|we|my|our|the|there|get|can|could|book)\b)|next(?: thing|(?=,))|(?:the |an?)?other thing|another thing|"
     r"(?:the )?last thing|"
     r"finally|lastly|one more thing|number (?:two|three|four))\b[,:.]?(?! (?:one|time|of|week|day|month|year|floor))",

@@ -318,7 +318,7 @@ _BEFORE = re.compile(r"(?<!on or )\bbefore(?: the)?\s*$", re.I)
 _DAY_BEFORE = re.compile(
     r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I
 )
-
+_WEEKDAY_BEFORE = re.compile(rf"\b(?:the|that) (?P<weekday>{WEEKDAY}) before\b(?! (?:last|that one|yesterday))", re.I)
 _SAME_DAY = re.compile(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|evening|date)\b", re.I)
 
 
@@ -328,7 +328,10 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
         return []
     named = _find_dates(text, today)
     around = [mention for mention in _around(text, anchor) if mention.day >= today] if anchor else []
-    return sorted((*named, *around), key=lambda mention: mention.start) if around else list(named)
+    if not around:
+        return list(named)
+    apart = [mention for mention in named if not any(mention.start < other.end and other.start < mention.end for other in around)]
+    return sorted((*apart, *around), key=lambda mention: mention.start)
 
 
 _SOON = 7  # months ahead that people speak of as coming
@@ -396,4 +399,7 @@ def _around(text: str, anchor: date) -> list[Mention]:
     return [
         Mention(match.start(), match.end(), anchor + timedelta(days=1 if match["which"].lower() == "after" else -1))
         for match in _DAY_BEFORE.finditer(text)
+    ] + [
+        Mention(match.start(), match.end(), anchor - timedelta(days=(anchor.weekday() - _weekday(match["weekday"]) - 1) % 7 + 1))
+        for match in _WEEKDAY_BEFORE.finditer(text)
     ] + [Mention(match.start(), match.end(), anchor) for match in _SAME_DAY.finditer(text)]

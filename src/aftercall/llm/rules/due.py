@@ -44,6 +44,11 @@ _MUST_BE = re.compile(
     re.I,
 )
 _STRETCH = re.compile(r"^[\w ]{0,12}\b(?:to|until|till|through)\b[\w ]{0,6}$", re.I)
+_TO_SOMEBODY = re.compile(
+    r"\b(?:tell|ask|inform|let|warn|message|text|email)(?:,? (?:the |my |our |your )?[\w'’.]+){0,4},?(?: know)?,?(?: (?:still|by|before|on|for|first thing))*\s*$",
+    re.I,
+)
+_CONTENT_BEGINS = re.compile(r"\W*$|[,:]? (?:that|if|whether|about|to|please|when|what|how|(?-i:[A-Z]))", re.I)
 _FIRST_WORDS = 4  # characters a day may stand behind the start and still open the clause: "on ", "by "
 
 
@@ -78,10 +83,12 @@ def takes_day(ask: Ask) -> bool:
 
 def opening_day(ask: Ask, text: str, today: date, anchor: date | None, before: list[Clause]) -> date | None:
     """The day in the words that raise a request."""
-    if not takes_day(ask) or cues.CONTENT_DATED.match(ask.act):
+    if not takes_day(ask):
         return None
     text = settle_repairs(text)
     mentions = find_dates(text, today, anchor)
+    if cues.CONTENT_DATED.match(ask.act):
+        return next((mention.day for mention in mentions if _is_before_content(text, mention)), None)
     if cues.MOVES.match(ask.act):
         mentions = [mention for mention in mentions if cues.MOVED_TO.search(text[: mention.start])][-1:]
     if mentions:
@@ -89,6 +96,11 @@ def opening_day(ask: Ask, text: str, today: date, anchor: date | None, before: l
     earlier = [mention.day for clause in before[-2:] for mention in find_dates(clause.text, today)]
     then = cues.THEN.search(text)
     return earlier[0] - timedelta(days=then.group().lower().startswith("before")) if then and earlier else None
+
+
+def _is_before_content(text: str, mention: Mention) -> bool:
+    """ "Ask him before Thursday if the tenth suits him": the first day is when to ask, the second is what is asked."""
+    return bool(_TO_SOMEBODY.search(text[: mention.start]) and _CONTENT_BEGINS.match(text[mention.end :]))
 
 
 def is_about_request(body: str, today: date) -> bool:

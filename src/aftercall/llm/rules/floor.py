@@ -1,6 +1,7 @@
 """Who wants what, turn by turn: requests are raised, filled in, corrected, accepted and called off as the call goes on."""
 
 import re
+from datetime import date
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.additions import is_slight, only_adds, replaces, says_where_to
@@ -12,6 +13,7 @@ from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.matters import is_bare_thing
 from aftercall.llm.rules.names import asks_name
+from aftercall.llm.rules.persons import person_in
 from aftercall.llm.rules.secrets import is_confided
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stances import stance
@@ -66,8 +68,6 @@ class Floor(Yielding):
     def _keep_told(self, clause: Clause) -> None:
         """Until the agent acts on it, nobody knows whether what is told is a request."""
         if self._used or self._declined or clause.is_question or is_slight(clause.body) or asks_name(self._question):
-            return
-        if cues.INTRODUCES.match(clause.body):
             return
         if len(clause.body.split()) > 2 and not find_call_off(clause.text) and not cues.POINTS_ACT.match(clause.body):
             self._told = [*self._told[-5:], clause]
@@ -166,6 +166,9 @@ class Floor(Yielding):
         if current and replaces(current, trigger, clause, self._before):
             self._current = current
             return
+        if cues.ALL_DONE.match(trigger.act) and self.asks and (day := self._first_day(clause.text)):
+            self._date_all(day, clause.seq)
+            return
         own = bool(current and self._points_elsewhere(current, trigger, clause))
         if current and not own and only_adds(current, trigger, clause, self._said):
             self._correct(current, clause)
@@ -211,13 +214,22 @@ class Floor(Yielding):
         for further in others:
             self._raise(Ask(kind, further, trigger.words, [clause.seq], due=self._first_day(further)))
 
+    def _date_all(self, day: date, seq: int) -> None:
+        """ "I want the lot done by Friday." """
+        for ask in self.asks:
+            if takes_day(ask) and (ask.due is None or ask is self._current):
+                ask.move(day)
+                ask.cite(seq)
+
     def _points_elsewhere(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
         """ "I had a cleaning in April. Could you move that?", "I can't come, tell Grace that": not the request before."""
         brought = self._brought_up(clause, current)
-        if (addressed := cues.ADDRESSED.match(trigger.act)) and addressed["name"].lower() not in current.all_words:
+        if (addressed := cues.ADDRESSED.match(trigger.act)) and addressed["who"].lower() not in current.all_words:
             return bool(brought)
         told = [other for other in brought if cues.CONTEXT.search(other.body) and len(stems(other.body)) > 1]
-        return bool(told and (cues.TO_THEM.match(trigger.act) or (told[-1] is self._before[-1] and cues.ANAPHOR.match(trigger.act))))
+        if cues.TO_THEM.match(trigger.act):
+            return bool(told or (brought and current.kind != "message" and not person_in(current.all_said)))
+        return bool(told and told[-1] is self._before[-1] and cues.ANAPHOR.match(trigger.act))
 
     def _leading_up(self, clause: Clause) -> list[Clause]:
         """What the caller told in the same breath before asking: "I've got a sofa on order. It's the grey one. Can I change it?" """
@@ -279,7 +291,7 @@ class Floor(Yielding):
 
     def _fill_in(self, clause: Clause, after: list[Clause]) -> None:
         """Answers to what the agent asked, and what follows a request in the same breath."""
-        if cues.NEW_TOPIC.match(clause.text):
+        if cues.NEW_TOPIC.match(clause.text) or (after and not self._question and cues.COUNTS_ON.fullmatch(clause.text)):
             self._current = None
         ask = self._current
         if ask is None or ask.is_stop or self._leads_on(clause, after):

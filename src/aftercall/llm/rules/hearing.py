@@ -140,7 +140,8 @@ class Hearing(Ledger):
         points = cues.POINTS.search(sentence) or cues.FILES.search(sentence) or about <= stems(" ".join(clause.body for clause in told))
         if not named and not (context and points and told[-1].seq == seq - 1 and cues.TAKES_UP.search(sentence)):
             return None
-        clause = max(named or context, key=lambda clause: (is_fault(clause.body), len(stems(clause.body) & about), len(clause.body)))
+        titles = [clause for clause in named or context if not cues.INTRODUCES.match(clause.body)]
+        clause = max(titles or named or context, key=lambda clause: (is_fault(clause.body), len(stems(clause.body) & about), len(clause.body)))
         ask = Ask("issue" if is_fault(clause.body) else kind_of(clause.body), clause.body, clause.text, [clause.seq])
         for other in told:
             if other is not clause:

@@ -21,7 +21,7 @@ from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.summary import summarise, summarise_foreign
 from aftercall.llm.rules.todos import find_todos
 from aftercall.llm.rules.triggers import is_real
-from aftercall.llm.rules.zones import stated_zone
+from aftercall.llm.rules.zones import stated_zone, zone_of_place
 from aftercall.llm.whole import WholeReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Request
@@ -106,7 +106,8 @@ def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:
     """The last zone the caller claims."""
     spoken = [clause for turn in call.turns if turn.speaker == "caller" for clause in clauses[turn.seq]]
     zones = [zone for clause in spoken if is_real(clause) and (zone := stated_zone(clause.text))]
-    return zones[-1] if zones else None
+    placed = (zone_of_place(turn.text) for turn in call.turns if turn.speaker == "caller")
+    return zones[-1] if zones else next(filter(None, placed), None)
 
 
 def _today(call: Call, zone: str | None) -> date:

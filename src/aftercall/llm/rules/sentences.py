@@ -73,6 +73,7 @@ _FALSE_START = re.compile(
 LEAD_IN = re.compile(
     r"(?:(?:(?:right|good|great|fine|look|listen|no|love|dear|first|second|third|morning|wait|sure|lovely|hello|now|sorry|"
     r"like|cool|perfect)(?=[,.:;!?…-])|"
+    rf"(?:first|second|third|fourth)(?= (?:um+|uh+|the|my|{IMPERATIVE})\b)|"
     r"oh|um+|uh+|uh huh|mm+|hm+|er+m?|ah|well|so|and|but|then|okay|ok|alright|all right|wonderful|amazing|brilliant|awesome|"
     r"excellent|(?:no|sorry|right|great|perfect|cool|lovely)(?= (?:i|it['’]s|can|could|so|and|no|oh|um|uh|sorry|yeah)\b)|"
     r"yeah|yes|yep|yup|nope|nah|hi|hello|hey|yo|good morning|good afternoon|good evening|hi there|hello there|thanks|"

@@ -71,7 +71,7 @@ _OFFER_HEAD = re.compile(
     re.I,
 )
 _ON_THE_CALL = re.compile(
-    r"^(?:keep|pay(?! for)|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
+    r"^(?:start (?:a|the) (?:list|note)|keep|pay(?! for)|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
     r"check(?! (?:you|me|us) in)|look(?! for (?:something|an?|the next))|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|"
     r"wait|ask(?! (?:the|an?|your|our|him|her|them|someone|somebody|dr|for))|confirm|continue|proceed|help|understand|"
     r"speak|answer|try|do|be|fit|squeeze)\b",

@@ -107,6 +107,27 @@ _NOT_MINE = re.compile(
 )
 
 
+# "I'm in Winnipeg, so it's still Friday here": where one is counts once one speaks of the time there.
+_BASED = re.compile(
+    r"\b(?:i|we)(?:['’]m|['’]re| am| are)(?: \w+)? (?:in|from|over in|out in|here in) (?P<place>(?-i:[A-Z][a-z]+(?: [A-Z][a-z]+)?))|"
+    r"\b(?P<here>(?-i:[A-Z][a-z]+)),? (?:isn['’]t it|here)\b|\bcalling from (?P<from>(?-i:[A-Z][a-z]+(?: [A-Z][a-z]+)?))",
+    re.I,
+)
+_TIME_THERE = re.compile(
+    r"\b(?:it['’]?s|it is|that['’]s|already|still|only|now|gone|nearly|half past|just)\b[^.!?]{0,30}\b(?:mon|tues|wednes|thurs|fri|satur|sun)?"
+    r"(?:day|morning|afternoon|evening|night|midnight|o['’]?clock|[ap]\.?m|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b"
+    r"[^.!?]{0,20}\b(?:here|for me|over here|my end|where i am)\b|\bmy time\b|\btime difference\b|\btime ?zone\b",
+    re.I,
+)
+
+
+def zone_of_place(turn: str) -> str | None:
+    """The zone of the city a caller says they are in, where they also speak of the time there."""
+    based = _BASED.search(turn) if _TIME_THERE.search(turn) else None
+    place = (based["place"] or based["here"] or based["from"]) if based else ""
+    return _cities().get(place.lower()) if place else None
+
+
 @cache
 def _cities() -> dict[str, str]:
     names = (name for name in sorted(available_timezones()) if name.startswith(_REGIONS))
