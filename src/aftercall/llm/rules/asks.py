@@ -96,6 +96,12 @@ class Ask:
         told = [quantities(earlier) for earlier in (self.act, *(known for _, known in self.details))] if new else []
         return [f"{number} {noun}" for known in told for noun, number in known.items() if noun in new and new[noun] != number]
 
+    def _disputes(self, text: str) -> bool:
+        """Whether the agent's words have another number than the caller's for the same things."""
+        theirs = quantities(text)
+        ours = [quantities(told) for told in (self.act, *(known for _, known in self.details))] if theirs else []
+        return any(noun in theirs and theirs[noun] != number for known in ours for noun, number in known.items())
+
     def replace_act(self, act: str, words: str, seq: int) -> None:
         """Another thing is wanted in place of the one asked for; what was agreed about it stays."""
         verb = self.act.split(" ", 1)[0] if not act.lower().startswith(("the ", "that ")) else ""
@@ -120,10 +126,10 @@ class Ask:
     def as_request(self) -> Request:
         title = self._title()
         details = [kept for _, text in self.details if (kept := tidy(self._without_denied(text)))]
-        heard_back = [kept for _, text in self.heard_back[-_HEARD_BACK:] if (kept := tidy(self._without_denied(text)))]
-        replies = [kept for text in self.replies if (kept := tidy(self._without_denied(text)))]
-        told = ". ".join(dict.fromkeys((*details, *heard_back, *replies)))
-        persons = (self.words, *details, *(heard_back if self.kind == "message" else ()))
+        said = [text for text in (*(text for _, text in self.heard_back[-_HEARD_BACK:]), *self.replies) if not self._disputes(text)]
+        replies = [kept for text in said if (kept := tidy(self._without_denied(text)))]
+        told = ". ".join(dict.fromkeys((*details, *replies)))
+        persons = (self.words, *details, *(replies if self.kind == "message" else ()))
         return Request(
             kind=self.kind,
             title=title,

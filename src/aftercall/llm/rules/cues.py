@@ -14,7 +14,7 @@ ANAPHOR = re.compile(
 )
 RECORDS = re.compile(
     r"^(?:log|file|put|note|write|report|record|mark|flag|add|jot|raise|get)\b (?:that|this|it|those)\b.*\b(?:down|as|up|"
-    r"(?:to|on|in|into) (?:the|my|our|a))\b",
+    r"(?:to|on|in|into|under) (?:the|my|our|an?|his|her|their|your|[\w-]+['’]s))\b",
     re.I,
 )
 TELLS_ONLY = re.compile(r"^(?:tell|let|inform|notify|warn|ask)\b(?: (?:the|my|your|his|her))? ?\w+(?: \w+)?(?: know)?\W*$", re.I)
@@ -45,7 +45,7 @@ STOP = re.compile(
     re.I,
 )
 ASKS_WHEN = re.compile(
-    r"\b(?:when|what (?:day|date|time)|which (?:day|date|one)|how soon|by when|what works|suits?|does that work|is that (?:ok|"
+    r"\b(?:when|(?:good|best|better|particular) (?:time|day|date)|what (?:day|date|time)|which (?:day|date|one)|how soon|by when|what works|suits?|does that work|is that (?:ok|"
     r"okay|fine|good))\b",
     re.I,
 )
@@ -88,7 +88,7 @@ BELL = re.compile(r"\bgive (?:me|us) a (?:bell|ring|call|shout)|get back to (?:m
 TURNS = re.compile(r"^(?:but|so|and (?:i|can|could|please))\b", re.I)
 PLAIN_THING = re.compile(r"(?:the|an?|it|that|one|two|three|some)\b", re.I)
 REACH_ME = re.compile(
-    r"(?:call|ring|text|email|phone|use|try|message) (?:me\b|it\b|my\b|the\b|(?:his|her|our|[\w-]+['’]s) (?:\w+ )?"
+    r"(?:call|ring|text|email|phone|use|try|message) (?:(?:after|before|between|any ?time|in the|not)\b|me\b|it\b|my\b|the\b|(?:his|her|our|[\w-]+['’]s) (?:\w+ )?"
     r"(?:mobile|phone|number|cell|line|email|landline|office|desk|work|home|house|door)\b|.*\bnot (?:mine|me|my|the)\b)",
     re.I,
 )
@@ -106,6 +106,12 @@ CONTEXT = re.compile(
     r"^(?:my|our|the|it['’]s|it is|there['’]s|there is|that['’]s|she['’]s|he['’]s|we|you)\b(?!.*\bname\b)(?! (?-i:[A-Z][a-z]+)\W*$)",
     re.I,
 )
+REFUSES = re.compile(
+    r"^(?:no|sorry|i['’]m afraid)\b[^.?!]*\b(?:i|we) (?:can['’]?t|cannot|don['’]?t|won['’]?t|['’]m not able)\b|"
+    r"\b(?:he|she|they|(?-i:[A-Z]\w+))(?:['’]d| would|['’]ll| will| should)(?: need| have)?(?: to)? [^.?!]*\b(?:himself|herself|themselves)\b",
+    re.I,
+)
+WITH_PERSON = re.compile(r"(?:have|get|see) (?-i:(?:(?:Dr|Mr|Mrs|Ms|Miss)\.? )?[A-Z][\w'’-]+)(?: again| this time| please| instead)*\W*", re.I)
 STATES = re.compile(
     r"(?:i|we|he|she|they|there|my|our|the|it|that)(?:['’]\w+)?\b(?!['’]?s? (?:fine|good|great|right|all|it)\W*$)|(?-i:[A-Z][a-z]+(?:['’]s)? [a-z]+)", re.I
 )
@@ -279,7 +285,7 @@ ABOUT_TIME = re.compile(
 TO_THE_AGENT = re.compile(r"\b(?:me|us|my|our|you|i|i['’]\w+)\b", re.I)
 DAY_FIRST = re.compile(
     r"^(?:on |the |next |this |say |well,? |okay,? |right,? |no,? )*(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|"
-    r"tomorrow|today|tonight)\w*(?:['’]ll|['’]s| will| is| then|"
+    r"tomorrow|today|tonight)\w*(?:['’]ll|['’]s| will| is| then| itself| please| if|"
     r"[,.!]|$| (?:the|at|works|would|morning|afternoon|evening))",
     re.I,
 )
@@ -348,7 +354,7 @@ IN_TOUCH = re.compile(
 NO_MATTER = re.compile(
     r"\bor\b|\b(?:name|thank|thanks|welcome|morning|afternoon|evening|sorry|goodbye|bye|hello|hi|congratulations|"
     r"lovely|instead of|can['’]?t|cannot|won['’]?t|don['’]?t|"
-    r"unfortunately|not|no|if you|spell|repeat|fee|costs?|pounds|dollars|euros)\b|\b(?:how (?:can|may)|what can) i\b",
+    r"unfortunately|not|no|stays?|staying|if you|spell|repeat|fee|costs?|pounds|dollars|euros)\b|\b(?:how (?:can|may)|what can) i\b",
     re.I,
 )
 POINTS_IN_OFFER = re.compile(

@@ -309,7 +309,7 @@ _NOT_MEANT = re.compile(
 )
 _NEGATED = re.compile(r"\b(?:not|isn't)(?: (?:this|the|on|for))?\s*$", re.I)  # "not today, today is a holiday" names no today at all
 _REFUSED_AFTER = re.compile(
-    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|full|bad|tricky|when|doesn't|does not|won't|isn't|is not|not going to|"
+    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|full|bad|tricky|when (?:i'm|i was|we're|we were)|doesn't|does not|won't|isn't|is not|not going to|"
     r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|we're|i have|i've got|i work|we have|we close|he|she|my \w+)\b"
     r"(?! (?:free|available|good|off|fine|around|able|home|there)))\b",
     re.I,
@@ -336,6 +336,7 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
 
 _SOON = 7  # months ahead that people speak of as coming
 _BARE_ORDINAL = re.compile(rf"\bthe {ORDINAL}(?! of\b){_NO_NOUN}", re.I)
+_NTH_BARE = re.compile(rf"\bthe (?:first|second|third|fourth|last) {WEEKDAY}\b(?! (?:in|of))", re.I)
 _NAMED_MONTH = re.compile(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)", re.I)
 
 
@@ -348,7 +349,9 @@ def named_month(text: str, today: date) -> str | None:
 
 def in_month(text: str, month: str) -> str:
     """ "The twenty first", once March was spoken of, is the twenty first of March."""
-    return text if _NAMED_MONTH.search(text) else _BARE_ORDINAL.sub(lambda match: f"{match.group()} of {month}", text)
+    if _NAMED_MONTH.search(text):
+        return text
+    return _NTH_BARE.sub(rf"\g<0> of {month}", _BARE_ORDINAL.sub(lambda match: f"{match.group()} of {month}", text))
 
 
 @remember

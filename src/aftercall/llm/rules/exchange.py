@@ -88,12 +88,24 @@ class Exchange(Hearing):
             and not cues.SMALL_TALK.search(clause.body)
             and not any(clause.seq in ask.turns for ask in self.asks)
         ]
-        bare = self._matter and len(stems(offer.act)) < _BARE_OFFER and self._matter not in told
-        return [self._matter, *told] if bare and self._matter else told
+        if len(stems(offer.act)) >= _BARE_OFFER:
+            return told
+        hearsay = [clause for clause in self._hearsay if clause.seq == offer.seq - 1]
+        matter = [self._matter] if self._matter and self._matter not in told and not hearsay else []
+        return [*matter, *hearsay, *told]
 
     def _names_time(self, clauses: list[Clause]) -> bool:
         first = clauses[0]
         return bool(cues.TIME_ONLY.match(first.body) or find_dates(first.text, self.today)) and not first.is_question
+
+    def _accept_changed(self, offer: Offer, clause: Clause) -> None:
+        """ "Shall I email you the certificate?" "Post it.": wanted, in another way."""
+        act = as_caller(offer.act)
+        ask = self._meant(offer) or Ask(kind_of(act), act, clause.text, [offer.seq, clause.seq], due=self._first_day(offer.act))
+        ask.add_detail(clause.seq, clause.text)
+        if ask not in self.asks:
+            self._raise(ask)
+        self._current = ask
 
     def _echoes_offer(self, clauses: list[Clause]) -> bool:
         """ "We could give you the suite." "The suite.": weighed, not yet answered."""

@@ -18,7 +18,7 @@ from aftercall.llm.rules.secrets import is_confided
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stances import stance
 from aftercall.llm.rules.stems import stems
-from aftercall.llm.rules.triggers import Trigger, find_trigger, is_own_doing, is_real
+from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, is_own_doing, is_real
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.llm.rules.yielding import Yielding
 
@@ -51,6 +51,8 @@ class Floor(Yielding):
             self._used = False
             self._month = named_month(clause.text, self.today) or self._month
             self._hear(clause, clauses[index + 1 :])
+            if is_others_wish(clause.text):
+                self._hearsay = [*self._hearsay[-2:], clause]
             if is_real(clause):
                 self._before = [*self._before[-3:], clause]
                 self._keep_matter(clause)
@@ -85,7 +87,7 @@ class Floor(Yielding):
             return
         if self._is_muted(clause) or (asks_name(self._said) and cues.CALL_ME.match(clause.body)):
             return
-        if (stop := cues.STOP.match(clause.body)) and not (self._current and find_call_off(clause.text)):
+        if (stop := cues.STOP.match(clause.body)) and not (self._current and self._is_of_the_current(clause)):
             self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
             return
         if self._negates(clause) or is_confided(clause.text):
@@ -118,6 +120,11 @@ class Floor(Yielding):
             self._name(clause)
         else:
             self._fill_in(clause, after)
+
+    def _is_of_the_current(self, clause: Clause) -> bool:
+        """Whether calling something off means the request talked of, not a thing that runs since before."""
+        about = find_call_off(clause.text)
+        return bool(about and self._current and (not about.stems or about.stems & self._current.stems))
 
     def _changes_standing(self, clause: Clause) -> bool:
         """ "I've an appointment tomorrow at four. Could you make it later?" """
@@ -155,7 +162,13 @@ class Floor(Yielding):
 
     def _ask(self, trigger: Trigger, clause: Clause) -> None:
         kind = kind_of(trigger.act)
+        if self._offer and self._offer.seq == clause.seq - 1 and not self._declined and cues.ANAPHOR.match(trigger.act):
+            self._accept_changed(self._offer, clause)
+            return
         current = self._current
+        if current and cues.WITH_PERSON.fullmatch(trigger.act):
+            self._correct(current, clause)
+            return
         if says_where_to(trigger, self._said) and not (current and current.turns[-1] == clause.seq):
             if current:
                 self._add(current, clause)
@@ -294,7 +307,7 @@ class Floor(Yielding):
         if cues.NEW_TOPIC.match(clause.text) or (after and not self._question and cues.COUNTS_ON.fullmatch(clause.text)):
             self._current = None
         ask = self._current
-        if ask is None or ask.is_stop or self._leads_on(clause, after):
+        if ask is None or (ask.is_stop and not self._question) or self._leads_on(clause, after):
             return
         if REPAIRS.match(clause.text):
             ask.drop_details(clause.seq)

@@ -54,6 +54,7 @@ class Hearing(Ledger):
         ]
         if not (offer or self._proposals):
             self._drop_ignored_faults(text)
+        self._drop_refused(turn.seq, text, bool(offer))
         self._keep_faults()
         self._keep_soft(turn.seq, text)
         self._hear_back(turn.seq, text)
@@ -74,6 +75,19 @@ class Hearing(Ledger):
             self._question = ""
         self._agent_seq = turn.seq
         self._replies[turn.seq] = [sentence for sentence in split_sentences(text) if _is_of_the_matter(sentence)]
+
+    def _drop_refused(self, seq: int, text: str, offers: bool) -> None:
+        """ "No, I can't give out numbers.", "He'd have to raise that himself.": what was just asked is not taken on."""
+        if offers or not cues.REFUSES.search(text) or any(is_promise(sentence) for sentence in split_sentences(text)):
+            return
+        for ask in [ask for ask in self.asks if ask.turns[0] == seq - 1]:
+            self.asks.remove(ask)
+            self._refuse(ask.act)
+            self._current = None if self._current is ask else self._current
+        for ask in self.asks:
+            ask.details = [(at, said) for at, said in ask.details if at != seq - 1]
+        for clause in self._sound.pop(seq - 1, []):
+            self._refuse(clause.text)
 
     def _keep_soft(self, seq: int, text: str) -> None:
         """ "Can you check if it's in?" "I'll check and call you." stands; "It is." answers it."""
@@ -132,9 +146,10 @@ class Hearing(Ledger):
     def _take_up(self, seq: int, sentence: str) -> Ask | None:
         """The agent acts on what the caller has told, though nobody heard it as a wish."""
         told = [clause for clause in self._told if not cues.OWN_PLAN.match(clause.body)]
-        if not told or seq - 1 in (self._declined_at, self._called_off_at):
+        if not (told or self._hearsay) or seq - 1 in (self._declined_at, self._called_off_at):
             return None
         about = stems(sentence)
+        told += [clause for clause in self._hearsay if clause.seq >= seq - _FRESH and len(stems(clause.body) & about) > 1]
         named = [clause for clause in told if stems(clause.body) & about]
         context = [clause for clause in told if cues.CONTEXT.search(clause.body)]
         points = cues.POINTS.search(sentence) or cues.FILES.search(sentence) or about <= stems(" ".join(clause.body for clause in told))

@@ -44,6 +44,8 @@ class Ledger:
         self._called_off_at = 0
         self._month: str | None = None
         self._asked_when = False
+        self._hearsay: list[Clause] = []
+        """What others want, as the caller tells it: a request once the agent says it will see to it."""
 
     def _withdraw(self, ask: Ask, seq: int) -> None:
         ask.cite(seq)

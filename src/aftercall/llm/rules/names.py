@@ -86,9 +86,10 @@ _OPENING = tuple(
             rf"dear),? )*{TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again|this side|on the line)\b)"
         ),
         (
-            r"^(?i:hi|hello|hey|good morning|good afternoon|good evening|"
-            rf"yes)?(?i: there)?[,.!]? ?{TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b)"
+            r"^(?:(?i:hi|hello|hey|good morning|good afternoon|good evening|morning|there|yes|yeah|oh|um|uh)[,.!]? )*"
+            rf"{TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b)"
         ),
+        rf"\b(?i:me again|only me|just me|me),? (?P<name>{NAME}){END}(?=[.,!]|$)",
         (
             r"^(?i:(?:hi|hello|hey|good morning|good afternoon|good evening|yes)[,.!]? )*(?:Mr|Mrs|Ms|Miss|"
             rf"Dr)\b\.? (?P<name>{PART}(?: {PART})?)"
@@ -116,6 +117,7 @@ _MARKS = (
     ("(?:here|speaking|calling|again", ("here", "speaking", "calling", "again", "this side", "on the line")),
     (") from (?:the )?", (" from ",)),
     ("(?i:me)(?i: again)?", (" me",)),
+    ("me again|only me", ("me",)),
 )
 _NEEDS = {pattern: next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)) for pattern in (*_INTRODUCED, *_OPENING)}
 _NAMED_PART = re.compile(
@@ -136,7 +138,7 @@ _OTHER_PERSON = re.compile(
     re.I,
 )
 _ASKED_WHICH = re.compile(
-    r"\bwho(?:['’]s| is) (?:it|this|that) (?:for|going|from|to)\b|\b(?:deliver|send|go) (?:it |them |this )?to\b|"
+    r"\bwho(?:['’]s| is) (?:it|this|that) (?:for|going|from|to|by|with)\b|\bwho (?:wrote|made|did)\b|\b(?:deliver|send|go) (?:it |them |this )?to\b|"
     r"\b(?:which|where|what (?!name|can|may|could|['’])\w+|address|street|town|company|who (?:is|are|should|shall|"
     r"was) (?!calling|this|speaking))\b|"
     r"\b(?:his|her|their|child|patient|pet|recipient)\b|['’]s name\b",
@@ -144,6 +146,8 @@ _ASKED_WHICH = re.compile(
 )
 # The agent says a name back to have it confirmed: "Ana Lopes?"
 _ECHO = re.compile(rf"^(?:(?i:was that|is that|so that['’]s|sorry|and|got it|thank you|did you say|that['’]s)[,.]? )*{NAME}\?")
+# "And it's Mr. Rowe, James?", "Mrs. Pruitt?": the agent takes the caller for somebody.
+_TAKEN_FOR = re.compile(rf"\b(?:Mr|Mrs|Ms|Miss|Mister|Mx)\b\.? {NAME}(?:, {NAME})?\?|(?i:and (?:it['’]s|that['’]s|the name is)) {NAME}\?")
 # "Am I speaking with Ana Lopes?" "You are."
 _ADDRESSED = re.compile(rf"\b(?i:is (?:this|that)|am i (?:speaking|talking) (?:to|with)|you['’]re|you are) {TITLE}(?P<name>{NAME})\?")
 _IS_ME = re.compile(
@@ -155,8 +159,8 @@ _FOREIGN = re.compile(
 )
 _FULLER = re.compile(rf"^(?: (?i:here|speaking|again))?(?:,| —|\.)? (?P<name>{NAME}){END}")
 _ASKED = re.compile(
-    r"\b(?:(?:your|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what|which|a) (?:full |last |"
-    r"first )?(?:sur)?name|surname|who(?:['’]s| is| am i| do i have)"
+    r"\b(?:(?:your(?: own)?|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what|which|a) (?:full |last |"
+    r"first )?(?:sur)?name|surname|who should (?:i|we|he|she|they) ask for|who(?:['’]s| is| am i| do i have)"
     r"(?: i)?(?: the pleasure of)? ?(?:calling|speaking|talking|this|on the line)|who['’]s calling|who shall i say)\b|"
     r"\bwhose name\b|\bwhat (?:should|shall|can|may|do) (?:i|we) call you\b|\band you are\?|^name\?|\bname,? please\b",
     re.I,
@@ -252,7 +256,7 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
     asked, echoed, part, said = False, False, "", ""
     for turn in turns:
         if turn.speaker == "agent":
-            echoed = asked and bool(_ECHO.match(turn.text))
+            echoed = (asked and bool(_ECHO.match(turn.text))) or bool(_TAKEN_FOR.search(turn.text))
             asked = echoed or asks_name(turn.text)
             part = "last" if _SURNAME.search(turn.text) else "first" if _FIRST_NAME.search(turn.text) else ""
             said = turn.text

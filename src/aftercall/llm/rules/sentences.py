@@ -51,7 +51,7 @@ _RUN_ON = re.compile(
     re.I,
 )
 _RUN_ON_START = re.compile(
-    rf"\s+(?=(?:{_ASKING}|(?:i|we)['’](?:d|m|ve|re|ll)\b|that['’]s (?:settled|final|it|all)\b|i (?:need|want|talked|told|"
+    rf"(?<!\bdo)(?<!\bdid)(?<!\bif)(?<!\bwhat)(?<!\bwhen)(?<!\bthat)(?<!\bshould)\s+(?=(?:{_ASKING}|(?:i|we)['’](?:d|m|ve|re|ll)\b|that['’]s (?:settled|final|it|all)\b|i (?:need|want|talked|told|"
     r"already)\b|she wants\b|he wants\b))",
     re.I,
 )

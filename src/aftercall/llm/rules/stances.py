@@ -60,6 +60,9 @@ _STARTED = re.compile(
     r"you down for|you booked|you in for)\b(?P<act>.*)",
     re.I,
 )
+# After a line that dropped the agent says what it had taken down so far.
+_RESUMED = re.compile(r"\b(?:welcome back|(?:hello|hi) again|we (?:were|got) cut off|where were we)\b", re.I)
+_SO_FAR = re.compile(r"\b(?:i (?:have|had)|i['’](?:ve|d) got|we (?:have|had|were (?:doing|on)))\b(?: (?:down|you down for|noted))? (?P<act>.*)", re.I)
 _RIGHT = re.compile(r"\b(?:is that (?:right|correct)|correct|right|still want)\?", re.I)
 
 
@@ -127,6 +130,8 @@ def find_offer(turn: Turn, text: str) -> Offer | None:
         act = _OFFER_HEAD.sub("", match.group(), count=1)
         if (sentence.endswith("?") or _STATED.match(match.group())) and not _ON_THE_CALL.match(act):
             found = Offer(turn.seq, act, stated=bool(_STATED.match(match.group())), replaces=bool(_INSTEAD.search(sentence)))
+    if found is None and _RESUMED.search(text) and (so_far := _SO_FAR.search(text)):
+        return Offer(turn.seq, next(iter(split_sentences(so_far["act"])), so_far["act"]), stands=True)
     if found is None and _RIGHT.search(text) and (started := _STARTED.search(text)):
         act = next(iter(split_sentences(started["act"].strip(" ,:"))), "") or started.group()
         found = Offer(turn.seq, act, stands="order" not in started.group())

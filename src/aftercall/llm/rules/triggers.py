@@ -242,7 +242,7 @@ _NO_ASKING = re.compile(
     r"keep (?:up|it|that|them|things|(?:the|my|our) (?:\w+ )?\w+\W*$)\b(?! (?:for|aside|until|till|warm|an eye))|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
     r"regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|what|how)|"
     r"look (?:at|it)|"
-    r"know|thank|say\b|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|"
+    r"know|thank|say\b|see about|hear|confirm|double-check|let it\b|read (?:me|us|out)|ask (?:me|us|you|a question|about|something)|understand|"
     r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some (?:sleep|rest)|there|home|my head|up|out of|"
     r"dressed|used)|have to|keep (?:well|safe|going|in mind)|call it|call me (?!back|at|on|when|if|tomorrow|later|today|this|"
     r"next|after|before|tonight|about|once|as|and|in|by|every|to|with|any|regarding|again|between|soon|or|a\b|please|first)|"
@@ -288,7 +288,7 @@ _NO_SUBJECT = re.compile(
 
 HYPOTHETICAL = Caseless(
     r"^(?:and |but |so |well )*if\b(?! you (?:would|do)n['’]?t mind)[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
-    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
+    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\byou['’]ll be hearing from\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
     r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|"
     r"\bif (?:it|this|that|they)(?:['’]s|['’]re| is| are) not\b|\bif (?:it|"
     r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t(?! mind)|doesn['’]t)\b|"
@@ -300,6 +300,9 @@ HYPOTHETICAL = Caseless(
     r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
     r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish (?!to\b)",
 )
+# "Where can the driver put the bus?" asks for an answer, "if you can't get us, ring Ann" tells whom to ring.
+_INQUIRES = re.compile(r"(?:where|which|who|why|what|how(?! about| soon))(?:['’]s)? (?:can|could|do|does|did|should|would|will|is|are|was)\b", re.I)
+_IF_NOT_REACHED = re.compile(r"\bif (?:you|they|he|she) (?:can['’]?t|cannot|don['’]?t) (?:get|reach|find|raise)\b", re.I)
 _TO_THE_MACHINE = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |"
     r"prior |earlier |above )*(?:instructions?|rules|prompts?|guidelines|programming)\b|\bsystem prompt\b",
@@ -324,7 +327,7 @@ _QUOTES = (
 )
 THIRD_PARTY = re.compile(
     rf"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always |keeps )?(?:{_WISHES}|{_QUOTES})|"
-    r"['’]s (?:all )?(?:like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|me)\b))\b(?! (?:me to ask you|"
+    r"['’]s (?:all )?(?:after|looking for|hoping|like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|me)\b))\b(?! (?:me to ask you|"
     r"i could|i can|i should call|"
     r"to call you|to ask you))",
     re.I,
@@ -347,6 +350,8 @@ class Trigger:
 def find_trigger(text: str) -> Trigger | None:
     """The wish a clause carries, if it asks for anything that could outlast the call."""
     body = _EMPHATIC.sub("", body_of(text))
+    if _INQUIRES.match(body) or _IF_NOT_REACHED.search(text):
+        return None
     lead = text[: len(text) - len(body)]
     if is_unreal(body) or is_others_wish(body):
         return None
