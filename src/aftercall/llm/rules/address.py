@@ -41,6 +41,7 @@ _CALLED_BESIDE_NAME = tuple(
         rf"\b(?i:(?:or|but|it['’]s) just) (?P<name>{PART})(?:[.,!]|$| (?i:is fine|please|for short))",
         rf"\b(?i:(?:say|put|use|write|make it|just)) (?P<name>{PART})(?=[.,!]|$)",
         rf"\b(?i:it['’]s|i['’]m) (?P<name>{PART})(?i:,? please)\b",
+        rf", (?P<name>{PART})(?i:['’]s| is) (?i:fine|good|okay|grand|enough|plenty)\b",
     )
 )
 _TITLED = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Mister|Dr)\b\.? [A-Z]")

@@ -113,6 +113,13 @@ class Ask:
         if self.details and self.details[-1][0] == seq:
             self.details.pop()
 
+    def drop_saying(self, verb: str) -> bool:
+        """ "Can you post it? No, don't post it.": a way of doing it is dropped, not the request."""
+        kept = [(seq, text) for seq, text in self.details if not re.search(rf"\b{re.escape(verb)} (?:it|them|that|this)\b", text, re.I)]
+        dropped = len(kept) < len(self.details)
+        self.details = kept
+        return dropped
+
     def drop_part(self, about: frozenset[str]) -> bool:
         """ "Toner and paper", "scrap the paper": one of several things is dropped and the rest stays."""
         pieces = _LISTED.split(self.act)

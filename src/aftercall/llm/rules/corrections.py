@@ -14,7 +14,7 @@ REPLACES = re.compile(
     re.I,
 )
 REPAIRS = re.compile(
-    r"^(?:(?:oh|um|uh|and|but|sorry)[, ]+)*(?:no,? wait|wait,? no|no,? sorry|sorry,? no|no[,.] |nah,? |actually|hang on,? no|"
+    r"^(?:(?:oh|um|uh|and|but|sorry)[, ]+)*(?:no,? wait|wait,? no|no,? sorry|sorry,? no|no[,.](?: |$)|nah,? |actually|hang on,? no|"
     r"hold on,? no|no,? (?:hang|hold) on|i mean\b|i meant|or rather|scratch that|correction|make (?:it|that))",
     re.I,
 )

@@ -111,9 +111,11 @@ REFUSES = re.compile(
     r"\b(?:he|she|they|(?-i:[A-Z]\w+))(?:['’]d| would|['’]ll| will| should)(?: need| have)?(?: to)? [^.?!]*\b(?:himself|herself|themselves)\b",
     re.I,
 )
-WITH_PERSON = re.compile(r"(?:have|get|see) (?-i:(?:(?:Dr|Mr|Mrs|Ms|Miss)\.? )?[A-Z][\w'’-]+)(?: again| this time| please| instead)*\W*", re.I)
+WITH_PERSON = re.compile(r"(?:have|get) (?-i:[A-Z][\w'’-]+)(?: again| this time| please| instead)*\W*", re.I)
+IF_NOT_REACHED = re.compile(r"\bif (?:you|they|he|she) (?:can['’]?t|cannot|don['’]?t) (?:get|reach|find|raise)\b", re.I)
+STAYS = re.compile(r"\b(?:stays?|staying|leave|leaving|no|not|nothing)\b", re.I)
 STATES = re.compile(
-    r"(?:i|we|he|she|they|there|my|our|the|it|that)(?:['’]\w+)?\b(?!['’]?s? (?:fine|good|great|right|all|it)\W*$)|(?-i:[A-Z][a-z]+(?:['’]s)? [a-z]+)", re.I
+    r"(?:i|we|he|she|they|there|my|our|the|it|that)(?:['’]\w+)?\b(?!['’]?s? (?:fine|good|great|right|all|it)\W*$)|(?-i:[A-Z][a-z]+(?:['’]s)? [a-z]+|(?:[A-Z][\w'’]+ )?[A-Z][\w'’]+, )", re.I
 )
 INTRODUCES = re.compile(r"(?:it['’]s|it is|this is|i['’]m|i am|my name(?:['’]s| is)) (?-i:[A-Z])", re.I)
 TAKES_OFF = re.compile(r"\btake (?:me|us|him|her|them|it|that) off\b", re.I)

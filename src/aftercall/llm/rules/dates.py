@@ -240,7 +240,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|okay|great|perfect|all right|free|easier|ideal|lovely)))",
             lambda m, today: _next_weekday(m["weekday"], today),
         ),
-        (rf"\bthe (?P<ordinal>{ORDINAL}){_NO_NOUN}", lambda match, today: _upcoming_day(day_number(match["ordinal"]), today)),
+        (
+            rf"\bthe (?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b)(?P<ordinal>{ORDINAL}){_NO_NOUN}",
+             lambda match, today: _upcoming_day(day_number(match["ordinal"]), today)),
     )
 )
 # What a text must hold for a pattern to be worth trying, told by the words the pattern itself is made of.
@@ -310,7 +312,7 @@ _NOT_MEANT = re.compile(
 _NEGATED = re.compile(r"\b(?:not|isn't)(?: (?:this|the|on|for))?\s*$", re.I)  # "not today, today is a holiday" names no today at all
 _REFUSED_AFTER = re.compile(
     r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|full|bad|tricky|when (?:i'm|i was|we're|we were)|doesn't|does not|won't|isn't|is not|not going to|"
-    r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|we're|i have|i've got|i work|we have|we close|he|she|my \w+)\b"
+    r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|i am|we're|we are|i have|i've got|i work|we have|we close|he|she|my \w+)\b"
     r"(?! (?:free|available|good|off|fine|around|able|home|there)))\b",
     re.I,
 )

@@ -17,6 +17,8 @@ class Dictation(Exchange):
             self._refuse(clause.text)
             self._muted = place if len(clause.whole.split()) <= _RUN_ON_WORDS else None
             return True
+        if cues.IF_NOT_REACHED.search(clause.whole):
+            return True
         return self._muted == place and not cues.TURNS.match(clause.text)
 
     def _is_dictated(self, clause: Clause) -> bool:

@@ -9,6 +9,7 @@ from aftercall.llm.rules.dates import find_dates
 from aftercall.llm.rules.due import Proposal, takes_day
 from aftercall.llm.rules.hearing import SAME, Hearing
 from aftercall.llm.rules.kinds import kind_of
+from aftercall.llm.rules.mishearing import misheard
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import Offer, Stance, is_offer
 from aftercall.llm.rules.stems import share, stems
@@ -20,6 +21,7 @@ _BARE_OFFER = 2  # stems below which an offer says what is done, not to what
 class Exchange(Hearing):
     def _mishears(self, answer: Stance | None, clauses: list[Clause]) -> None:
         """A caller who objects to what the agent said back takes it out again."""
+        self.misheard += misheard(self._question, " ".join(clause.text for clause in clauses))
         if (answer == "no" and "?" not in self._said) or any(REPAIRS.match(clause.text) for clause in clauses[:2]):
             for ask in self.asks:
                 ask.heard_back = [(seq, text) for seq, text in ask.heard_back if seq != self._agent_seq]
@@ -40,7 +42,7 @@ class Exchange(Hearing):
         offer, seq = self._offer, clauses[0].seq
         if answer is None and offer and self._names_time(clauses) and cues.ABOUT_TIME.search(offer.act):
             answer = "yes"
-        if offer is None or answer is None:
+        if offer is None or answer is None or (answer == "no" and offer.stated and self._asked_openly):
             return
         if answer == "yes" and (thing := self._thing_offered(offer)):
             self._raise(Ask(kind_of(thing), thing, clauses[0].text, [offer.seq - 1, offer.seq, seq], due=self._first_day(offer.act)))
@@ -101,7 +103,9 @@ class Exchange(Hearing):
     def _accept_changed(self, offer: Offer, clause: Clause) -> None:
         """ "Shall I email you the certificate?" "Post it.": wanted, in another way."""
         act = as_caller(offer.act)
-        ask = self._meant(offer) or Ask(kind_of(act), act, clause.text, [offer.seq, clause.seq], due=self._first_day(offer.act))
+        known = self._meant(offer)
+        points = cues.POINTS_IN_OFFER.match(offer.act)
+        ask = known if known and (points or known.act.lower().startswith(act.partition(" ")[0].lower())) else Ask(kind_of(act), act, clause.text, [offer.seq, clause.seq], due=self._first_day(offer.act))
         ask.add_detail(clause.seq, clause.text)
         if ask not in self.asks:
             self._raise(ask)

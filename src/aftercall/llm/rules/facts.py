@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aftercall.llm.rules.asks import tidy, visible
 from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.corrections import REPAIRS, after_repair, erase, longest_without, values_denied
-from aftercall.llm.rules.relations import is_about_someone
+from aftercall.llm.rules.relations import RELATION, is_about_someone
 from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.standing import find_standing
@@ -196,6 +196,7 @@ _WHICH = re.compile(
     r"\bany (?:preferences?|dietary|allergies)\b",
     re.I,
 )
+_NAMES_SOMEONE = re.compile(rf"\b(?i:my|our) (?:\w+ )?(?i:{RELATION}),? [A-Z]\w+")
 _POINTS_BACK = re.compile(r"^(?:it|that|they|she|he|those|these)\b", re.I)
 _IF = re.compile(r"(?:(?:and|but|so|or|well|oh)[, ]+)*if\b", re.I)
 _LENGTH = 30
@@ -210,9 +211,9 @@ class Heard:
     question: str
 
 
-def find_facts(turns: list[Heard]) -> list[FactDraft]:
+def find_facts(turns: list[Heard], misheard: list[str]) -> list[FactDraft]:
     found: list[FactDraft] = []
-    denied = [word for heard in turns for clause in heard.clauses for word in values_denied(clause.text)]
+    denied = misheard + [word for heard in turns for clause in heard.clauses for word in values_denied(clause.text)]
     for heard in turns:
         for draft in _of_turn(heard):
             kept = _without(draft, denied)
@@ -273,7 +274,7 @@ def _of_turn(heard: Heard) -> Iterator[FactDraft]:
         if (
             clause.is_masked
             or (len(clause.body.split()) < _LEAST_WORDS and clause is not answered)
-            or (clause.is_question and not is_about_someone(clause.text))
+            or (clause.is_question and not _NAMES_SOMEONE.search(clause.text))
             or not is_real(clause)
             or _IF.match(clause.text)
             or _is_taken_back(clause, heard.clauses)

@@ -31,9 +31,10 @@ FAULT = Caseless(
     r"(?:\b(?:is|are|was|keeps?|started)|['’]s|['’]re) (?:just |always |only |still )*(?:hanging|freezing|crashing|jamming|lagging|"
     r"looping|glitching|leaking|dripping|sticking|smoking|sparking|rattling|squeaking|grinding|buzzing|humming|stabbing|"
     r"(?:giving|showing|printing|sending|coming (?:out|up|through)|charging|adding)(?: \w+)* (?:blank|wrong|error|errors|twice|double|"
-    r"nothing|garbage|gibberish))\b|\b(?:popped|come|came|fallen|fell|dropped|broken|worn|torn) (?:out|off|loose|apart|through)\b|"
+    r"nothing|garbage|gibberish))\b|\b(?:popped|came|fallen|fell|dropped|broken|worn|torn|(?:has|have|['’]s|['’]ve|just|had|that['’]s) come) (?:out|off|loose|apart|through)\b"
+    r"(?! (?:the|of|in|a|with))|"
     r"\b(?:does|do) nothing but\b|\bmissed (?:us|our|my)(?: out)?\b|"
-    r"\b(?:gone off|cut out|cutting out|(?:gives?|giving|shows?|getting) (?:me )?an? (?:blank|white|error)|"
+    r"\b(?:gone off|cuts? out|cutting out|(?:gives?|giving|shows?|getting) (?:me )?an? (?:blank|white|error)|"
     r"can['’]?t get (?:out|in|into)|failed|fails|keeps failing|broke (?:down|off)|crashed|crashes|fell off|went out|blew up|"
     r"snapped|sprung a leak|(?:is|are|['’]s) making (?:a|an|this|that|some|funny|weird|strange|the most|such)|makes a (?:weird|strange|"
     r"funny|loud|grinding))\b|"
@@ -55,6 +56,7 @@ ABSENCE = Caseless(
     r"school))?)\b",
 )
 _NO_REPORT = Caseless(
+    r"\b(?:my phone|the (?:phone )?(?:battery|line|signal|connection))\b.{0,12}\b(?:was|went|is|died|dropped)\b|"
     r"^(?:he|she|i['’]m|we['’]re|they['’]re)\b(?!.*\b(?:locked out|can['’]?t (?:log|get|sign|access)|fever|sick|off|"
     r"in today))|\b(?:in traffic|might|may)\b|\bfor (?:me|us)\b|\b(?:\w*day|morning|afternoon|evening|week|time|date|that|"
     r"which) (?:doesn['’]?t|won['’]?t|isn['’]?t|don['’]?t) (?:really )?work|\b(?:my (?:\w+ )?(?:knee|calf|ankle|back|arm|leg|"

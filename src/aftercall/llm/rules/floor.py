@@ -241,7 +241,8 @@ class Floor(Yielding):
             return bool(brought)
         told = [other for other in brought if cues.CONTEXT.search(other.body) and len(stems(other.body)) > 1]
         if cues.TO_THEM.match(trigger.act):
-            return bool(told or (brought and current.kind != "message" and not person_in(current.all_said)))
+            someone = any(person_in(other.text) for other in brought)
+            return bool(told or someone or (brought and current.kind != "message" and not person_in(current.all_said)))
         return bool(told and told[-1] is self._before[-1] and cues.ANAPHOR.match(trigger.act))
 
     def _leading_up(self, clause: Clause) -> list[Clause]:

@@ -12,7 +12,7 @@ from aftercall.llm.rules.ledger import Ledger
 from aftercall.llm.rules.matters import Matter, Recheck, asks_matter, find_recheck
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
-from aftercall.llm.rules.stances import Offer, find_offer, is_offer
+from aftercall.llm.rules.stances import Offer, asks_openly, find_offer, is_offer
 from aftercall.llm.rules.stems import share, stem, stems
 from aftercall.model.turns import Turn
 
@@ -30,6 +30,7 @@ class Hearing(Ledger):
         self._agent_dated = False
         self._said = ""
         self._asks_house = False
+        self._asked_openly = False
         self._agent_seq = 0
         self._inquiry: Clause | None = None
         self._dictated: tuple[int, int] | None = None
@@ -68,6 +69,7 @@ class Hearing(Ledger):
         self._agent_dated = bool(find_dates(text, self.today))
         self._question = text if "?" in text else ""
         self._said = text
+        self._asked_openly = asks_openly(text)
         self._asked_when = bool(cues.ASKS_WHEN.search(self._question))
         if cues.ANYTHING_ELSE.search(text):
             self._current, self._question = None, ""
@@ -124,7 +126,7 @@ class Hearing(Ledger):
         said = ask.stems.union(*(stems(clause.text) for clause in self._before))
         about = stems(sentence)
         others = any(about & stems(other.act) - ask.stems for other in self.asks if other is not ask)
-        return bool(about & said) and not others and not cues.OWN_WORDS.search(sentence)
+        return bool(about & said) and not others and not cues.OWN_WORDS.search(sentence) and not cues.STAYS.search(sentence)
 
     def _turn_to(self, text: str) -> None:
         """The agent asks on about one of several requests: what the caller answers belongs to that one."""
@@ -168,5 +170,5 @@ class Hearing(Ledger):
 def _is_of_the_matter(sentence: str) -> bool:
     """Whether an agent's sentence can only be about what the caller wants: no choice, no refusal, no small talk."""
     return bool(stems(sentence)) and not (
-        cues.NO_MATTER.search(sentence) or cues.NOT_FREE.search(sentence) or cues.ANYTHING_ELSE.search(sentence)
+        cues.NO_MATTER.search(sentence) or cues.REFUSES.search(sentence) or cues.NOT_FREE.search(sentence) or cues.ANYTHING_ELSE.search(sentence)
     )

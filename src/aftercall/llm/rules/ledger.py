@@ -44,6 +44,8 @@ class Ledger:
         self._called_off_at = 0
         self._month: str | None = None
         self._asked_when = False
+        self.misheard: list[str] = []
+        """Words of the agent's that the caller put right: wrong wherever they stand."""
         self._hearsay: list[Clause] = []
         """What others want, as the caller tells it: a request once the agent says it will see to it."""
 
@@ -72,6 +74,7 @@ class Ledger:
         """Each request is told in full: what was said beside it in a turn that is about nothing else belongs to it."""
         refused = self.refused
         for ask in self.asks:
+            ask.denied += self.misheard
             alone = [seq for seq in ask.turns if not any(seq in other.turns for other in (*self.asks, *self.withdrawn) if other is not ask)]
             for clause in (clause for seq in alone for clause in self._sound.get(seq, [])):
                 if len(ask.details) < _MAX_DETAILS and ask.words not in clause.text and not stems(clause.text) & refused:

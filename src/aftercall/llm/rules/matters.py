@@ -26,7 +26,7 @@ _HELP = re.compile(
 )
 # A verb that makes a clause a statement, so that it is no bare thing.
 _FINITE = re.compile(
-    r"\b(?:i|we|you|he|she|they|it|there)(?:['’]\w+)?\b|\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|"
+    r"\b(?:i|we|you|he|she|they|it|there)(?:['’]\w+)?\b|\b\w{3,}(?:ed|left|broke|died|lost) (?:out|in|off|up|away|on|to|last|this|me|us|the|my)\b|\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|"
     r"says?|said|wants?|need|needs|know|think|goes|went|got|came|told)\b|\b\w+['’](?:m|re|ve|ll|d|t)\b|\b(?:that|what|"
     r"it|there|here)['’]s\b",
     re.I,

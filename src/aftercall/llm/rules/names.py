@@ -89,7 +89,7 @@ _OPENING = tuple(
             r"^(?:(?i:hi|hello|hey|good morning|good afternoon|good evening|morning|there|yes|yeah|oh|um|uh)[,.!]? )*"
             rf"{TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b)"
         ),
-        rf"\b(?i:me again|only me|just me|me),? (?P<name>{NAME}){END}(?=[.,!]|$)",
+        rf"(?:^|[.!?,] )(?i:me again|it['’]s only me|only me|just me|me),? (?P<name>{NAME}){END}(?=[.,!]|$)",
         (
             r"^(?i:(?:hi|hello|hey|good morning|good afternoon|good evening|yes)[,.!]? )*(?:Mr|Mrs|Ms|Miss|"
             rf"Dr)\b\.? (?P<name>{PART}(?: {PART})?)"
@@ -256,8 +256,8 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
     asked, echoed, part, said = False, False, "", ""
     for turn in turns:
         if turn.speaker == "agent":
-            echoed = (asked and bool(_ECHO.match(turn.text))) or bool(_TAKEN_FOR.search(turn.text))
-            asked = echoed or asks_name(turn.text)
+            echoed = asked and bool(_ECHO.match(turn.text))
+            asked = echoed or asks_name(turn.text) or bool(_TAKEN_FOR.search(turn.text))
             part = "last" if _SURNAME.search(turn.text) else "first" if _FIRST_NAME.search(turn.text) else ""
             said = turn.text
             continue

@@ -6,7 +6,7 @@ from aftercall.llm.rules.names import NOT_NAMES
 from aftercall.llm.rules.vocabulary import vocabulary
 
 _NAME = r"(?P<name>[^\W\d_a-z][^\W\d_A-Z'’\-]+(?:['’\-]\w+)?(?: [^\W\d_a-z][^\W\d_A-Z'’\-]+)?)"
-_TITLE = r"(?:(?:Dr|Mr|Mrs|Ms|Miss|Mister|Doctor|Professor|Prof|Nurse|Aunt|Uncle|Auntie|Coach|Father)\b\.? )"
+_TITLE = r"(?:(?:Dr|Mr|Mrs|Ms|Miss|Missus|Mister|Doctor|Professor|Prof|Nurse|Aunt|Uncle|Auntie|Coach|Father)\b\.? )"
 _RELATION = (
     r"(?:wife|husband|partner|son|daughter|brother|sister|mother|father|mum|mom|dad|boss|manager|assistant|friend|colleague|"
     r"neighbou?r|cousin|aunt|uncle|niece|nephew|"

@@ -1,5 +1,6 @@
 """The reader by rules: one call in, one reading out; nothing but the call decides what comes out."""
 
+import re
 from collections.abc import Iterable
 from datetime import date
 from typing import TypeVar
@@ -27,6 +28,7 @@ from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Request
 
 _PASSING = ("technical", "preference", "routine", "action_item")  # told by words that a refused offer may have as well
+_DECLINES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.I)
 Cited = TypeVar("Cited", Request, Promise, FactDraft)
 
 
@@ -63,8 +65,8 @@ def _read(call: Call) -> Reading:
     promises = find_promises(((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"), floor.withdrawn)
     told = [
         fact
-        for fact in _facts(_heard(call, texts, clauses), named)
-        if fact.category not in _PASSING or not stems(fact.text) & floor.refused
+        for fact in _facts(_heard(call, texts, clauses), named, floor.misheard)
+        if not stems(fact.text) & floor.refused or not (fact.category in _PASSING or _DECLINES.search(fact.text))
     ]
     facts_told = [*secret_facts(secrets), *told]
     return Reading(
@@ -136,8 +138,8 @@ def _heard(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]]) 
     return heard
 
 
-def _facts(heard: list[Heard], named: Named) -> list[FactDraft]:
-    facts = [*find_facts(heard), *find_todos(heard)]
+def _facts(heard: list[Heard], named: Named, misheard: list[str]) -> list[FactDraft]:
+    facts = [*find_facts(heard, misheard), *find_todos(heard)]
     for seq, name in named.together:
         spoken = [clause for turn in heard for clause in turn.clauses if clause.seq == seq]
         clause = next((clause for clause in spoken if name in clause.text), spoken[0])

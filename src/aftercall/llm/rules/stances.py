@@ -74,7 +74,7 @@ _OFFER_HEAD = re.compile(
     re.I,
 )
 _ON_THE_CALL = re.compile(
-    r"^(?:start (?:a|the) (?:list|note)|keep|pay(?! for)|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
+    r"^(?:have (?:an?|your|the) (?:e-?mail|number|name|address|phone|reference|postcode|order|date|card)|start (?:a|the) (?:list|note)|keep|pay(?! for)|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
     r"check(?! (?:you|me|us) in)|look(?! for (?:something|an?|the next))|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|"
     r"wait|ask(?! (?:the|an?|your|our|him|her|them|someone|somebody|dr|for))|confirm|continue|proceed|help|understand|"
     r"speak|answer|try|do|be|fit|squeeze)\b",
@@ -118,6 +118,12 @@ def stance(clauses: list[Clause]) -> Stance | None:
 
 def is_offer(sentence: str) -> bool:
     return bool(_OFFER.search(sentence))
+
+
+def asks_openly(text: str) -> bool:
+    """Whether the turn ends in a question that a no does not answer: "Which school is it?" """
+    last = split_sentences(text)[-1:]
+    return bool(last and last[0].endswith("?") and _OPEN_QUESTION.match(last[0]))
 
 
 def find_offer(turn: Turn, text: str) -> Offer | None:

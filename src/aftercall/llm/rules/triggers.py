@@ -221,6 +221,9 @@ _STATES = re.compile(
 _THEIR_OWN = re.compile(
     r"\b(?:he|she|they)(?:['’](?:d|ll)| can| could| should| will|['’]s going to)\b[^.!?]*\b(?:himself|herself|themselves|themself)\b", re.I
 )
+_THEN_I_WILL = re.compile(
+    r"(?:and |but |so |well )*if (?:i|we|it|they|he|she|that|my|the)\b[^.!?]*\b(?:i|we)(?:['’]ll| will|['’]m going to)\b(?! (?:need|want|like))", re.I
+)
 _WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
 _ORDER = re.compile(
     rf"^{_LESS}(?P<act>{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
@@ -300,9 +303,8 @@ HYPOTHETICAL = Caseless(
     r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
     r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish (?!to\b)",
 )
-# "Where can the driver put the bus?" asks for an answer, "if you can't get us, ring Ann" tells whom to ring.
+# "Where can the driver put the bus?" asks for an answer.
 _INQUIRES = re.compile(r"(?:where|which|who|why|what|how(?! about| soon))(?:['’]s)? (?:can|could|do|does|did|should|would|will|is|are|was)\b", re.I)
-_IF_NOT_REACHED = re.compile(r"\bif (?:you|they|he|she) (?:can['’]?t|cannot|don['’]?t) (?:get|reach|find|raise)\b", re.I)
 _TO_THE_MACHINE = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |"
     r"prior |earlier |above )*(?:instructions?|rules|prompts?|guidelines|programming)\b|\bsystem prompt\b",
@@ -327,7 +329,7 @@ _QUOTES = (
 )
 THIRD_PARTY = re.compile(
     rf"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always |keeps )?(?:{_WISHES}|{_QUOTES})|"
-    r"['’]s (?:all )?(?:after|looking for|hoping|like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|me)\b))\b(?! (?:me to ask you|"
+    r"['’]s (?:all |been |always |forever )*(?:after|looking for|hoping|like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|me)\b))\b(?! (?:me to ask you|"
     r"i could|i can|i should call|"
     r"to call you|to ask you))",
     re.I,
@@ -350,7 +352,7 @@ class Trigger:
 def find_trigger(text: str) -> Trigger | None:
     """The wish a clause carries, if it asks for anything that could outlast the call."""
     body = _EMPHATIC.sub("", body_of(text))
-    if _INQUIRES.match(body) or _IF_NOT_REACHED.search(text):
+    if _INQUIRES.match(body):
         return None
     lead = text[: len(text) - len(body)]
     if is_unreal(body) or is_others_wish(body):
@@ -395,12 +397,13 @@ def is_others_wish(text: str) -> bool:
 
 def is_real(clause: Clause) -> bool:
     """Whether the caller means it, and means it of their own matters: nothing supposed, wished by others or left to them."""
-    return not (is_unreal(clause.text) or is_others_wish(clause.text) or _is_theirs(clause.whole))
+    return not (is_unreal(clause.text) or is_others_wish(clause.text) or _is_not_now(clause.whole))
 
 
 @remember
-def _is_theirs(sentence: str) -> bool:
-    return bool(_THEIR_OWN.search(sentence))
+def _is_not_now(sentence: str) -> bool:
+    """Said of what others do themselves, or of what the caller would do if something happened."""
+    return bool(_THEIR_OWN.search(sentence) or _THEN_I_WILL.match(sentence))
 
 
 def is_own_doing(text: str) -> bool:

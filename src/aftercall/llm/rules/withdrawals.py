@@ -177,6 +177,10 @@ _STANDING = re.compile(
 )
 
 
+# "The sunglasses I asked about, leave those off": the thing meant stands in front.
+_FRONTED = re.compile(r"(?:(?:and|oh|also|but|so|actually|then),? )*(?:the|my|those|that|our) [\w '’-]+$", re.I)
+
+
 @dataclass(frozen=True, slots=True)
 class CallOff:
     scope: Scope
@@ -198,6 +202,9 @@ def find_call_off(text: str) -> CallOff | None:
         if not match:
             continue
         what = (match.groupdict().get("what") or match.groupdict().get("other") or "").strip()
+        fronted = text[: match.start()].strip(" ,") if _ONLY_PRONOUN.match(what) else ""
+        if _FRONTED.match(fronted) and stems(fronted):
+            return CallOff("named", stems(fronted), fronted, bool(_EARLIER.search(fronted)), bool(_STANDING.search(text)))
         standing = bool(_STANDING.search(text))
         if _ALL.search(match.group()):
             return CallOff("all", stems(what), what, bool(_EARLIER.search(text)), standing)

@@ -23,7 +23,8 @@ class Yielding(Dictation):
         fits = [ask for ask in self.asks if ask.act.lower().startswith(verb) and (not about or about & ask.stems)]
         if fits:
             self._withdraw(fits[-1], clause.seq)
-        return bool(fits)
+            return True
+        return any([ask.drop_saying(verb) for ask in self.asks])
 
     def _thinks_better(self, clause: Clause, after: list[Clause]) -> bool:
         """ "Well, hang on, no.", with nothing put in its place."""
