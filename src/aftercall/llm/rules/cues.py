@@ -118,7 +118,7 @@ STATES = re.compile(
     r"(?:i|we|he|she|they|there|my|our|the|it|that)(?:['’]\w+)?\b(?!['’]?s? (?:fine|good|great|right|all|it)\W*$)|(?-i:[A-Z][a-z]+(?:['’]s)? [a-z]+|(?:[A-Z][\w'’]+ )?[A-Z][\w'’]+, )", re.I
 )
 INTRODUCES = re.compile(r"(?:it['’]s|it is|this is|i['’]m|i am|my name(?:['’]s| is)) (?-i:[A-Z])", re.I)
-TAKES_OFF = re.compile(r"\btake (?:me|us|him|her|them|it|that) off\b", re.I)
+TAKES_OFF = re.compile(r"\btake (?:me|us|him|her|them|it|that) off (?:it|that|the|this)\b", re.I)
 # Asking what is free is not yet asking for it; with the agent's offer and a yes it becomes a booking.
 INQUIRY = re.compile(
     r"\b(?:do you have|have you got|have you|you got|is there|are there|any chance of|got any|any)\b.*\b(?:table|tables|room|"
@@ -219,7 +219,7 @@ ASSENT_ASKED = re.compile(
     re.I,
 )
 FILES = re.compile(
-    r"\b(?:log|raise|open|put in|file|report|(?:send|get|have) (?:someone|somebody|an?|our|one of)|flag|escalate|look into)\b|"
+    r"\b(?:log|raise|open|put in|file|report|(?:send|get|have) (?:someone|somebody|an?|our|one of|the (?:team|crew|lads|boys|guys))|flag|escalate|look into)\b|"
     r"\b(?:(?:work|job) (?:order|card)|ticket|complaint|replacement|refund|engineer|plumber|crew|technician)\b",
     re.I,
 )
@@ -256,7 +256,7 @@ KEEPS = re.compile(
     re.I,
 )
 CANCELS = re.compile(r"\b(?:cancel|call off|take off|drop|stop|move|change)\b", re.I)
-IGNORE = re.compile(r"\b(?:ignore|disregard|leave) (?:that|it|this)\b", re.I)
+IGNORE = re.compile(r"\b(?:ignore|disregard) (?:that|it|this)\b", re.I)
 # Something that stands from before the call.
 ON_THE_BOOKS = re.compile(
     r"\b(?:(?:i|we|he|she|they)(?:['’]ve| have|['’]s| has)?(?: got| had| still have)? (?:booked|ordered|reserved|arranged|signed|"

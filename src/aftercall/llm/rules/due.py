@@ -45,7 +45,8 @@ _MUST_BE = re.compile(
 )
 _STRETCH = re.compile(r"^[\w ]{0,12}\b(?:to|until|till|through)\b[\w ]{0,6}$", re.I)
 _TO_SOMEBODY = re.compile(
-    r"\b(?:tell|ask|inform|let|warn|message|text|email)(?:,? (?:the |my |our |your )?[\w'’.]+){0,4},?(?: know)?,?(?: (?:still|by|before|on|for|first thing))*\s*$",
+    r"\b(?:tell|ask|inform|let|warn|message|text|email)(?: (?:the |my |our |your )?[\w'’.]+(?:,? (?-i:[A-Z])[\w'’]+)?)?,?(?: know)?,?"
+    r"(?: (?:still|by|before|on|for|first thing))*\s*$",
     re.I,
 )
 _CONTENT_BEGINS = re.compile(r"\W*$|[,:]? (?:that|if|whether|about|to|please|when|what|how|(?-i:[A-Z]))", re.I)
