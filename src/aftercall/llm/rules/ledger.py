@@ -18,6 +18,8 @@ from aftercall.model.reading import RequestKind
 _MAX_DETAILS = 16
 _NAME = re.compile(r"\b[A-Z][\w'’-]*")
 _CHANNELS = stems("email text phone letter post message voicemail number mobile cell landline name card address")
+# What a matter is put into: two bugs are not one because both are bugs.
+_CONTAINERS = stems("bug ticket issue fault complaint note request message appointment booking report case job file list open raise log put")
 _OF_WORK = {"issue", "task", "booking", "other"}  # kinds that a request may be taken for before it is clear
 _TELLING = 3  # stems without which words only point to something said before
 
@@ -169,7 +171,8 @@ class Ledger:
         thing = stems(trigger.act.partition(" ")[2]) if trigger.is_order else about
         current = self._current
         if current and current.turns[-1] >= clause.seq - 2:
-            if current in self._faults and (cues.SEND_SOMEONE.match(trigger.act) or kind == "issue") and kind != "message":
+            other = about - _CONTAINERS and not (about - _CONTAINERS) & current.stems and kind == "issue"
+            if current in self._faults and (cues.SEND_SOMEONE.match(trigger.act) or kind == "issue") and kind != "message" and not other:
                 return current
             if current in self._faults and cues.REMEDY.match(trigger.act):
                 current.kind = "task"
@@ -209,4 +212,7 @@ def _asks_again(ask: Ask, kind: RequestKind, about: frozenset[str], *, same_turn
         return False
     if kind == ask.kind == "issue" and about and about <= ask.stems:
         return True
-    return share(about, stems(ask.act)) >= (0.5 if kind == ask.kind or same_turn else 0.75)
+    known = stems(ask.act)
+    if about - _CONTAINERS and known - _CONTAINERS:
+        about, known = about - _CONTAINERS, known - _CONTAINERS
+    return share(about, known) >= (0.5 if kind == ask.kind or same_turn else 0.75)
