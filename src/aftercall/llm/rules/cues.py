@@ -362,4 +362,6 @@ NO_MATTER = re.compile(
 POINTS_IN_OFFER = re.compile(
     r"(?:\w+ ){0,3}(?:it|that|them|this)\b|(?:[\w-]+ ){1,6}(?:on|in|with|to|for|about) (?:it|that|them|there)\W*$", re.I
 )
+# To be told when it is done is a wish of its own.
+LETS_YOU_KNOW = re.compile(r"(?:text|email|ring|call|phone|message) you\b.*\b(?:when|once|as soon as|if)\b", re.I)
 POINTS_ACT = re.compile(r"(?:do|make|send|get|put|take|move|keep) (?:it|that|them|this)\b", re.I)

@@ -237,7 +237,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (rf"\b(?:today|tonight|this {_DAYPART})\b", lambda _, today: today),
         (r"\b(?:christmas (?:eve|day)|boxing day|new year[’']s (?:eve|day)|valentine[’']s day|halloween)\b", _feast),
         (
-            rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|okay|great|perfect|all right|free|easier|ideal|lovely)))",
+            rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|okay|great|perfect|all right|free|easier|ideal|lovely|instead)))",
             lambda m, today: _next_weekday(m["weekday"], today),
         ),
         (
@@ -338,6 +338,7 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
 
 _SOON = 7  # months ahead that people speak of as coming
 _BARE_ORDINAL = re.compile(rf"\bthe {ORDINAL}(?! of\b){_NO_NOUN}", re.I)
+_MONTH_ALONE = re.compile(rf"(?:(?:no|sorry|oh|actually|in|of|it's|i mean|not this one|next month),? )*(?P<month>{_MONTH})\W*", re.I)
 _NTH_BARE = re.compile(rf"\bthe (?:first|second|third|fourth|last) {WEEKDAY}\b(?! (?:in|of))", re.I)
 _NAMED_MONTH = re.compile(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)", re.I)
 
@@ -347,6 +348,12 @@ def named_month(text: str, today: date) -> str | None:
     found = [match["month"] for match in _NAMED_MONTH.finditer(text)] if _HINT.occurs(text) else []
     ahead = [month for month in found if (_month_number(month) - today.month) % 12 <= _SOON]
     return ahead[-1].strip(" .") if ahead else None
+
+
+def month_only(text: str, day: date) -> date | None:
+    """ "No, April.": the same day of the month that was meant."""
+    match = _MONTH_ALONE.fullmatch(text)
+    return _upcoming_day(day.day, day, _month_number(match["month"])) if match else None
 
 
 def in_month(text: str, month: str) -> str:

@@ -65,12 +65,13 @@ class Exchange(Hearing):
             self._standing_offer = None
             self._current = restated or self._current
         elif known:
-            known.cite(offer.seq, seq)
+            known.add_detail(offer.seq, as_caller(offer.act))
+            known.cite(seq)
             if cues.ABOUT_TIME.search(offer.act):
                 known.from_fault, self._asked_when = False, True
             known.due = known.due or (self._first_day(offer.act) if takes_day(known) else None)
             self._current = known
-        elif (stems(offer.act) or kind_of(as_caller(offer.act)) == "message") and not any(
+        elif (stems(offer.act) or kind_of(as_caller(offer.act)) in ("message", "reminder")) and not any(
             find_call_off(clause.text) for clause in clauses[:3]
         ):
             act = as_caller(offer.act)
@@ -78,6 +79,7 @@ class Exchange(Hearing):
             ask.due = self._first_day(offer.act)
             for told in self._prompts(offer):
                 ask.add_detail(told.seq, told.text)
+            self._proposals = [proposal for proposal in self._proposals if offer.act not in proposal.sentence]
             self._raise(ask)
 
     def _prompts(self, offer: Offer) -> list[Clause]:
@@ -137,6 +139,8 @@ class Exchange(Hearing):
     def _meant(self, offer: Offer) -> Ask | None:
         """The request that an offer takes up, if it is none of its own."""
         current = self._current
+        if cues.LETS_YOU_KNOW.match(offer.act) and not (current and current.kind == "message"):
+            return None
         if current and not current.is_stop:
             if cues.ANAPHOR.match(offer.act) or cues.POINTS_IN_OFFER.match(offer.act):
                 return current
@@ -216,6 +220,13 @@ class Exchange(Hearing):
                 if answer == "yes" and ask.kind == "task" and cues.HOUR.search(proposal.sentence) and not cues.ORDERS.search(ask.act):
                     ask.kind = "booking"
                 ask.cite(proposal.seq, seq)
+
+    def settle_days(self) -> None:
+        """The agent's last words may fix the day of the month of a weekday agreed before: "Thursday the twelfth, then." """
+        for proposal in self._proposals:
+            ask, day = self._dated_by(proposal), proposal.mention.day
+            if ask and ask.due and takes_day(ask) and not proposal.mention.weekday_only and ask.due.weekday() == day.weekday():
+                ask.move(day)
 
     def _dated_by(self, proposal: Proposal) -> Ask | None:
         """The request a day is put forward for: the one named before it, or the only one it can be."""

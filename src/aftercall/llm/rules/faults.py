@@ -33,6 +33,7 @@ FAULT = Caseless(
     r"(?:giving|showing|printing|sending|coming (?:out|up|through)|charging|adding)(?: \w+)* (?:blank|wrong|error|errors|twice|double|"
     r"nothing|garbage|gibberish))\b|\b(?:popped|came|fallen|fell|dropped|broken|worn|torn|(?:has|have|['’]s|['’]ve|just|had|that['’]s) come) (?:out|off|loose|apart|through)\b"
     r"(?! (?:the|of|in|a|with))|"
+    r"\b(?:lights?|lamp|power|internet|heating|lift|water|phones?|screen|alarm|signal|boiler|wi-?fi|broadband)\b[\w ]* (?:is|are) (?:out|off|down)\W*$|"
     r"\b(?:does|do) nothing but\b|\bmissed (?:us|our|my)(?: out)?\b|"
     r"\b(?:gone off|cuts? out|cutting out|(?:gives?|giving|shows?|getting) (?:me )?an? (?:blank|white|error)|"
     r"can['’]?t get (?:out|in|into)|failed|fails|keeps failing|broke (?:down|off)|crashed|crashes|fell off|went out|blew up|"

@@ -7,7 +7,7 @@ from aftercall.llm.rules import cues
 from aftercall.llm.rules.additions import is_slight, only_adds, replaces, says_where_to
 from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
-from aftercall.llm.rules.dates import named_month
+from aftercall.llm.rules.dates import month_only, named_month
 from aftercall.llm.rules.due import is_about_request, must_be, opening_day, own_days, takes_day
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
@@ -313,6 +313,8 @@ class Floor(Yielding):
         if REPAIRS.match(clause.text):
             ask.drop_details(clause.seq)
         ask.denied += denied_words(clause.text)
+        if ask.due and (other := month_only(clause.text, ask.due)):
+            ask.move(other)
         same_breath = ask.turns[-1] == clause.seq
         if cues.DATED_FOR.match(clause.body) and clause.seq - ask.turns[-1] <= 2:
             self._move(ask, clause.text)

@@ -5,6 +5,7 @@ from difflib import SequenceMatcher
 
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.spelling import spelled_words
+from aftercall.llm.rules.stems import stems
 
 _SAYS_BACK = 6  # words of a question that only says back
 _ALIKE = 0.5
@@ -12,7 +13,11 @@ _WORD = re.compile(r"[^\W\d_]{3,}|\d+")
 _ASKS = re.compile(
     r"\b(?:what|which|who|where|when|why|how|would|could|can|shall|should|do|does|did|have|may|will|are|want|any|or|anything|else)\b", re.I
 )
-_AGREES = re.compile(r"(?:yes|yeah|yep|yup|correct|right|that['’]s (?:right|it|correct|me)|exactly|sure|uh huh|mm)\b", re.I)
+_AGREES = re.compile(
+    r"(?:yes|yeah|yep|yup|correct|right|that['’]s|that (?:works|would|will|suits)|exactly|sure|uh huh|mm|perfect|great|fine|good|lovely|ok|okay|"
+    r"please|sounds)\b",
+    re.I,
+)
 
 
 def misheard(said: str, reply: str) -> list[str]:
@@ -31,4 +36,4 @@ def misheard(said: str, reply: str) -> list[str]:
 
 def _is_like(word: str, others: set[str]) -> bool:
     low = word.lower()
-    return any(low[0] == other[0] and SequenceMatcher(None, low, other).ratio() >= _ALIKE for other in others)
+    return bool(stems(word)) and any(low[0] == other[0] and SequenceMatcher(None, low, other).ratio() >= _ALIKE for other in others)

@@ -123,6 +123,7 @@ def _walk(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]], t
             floor.hear_agent(turn, texts[turn.seq])
         else:
             floor.hear_caller(clauses[turn.seq])
+    floor.settle_days()
     floor.fill_up()
     return floor
 

@@ -72,7 +72,7 @@ _ANYWHERE = tuple(
             r"would it be (?:possible|okay|ok|all right) if) ?(?:you|somebody|someone|anyone|we|i|they) "
             rf"(?:can|could|might|would|were able to|are able to) {_HELPERS}(?P<act>.+)"
         ),
-        rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring|come (?!in|by|over|round|for|and see))(?:{THROUGH_US})\b.*)",
+        rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring(?! [\w ]{{2,20}}? in\b)|come (?!in|by|over|round|for|and see))(?:{THROUGH_US})\b.*)",
         (
             r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also |still |actually )?(?:want|wanted|need|like|love|prefer|"
             r"expect)(?: for)? (?:you(?: guys)?|somebody|someone|a human|a person|a real person|a manager|a technician|"
@@ -82,6 +82,10 @@ _ANYWHERE = tuple(
         (
             r"\b(?:i|we) (?:really |also |just |still |actually |do |did )?(?:want|wanted|wanna|need|needed|was hoping|"
             rf"were hoping)(?:(?<=wanna)| to) (?P<act>{NEEDED}.*)"
+        ),
+        (
+            r"\b(?:i|we)(?:['’]d| would| just| really| also| still)* (?:want|wanted|like|wanna|was hoping|were hoping|wish)(?:(?<=wanna)| to) "
+            rf"(?P<act>{IMPERATIVE} (?:my|our|a|an|the|this|that|these|about|for)\b.*)"
         ),
         rf"\b(?:i|we)(?:['’]ve got to| have to| must| gotta|['’]ll have to) (?P<act>{SERVICE}\b.*)",
         (
@@ -226,7 +230,8 @@ _THEN_I_WILL = re.compile(
 )
 _WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
 _ORDER = re.compile(
-    rf"^{_LESS}(?P<act>{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
+    rf"^{_LESS}(?P<act>{IMPERATIVE} {_OBJECT}.*|(?:put|add|block|enter) [\w' ]{{3,40}}? (?:in|into|on|to|onto) (?:the|my|our) (?:\w+ )?"
+    r"(?:calendar|diary|schedule|list|account|bill|tab|order|file|agenda)\b.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
     r"schedule|reschedule|send|email|add|buy|move|find|arrange|reserve|refill|renew|text|tell) (?!is\b|was\b|are\b|number|"
     rf"only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{{3,}}.*)",
     re.I,
@@ -244,7 +249,7 @@ _NO_ASKING = re.compile(
     r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|"
     r"keep (?:up|it|that|them|things|(?:the|my|our) (?:\w+ )?\w+\W*$)\b(?! (?:for|aside|until|till|warm|an eye))|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
     r"regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|what|how)|"
-    r"look (?:at|it)|"
+    r"look (?:at (?:it|that|this|me|you|her|him)|it)\b|"
     r"know|thank|say\b|see about|hear|confirm|double-check|let it\b|read (?:me|us|out)|ask (?:me|us|you|a question|about|something)|understand|"
     r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some (?:sleep|rest)|there|home|my head|up|out of|"
     r"dressed|used)|have to|keep (?:well|safe|going|in mind)|call it|call me (?!back|at|on|when|if|tomorrow|later|today|this|"
