@@ -37,6 +37,8 @@ _UNIT_AFTER = re.compile(
     r"close|row|gardens|hill|place|terrace|grove))\b",
     re.I,
 )
+# "The PIN for the phone line is …": what it is for does not own the figures.
+_BESIDES = re.compile(r"\b(?:for|on|of|to|in|at|by|with|from) (?:the |my |our |his |her |your |a )?(?:\w+ )?$", re.I)
 _HOUR_BEFORE = re.compile(r"\b(?:at|by|until|till|from|before|after|around|about|past|between)\s*$", re.I)
 _TOKEN = rf"(?:{NUMBER_WORD}|\d+|hash|star|(?-i:[B-HJ-Z])(?![\w'’]))"
 _RUN = re.compile(rf"\b{_TOKEN}(?:(?:[\s,\-]+|[,]? (?:uh|um|er|then|and then|(?:no,? )?sorry|no,? wait|no|wait,? no|i mean)[, ]+){_TOKEN})*\b", re.I)
@@ -133,6 +135,8 @@ def _governor(sentence: str, run: re.Match[str], noun_before: str, asked: str, *
         return ""
     secret = max(SECRET_NOUN.finditer(before), key=lambda match: match.start(), default=None)
     plain = max(_PLAIN_NOUN.finditer(before), key=lambda match: match.start(), default=None)
+    if plain and secret and _BESIDES.search(before[: plain.start()]) and re.search(r"\b(?:is|was)\b|['’]s\b", before[plain.end() :]):
+        plain = None
     if plain and (secret is None or plain.start() >= secret.end()):
         return ""
     if secret:

@@ -219,7 +219,7 @@ ASSENT_ASKED = re.compile(
     re.I,
 )
 FILES = re.compile(
-    r"\b(?:log|raise|open|put in|file|report|(?:send|get|have) (?:someone|somebody|an?|our|one of|the (?:team|crew|lads|boys|guys))|flag|escalate|look into)\b|"
+    r"\b(?:log|raise|open|put in|file|report|chase|follow up|find out|(?:take|put|add|sign|book|move|fit) you\b|(?:send|get|have) (?:someone|somebody|an?|our|one of|the (?:team|crew|lads|boys|guys))|flag|escalate|look into)\b|"
     r"\b(?:(?:work|job) (?:order|card)|ticket|complaint|replacement|refund|engineer|plumber|crew|technician)\b",
     re.I,
 )
@@ -354,7 +354,7 @@ IN_TOUCH = re.compile(
     re.I,
 )
 NO_MATTER = re.compile(
-    r"\bor\b|\b(?:name|thank|thanks|welcome|morning|afternoon|evening|sorry|goodbye|bye|hello|hi|congratulations|"
+    r"^(?:of course|certainly|no problem|will do|sure|okay|right|understood|got it)\W*$|\bor\b|\b(?:name|thank|thanks|welcome|morning|afternoon|evening|sorry|goodbye|bye|hello|hi|congratulations|"
     r"lovely|instead of|can['’]?t|cannot|won['’]?t|don['’]?t|"
     r"unfortunately|not|no|stays?|staying|if you|spell|repeat|fee|costs?|pounds|dollars|euros)\b|\b(?:how (?:can|may)|what can) i\b",
     re.I,

@@ -34,7 +34,7 @@ _DIAGNOSED = re.compile(
 )
 # A named illness told of somebody the caller speaks of, not of a ward or a charity.
 _CONDITION = re.compile(
-    rf"\b(?P<value>{_CONDITIONS})(?![\w'’])(?! (?:research|charity|society|ward|nurse|clinic|centre|center|awareness|charities|fund))", re.I
+    rf"\b(?P<value>{_CONDITIONS})(?!\w|['’](?!s\b))(?!(?:['’]s)? (?:research|charity|society|ward|nurse|clinic|centre|center|awareness|charities|fund))", re.I
 )
 _OF_SOMEONE = Caseless(
     r"\b(?:i|i['’]\w+|my|me|he|he['’]s|she|she['’]s|his|her|we|our|it['’]?s|it is|they|they['’]\w+|found|got|has|who has|suffer\w*|had)\b"

@@ -62,6 +62,10 @@ _INTRODUCED = tuple(
             rf"number|address|same)\b)[a-z-]+ ?){{1,3}}, "
             rf"{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}){END}"
         ),
+        (
+            r"\b(?i:i['’]m|i am|it['’]s|this is) (?i:her|his|their|your) (?:[a-z]+ )?(?i:son|daughter|wife|husband|partner|mother|mum|mom|father|"
+            rf"dad|brother|sister|carer|assistant|secretary|neighbou?r|landlord|tenant|friend),? (?P<name>{NAME}){END}"
+        ),
         rf"(?:^|[.,!?] )(?P<name>{PART}(?: {PART})?)['’]s (?i:the|my) (?i:name)\b",
         (
             rf"\b(?i:(?:it['’]s |this is )?for me|it['’]s me|(?:tell|let) (?:him|her|"
@@ -93,7 +97,7 @@ _OPENING = tuple(
         (
             r"^(?i:(?:hi|hello|hey|good morning|good afternoon|good evening|yes)[,.!]? )*(?:Mr|Mrs|Ms|Miss|"
             rf"Dr)\b\.? (?P<name>{PART}(?: {PART})?)"
-            r"(?=,? (?:from|in|at|over|on|here|again)\b)"
+            r"(?=,? (?:from|in|at|over|on|here|again|room|flat|apartment|number|unit|table)\b)"
         ),
         rf"\b(?i:this is|it['’]s) (?i:room|flat|apartment|unit|number) [\w ]+?,? (?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{NAME}){END}",
         rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?[,.!]? (?P<name>{NAME}){END}(?=[.,!]|$)",
@@ -147,7 +151,10 @@ _ASKED_WHICH = re.compile(
 # The agent says a name back to have it confirmed: "Ana Lopes?"
 _ECHO = re.compile(rf"^(?:(?i:was that|is that|so that['’]s|sorry|and|got it|thank you|did you say|that['’]s)[,.]? )*{NAME}\?")
 # "And it's Mr. Rowe, James?", "Mrs. Pruitt?": the agent takes the caller for somebody.
-_TAKEN_FOR = re.compile(rf"\b(?:Mr|Mrs|Ms|Miss|Mister|Mx)\b\.? {NAME}(?:, {NAME})?\?|(?i:and (?:it['’]s|that['’]s|the name is)) {NAME}\?")
+_TAKEN_FOR = re.compile(
+    rf"\b(?:Mr|Mrs|Ms|Miss|Mister|Mx)\b\.? {NAME}(?:, {NAME})?\?|(?i:(?:and (?:it['’]s|that['’]s|the name is)|is it)) {NAME}\?|"
+    rf"(?i:it['’]s|that['’]s|is it) {NAME}, (?i:right|correct|isn['’]t it|yes)\?"
+)
 # "Am I speaking with Ana Lopes?" "You are."
 _ADDRESSED = re.compile(rf"\b(?i:is (?:this|that)|am i (?:speaking|talking) (?:to|with)|you['’]re|you are) {TITLE}(?P<name>{NAME})\?")
 _IS_ME = re.compile(
@@ -349,14 +356,15 @@ def _answered(turn: Turn, part: str) -> Iterator[Candidate]:
 def _settle(candidates: list[Candidate]) -> str | None:
     """The fullest form; a correction replaces, a stranger name does not."""
     name: str | None = None
+    part = ""
     for candidate in candidates:
         parts, known = _parts(candidate.name), _parts(name or "")
         if name is None or candidate.corrects:
             keeps_more = name and parts < known
-            name = name if keeps_more else candidate.name
+            name, part = (name, part) if keeps_more else (candidate.name, candidate.part)
         elif parts > known or (" " in candidate.name and " " not in name and not candidate.second):
             name = candidate.name
-        elif candidate.part and " " not in name and " " not in candidate.name:
+        elif candidate.part and (" " not in name or {part, candidate.part} == {"first", "last"}) and " " not in candidate.name:
             name = f"{candidate.name} {name}" if candidate.part == "first" else f"{name} {candidate.name}"
     return name
 

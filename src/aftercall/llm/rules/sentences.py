@@ -82,7 +82,8 @@ LEAD_IN = re.compile(
     r"last|other) thing(?: is)?|finally|lastly|"
     r"(?:first|second|third|next|last) one(?=[, ])|one (?:more|other|last) thing|another thing|one more|by the way|anyway|honestly|basically|mate|hang on|hold on|"
     r"one sec(?:ond)?|let me see|let me think|"
-    r"if you (?:could|can|would|don['’]t mind)|when you (?:get a chance|can|have a moment)|because|cause|cos|too|"
+    r"if you (?:could|can|would|don['’]t mind)|if (?:it|that)(?:['’]s| is|['’]d be)?(?: not|n['’]t)? (?:too much (?:trouble|bother)|a bother|ok|okay|"
+    r"all right|possible)|if (?:at all )?possible|when you (?:get a chance|can|have a moment)|because|cause|cos|too|"
     r"that['’]s fine|got it|maybe|while (?:i have you|you['’]re at it|i['’]m at it))"
     r"(?:[,.:;!?…-]+\s*|\s+|$))+",
     re.I,

@@ -120,7 +120,7 @@ _ANYWHERE = tuple(
         ),
         rf"\b(?:we|i)(?:['’]re|['’]m| are| am) (?:looking|hoping|trying|wanting|calling) to (?P<act>{NEEDED}.*)",
         (
-            r"\b(?:can|could) (?:it|that|they|the \w+|my \w+(?: \w+)?) be (?P<act>(?:moved|changed|pushed|delivered|sent|"
+            r"\b(?:can|could) (?:it|that|he|she|they|the \w+|my \w+(?: \w+)?) be (?P<act>(?:moved|changed|pushed|delivered|sent|"
             r"collected|later|earlier|fixed|picked up|done|ready|cancelled|booked|seen)\b.*)"
         ),
         r"\b(?:can|could|would) (?:it|that|they|the \w+|my \w+|he|she|your \w+) (?P<act>(?:come|arrive|go|happen|start|wait|be seen) .+)",
@@ -141,6 +141,7 @@ _ANYWHERE = tuple(
             r"her\b|it\b|that\b|this\b|them\b|some\w+|any\w+|nothing|"
             r"no\b|more\b|not\b|what\b|how\b)[a-z]{3,}(?: [a-z]{3,})? (?:for|on|by|at) .*)"
         ),
+        r"^(?:don['’]?t|do not) forget to (?P<act>(?!be\b|tell me\b)\w+ .+)",
         r"^(?P<act>(?:(?:don['’]?t|do not) let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
         r"\bi(?:['’]d| would) (?:really )?appreciate (?:it if (?:you|someone|somebody) (?:could|would|can) )?(?P<act>.+)",
         # As people say it who learn the language: "i want make appointment".
@@ -245,7 +246,7 @@ _NO_ASKING = re.compile(
     r"they))|"
     r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|"
     r"my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
-    r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
+    r"be\b(?! seen)|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
     r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|"
     r"keep (?:up|it|that|them|things|(?:the|my|our) (?:\w+ )?\w+\W*$)\b(?! (?:for|aside|until|till|warm|an eye))|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
     r"regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|what|how)|"

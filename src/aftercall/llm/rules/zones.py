@@ -93,8 +93,9 @@ _STATED = tuple(
         rf"^(?:[\w:']+ ){{0,4}}{_PLACE} time$",
         rf", {_PLACE} time[.!]?$",
         rf"\bmy time\b.*\bi['’]m in {_PLACE}",
+        rf"\b(?:noon|midday|midnight|o['’]?clock|[ap]\.?m\.?|half past \w+|\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve) {_PLACE} time\b",
         (
-            r"\b(?:i['’]m|we['’]re|it['’]s)(?: still| now| back)*(?: on)? (?P<place>pacific|mountain|central|eastern|gmt|utc|cet)\b"
+            r"\b(?:i['’]m|we['’]re|it['’]s)(?: still| now| back)*(?: on)? (?P<place>pacific|mountain|central european|central|eastern|gmt|utc|cet)\b"
             r"(?=[,.!]|$| (?:here|by the way|now|over here|so|and)\b)"
         ),
     )
@@ -110,13 +111,13 @@ _NOT_MINE = re.compile(
 # "I'm in Winnipeg, so it's still Friday here": where one is counts once one speaks of the time there.
 _BASED = re.compile(
     r"\b(?:i|we)(?:['’]m|['’]re| am| are)(?: \w+)? (?:in|from|over in|out in|here in) (?P<place>(?-i:[A-Z][a-z]+(?: [A-Z][a-z]+)?))|"
-    r"\b(?P<here>(?-i:[A-Z][a-z]+)),? (?:isn['’]t it|here)\b|\bcalling from (?P<from>(?-i:[A-Z][a-z]+(?: [A-Z][a-z]+)?))",
+    r"\b(?P<here>(?-i:[A-Z][a-z]+)),? (?:isn['’]t it|here)\b|\bhere in (?P<in>(?-i:[A-Z][a-z]+(?: [A-Z][a-z]+)?))|\bcalling from (?P<from>(?-i:[A-Z][a-z]+(?: [A-Z][a-z]+)?))",
     re.I,
 )
 _TIME_THERE = re.compile(
     r"\b(?:it['’]?s|it is|that['’]s|already|still|only|now|gone|nearly|half past|just)\b[^.!?]{0,30}\b(?:mon|tues|wednes|thurs|fri|satur|sun)?"
     r"(?:day|morning|afternoon|evening|night|midnight|o['’]?clock|[ap]\.?m|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b"
-    r"[^.!?]{0,20}\b(?:here|for me|over here|my end|where i am)\b|\bmy time\b|\btime difference\b|\btime ?zone\b",
+    r"[^!?]{0,20}\b(?:here|for me|over here|my end|where i am)\b|\bmy time\b|\btime difference\b|\btime ?zone\b",
     re.I,
 )
 
@@ -124,7 +125,7 @@ _TIME_THERE = re.compile(
 def zone_of_place(turn: str) -> str | None:
     """The zone of the city a caller says they are in, where they also speak of the time there."""
     based = _BASED.search(turn) if _TIME_THERE.search(turn) else None
-    place = (based["place"] or based["here"] or based["from"]) if based else ""
+    place = (based["place"] or based["here"] or based["in"] or based["from"]) if based else ""
     return _cities().get(place.lower()) if place else None
 
 
