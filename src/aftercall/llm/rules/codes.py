@@ -41,7 +41,9 @@ _UNIT_AFTER = re.compile(
 _BESIDES = re.compile(r"\b(?:for|on|of|to|in|at|by|with|from) (?:the |my |our |his |her |your |a )?(?:\w+ )?$", re.I)
 _HOUR_BEFORE = re.compile(r"\b(?:at|by|until|till|from|before|after|around|about|past|between)\s*$", re.I)
 _TOKEN = rf"(?:{NUMBER_WORD}|\d+|hash|star|(?-i:[B-HJ-Z])(?![\w'’]))"
-_RUN = re.compile(rf"\b{_TOKEN}(?:(?:[\s,\-]+|[,]? (?:uh|um|er|then|and then|(?:no,? )?sorry|no,? wait|no|wait,? no|i mean)[, ]+){_TOKEN})*\b", re.I)
+_RUN = re.compile(
+    rf"\b{_TOKEN}(?:(?:[\s,\-]+|[,]? (?:uh|um|er|then|and then|(?:no,? )?sorry|no,? wait|no|wait,? no|i mean)[, ]+){_TOKEN})*\b", re.I
+)
 _POINTS = re.compile(r"(?:and |um |uh |so |yes |yeah )*(?:it|that|this|mine|they)\b", re.I)
 _NEAR = 45  # characters between a noun and figures it surely governs
 _FEWEST = 3  # figures of a code

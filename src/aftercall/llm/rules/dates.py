@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from aftercall.llm.rules.caseless import Caseless, has_any, lowered
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
 
@@ -167,8 +168,8 @@ def _weekend(match: re.Match[str], today: date) -> date:
 
 
 # The first pattern that matches at a place wins; longer readings come first.
-_PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
-    (re.compile(pattern, re.I), resolve)
+_PATTERNS: tuple[tuple[Cue, Resolve], ...] = tuple(
+    (Cue(pattern), resolve)
     for pattern, resolve in (
         (r"\b\d{4}-\d{2}-\d{2}\b", _iso),
         (r"\bthe day after tomorrow\b|\bday after tomorrow\b", lambda _, today: today + timedelta(days=2)),
@@ -237,12 +238,16 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         (rf"\b(?:today|tonight|this {_DAYPART})\b", lambda _, today: today),
         (r"\b(?:christmas (?:eve|day)|boxing day|new year[’']s (?:eve|day)|valentine[’']s day|halloween)\b", _feast),
         (
-            rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|okay|great|perfect|all right|free|easier|ideal|lovely|instead)))",
+            (
+                rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|okay|great|perfect|all right|free|"
+                rf"easier|ideal|lovely|instead)))"
+            ),
             lambda m, today: _next_weekday(m["weekday"], today),
         ),
         (
             rf"\bthe (?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b)(?P<ordinal>{ORDINAL}){_NO_NOUN}",
-             lambda match, today: _upcoming_day(day_number(match["ordinal"]), today)),
+            lambda match, today: _upcoming_day(day_number(match["ordinal"]), today),
+        ),
     )
 )
 # What a text must hold for a pattern to be worth trying, told by the words the pattern itself is made of.
@@ -300,28 +305,26 @@ _HINTS = (
     *(*_MONTHS, *_SHORT_MONTHS),
 )
 _HINT = Caseless(rf"{'|'.join(_HINTS)}|\d")
-_WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
+_WEEKDAY_ONLY = Cue(rf"(?:this )?{WEEKDAY}")
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
-_NOT_MEANT = re.compile(
+_NOT_MEANT = Cue(
     r"\b(?:last|since|until|till|til|not|isn't|(?<!later )than|easter|good|bank holiday|mean|except|instead of|"
     r"rather than|can't (?:do|make)|cannot (?:do|make)|"
     r"every(?: other| second| single)?|each|after)"
     r"(?: (?:this|the|on|for|past))?\s*$",
-    re.I,
 )
-_NEGATED = re.compile(r"\b(?:not|isn't)(?: (?:this|the|on|for))?\s*$", re.I)  # "not today, today is a holiday" names no today at all
-_REFUSED_AFTER = re.compile(
-    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|full|bad|tricky|when (?:i'm|i was|we're|we were)|doesn't|does not|won't|isn't|is not|not going to|"
-    r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|i am|we're|we are|i have|i've got|i work|we have|we close|he|she|my \w+)\b"
+_NEGATED = Cue(r"\b(?:not|isn't)(?: (?:this|the|on|for))?\s*$")  # "not today, today is a holiday" names no today at all
+_REFUSED_AFTER = Cue(
+    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|full|bad|tricky|when (?:i'm|i was|we're|we were)|doesn't|does not|"
+    r"won't|isn't|is not|not going to|"
+    r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|i am|we're|we are|i have|i've got|i work|we have|we close|he|she|my "
+    r"\w+)\b"
     r"(?! (?:free|available|good|off|fine|around|able|home|there)))\b",
-    re.I,
 )
-_BEFORE = re.compile(r"(?<!on or )\bbefore(?: the)?\s*$", re.I)
-_DAY_BEFORE = re.compile(
-    r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I
-)
-_WEEKDAY_BEFORE = re.compile(rf"\b(?:the|that) (?P<weekday>{WEEKDAY}) before\b(?! (?:last|that one|yesterday))", re.I)
-_SAME_DAY = re.compile(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|evening|date)\b", re.I)
+_BEFORE = Cue(r"(?<!on or )\bbefore(?: the)?\s*$")
+_DAY_BEFORE = Cue(r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))")
+_WEEKDAY_BEFORE = Cue(rf"\b(?:the|that) (?P<weekday>{WEEKDAY}) before\b(?! (?:last|that one|yesterday))")
+_SAME_DAY = Cue(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|evening|date)\b")
 
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
@@ -337,10 +340,10 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
 
 
 _SOON = 7  # months ahead that people speak of as coming
-_BARE_ORDINAL = re.compile(rf"\bthe {ORDINAL}(?! of\b){_NO_NOUN}", re.I)
-_MONTH_ALONE = re.compile(rf"(?:(?:no|sorry|oh|actually|in|of|it's|i mean|not this one|next month),? )*(?P<month>{_MONTH})\W*", re.I)
-_NTH_BARE = re.compile(rf"\bthe (?:first|second|third|fourth|last) {WEEKDAY}\b(?! (?:in|of))", re.I)
-_NAMED_MONTH = re.compile(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)", re.I)
+_BARE_ORDINAL = Cue(rf"\bthe {ORDINAL}(?! of\b){_NO_NOUN}")
+_MONTH_ALONE = Cue(rf"(?:(?:no|sorry|oh|actually|in|of|it's|i mean|not this one|next month),? )*(?P<month>{_MONTH})\W*")
+_NTH_BARE = Cue(rf"\bthe (?:first|second|third|fourth|last) {WEEKDAY}\b(?! (?:in|of))")
+_NAMED_MONTH = Cue(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)")
 
 
 def named_month(text: str, today: date) -> str | None:
@@ -408,10 +411,14 @@ def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> 
 
 
 def _around(text: str, anchor: date) -> list[Mention]:
-    return [
-        Mention(match.start(), match.end(), anchor + timedelta(days=1 if match["which"].lower() == "after" else -1))
-        for match in _DAY_BEFORE.finditer(text)
-    ] + [
-        Mention(match.start(), match.end(), anchor - timedelta(days=(anchor.weekday() - _weekday(match["weekday"]) - 1) % 7 + 1))
-        for match in _WEEKDAY_BEFORE.finditer(text)
-    ] + [Mention(match.start(), match.end(), anchor) for match in _SAME_DAY.finditer(text)]
+    return (
+        [
+            Mention(match.start(), match.end(), anchor + timedelta(days=1 if match["which"].lower() == "after" else -1))
+            for match in _DAY_BEFORE.finditer(text)
+        ]
+        + [
+            Mention(match.start(), match.end(), anchor - timedelta(days=(anchor.weekday() - _weekday(match["weekday"]) - 1) % 7 + 1))
+            for match in _WEEKDAY_BEFORE.finditer(text)
+        ]
+        + [Mention(match.start(), match.end(), anchor) for match in _SAME_DAY.finditer(text)]
+    )

@@ -1,7 +1,5 @@
 """How the caller takes what the agent put forward: offers, slots, questions back."""
 
-import re
-
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask, as_caller
 from aftercall.llm.rules.corrections import REPAIRS
@@ -107,7 +105,11 @@ class Exchange(Hearing):
         act = as_caller(offer.act)
         known = self._meant(offer)
         points = cues.POINTS_IN_OFFER.match(offer.act)
-        ask = known if known and (points or known.act.lower().startswith(act.partition(" ")[0].lower())) else Ask(kind_of(act), act, clause.text, [offer.seq, clause.seq], due=self._first_day(offer.act))
+        ask = (
+            known
+            if known and (points or known.act.lower().startswith(act.partition(" ")[0].lower()))
+            else Ask(kind_of(act), act, clause.text, [offer.seq, clause.seq], due=self._first_day(offer.act))
+        )
         ask.add_detail(clause.seq, clause.text)
         if ask not in self.asks:
             self._raise(ask)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from aftercall.llm.rules.asks import tidy, visible
 from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.corrections import REPAIRS, after_repair, erase, longest_without, values_denied
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.relations import RELATION, is_about_someone
 from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
@@ -167,38 +168,34 @@ _RULES = (
 )
 _EMOTIONAL = _Rule("emotional", "private", 0.75, FEELING)
 # "I live in Porto": the capital tells a place from "in a hurry".
-_PLACED = re.compile(
+_PLACED = Cue(
     r"\bi(?:['’]m| am| live| moved| work| teach|['’]ve moved)(?: all the way| based| living| working| over| out| here|"
     r" just| now| currently)* "
     r"(?:in|to|for|at|as a|near|here from) (?-i:[A-Z][\w'’]+)(?! time)\b",
-    re.I,
 )
-_ADDRESS = re.compile(
+_ADDRESS = Cue(
     r"\bdot (?:com|net|org|co|edu|io|de|uk)\b|\b(?:row|hill|gardens|grove|mews|street|road|avenue|lane|drive|court|close|way|"
     r"place|terrace|boulevard|square|crescent|apartment|flat|suite|unit|house number|number|address|e-?mail|post ?code|"
     r"zip(?: code)?|phone|mobile|surname|last name|spelled|spelling|birth ?day|date of birth|dot com|at gmail|account)\b",
-    re.I,
 )
-_PUTS_RIGHT = re.compile(
+_PUTS_RIGHT = Cue(
     r"\b(?:always been|should be|is wrong|it['’]s actually|actually it['’]s|used to be|not (?:\d+|(?-i:[A-Z])\w+|\w+(?:teen|"
     r"ty)|one|two|three|four|five|six|seven|eight|nine|ten)|no longer|old (?:one|address|number)|we moved|i moved|"
     r"i['’]ve moved|has changed|changed|is now|that['’]s the old|wrong (?:address|number|email|name|one)|with a [A-Z]\b|"
     r"misspelled|you have (?:me|it) (?:as|under|down)|on file)\b",
-    re.I,
 )
-_STILL = re.compile(r"\b(?:still|correct|right|is that|is it|i have you|we have you|on file|address is|email is|number is)\b.*\?", re.I)
-_REFUSES = re.compile(r"(?:oh,? |um,? |sorry,? )*no\b", re.I)
-_WITH_NUMBER = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty)\b", re.I)
-_DENIAL = re.compile(r"(?:,| and|,? but|,? so) not (?:the |a |an |at |in |on )?[\w .'’@-]+$", re.I)
-_WHICH = re.compile(
+_STILL = Cue(r"\b(?:still|correct|right|is that|is it|i have you|we have you|on file|address is|email is|number is)\b.*\?")
+_REFUSES = Cue(r"(?:oh,? |um,? |sorry,? )*no\b")
+_WITH_NUMBER = Cue(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty)\b")
+_DENIAL = Cue(r"(?:,| and|,? but|,? so) not (?:the |a |an |at |in |on )?[\w .'’@-]+$")
+_WHICH = Cue(
     r"\b(?:which|what) (?:pharmacy|store|branch|location|shop|doctor|dentist|bank|office|clinic|hospital|airport|airline|size|"
     r"brand|colou?r|vet|stylist|provider)\b|\bwhere should (?:i|it|they|we) (?:go|send)\b|\bdo you have a preference\b|"
     r"\bany (?:preferences?|dietary|allergies)\b",
-    re.I,
 )
-_NAMES_SOMEONE = re.compile(rf"\b(?i:my|our) (?:\w+ )?(?i:{RELATION}),? [A-Z]\w+")
-_POINTS_BACK = re.compile(r"^(?:it|that|they|she|he|those|these)\b", re.I)
-_IF = re.compile(r"(?:(?:and|but|so|or|well|oh)[, ]+)*if\b", re.I)
+_NAMES_SOMEONE = Cue(rf"\b(?i:my|our) (?:\w+ )?(?i:{RELATION}),? [A-Z]\w+", 0)
+_POINTS_BACK = Cue(r"^(?:it|that|they|she|he|those|these)\b")
+_IF = Cue(r"(?:(?:and|but|so|or|well|oh)[, ]+)*if\b")
 _LENGTH = 30
 _LEAST_WORDS = 2
 
@@ -257,13 +254,7 @@ def _matter(clause: Clause, siblings: list[Clause]) -> str:
     """What "it" was: the clause before, where that is plain."""
     index = siblings.index(clause)
     before = siblings[index - 1] if index else None
-    if (
-        before is None
-        or before.is_question
-        or before.is_masked
-        or not is_real(before)
-        or find_call_off(before.text)
-    ):
+    if before is None or before.is_question or before.is_masked or not is_real(before) or find_call_off(before.text):
         return ""
     return tidy(before.text)
 
@@ -306,10 +297,9 @@ def _readings(clause: Clause, heard: Heard, answered: Clause | None) -> Iterator
         yield from ((category, visibility, 0.6) for category, visibility in find_standing(clause, heard.question))
 
 
-_AT_WORK = re.compile(
+_AT_WORK = Cue(
     r"\b(?:stand-?up|deploy\w*|sprint|release|meeting|team|office|shift|server|backup|client|payroll|quarter|delivery|store|"
     r"shop|food|diet)\b",
-    re.I,
 )
 
 
@@ -352,11 +342,7 @@ def _is_taken_back(clause: Clause, clauses: list[Clause]) -> bool:
 
 def _evidence(clause: Clause, siblings: list[Clause]) -> str:
     sentence = [other for other in siblings if other.sentence == clause.sentence and other.seq == clause.seq]
-    clean = not any(
-        not is_real(other) or find_call_off(other.text) or other.is_masked
-        for other in sentence
-        if other is not clause
-    )
+    clean = not any(not is_real(other) or find_call_off(other.text) or other.is_masked for other in sentence if other is not clause)
     text = visible(_DENIAL.sub("", after_repair(clause.text)))
     whole = sum(len(other.text.split()) for other in sentence)
     if (

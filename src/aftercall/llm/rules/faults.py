@@ -1,8 +1,7 @@
 """Faults and absences: reported to a line that exists to act on them, a report is a request."""
 
-import re
-
 from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.memo import remember
 
 _THING = r"(?:a|an|no|another|some|the same|this|water|terrible|weird)"
@@ -31,9 +30,11 @@ FAULT = Caseless(
     r"(?:\b(?:is|are|was|keeps?|started)|['’]s|['’]re) (?:just |always |only |still )*(?:hanging|freezing|crashing|jamming|lagging|"
     r"looping|glitching|leaking|dripping|sticking|smoking|sparking|rattling|squeaking|grinding|buzzing|humming|stabbing|"
     r"(?:giving|showing|printing|sending|coming (?:out|up|through)|charging|adding)(?: \w+)* (?:blank|wrong|error|errors|twice|double|"
-    r"nothing|garbage|gibberish))\b|\b(?:popped|came|fallen|fell|dropped|broken|worn|torn|(?:has|have|['’]s|['’]ve|just|had|that['’]s) come) (?:out|off|loose|apart|through)\b"
+    r"nothing|garbage|gibberish))\b|\b(?:popped|came|fallen|fell|dropped|broken|worn|torn|(?:has|have|['’]s|['’]ve|just|had|that['’]s) "
+    r"come) (?:out|off|loose|apart|through)\b"
     r"(?! (?:the|of|in|a|with))|"
-    r"\b(?:lights?|lamp|power|internet|heating|lift|water|phones?|screen|alarm|signal|boiler|wi-?fi|broadband)\b[\w ]* (?:is|are) (?:out|off|down)\W*$|"
+    r"\b(?:lights?|lamp|power|internet|heating|lift|water|phones?|screen|alarm|signal|boiler|wi-?fi|broadband)\b[\w ]* (?:is|are) (?:out|"
+    r"off|down)\W*$|"
     r"\b(?:does|do) nothing but\b|\bmissed (?:us|our|my)(?: out)?\b|"
     r"\b(?:gone off|cuts? out|cutting out|(?:gives?|giving|shows?|getting) (?:me )?an? (?:blank|white|error)|"
     r"can['’]?t get (?:out|in|into)|failed|fails|keeps failing|broke (?:down|off)|crashed|crashes|fell off|went out|blew up|"
@@ -68,12 +69,11 @@ _OFF = Caseless(
     r"\b(?:school|absence|absent|nursery|kindergarten|attendance|class|teacher|sick|ill|unwell|fever|flu|temperature|shift|"
     r"rota|payroll|hr)\b",
 )
-TAKEN_UP = re.compile(
+TAKEN_UP = Cue(
     r"\b(?:sorry|ticket|engineer|technician|plumber|electrician|mechanic|look into|report\w*|log(?:ged|ging)?|team|replace\w*|"
     r"refund|send (?:someone|somebody|one|a)|raise|open(?:ed)?|noted|note|issue|fix|escalat\w*|absent|absence|mark|let (?:the|"
     r"her|his|their)|feel better|get well|"
     r"which|what|when|where|since|how long|is it|are you|does it|do you|did you|have you)\b",
-    re.I,
 )
 
 

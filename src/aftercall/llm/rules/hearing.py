@@ -158,7 +158,9 @@ class Hearing(Ledger):
         if not named and not (context and points and told[-1].seq == seq - 1 and cues.TAKES_UP.search(sentence)):
             return None
         titles = [clause for clause in named or context if not cues.INTRODUCES.match(clause.body)]
-        clause = max(titles or named or context, key=lambda clause: (is_fault(clause.body), len(stems(clause.body) & about), len(clause.body)))
+        clause = max(
+            titles or named or context, key=lambda clause: (is_fault(clause.body), len(stems(clause.body) & about), len(clause.body))
+        )
         ask = Ask("issue" if is_fault(clause.body) else kind_of(clause.body), clause.body, clause.text, [clause.seq])
         for other in told:
             if other is not clause:
@@ -170,5 +172,8 @@ class Hearing(Ledger):
 def _is_of_the_matter(sentence: str) -> bool:
     """Whether an agent's sentence can only be about what the caller wants: no choice, no refusal, no small talk."""
     return bool(stems(sentence)) and not (
-        cues.NO_MATTER.search(sentence) or cues.REFUSES.search(sentence) or cues.NOT_FREE.search(sentence) or cues.ANYTHING_ELSE.search(sentence)
+        cues.NO_MATTER.search(sentence)
+        or cues.REFUSES.search(sentence)
+        or cues.NOT_FREE.search(sentence)
+        or cues.ANYTHING_ELSE.search(sentence)
     )

@@ -2,6 +2,7 @@
 
 import re
 
+from aftercall.llm.rules.cue import Cue
 from aftercall.model.reading import RequestKind
 
 _TABLE: tuple[tuple[RequestKind, str], ...] = (
@@ -83,7 +84,7 @@ _TABLE: tuple[tuple[RequestKind, str], ...] = (
         ),
     ),
 )
-_KINDS = tuple((kind, re.compile(pattern, re.I)) for kind, pattern in _TABLE)
+_KINDS = tuple((kind, Cue(pattern)) for kind, pattern in _TABLE)
 
 
 def kind_of(act: str) -> RequestKind:

@@ -19,7 +19,9 @@ _MAX_DETAILS = 16
 _NAME = re.compile(r"\b[A-Z][\w'’-]*")
 _CHANNELS = stems("email text phone letter post message voicemail number mobile cell landline name card address")
 # What a matter is put into: two bugs are not one because both are bugs.
-_CONTAINERS = stems("bug ticket issue fault complaint note request message appointment booking report case job file list open raise log put")
+_CONTAINERS = stems(
+    "bug ticket issue fault complaint note request message appointment booking report case job file list open raise log put"
+)
 _OF_WORK = {"issue", "task", "booking", "other"}  # kinds that a request may be taken for before it is clear
 _TELLING = 3  # stems without which words only point to something said before
 

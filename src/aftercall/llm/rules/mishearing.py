@@ -14,7 +14,8 @@ _ASKS = re.compile(
     r"\b(?:what|which|who|where|when|why|how|would|could|can|shall|should|do|does|did|have|may|will|are|want|any|or|anything|else)\b", re.I
 )
 _AGREES = re.compile(
-    r"(?:yes|yeah|yep|yup|correct|right|that['’]s|that (?:works|would|will|suits)|exactly|sure|uh huh|mm|perfect|great|fine|good|lovely|ok|okay|"
+    r"(?:yes|yeah|yep|yup|correct|right|that['’]s|that (?:works|would|will|suits)|exactly|sure|uh huh|mm|perfect|great|fine|good|lovely|"
+    r"ok|okay|"
     r"please|sounds)\b",
     re.I,
 )

@@ -1,7 +1,6 @@
 """The one other person a request is for, to or with."""
 
-import re
-
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.names import NOT_NAMES
 from aftercall.llm.rules.vocabulary import vocabulary
 
@@ -14,7 +13,7 @@ _RELATION = (
     r"doctor|tenant|client|roommate|flatmate|secretary)"
 )
 _WHO = tuple(
-    re.compile(pattern)
+    Cue(pattern, 0)
     for pattern in (
         rf"\b{_TITLE}{_NAME}",
         rf"\b(?:(?i:my|our|his|her)) (?:\w+ )?{_RELATION}(?: in law)?,? {_NAME}",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from aftercall.llm.rules.asks import Ask, title_of, visible
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.stems import likeness, share, stems
@@ -17,13 +18,12 @@ _WHO = (
     r"ms)\.? \w+(?:['’]ll| will)|(?-i:(?!(?:That|This|It|There|What|Which|Who|Here|How|You|I|We|Where|"
     r"When)\b)[A-Z]\w+)(?: from [\w ]+?)?(?:['’]ll| will)))"
 )
-_PROMISE = re.compile(
+_PROMISE = Cue(
     rf"\b(?P<who>{_WHO})(?: (?:also|then|just|make sure|be sure|personally|go ahead and|certainly|definitely|gladly|"
     r"happily))*\s+(?P<act>.+)",
-    re.I,
 )
-_NEXT = re.compile(rf"(?:,|;)?\s+(?:and|then|but)\s+(?=(?:then |also )?(?:{_WHO})\b)", re.I)
-_NO_PROMISE = re.compile(
+_NEXT = Cue(rf"(?:,|;)?\s+(?:and|then|but)\s+(?=(?:then |also )?(?:{_WHO})\b)")
+_NO_PROMISE = Cue(
     r"^(?:leave (?:it|that|them|you|things|everything|those|this|your)|let you (?:go|get)|end|hang up|not\b|never\b|need|"
     r"be (?:right|happy|glad|here|with you|able|honest|brief|on|quick|open|closed|ready|fine)|wait|hold (?:on|the line|while|"
     r"off|a|it there)|see\b(?! (?:that|to it))|check\b(?! you in)(?!.*\b(?:and (?:call|text|email|get back|let)|with)\b)|"
@@ -33,16 +33,14 @@ _NO_PROMISE = re.compile(
     r"find (?:it|that|out now)|get (?:that|this|it|you) (?:started|going)|give you a (?:moment|second|minute)|transfer|"
     r"connect|put you (?:through|on hold)|miss|remember|scratch|remove that|take that off|bear|feel|love|enjoy|do my best|"
     r"help|just (?:need|ask|check)|hear (?:you|a beep)|be$|have (?:fun|to|a (?:great|good|nice)))\b",
-    re.I,
 )
 _OURSELVES = ("i'", "i’", "i ", "we", "you")
-_STAND_IN = re.compile(
+_STAND_IN = Cue(
     r"^(?:do|see to|sort|take care of|arrange|handle|get) (?:that|this|it|both|all of that)\b(?: for you)?(?: right away| now|"
     r" today)?\W*$",
-    re.I,
 )
-_POINTS = re.compile(r"\w+(?: \w+)? (?:it|that|them|this|those)\b|\w+ (?:have|get) it\b", re.I)
-_CONDITION = re.compile(r"\b(?:if you(?:['’]d)? (?:like|want|prefer|wish)|would you like|shall i|should i|do you want)\b", re.I)
+_POINTS = Cue(r"\w+(?: \w+)? (?:it|that|them|this|those)\b|\w+ (?:have|get) it\b")
+_CONDITION = Cue(r"\b(?:if you(?:['’]d)? (?:like|want|prefer|wish)|would you like|shall i|should i|do you want)\b")
 
 
 @remember

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.codes import find_codes
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.memo import remember
@@ -16,7 +17,7 @@ from aftercall.llm.rules.triggers import is_asking
 from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
 
-_CONFIDED = re.compile(
+_CONFIDED = Cue(
     r"\b(?:(?:please )?(?:don['’]?t|do not|never) (?:you |y['’]all |any of you |anybody |anyone |go )?(?:tell(?:ing)?(?! me\b)|"
     r"mention(?:ing)?(?: (?:it|this|that))?(?: to)?|share (?:it|this|that)? ?with|breathe a word|repeat (?:it|this|that)|"
     r"say (?=.*\b(?:to|in front of|around|out loud)\b)|let (?:on|anyone|anybody|it slip)|announce|spread)|"
@@ -33,32 +34,29 @@ _CONFIDED = re.compile(
     r"(?:stays?|staying) (?:between|in this|with you|inside)|(?:be|very) discreet|"
     r"not for (?:anyone|anybody|everyone|general)(?:['’]s)?(?: ears| else| to know)?|"
     r"off the record|in confidence|swear you won['’]?t tell)\b",
-    re.I,
 )
 _MAY_CONFIDE = Caseless(
     r"tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep|secret|confiden|"
     r"private|public|know|find|told|word|wraps|"
     r"hush|quiet|ears|from me|stay|discreet|record|n['’]?t g|not g"
 )
-_TELLING = re.compile(r"\b(?:tell|telling|mention|share|say|let)\b", re.I)
-_TO_WHOM = re.compile(
+_TELLING = Cue(r"\b(?:tell|telling|mention|share|say|let)\b")
+_TO_WHOM = Cue(
     r"^\W*(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people|(?-i:[A-Z])\w+)?\s*(?:that|this|it|about (?:it|that|"
     r"this))?\b",
-    re.I,
 )
-_LISTENERS = re.compile(
+_LISTENERS = Cue(
     r"^(?:that |it |this |about |the word )+|\b(?:to|in front of|around|with) (?:anyone|anybody|nobody|"
     r"any of them|the \w+|my \w+|him|her|them|"
     r"everyone|people|(?-i:[A-Z])\w+)\b.*$|\bout loud\b.*$|^(?:anyone|anybody|the \w+|my \w+|him|her|them|"
     r"everyone|people|(?-i:[A-Z])\w+)\b,?|"
     r"^\W*not even\b.*$|^y['’]all\b",
-    re.I,
 )
-_WHEN = re.compile(r"(?:and |so |but )*(?:if|when|yet|until|because)\b", re.I)
+_WHEN = Cue(r"(?:and |so |but )*(?:if|when|yet|until|because)\b")
 _TOO_SHORT = 12
 _TELLING_STEM = 6
 _JUST = 2  # clauses that a plea for silence reaches back over
-_OF_ONESELF = re.compile(r"\b(?:i|i['’]\w+|we|we['’]\w+|my|our|he|she|he['’]s|she['’]s|they['’]\w+)\b", re.I)
+_OF_ONESELF = Cue(r"\b(?:i|i['’]\w+|we|we['’]\w+|my|our|he|she|he['’]s|she['’]s|they['’]\w+)\b")
 _FEWEST = 3  # figures worth hunting for elsewhere in the call
 _LONG = 6  # figures that are read out in groups
 

@@ -51,7 +51,8 @@ _RUN_ON = re.compile(
     re.I,
 )
 _RUN_ON_START = re.compile(
-    rf"(?<!\bdo)(?<!\bdid)(?<!\bif)(?<!\bwhat)(?<!\bwhen)(?<!\bthat)(?<!\bshould)\s+(?=(?:{_ASKING}|(?:i|we)['’](?:d|m|ve|re|ll)\b|that['’]s (?:settled|final|it|all)\b|i (?:need|want|talked|told|"
+    rf"(?<!\bdo)(?<!\bdid)(?<!\bif)(?<!\bwhat)(?<!\bwhen)(?<!\bthat)(?<!\bshould)\s+(?=(?:{_ASKING}|(?:i|we)['’](?:d|m|ve|re|ll)\b|"
+    rf"that['’]s (?:settled|final|it|all)\b|i (?:need|want|talked|told|"
     r"already)\b|she wants\b|he wants\b))",
     re.I,
 )
@@ -80,9 +81,11 @@ LEAD_IN = re.compile(
     r"thank you|actually|also|plus|just|"
     r"please|you know|i mean|first (?:thing|of all|off)|second(?:ly| thing)|third(?:ly| thing)|(?:the )?(?:second|third|next|"
     r"last|other) thing(?: is)?|finally|lastly|"
-    r"(?:first|second|third|next|last) one(?=[, ])|one (?:more|other|last) thing|another thing|one more|by the way|anyway|honestly|basically|mate|hang on|hold on|"
+    r"(?:first|second|third|next|last) one(?=[, ])|one (?:more|other|last) thing|another thing|one more|by the way|anyway|honestly|"
+    r"basically|mate|hang on|hold on|"
     r"one sec(?:ond)?|let me see|let me think|"
-    r"if you (?:could|can|would|don['’]t mind)|if (?:it|that)(?:['’]s| is|['’]d be)?(?: not|n['’]t)? (?:too much (?:trouble|bother)|a bother|ok|okay|"
+    r"if you (?:could|can|would|don['’]t mind)|if (?:it|that)(?:['’]s| is|['’]d be)?(?: not|n['’]t)? (?:too much (?:trouble|bother)|a "
+    r"bother|ok|okay|"
     r"all right|possible)|if (?:at all )?possible|when you (?:get a chance|can|have a moment)|because|cause|cos|too|"
     r"that['’]s fine|got it|maybe|while (?:i have you|you['’]re at it|i['’]m at it))"
     r"(?:[,.:;!?…-]+\s*|\s+|$))+",

@@ -1,9 +1,9 @@
 """How callers ask: modal questions, wishes, orders, and the forms that look like them and are none."""
 
-import re
 from dataclasses import dataclass
 
 from aftercall.llm.rules.caseless import Caseless, has_any, lowered
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import NUMBER_WORD
 from aftercall.llm.rules.sentences import Clause, body_of
@@ -42,7 +42,7 @@ _YOU_DO = (
 
 # Each gives the act as `act`: what is wanted, from its verb or noun on.
 _ANYWHERE = tuple(
-    re.compile(pattern, re.I)
+    Cue(pattern)
     for pattern in (
         r"\b(?:would|do|wouldn['’]?t|don['’]?t) (?:you )?mind (?P<act>\w+ing\b.*)",
         (
@@ -72,7 +72,10 @@ _ANYWHERE = tuple(
             r"would it be (?:possible|okay|ok|all right) if) ?(?:you|somebody|someone|anyone|we|i|they) "
             rf"(?:can|could|might|would|were able to|are able to) {_HELPERS}(?P<act>.+)"
         ),
-        rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring(?! [\w ]{{2,20}}? in\b)|come (?!in|by|over|round|for|and see))(?:{THROUGH_US})\b.*)",
+        (
+            rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring(?! [\w ]{{2,20}}? in\b)|come (?!in|by|over|round|for|and "
+            rf"see))(?:{THROUGH_US})\b.*)"
+        ),
         (
             r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also |still |actually )?(?:want|wanted|need|like|love|prefer|"
             r"expect)(?: for)? (?:you(?: guys)?|somebody|someone|a human|a person|a real person|a manager|a technician|"
@@ -84,13 +87,12 @@ _ANYWHERE = tuple(
             rf"were hoping)(?:(?<=wanna)| to) (?P<act>{NEEDED}.*)"
         ),
         (
-            r"\b(?:i|we)(?:['’]d| would| just| really| also| still)* (?:want|wanted|like|wanna|was hoping|were hoping|wish)(?:(?<=wanna)| to) "
+            r"\b(?:i|we)(?:['’]d| would| just| really| also| still)* (?:want|wanted|like|wanna|was hoping|were hoping|wish)(?:(?<=wanna)|"
+            r" to) "
             rf"(?P<act>{IMPERATIVE} (?:my|our|a|an|the|this|that|these|about|for)\b.*)"
         ),
         rf"\b(?:i|we)(?:['’]ve got to| have to| must| gotta|['’]ll have to) (?P<act>{SERVICE}\b.*)",
-        (
-            rf"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still )?like (?P<act>(?:{_A_THING}|that|to be)\b.*)"
-        ),
+        (rf"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still )?like (?P<act>(?:{_A_THING}|that|to be)\b.*)"),
         (
             r"\b(?:i|we) (?:really |also |just |still |actually |do |did |urgently )?(?:want|need|require) "
             rf"(?P<act>(?:{_A_THING}|that|it|this|him|her|them|everything|\w+ing)\b.*)"
@@ -168,7 +170,8 @@ _ANYWHERE = tuple(
         # "You send it, it's in the folder."; "the invoice needs paying"
         r"^you (?P<act>(?:send|tell|ring|call|put|give|order|book|ask|let) (?:it|that|them|him|her|this|the|me)\b.*)",
         (
-            r"^(?P<act>(?:the|my|our|this|that|those) [\w' -]{2,40}? (?:needs?|wants?|could do with) (?:paying|doing|fixing|ordering|booking|"
+            r"^(?P<act>(?:the|my|our|this|that|those) [\w' -]{2,40}? (?:needs?|wants?|could do with) (?:paying|doing|fixing|ordering|"
+            r"booking|"
             r"sorting|sending|changing|cleaning|moving|replacing|renewing|cancelling|chasing|returning|updating|collecting|servicing)\b.*)"
         ),
         r"\bmake sure (?P<act>(?!you (?:get|have|take|rest)|i\b|i['’]|we\b|we['’]).+)",
@@ -198,47 +201,45 @@ _RARE = {
     "be (?P<act>(?:moved": "be",
 }
 _WAYS = (
-    (re.compile(_YOU_DO, re.I), ()),
+    (Cue(_YOU_DO), ()),
     *tuple((pattern, next((words.split() for mark, words in _RARE.items() if mark in pattern.pattern), ())) for pattern in _ANYWHERE),
 )
-_FRAGMENT = re.compile(
+_FRAGMENT = Cue(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
     r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|"
     r"reservation|booking|collection|pick-?up) (?:for|to|at|on) \w+.*)|^(?P<after>(?:an?|one|two|three|four|five|six|"
     r"\d+) (?:table|room|"
     r"ticket|tickets|appointment|large|small|medium|dozen)\b.*)",
-    re.I,
 )
 # "And a late checkout, if possible": a further wish without its verb.
-_ELLIPSIS = re.compile(
+_ELLIPSIS = Cue(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|extra|more) (?!thirty|fifteen|forty|o['’]?clock|[ap]\.?m)"
     r"[\w '’,-]{3,80})[.?!]*$",
-    re.I,
 )
-_GOES_ON = re.compile(r"\b(?:and|also|plus)\b", re.I)
-_STATES = re.compile(
+_GOES_ON = Cue(r"\b(?:and|also|plus)\b")
+_STATES = Cue(
     r"\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|said|says|came|went|got|makes?|i|"
     r"we|he|she|they|it|you)\b|['’](?:s|m|re|ve|ll|d|t)\b|"
     r"^(?:a (?:lot|bit|few|while|couple|friend|question|quick|minute|second|moment)|one (?:more|of|thing|day|last)|two (?:of|things))\b",
-    re.I,
 )
 # "Poppy wants to swap, but she can ring you herself": their matter, not the caller's.
-_THEIR_OWN = re.compile(
-    r"\b(?:he|she|they)(?:['’](?:d|ll)| can| could| should| will|['’]s going to)\b[^.!?]*\b(?:himself|herself|themselves|themself)\b", re.I
+_THEIR_OWN = Cue(
+    r"\b(?:he|she|they)(?:['’](?:d|ll)| can| could| should| will|['’]s going to)\b[^.!?]*\b(?:himself|herself|themselves|themself)\b"
 )
-_THEN_I_WILL = re.compile(
-    r"(?:and |but |so |well )*if (?:i|we|it|they|he|she|that|my|the)\b[^.!?]*\b(?:i|we)(?:['’]ll| will|['’]m going to)\b(?! (?:need|want|like))", re.I
+_THEN_I_WILL = Cue(
+    r"(?:and |but |so |well )*if (?:i|we|it|they|he|she|that|my|the)\b[^.!?]*\b(?:i|we)(?:['’]ll| will|['’]m going to)\b(?! (?:need|want|"
+    r"like))"
 )
-_WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
-_ORDER = re.compile(
+_WHEN = Cue(r"(?:when|once|after|as soon as)\b")
+_ORDER = Cue(
     rf"^{_LESS}(?P<act>{IMPERATIVE} {_OBJECT}.*|(?:put|add|block|enter) [\w' ]{{3,40}}? (?:in|into|on|to|onto) (?:the|my|our) (?:\w+ )?"
-    r"(?:calendar|diary|schedule|list|account|bill|tab|order|file|agenda)\b.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
+    r"(?:calendar|diary|schedule|list|account|bill|tab|order|file|agenda)\b.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|"
+    r"cancel|order|chase|"
     r"schedule|reschedule|send|email|add|buy|move|find|arrange|reserve|refill|renew|text|tell) (?!is\b|was\b|are\b|number|"
     rf"only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{{3,}}.*)",
-    re.I,
 )
 
-_NO_ASKING = re.compile(
+_NO_ASKING = Cue(
     r"^(?:remind (?:me|us)(?:,| again\b|,? (?:what|how|where|which|who|why|is|are|do|does|did)\b)|(?:your (?:help|"
     r"time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
     r"to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|hold (?:on|the line|"
@@ -248,10 +249,12 @@ _NO_ASKING = re.compile(
     r"my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
     r"be\b(?! seen)|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
     r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|"
-    r"keep (?:up|it|that|them|things|(?:the|my|our) (?:\w+ )?\w+\W*$)\b(?! (?:for|aside|until|till|warm|an eye))|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
+    r"keep (?:up|it|that|them|things|(?:the|my|our) (?:\w+ )?\w+\W*$)\b(?! (?:for|aside|until|till|warm|an eye))|look up|read (?:it|that|"
+    r"this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
     r"regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|what|how)|"
     r"look (?:at (?:it|that|this|me|you|her|him)|it)\b|"
-    r"know|thank|say\b|see about|hear|confirm|double-check|let it\b|read (?:me|us|out)|ask (?:me|us|you|a question|about|something)|understand|"
+    r"know|thank|say\b|see about|hear|confirm|double-check|let it\b|read (?:me|us|out)|ask (?:me|us|you|a question|about|something)|"
+    r"understand|"
     r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some (?:sleep|rest)|there|home|my head|up|out of|"
     r"dressed|used)|have to|keep (?:well|safe|going|in mind)|call it|call me (?!back|at|on|when|if|tomorrow|later|today|this|"
     r"next|after|before|tonight|about|once|as|and|in|by|every|to|with|any|regarding|again|between|soon|or|a\b|please|first)|"
@@ -260,9 +263,8 @@ _NO_ASKING = re.compile(
     r"give (?!.*\b(?:call|ring|message|refund|discount|credit|note|bell|heads up|shout|copy|update)\b)|turn (?:left|right|up|"
     r"out)|set (?:for|on)|get (?:it|that|them)[.!]?$|see\b(?! (?:dr|doctor|the|a|my|someone|somebody|him|her|[a-z]+ (?:about|"
     r"for|on))))",
-    re.I,
 )
-_PRICE_OR_FACT = re.compile(
+_PRICE_OR_FACT = Cue(
     r"^(?:get|have) (?:your|the|a|an) (?:rough |quick )?(?:address|hours|opening hours|phone number|price|prices|idea|"
     r"estimate of|name|moment|second|minute|question|word|feeling|look|chance)\b|"
     r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|date|word with|explanation|information|clarity|"
@@ -271,28 +273,24 @@ _PRICE_OR_FACT = re.compile(
     r"booked|order))|"
     r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money(?! back)|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got)\b|"
     r"^get (?:one|some) (?:myself|elsewhere)",
-    re.I,
 )
 # What need not be done, and what others say has to be.
-_NEGATED = re.compile(
+_NEGATED = Cue(
     r"\b(?:(?:was|were) (?:going|about|gonna)(?: to)? ask(?: you| someone)?(?: to)?|(?:don['’]?t|do not) (?:need|"
     r"have|want)(?: you)? to|needn['’]?t|no need to|not asking(?: you)? to|"
     r"\b(?:do|did|does|why|how|when|should) (?:i|we) (?:really |actually |still )?(?:need|have|want)(?: to)?|"
     r"(?:saying|says|said|told me|tells me|told us)(?: that)? (?:i|we) (?:need|have|should|must)(?: to)?) (?:\w+ )?$",
-    re.I,
 )
-_OWN_DOING = re.compile(
+_OWN_DOING = Cue(
     r"\b(?:myself|ourselves|on my own|that['’]s on me|that['’]s mine|i['’]ll (?:do|handle|sort|remember)|on the website|"
     r"online)\b",
-    re.I,
 )
 
-_EMPHATIC = re.compile(rf"^(?:do|one|two|three|four|five|number \w+)[,:]? (?={IMPERATIVE}\b)", re.I)
+_EMPHATIC = Cue(rf"^(?:do|one|two|three|four|five|number \w+)[,:]? (?={IMPERATIVE}\b)")
 # "Need a car to the station": the speaker goes without saying.
-_NO_SUBJECT = re.compile(
+_NO_SUBJECT = Cue(
     r"(?:need|needed|want|wanted|would like|looking|hoping|wanting|calling|ringing|phoning|after|was hoping|"
     r"was wondering|just wondering)\b",
-    re.I,
 )
 
 HYPOTHETICAL = Caseless(
@@ -310,11 +308,10 @@ HYPOTHETICAL = Caseless(
     r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish (?!to\b)",
 )
 # "Where can the driver put the bus?" asks for an answer.
-_INQUIRES = re.compile(r"(?:where|which|who|why|what|how(?! about| soon))(?:['’]s)? (?:can|could|do|does|did|should|would|will|is|are|was)\b", re.I)
-_TO_THE_MACHINE = re.compile(
+_INQUIRES = Cue(r"(?:where|which|who|why|what|how(?! about| soon))(?:['’]s)? (?:can|could|do|does|did|should|would|will|is|are|was)\b")
+_TO_THE_MACHINE = Cue(
     r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |"
     r"prior |earlier |above )*(?:instructions?|rules|prompts?|guidelines|programming)\b|\bsystem prompt\b",
-    re.I,
 )
 _SPEAKER = (
     r"(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but|can|could|would|will|please|should|may|must|do|does|did|"
@@ -325,7 +322,8 @@ _SPEAKER = (
 _WISHES = (
     r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps (?:asking|"
     r"saying|telling)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
-    r"was saying|was asking|(?:has|have|['’]s|['’]ve) been (?:saying|telling|asking|nagging|on at)|(?:keeps?|kept|is|was) (?:\w+ing) (?:me|us|on at)|nags?|wishes|begged|hopes)"
+    r"was saying|was asking|(?:has|have|['’]s|['’]ve) been (?:saying|telling|asking|nagging|on at)|(?:keeps?|kept|is|was) (?:\w+ing) "
+    r"(?:me|us|on at)|nags?|wishes|begged|hopes)"
 )
 # "She goes book me a flight": their words, quoted; but she may also just go to school.
 _QUOTES = (
@@ -333,14 +331,14 @@ _QUOTES = (
     r"the|my|that|this)\b)|"
     r"(?:keeps|kept) (?:going on|on at me)|(?:yells?|shouts?|shouted|yelled))"
 )
-THIRD_PARTY = re.compile(
+THIRD_PARTY = Cue(
     rf"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always |keeps )?(?:{_WISHES}|{_QUOTES})|"
-    r"['’]s (?:all |been |always |forever )*(?:after|looking for|hoping|like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|me)\b))\b(?! (?:me to ask you|"
+    r"['’]s (?:all |been |always |forever )*(?:after|looking for|hoping|like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|"
+    r"me)\b))\b(?! (?:me to ask you|"
     r"i could|i can|i should call|"
     r"to call you|to ask you))",
-    re.I,
 )
-_I_ASKED = re.compile(r"^(?:i|we|you)\b", re.I)
+_I_ASKED = Cue(r"^(?:i|we|you)\b")
 
 
 @dataclass(frozen=True, slots=True)

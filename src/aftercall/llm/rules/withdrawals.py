@@ -1,10 +1,10 @@
 """Calling things off: "scratch that", "forget the tubes", "no cab", and what exactly each of them calls off."""
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
 from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.dates import WEEKDAY
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import body_of
@@ -14,7 +14,7 @@ Scope = Literal["all", "last", "named"]
 
 _PRONOUN = r"(?:that|it|this|him|her|them|those|these|that one|the last (?:one|bit|thing|part))"
 _CALL_OFF = tuple(
-    re.compile(pattern, re.I)
+    Cue(pattern)
     for pattern in (
         r"\bforget (?:i|we) (?:ever |even )?(?:asked|said|mentioned|called|rang)\b(?P<what>)",
         (
@@ -144,21 +144,19 @@ _HINT = Caseless(
     r"ordered|bought|\bno |^\W*not ",
 )
 # "I'm not asking you to take her off", "I was going to ask you to drop it": nothing is taken back.
-_NOT_ASKING = re.compile(r"\b(?:not (?:asking|saying|telling) (?!for (?:that|it)\b)\w|was going to|wasn['’]?t going to|i never said)", re.I)
-_ALL = re.compile(
+_NOT_ASKING = Cue(r"\b(?:not (?:asking|saying|telling) (?!for (?:that|it)\b)\w|was going to|wasn['’]?t going to|i never said)")
+_ALL = Cue(
     r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|"
     r"any of it)\b",
-    re.I,
 )
-_ONLY_PRONOUN = re.compile(
+_ONLY_PRONOUN = Cue(
     rf"^\W*(?:{_PRONOUN}|one|to|you|anything|anymore|then|no|about)?(?:,? (?:then|please|actually|i|we|for now|after all|"
     r"anymore))*\b\W*$",
-    re.I,
 )
-_DAY = re.compile(rf"(?:{WEEKDAY}|tomorrow|today|tonight)\b", re.I)
-_THING = re.compile(r"^(?:the|my|that|our)\b", re.I)
+_DAY = Cue(rf"(?:{WEEKDAY}|tomorrow|today|tonight)\b")
+_THING = Cue(r"^(?:the|my|that|our)\b")
 # Put off to a time nobody names: as long as nothing was agreed, the request is given up.
-_PUT_OFF = re.compile(
+_PUT_OFF = Cue(
     r"\bi(?:['’]ll|['’]d better|['’]m going to| will| need to| should|['’]ve got to| have to) (?:just |have to |"
     r"first )?(?:think (?:about|it)|have a think|"
     r"(?:call|ring|phone|get|come) (?:you )?back|get back to you|let you know|sleep on it|shop around|talk to my|"
@@ -166,19 +164,17 @@ _PUT_OFF = re.compile(
     r"walk|drive|wait|pass|manage|look elsewhere|try (?:somewhere|someone|elsewhere))\b|\blet me (?:think|talk to|"
     r"check with|ask|speak to|have a think)\b|"
     r"\btoo (?:much|expensive|dear|steep|pricey|long|far) for (?:me|us)\b|\b(?:can['’]?t|cannot) afford\b",
-    re.I,
 )
-_EARLIER = re.compile(r"\b(?:i|we) (?:asked|ordered|wanted|mentioned|booked|requested)\b|\b(?:from|asked for) (?:before|earlier)\b", re.I)
-_STANDING = re.compile(
+_EARLIER = Cue(r"\b(?:i|we) (?:asked|ordered|wanted|mentioned|booked|requested)\b|\b(?:from|asked for) (?:before|earlier)\b")
+_STANDING = Cue(
     r"\bcancel (?:my|our|the|his|her) (?:\w+ )?(?:appointment|subscription|membership|booking|reservation|order|policy|"
     r"account|contract|plan|service|visit|lesson|class|meeting|flight|room|table|delivery|trial|card|insurance|"
     r"\w+ appointment)\b",
-    re.I,
 )
 
 
 # "The sunglasses I asked about, leave those off": the thing meant stands in front.
-_FRONTED = re.compile(r"(?:(?:and|oh|also|but|so|actually|then),? )*(?:the|my|those|that|our) [\w '’-]+$", re.I)
+_FRONTED = Cue(r"(?:(?:and|oh|also|but|so|actually|then),? )*(?:the|my|those|that|our) [\w '’-]+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +212,9 @@ def find_call_off(text: str) -> CallOff | None:
     return None
 
 
-_NEGATED = re.compile(
+_NEGATED = Cue(
     r"^(?:(?:no|oh|actually|wait|please|but|so|and|then|just|hm+|yeah|yes)[,. ]+)*(?:don['’]?t|"
     r"do not) (?P<verb>[a-z]+)\b(?P<rest>(?! (?:anyone|anybody|a soul|nobody|people|everyone)\b).*)",
-    re.I,
 )
 
 

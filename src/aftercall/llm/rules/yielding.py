@@ -24,7 +24,8 @@ class Yielding(Dictation):
         if fits:
             self._withdraw(fits[-1], clause.seq)
             return True
-        return any([ask.drop_saying(verb) for ask in self.asks])
+        dropped = [ask.drop_saying(verb) for ask in self.asks]
+        return any(dropped)
 
     def _thinks_better(self, clause: Clause, after: list[Clause]) -> bool:
         """ "Well, hang on, no.", with nothing put in its place."""
