@@ -2,8 +2,7 @@
 
 import itertools
 
-from aftercall.llm.rules.caseless import Caseless
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.names import END, NOT_NAMES, PART, TITLE, Named, asks_name, clean_name
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.model.turns import Turn

@@ -15,10 +15,11 @@ from aftercall.model.reading import Request, RequestKind, Withdrawn
 
 _TITLE_LENGTH = 100
 _HEARD_BACK = 5  # of the agent's sentences about a request
-_TRAILING = re.compile(
-    r"(?:[\s,;:.!?…-]|\b(?:and|but|so|or|the|a|an|um+|uh+|like|please|then|just|you know|if that['’]s (?:possible|okay|"
-    r"all right|ok)|would you|could you|for me|though|cause|because|to|for|of|with|it['’]s|is|oh)\b)+$",
-    re.I,
+# What sentences trail off with, longest first.
+_TAILS = (
+    *("if that's possible", "if that's all right", "if that's okay", "if that's ok", "would you", "could you", "you know", "for me"),
+    *("though", "please", "because", "cause", "just", "then", "like", "with", "it's", "and", "but", "the", "for", "um", "uh", "umm", "uhh"),
+    *("so", "or", "an", "to", "of", "is", "oh", "a"),
 )
 _POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
 _DANGLING = re.compile(
@@ -191,14 +192,25 @@ def tidy(text: str) -> str:
     """Without masks, fillers, stutters and the words sentences begin and end with."""
     text = body_of(visible(text))
     text = settle_repairs(_STUTTER.sub(r"\1", _FILLERS.sub(" ", text)))
-    return " ".join(_TRAILING.sub("", text).split()).strip(" ,;:.")
+    return " ".join(_without_tail(text).split()).strip(" ,;:.")
+
+
+def _without_tail(text: str) -> str:
+    """Without what a sentence trails off with, and the stops behind it."""
+    while True:
+        text = text.rstrip(" \n\t,;:.!?…-")
+        low = text.lower().replace("’", "'")
+        tail = next((tail for tail in _TAILS if low == tail or low.endswith(f" {tail}")), "")
+        if not tail:
+            return text
+        text = text[: -len(tail)]
 
 
 def title_of(act: str) -> str:
     text = tidy(act)
     if len(text) > _TITLE_LENGTH:
         text = text[:_TITLE_LENGTH].rsplit(" ", 1)[0]
-        text = _TRAILING.sub("", text)
+        text = _without_tail(text)
     return text[:1].upper() + text[1:]
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.cue import Caseless
 from aftercall.llm.rules.numbers import NUMBER_WORD, figures_of
 from aftercall.llm.rules.sentences import split_sentences
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from aftercall.llm.rules.caseless import Caseless, has_any, lowered
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
 
@@ -168,7 +167,7 @@ def _weekend(match: re.Match[str], today: date) -> date:
 
 
 # The first pattern that matches at a place wins; longer readings come first.
-_PATTERNS: tuple[tuple[Cue, Resolve], ...] = tuple(
+_PATTERNS: Table[Resolve] = Table(
     (Cue(pattern), resolve)
     for pattern, resolve in (
         (r"\b\d{4}-\d{2}-\d{2}\b", _iso),
@@ -250,61 +249,6 @@ _PATTERNS: tuple[tuple[Cue, Resolve], ...] = tuple(
         ),
     )
 )
-# What a text must hold for a pattern to be worth trying, told by the words the pattern itself is made of.
-_MARKS = (
-    ("start|beginning", ("start", "beginning")),
-    (WEEKDAY, ("day",)),
-    (_MONTH, (*_MONTHS, *_SHORT_MONTHS)),
-    (ORDINAL, ("st", "nd", "rd", "th")),
-    ("{4}-", ("-",)),
-    ("morrow", ("morrow", "tomorow")),
-    ("christmas", ("christmas", "boxing", "new year", "valentine", "halloween")),
-    ("weekend", ("weekend",)),
-    ("business", ("business", "eod", "cob", "play", "end of")),
-    ("half a year", ("half a year", "six months")),
-    ("end of", ("end", "last day")),
-    ("tonight", ("today", "tonight", "this ")),
-    (_UNIT, ("day", "week", "fortnight", "month", "year")),
-    ("week", ("week",)),
-)
-_NEEDING = tuple(
-    (next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)), pattern, resolve) for pattern, resolve in _PATTERNS
-)
-# Most clauses name no day; these words, one of which every pattern needs, spare them the table.
-_HINTS = (
-    *(
-        "day",
-        "morrow",
-        "tomorow",
-        "night",
-        "this morning",
-        "this evening",
-        "this afternoon",
-        "this lunchtime",
-        "this noon",
-        "week",
-        "fortnight",
-    ),
-    *("month", "year", "eod", "cob", "business", "end of", "halloween", "christmas", "day before", "day after", "before", "after", "same "),
-    *(
-        "first",
-        "second",
-        "third",
-        "fourth",
-        "fifth",
-        "sixth",
-        "seventh",
-        "eighth",
-        "ninth",
-        "tenth",
-        "eleventh",
-        "twelfth",
-        "teenth",
-        "tieth",
-    ),
-    *(*_MONTHS, *_SHORT_MONTHS),
-)
-_HINT = Caseless(rf"{'|'.join(_HINTS)}|\d")
 _WEEKDAY_ONLY = Cue(rf"(?:this )?{WEEKDAY}")
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = Cue(
@@ -329,8 +273,6 @@ _SAME_DAY = Cue(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|evening|d
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
-    if not _may_name_day(text):
-        return []
     named = _find_dates(text, today)
     around = [mention for mention in _around(text, anchor) if mention.day >= today] if anchor else []
     if not around:
@@ -348,7 +290,7 @@ _NAMED_MONTH = Cue(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<mo
 
 def named_month(text: str, today: date) -> str | None:
     """The month a text speaks of, unless it is more likely one gone by."""
-    found = [match["month"] for match in _NAMED_MONTH.finditer(text)] if _HINT.occurs(text) else []
+    found = [match["month"] for match in _NAMED_MONTH.finditer(text)]
     ahead = [month for month in found if (_month_number(month) - today.month) % 12 <= _SOON]
     return ahead[-1].strip(" .") if ahead else None
 
@@ -367,19 +309,11 @@ def in_month(text: str, month: str) -> str:
 
 
 @remember
-def _may_name_day(text: str) -> bool:
-    return _HINT.occurs(text)
-
-
-@remember
 def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
     refused: set[date] = set()
-    low = lowered(text)
-    for needs, pattern, resolve in _NEEDING:
-        if not has_any(low, needs):
-            continue
+    for pattern, resolve in _PATTERNS.of(text):
         for match in pattern.finditer(text):
             if any(match.start() < end and start < match.end() for start, end in taken):
                 continue

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from aftercall.llm.rules.caseless import Caseless
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.vocabulary import alternatives, vocabulary
 
 _NAMED = vocabulary(

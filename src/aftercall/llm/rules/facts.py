@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aftercall.llm.rules.asks import tidy, visible
-from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.corrections import REPAIRS, after_repair, erase, longest_without, values_denied
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.relations import RELATION, is_about_someone
 from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause

@@ -1,7 +1,6 @@
 """Faults and absences: reported to a line that exists to act on them, a report is a request."""
 
-from aftercall.llm.rules.caseless import Caseless
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.memo import remember
 
 _THING = r"(?:a|an|no|another|some|the same|this|water|terrible|weird)"

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from aftercall.llm.rules.caseless import has_any, lowered
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Cue, Table, lowered
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.spelling import respell, without_spelling
@@ -109,23 +108,13 @@ _OPENING = tuple(
         ),
     )
 )
-# Words without which a way of giving one's name need not be tried.
-_MARKS = (
-    ("name(?:['’]s| is| would", ("name",)),
-    ("(?i:name))(?i:", ("name",)),
-    ("name(?:['’]s| has", ("name",)),
-    ("(?i:name)\\b", ("name",)),
-    ("under", ("under", "name of")),
-    ("(?i:i['’]m|i am|im)", ("i'm", "i am", "im", "i’m")),
-    ("for me|it['’]s me", (" me", "tell ", "let ")),
-    ("(?i:her|his|their|the|your)", ("it's", "it’s", "this is", "i'm", "i’m", "i am")),
-    ("this['’]ll be", ("this", "it", "speaking to", "talking to", "with ")),
-    ("(?:here|speaking|calling|again", ("here", "speaking", "calling", "again", "this side", "on the line")),
-    (") from (?:the )?", (" from ",)),
-    ("(?i:me)(?i: again)?", (" me",)),
-    ("me again|only me", ("me",)),
+_FOREIGN = Cue(
+    r"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|il mio nome è|"
+    rf"meu nome é|chamo-me|ik heet|mijn naam is|nazywam się) (?P<name>{NAME}){END}",
+    0,
 )
-_NEEDS = {pattern: next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)) for pattern in (*_INTRODUCED, *_OPENING)}
+_WITHIN = Table((cue, None) for cue in (*_INTRODUCED, _FOREIGN))
+_AT_OPENING = Table((cue, None) for cue in (*_INTRODUCED, *_OPENING, _FOREIGN))
 _NAMED_PART = Cue(
     r"(?<!his )(?<!her )(?<!their )\b(?i:(?P<which>first|last|family|sur) ?name)(?i:['’]s| is| would be|,)? (?i:uh,? |"
     rf"um,? )*(?P<name>{NAME}){END}",
@@ -160,11 +149,6 @@ _TAKEN_FOR = Cue(
 # "Am I speaking with Ana Lopes?" "You are."
 _ADDRESSED = Cue(rf"\b(?i:is (?:this|that)|am i (?:speaking|talking) (?:to|with)|you['’]re|you are) {TITLE}(?P<name>{NAME})\?", 0)
 _IS_ME = Cue(r"(?:yes|yeah|yep|speaking|that['’]s (?:me|right|correct)|you are|correct|it is|this is (?:she|he|me)|the same)\b")
-_FOREIGN = Cue(
-    r"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|il mio nome è|"
-    rf"meu nome é|chamo-me|ik heet|mijn naam is|nazywam się) (?P<name>{NAME}){END}",
-    0,
-)
 _FULLER = Cue(rf"^(?: (?i:here|speaking|again))?(?:,| —|\.)? (?P<name>{NAME}){END}", 0)
 _ASKED = Cue(
     r"\b(?:(?:your(?: own)?|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what|which|a) (?:full |last |"
@@ -299,12 +283,11 @@ def _leads_to_name(before: str) -> bool:
 
 
 def _introduced(turn: Turn, *, opening: bool) -> Iterator[Candidate]:
-    patterns = (*_INTRODUCED, *_OPENING) if opening else _INTRODUCED
+    patterns = _AT_OPENING if opening else _WITHIN
     text = without_spelling(turn.text)
     for sentence in (text,) if text.islower() else _with_next(text):
-        low = lowered(sentence)
-        for pattern in (*patterns, _FOREIGN):
-            if has_any(low, _NEEDS.get(pattern, ("",))) and (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
+        for pattern, _ in patterns.of(sentence):
+            if (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
                 fuller = _FULLER.match(sentence[match.end("name") :])
                 if fuller and (longer := clean_name(fuller["name"])) and " " in longer and " " not in name:
                     name = longer

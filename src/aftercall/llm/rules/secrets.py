@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.codes import find_codes
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.memo import remember

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from aftercall.llm.rules.caseless import Caseless, has_any, lowered
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Caseless, Cue, Table
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import NUMBER_WORD
 from aftercall.llm.rules.sentences import Clause, body_of
@@ -181,29 +180,7 @@ _ANYWHERE = tuple(
         ),
     )
 )
-# The rarer ways, each with words it cannot do without: to look for those first is far cheaper than the pattern.
-_RARE = {
-    "you mind": "mind",
-    "possible (?:for": "possible",
-    "appreciate": "appreciate",
-    "make sure": "make sure",
-    "(?:let['’]s)": "let",
-    "nudge|ping": "remind nudge ping",
-    "please (?P<act>": "please",
-    "party of": "party",
-    "what i (?:did": "what",
-    "['’]s got to| has to": "some",
-    "needs (?P<act>": "needs",
-    "wish to": "wish",
-    "wondering|hoping": "wondering hoping chance way see ask find check would",
-    "in need of": "looking after hoping need",
-    "(?:really )?(?:use|do with)": "use with",
-    "be (?P<act>(?:moved": "be",
-}
-_WAYS = (
-    (Cue(_YOU_DO), ()),
-    *tuple((pattern, next((words.split() for mark, words in _RARE.items() if mark in pattern.pattern), ())) for pattern in _ANYWHERE),
-)
+_WAYS = Table((cue, None) for cue in (Cue(_YOU_DO), *_ANYWHERE))
 _FRAGMENT = Cue(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
     r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|"
@@ -375,9 +352,8 @@ def find_trigger(text: str) -> Trigger | None:
 
 def _in_frame(spoken: str, supplied: int = 0) -> Trigger | None:
     """The wish in any of the ways people ask; `supplied` is how much of the text was put in front of what was said."""
-    low = lowered(spoken)
-    for pattern, needs in _WAYS:
-        match = pattern.search(spoken) if not needs or has_any(low, needs) else None
+    for pattern, _ in _WAYS.of(spoken):
+        match = pattern.search(spoken)
         if match and not _is_none(match["act"]) and not _NEGATED.search(spoken[: match.start("act")]):
             start = supplied if _WHEN.match(spoken) else max(supplied, match.start())
             return Trigger(match["act"], spoken[start:], is_order=False)

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from aftercall.llm.rules.caseless import Caseless
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.dates import WEEKDAY
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import body_of
@@ -13,8 +12,8 @@ from aftercall.llm.rules.stems import stems
 Scope = Literal["all", "last", "named"]
 
 _PRONOUN = r"(?:that|it|this|him|her|them|those|these|that one|the last (?:one|bit|thing|part))"
-_CALL_OFF = tuple(
-    Cue(pattern)
+_CALL_OFF = Table(
+    (Cue(pattern), pattern.startswith("^"))
     for pattern in (
         r"\bforget (?:i|we) (?:ever |even )?(?:asked|said|mentioned|called|rang)\b(?P<what>)",
         (
@@ -135,14 +134,6 @@ _CALL_OFF = tuple(
         r"\b(?:i|we)(?:['’]ve| have)? changed (?:my|our) minds?(?: (?:about|on) (?P<what>[^.!?]+))?",
     )
 )
-# Every pattern above needs one of these; most clauses have none.
-_HINT = Caseless(
-    r"asking|scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|"
-    r"need|let|kill|ditch|bin|undo|"
-    r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|"
-    r"getting|already|changed|first|before|on it|second thought|knock|done|bringing|sorting|fixing|making|booked|"
-    r"ordered|bought|\bno |^\W*not ",
-)
 # "I'm not asking you to take her off", "I was going to ask you to drop it": nothing is taken back.
 _NOT_ASKING = Cue(r"\b(?:not (?:asking|saying|telling) (?!for (?:that|it)\b)\w|was going to|wasn['’]?t going to|i never said)")
 _ALL = Cue(
@@ -188,13 +179,11 @@ class CallOff:
 
 @remember
 def find_call_off(text: str) -> CallOff | None:
-    if not _HINT.occurs(text):
-        return None
     if _NOT_ASKING.search(text):
         return None
     body = body_of(text)
-    for pattern in _CALL_OFF:
-        match = pattern.search(text) or (pattern.search(body) if body != text and pattern.pattern.startswith("^") else None)
+    for pattern, opens in _CALL_OFF.of(text):
+        match = pattern.search(text) or (pattern.search(body) if opens and body != text else None)
         if not match:
             continue
         what = (match.groupdict().get("what") or match.groupdict().get("other") or "").strip()

@@ -3,7 +3,7 @@
 from functools import cache
 from zoneinfo import available_timezones
 
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Cue, Table
 
 _ALIASES = {
     "pacific": "America/Los_Angeles",
@@ -71,8 +71,8 @@ _TOO_VAGUE = frozenset(
 )
 
 _PLACE = r"(?P<place>[A-Za-z]+(?:[ _][A-Za-z]+)?)"
-_STATED = tuple(
-    Cue(pattern)
+_STATED = Table(
+    (Cue(pattern), None)
     for pattern in (
         rf"\b(?:i|we)(?:['’]m|['’]re| am| are)(?: still| now| back| all)? (?:on|in) {_PLACE}(?: standard| daylight)? time\b",
         rf"\b(?:go|going|work|working|run|live|operate) (?:by|on|off) {_PLACE}(?: standard| daylight)? time\b",
@@ -105,7 +105,6 @@ _STATED = tuple(
         ),
     )
 )
-_HINT = Cue(r"\b(?:time|time ?zone|timezone|pacific|mountain|central|eastern|gmt|utc|cet|[ecmp][sd]t)\b")
 _NOT_MINE = Cue(
     r"\b(?:if|he|she|they|his|her|their|flight|lands?|used to|not|was|were|my (?:wife|husband|boss|son|daughter|brother|"
     r"sister|team|client|office))\b",
@@ -151,9 +150,7 @@ def zone_of(place: str) -> str | None:
 
 def stated_zone(clause: str) -> str | None:
     """The zone that this clause of the caller's claims for the caller."""
-    if not _HINT.search(clause):
-        return None
-    for pattern in _STATED:
+    for pattern, _ in _STATED.of(clause):
         if (match := pattern.search(clause)) and not _NOT_MINE.search(clause[: match.end()]) and (zone := zone_of(match["place"])):
             return zone
     return None
