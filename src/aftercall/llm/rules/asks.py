@@ -1,10 +1,12 @@
 """A request in the making: it gathers words, details and a day while the call goes on."""
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from datetime import date
 
 from aftercall.llm.rules.corrections import erase, find_repair, longest_without, settle_repairs
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.cues import TIME_ONLY
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import quantities
@@ -30,7 +32,7 @@ _DANGLING = re.compile(
 _DOUBLED = re.compile(r"\b(?:for|on|by|at) (?=(?:at|on|in|for|by|with)\b)", re.I)
 _DENIES = re.compile(r"\b(?:not|instead of|rather than)(?: \w+)?\s*$", re.I)
 _LISTED = re.compile(r",? (?:and|plus|with) (?:also )?|, ", re.I)
-_FILLERS = re.compile(r"(?:,\s*)?\b(?:um+|uh+|er+m|you know|i mean|sort of|kind of)\b,?\s*", re.I)
+_FILLERS = Cue(r"(?:,\s*)?\b(?:umm?|uhh?|er+m|you know|i mean|sort of|kind of)\b,?\s*")
 _STUTTER = re.compile(r"\b(\w+)(?:, | )\1\b", re.I)
 
 
@@ -166,7 +168,7 @@ class Ask:
         """Without what was taken back later; what a denial itself names goes with all that follows it."""
         kept: list[str] = []
         for piece in re.split(r",\s+", text):
-            found = [match for word in self.denied if (match := re.search(rf"\b{re.escape(word)}\b", piece, re.I))]
+            found = _mentions(piece, self.denied)
             if not found:
                 kept.append(piece)
             elif any(_DENIES.search(piece[: match.start()]) for match in found):
@@ -178,8 +180,14 @@ class Ask:
 
     def _verbatim(self, text: str) -> str:
         """The beginning of a text, up to what was taken back."""
-        found = [match.start() for word in self.denied if (match := re.search(rf"\b{re.escape(word)}\b", text, re.I))]
+        found = [match.start() for match in _mentions(text, self.denied)]
         return _DANGLING.sub("", text[: min(found)]).strip(" ,") if found else text.strip(" ,")
+
+
+def _mentions(text: str, words: list[str]) -> list[re.Match[str]]:
+    low = text.lower()
+    said = (word for word in words if word.lower() in low)
+    return [match for word in said if (match := re.search(rf"\b{re.escape(word)}\b", text, re.I))]
 
 
 def visible(text: str) -> str:
@@ -191,7 +199,11 @@ def visible(text: str) -> str:
 def tidy(text: str) -> str:
     """Without masks, fillers, stutters and the words sentences begin and end with."""
     text = body_of(visible(text))
-    text = settle_repairs(_STUTTER.sub(r"\1", _FILLERS.sub(" ", text)))
+    text = _FILLERS.sub(" ", text)
+    words = text.lower().replace(",", "").split()
+    if any(first == second for first, second in itertools.pairwise(words)):
+        text = _STUTTER.sub(r"\1", text)
+    text = settle_repairs(text)
     return " ".join(_without_tail(text).split()).strip(" ,;:.")
 
 

@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from aftercall.llm.rules.cue import Caseless
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.numbers import NUMBER_WORD, figures_of
 from aftercall.llm.rules.sentences import split_sentences
 
 _PLACE_CODE = r"(?:security|access|door|gate|entry|entrance|alarm|safe|key|lock ?box|garage|verification|unlock|building|wifi|wi-fi|router)"
-SECRET_NOUN = re.compile(
+SECRET_NOUN = Cue(
     rf"\b(?:pin(?: (?:number|code))?|pass ?code|key ?(?:safe|box|pad)|lock ?box|padlock|alarm|gate|front door|door|to get in|"
     rf"(?:press|punch in|type in|key in|dial)(?= \S*\d)|three digits|digits|last (?:four|three|six)|ends? (?:in|with)|ending(?: in| with)?|"
     rf"visa|mastercard|amex|expiry|expires|{_PLACE_CODE} (?:code|number|pin|combination|key)|combination|cvv|cvc|"
@@ -19,15 +19,13 @@ SECRET_NOUN = re.compile(
     r"account|sort code|iban|social(?: security)?(?: number)?|ssn|national insurance|"
     r"(?<!error )(?<!fault )(?<!zip )(?<!post )(?<!area )(?<!dress )(?<!promo )(?<!discount )(?<!voucher )(?<!country )"
     r"(?<!dial )(?<!booking )(?<!reference )(?<!order )(?<!tracking )code|safe)\b",
-    re.I,
 )
 # Nouns whose figures anybody may know; the one nearest to the figures decides.
-_PLAIN_NOUN = re.compile(
+_PLAIN_NOUN = Cue(
     r"\b(?:phone|mobile|cell|landline|telephone|extension|reach me|call me|ring me|text me|room|flat|apartment|unit|suite|house|address|"
     r"zip|post ?code|order|invoice|ticket|reference|confirmation|tracking|flight|meter|reading|model|version|serial|part|error|fault|"
     r"street|year|since|born|costs?|price|paid|pay|charged?|quoted|bill|limit|budget|balance|miles|kilomet(?:er|re)s|weighs?|version|aged?|"
     r"(?:order|job|case|claim|booking|reservation|po|asset|plate|registration|reg) (?:number|id|no|code)|number plate|postcode)\b",
-    re.I,
 )
 _UNIT_AFTER = re.compile(
     r"^\W*(?:o['’]?clock|a\.?m\b|p\.?m\b|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?|"
@@ -48,10 +46,9 @@ _POINTS = re.compile(r"(?:and |um |uh |so |yes |yeah )*(?:it|that|this|mine|they
 _NEAR = 45  # characters between a noun and figures it surely governs
 _FEWEST = 3  # figures of a code
 
-PASSWORD = re.compile(
+PASSWORD = Cue(
     r"\b(?:pass ?words?|pass ?phrase|log ?in|(?:memorable|safe|code|security|secret) (?:word|answer|phrase)|"
     r"security question|maiden name)\b",
-    re.I,
 )
 _SAYS = re.compile(
     r"(?:\b(?:is|it['’]?s|it is|that['’]s|was|will be|set to|to be)\b|['’]s(?=[ ,])|:)[,\s]*(?:(?:uh+|um+|er+|like|so|now),?\s*)*", re.I
@@ -116,9 +113,9 @@ def _asked_for(question: str) -> str:
 
 
 def _last_noun(sentence: str) -> str:
-    spoken = [*SECRET_NOUN.finditer(sentence), *PASSWORD.finditer(sentence), *_PLAIN_NOUN.finditer(sentence)]
-    last = max(spoken, key=lambda match: match.start(), default=None)
-    return "" if last is None or last.re is _PLAIN_NOUN else last.group().strip()
+    secret = max((*SECRET_NOUN.finditer(sentence), *PASSWORD.finditer(sentence)), key=lambda match: match.start(), default=None)
+    plain = max((match.start() for match in _PLAIN_NOUN.finditer(sentence)), default=-1)
+    return "" if secret is None or plain > secret.start() else secret.group().strip()
 
 
 def _numbers(sentence: str, noun_before: str, asked: str) -> Iterator[Code]:

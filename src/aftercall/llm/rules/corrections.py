@@ -17,6 +17,7 @@ REPAIRS = Cue(
     r"^(?:(?:oh|um|uh|and|but|sorry)[, ]+)*(?:no,? wait|wait,? no|no,? sorry|sorry,? no|no[,.](?: |$)|nah,? |actually|hang on,? no|"
     r"hold on,? no|no,? (?:hang|hold) on|i mean\b|i meant|or rather|scratch that|correction|make (?:it|that))",
 )
+_MAY_REPAIR = re.compile(r"(?:no|sorry|rather|mean|wait|actually)[,.]", re.I)
 _WITHIN = Cue(
     r"(?P<old>\b[\w'’:]+(?: [\w'’:]+)?),? (?:no wait|no,? sorry|sorry,? no|no,? actually|no|sorry|or rather|i mean|"
     r"wait)[,.]+ (?:i mean,? |i meant |make that |no,? |it['’]s |on |at |for )*(?=[\w])",
@@ -68,7 +69,7 @@ def _any_of(words: list[str]) -> re.Pattern[str]:
 @remember
 def settle_repairs(text: str) -> str:
     """ "for Tuesday, no, Wednesday" is "for Wednesday": a word put right mid-sentence replaces the one before."""
-    return _WITHIN.sub(lambda match: f"{match['old'].rpartition(' ')[0]} ".lstrip(), text)
+    return text if not _MAY_REPAIR.search(text) else _WITHIN.sub(lambda match: f"{match['old'].rpartition(' ')[0]} ".lstrip(), text)
 
 
 def find_repair(text: str) -> re.Match[str] | None:

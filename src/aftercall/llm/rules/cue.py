@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Final, Generic, TypeVar
 
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.needs import needed_words
+from aftercall.llm.rules.needs import STUB, needed_words, stub
 
 _WORD = re.compile(r"\w+")
 Entry = TypeVar("Entry")
@@ -23,7 +23,10 @@ def lowered(text: str) -> str:
 
 @remember
 def words_of(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(lowered(text)))
+    """Its words, and the beginnings of those long enough to have one."""
+    words = set(_WORD.findall(lowered(text)))
+    words |= {stub(word) for word in words if len(word) >= STUB}
+    return frozenset(words)
 
 
 class Cue:

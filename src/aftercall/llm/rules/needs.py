@@ -13,6 +13,13 @@ _COMMON = vocabulary(
 )
 _FEW = 4  # letters of a class that are followed one by one
 
+STUB = 4  # letters by which a word is known whose end may differ
+
+
+def stub(word: str) -> str:
+    return f"{word[:STUB]}*"
+
+
 Said = frozenset[str] | None
 Place = tuple[str, bool]
 """The piece of a word that a way through the pattern stands in, and whether that piece began at the border of a word."""
@@ -44,9 +51,11 @@ class _Ways:
         return after
 
     def anything(self) -> "_Ways":
+        """Some letter or other: of the word begun, only its first letters are known."""
         after = _Ways({})
-        for said in self.places.values():
-            after.put(("", False), said)
+        for (piece, clean), said in self.places.items():
+            begun = frozenset({stub(piece)}) if clean and len(piece) >= STUB else None
+            after.put(("", False), _better(said, begun))
         return after
 
     def copy(self) -> "_Ways":
