@@ -219,6 +219,12 @@ ALL_DONE = Cue(
     r"done|ready)))"
     r"(?: to be)? (?:done|ready|back|finished|sorted|delivered|here|in)\b",
 )
+DATED_THING = Cue(
+    r"(?P<thing>(?:the|my|our|his|her|their|[\w-]+['’]s) [\w '’-]{2,30}?)(?: itself)?(?:['’]s| is| was| starts| ends| "
+    r"falls)\b"
+)
+# "And the charger, can you send it?": what the sentence is about stands in front.
+FRONTED = Cue(r"(?:(?:and|also|oh|then|so|now|but),? )*(?:the|my|our|that|those|this) (?:[\w'’-]+ ?){1,4}\W*")
 COUNTS_ON = Cue(r"(?:and |oh |okay |so )*(?:one|two|three|four|five|six|second|third|fourth|next)\W*")
 ASKS_HOURS = Cue(r"\b(?:what time|how late|till when|until when|are you (?:open|closed|there)|do you (?:open|close|shut))\b")
 TO_THEM = Cue(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b")

@@ -161,6 +161,18 @@ def _first_of(month: str | None, today: date) -> date | None:
     return _upcoming_day(1, today, _month_number(month) if month else None)
 
 
+_AT_AN_HOUR = re.compile(
+    rf"(?:day|morrow|clock|week|month|hours?|\d|half|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirty|every|always|"
+    rf"early|late|{ORDINAL}),?\s*$",
+    re.I,
+)
+
+
+def _in_the_morning(match: re.Match[str], today: date) -> date | None:
+    """Tomorrow, unless an hour or a day before it says that another morning is meant."""
+    return None if _AT_AN_HOUR.search(match.string[: match.start()]) else today + timedelta(days=1)
+
+
 def _weekend(match: re.Match[str], today: date) -> date:
     days = (5 - today.weekday()) % 7 + (7 if match["next"] and today.weekday() < 5 else 0)
     return today + timedelta(days=days)
@@ -233,6 +245,7 @@ _PATTERNS: Table[Resolve] = Table(
             lambda match, today: _week_after(match["weekday"] or match["later"], today),
         ),
         (r"\b(?P<next>next )?(?:this |the )?weekend\b", _weekend),
+        (r"\b(?:first thing )?in the morning\b", _in_the_morning),
         (rf"\btomorrow(?: {_DAYPART})?\b|\btomorow\b", lambda _, today: today + timedelta(days=1)),
         (rf"\b(?:today|tonight|this {_DAYPART})\b", lambda _, today: today),
         (r"\b(?:christmas (?:eve|day)|boxing day|new year[’']s (?:eve|day)|valentine[’']s day|halloween)\b", _feast),
@@ -259,7 +272,8 @@ _NOT_MEANT = Cue(
 )
 _NEGATED = Cue(r"\b(?:not|isn't)(?: (?:this|the|on|for))?\s*$")  # "not today, today is a holiday" names no today at all
 _REFUSED_AFTER = Cue(
-    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|full|bad|tricky|when (?:i'm|i was|we're|we were)|doesn't|does not|"
+    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|here|over here|for me|already here|taken|full|bad|tricky|when (?:i'm|i was|"
+    r"we're|we were)|doesn't|does not|"
     r"won't|isn't|is not|not going to|"
     r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|i am|we're|we are|i have|i've got|i work|we have|we close|he|she|my "
     r"\w+)\b"
@@ -282,7 +296,7 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
 
 
 _SOON = 7  # months ahead that people speak of as coming
-_BARE_ORDINAL = Cue(rf"\bthe {ORDINAL}(?! of\b){_NO_NOUN}")
+_BARE_ORDINAL = Cue(rf"\bthe (?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b){ORDINAL}(?! of\b){_NO_NOUN}")
 _MONTH_ALONE = Cue(rf"(?:(?:no|sorry|oh|actually|in|of|it's|i mean|not this one|next month),? )*(?P<month>{_MONTH})\W*")
 _NTH_BARE = Cue(rf"\bthe (?:first|second|third|fourth|last) {WEEKDAY}\b(?! (?:in|of))")
 _NAMED_MONTH = Cue(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)")

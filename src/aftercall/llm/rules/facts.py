@@ -46,14 +46,18 @@ _RULES = (
         r"leaving|retiring|not (?:doing|taking|going)|done with|cancell?ing|closing|opening|hiring|launching|moving (?:in|out|"
         r"house|to)|sticking to)\b|\b(?:we|i)(?:['’]ve| have)? (?:picked|signed|accepted|turned down|ruled out|committed to|"
         r"voted)\b|"
-        r"\bfrom now on\b|\bit['’]s going to be the\b|\bthe plan is\b|\bwe won['’]?t be\b|\bwe['’]re not\b.*\b(?:doing|using|"
+        r"\bfrom now(?: on)?\b|\bi(?:['’]ve)? quit\b|^(?:and |so |but )*(?:i|we) (?:take|do|have|use|want|make) no more\b|\bit['’]s "
+        r"going to be the\b|\bthe plan is\b|\bwe won['’]?t be\b|\bwe['’]re not\b.*\b(?:doing|using|"
         r"buying|taking)\b",
     ),
     _rule(
         "preference",
         "shared",
         0.85,
-        r"^(?:and |but |oh |so )*never (?:before|after|on)\b|\bring (?:twice|three times|the bell)\b|\b(?:text|email|call|"
+        r"^(?:and |but |oh |so )*never (?:before|after|on)\b|^(?:and |but |so )*(?:call|ring|text|come|email|phone) (?:after|before|"
+        r"between)\b|"
+        r"\b(?:before|after) \w+ (?:guy|person|girl|man|woman)\b|\b(?:i|we) (?:always )?pay (?:by|in|with|cash)\b|\beverything by\b|"
+        r"^(?:and |but )*(?:nothing|not anything) with\b|\bring (?:twice|three times|the bell)\b|\b(?:text|email|call|"
         r"ring|message|phone|whatsapp) me (?:instead|only|on|at|rather|any ?time|first)\b|\b(?:only|always|just|"
         r"please) (?:text|email|call|ring|use)\b|\b(?:don['’]?t|do not|never|please don['’]?t) (?:ever )?(?:call|ring|phone|"
         r"leave (?:a |me |any )?(?:voicemails?|messages?)|email|text|use|knock|contact)\b|"
@@ -126,7 +130,8 @@ _RULES = (
         "routine",
         "private",
         0.8,
-        rf"\b{_DAYS}\b|\bevery (?:other |single |second )?(?:day|week|month|morning|afternoon|evening|night|year|(?:mon|tues|"
+        rf"\b{_DAYS}\b|\b(?:bed|bath|dinner|lunch|tea|supper|breakfast|nap|school)(?: ?time)?(?:['’]s| is) at\b|\bevery (?:other |single "
+        rf"|second )?(?:day|week|month|morning|afternoon|evening|night|year|(?:mon|tues|"
         r"wednes|thurs|fri|satur|sun)day|weekend|two weeks|three months|six months|couple of|spring|summer|autumn|fall|winter|"
         r"christmas|time)\b|\b(?:once|twice|three times) (?:a|every) (?:day|week|month|year)\b|"
         r"\b(?:(?:i|we|he|she|they)(?:['’]m|['’]re|['’]s)?|my \w+) (?:usually|normally|generally|always|typically|tends? to|"
@@ -149,8 +154,10 @@ _RULES = (
         r"\b(?:allerg\w+|intoleran\w+|epi-?pen|wheelchairs?|walks with (?:a|the)|pregnant|expecting a|blind in|deaf|"
         r"hearing aids?|pacemaker|walking frame|uses a (?:walker|cane|stick|frame)|crutches|on oxygen|on dialysis|service dog|"
         r"guide dog|stroke|surgery|operation|hip replacement|blood thinners?|insulin|hard of hearing|dyslexi\w+|stammer|"
+        r"come (?:up|out) in (?:hives|a rash|spots)|brings? me out in|reacts? (?:badly )?to|(?:can['’]?t|mustn['’]?t|shouldn['’]?t) have "
+        r"(?!a\b|the\b|that\b|it\b)|inhaler|"
         r"widow(?:er|ed)?|vegetarian|vegan|diabetic|high[- ]risk|bedridden|recovering from|in (?:the )?hospital|in a (?:care|"
-        r"nursing) home|newborn|premature|disabled|disability|anaphyla\w+|due in (?:\w+))\b|\b(?:i|we)(?:['’]ve got|"
+        r"nursing) home|newborn|premature|disabled|disability|anaphyla\w+|due in (?:\w+))\b|\b(?:i|we)(?:['’]ve got|['’]ve| got|"
         r" have) (?:a |an |two |three |four |five |twin |young |small |little |\d+ )+(?:kids?|children|boys|girls|sons?|"
         r"daughters?|dogs?|cats?|babies|baby|toddlers?|toddler|grandkids|grandchildren|puppy|kitten|employees|staff|year old|"
         r"teenagers?|horses?)\b|\bthere(?:['’]s| are| is|['’]re) (?:just |only )?(?:two|three|four|five|six|seven) of us\b|"

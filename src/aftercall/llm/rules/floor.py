@@ -239,6 +239,10 @@ class Floor(Yielding):
         brought = self._brought_up(clause, current)
         if (addressed := cues.ADDRESSED.match(trigger.act)) and addressed["who"].lower() not in current.all_words:
             return bool(brought)
+        before = self._before[-1] if self._before else None
+        fronted = before and (before.seq, before.sentence) == (clause.seq, clause.sentence) and cues.FRONTED.fullmatch(before.text)
+        if fronted and cues.ANAPHOR.match(trigger.act) and not stems(fronted.group()) & stems(current.act):
+            return True
         told = [other for other in brought if cues.CONTEXT.search(other.body) and len(stems(other.body)) > 1]
         if cues.TO_THEM.match(trigger.act):
             someone = any(person_in(other.text) for other in brought)
@@ -332,6 +336,8 @@ class Floor(Yielding):
         asked_when = self._agent_dated or self._asked_when
         told_of_else = not asked_when and not self._question and self._brought_up(clause, ask)
         if cues.ASKS_HOURS.search(body) or (told_of_else and not must_be(body)):
+            return False
+        if not asked_when and (other := cues.DATED_THING.match(body)) and stems(other["thing"]) - ask.stems:
             return False
         about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
         if not clause.is_question and len(body.split()) <= _SHORT and cues.DAY_FIRST.match(body) and is_about_request(body, self.today):

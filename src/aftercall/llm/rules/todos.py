@@ -12,7 +12,7 @@ from aftercall.model.reading import FactDraft
 _WILL = Cue(
     r"\b(?:i['’]ll|i will|i['’]m going to|i['’]m gonna|we['’]ll|we['’]re going to|i(?:['’]d)? (?:told|"
     r"promised) \w+ (?:that )?i['’]d|i said i['’]d|let me) (?:just |also |then |go and |try to |try and |have to |"
-    r"need to )*(?P<act>\w+ .+)",
+    r"need to )*(?P<act>\w+(?: .+|[.!]?$))",
 )
 _MUST = Cue(
     r"\b(?:i|we)(?:['’]ve got|['’]ve still got| have got| have| need| must| gotta| still need| still have| also need|"
@@ -32,6 +32,7 @@ _NO_TODO = Cue(
     r"check\b(?! (?:with|my|the))|run\b|know|admit|make it|put you|find (?:it|that)|hear|believe|feel|end|just|no|one|only|"
     r"look|been|an?|the|my|this|enough|about|all|got|some|two|three|no|it|you|already|it)\b",
 )
+_ALONE = re.compile(r"(?:collect|walk|drive|cycle)\b", re.I)
 _EVER = Cue(r"\b(?:if|maybe|might|probably)\b")
 
 
@@ -55,7 +56,7 @@ def _is_todo(clause: Clause, after: list[Clause]) -> bool:
         return False
     claimed = any(_MINE.search(other.text) for other in after)
     if (match := _WILL.search(text)) and not _NO_TODO.match(match["act"]):
-        return len(match["act"].split()) >= 2
+        return len(match["act"].split()) >= 2 or bool(_ALONE.match(match["act"]))
     match = _MUST.search(text)
     return bool(
         match

@@ -173,6 +173,11 @@ _ANYWHERE = tuple(
             r"booking|"
             r"sorting|sending|changing|cleaning|moving|replacing|renewing|cancelling|chasing|returning|updating|collecting|servicing)\b.*)"
         ),
+        r"\b(?P<act>put (?!it\b|that\b|the\b)[\w ]{2,20}? down (?:for|as)\b.*)",
+        (
+            r"\b(?:i|we)(?:['’]d| would) (?:rather|prefer|sooner)(?: that| if| have)? (?:somebody|someone|a \w+)(?: could| would| to)? "
+            r"(?P<act>(?!else)\w+ .*)"
+        ),
         r"\bmake sure (?P<act>(?!you (?:get|have|take|rest)|i\b|i['’]|we\b|we['’]).+)",
         (
             r"\b(?:i|we)(?:['’]d like| would like| need| want| require|['’]re after|['’]ll need) (?P<act>(?!this|his|hers|yours|"
