@@ -236,6 +236,7 @@ KEEPS = Cue(
     ),
 )
 CANCELS = Cue(r"\b(?:cancel|call off|take off|drop|stop|move|change)\b")
+BARE_NO = Cue(r"(?:(?:so|but|please|no|and|well),? )*(?:don['’]?t|do not)(?: (?:do|you) (?:that|it|dare))?\W*")
 IGNORE = Cue(r"\b(?:ignore|disregard) (?:that|it|this)\b")
 # Something that stands from before the call.
 ON_THE_BOOKS = Cue(

@@ -77,7 +77,7 @@ class Exchange(Hearing):
             ask.due = self._first_day(offer.act)
             for told in self._prompts(offer):
                 ask.add_detail(told.seq, told.text)
-            self._proposals = [proposal for proposal in self._proposals if offer.act not in proposal.sentence]
+            self._proposals = []  # the yes was to the offer
             self._raise(ask)
 
     def _prompts(self, offer: Offer) -> list[Clause]:

@@ -93,7 +93,8 @@ class Yielding(Dictation):
             return True
         if call_off.scope == "last":
             target = self._meant_by(clause, standing)
-            if target and self._hearsay and self._hearsay[-1].seq == clause.seq > target.told_at:
+            hearsay = self._hearsay and self._hearsay[-1].seq == clause.seq
+            if target and hearsay and clause.seq > target.told_at and cues.BARE_NO.fullmatch(clause.text):
                 return True
             asked = self._asked_after
             if target and asked and self._agent_seq - 1 == asked.seq > target.told_at and not cues.CANCELS.search(clause.text):
