@@ -3,7 +3,7 @@
 from aftercall.llm.rules.cue import Cue
 
 ANAPHOR = Cue(
-    r"^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
+    r"^make (?:one|two|some|half|both) of (?:them|those|it)\b|^(?:put|seat|sit) (?:us|me) (?:near|by|at|in|next|"
     r"outside|inside|under|on)\b|^(?:[\w-]+ ){1,2}?(?:(?:it(?!['’]s)|them)|(?:that|this|those|these|"
     r"one(?! of\b))(?! (?:\w+ )?(?:day|week|month|morning|"
     r"afternoon|evening|weekend|coming|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b))(?:['’]s)?\b(?! (?:the|an?|my|our|some|"
@@ -19,7 +19,7 @@ TELLS_ONLY = Cue(r"^(?:tell|let|inform|notify|warn|ask)\b(?: (?:the|my|your|his|
 MOVES = Cue(r"^(?:move|reschedule|change|push|switch|shift|postpone|rebook|bump|bring forward)\b")
 ENDS = Cue(r"^(?:cancel|stop|skip)\b")
 MOVED_TO = Cue(r"\b(?:to|for|until|till|instead)\b[^,]{0,20}$")
-THEN = Cue(r"\b(?:by|for|before) (?:then|that (?:day|date))\b|\bthat (?:day|morning|afternoon|evening)\b")
+THEN = Cue(r"\bthen\b(?=[?.!]*$)|\b(?:by|for|before) (?:then|that (?:day|date))\b|\bthat (?:day|morning|afternoon|evening)\b")
 AND_ALSO = Cue(r",? and (?=(?:on |in |the |next |this |tomorrow|tonight|by )[\w ]{0,25}?\bto \w+)")
 INSTRUCTS = Cue(r"^(?:ring|press|use|knock|leave|deliver|wrap|charge|include|put|write|make|park|ask for|come|mention)\b")
 REMEDY = Cue(

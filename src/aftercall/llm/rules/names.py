@@ -38,6 +38,13 @@ NOT_NAMES = vocabulary(
     all also always never am may shall should has have had were been let tell ask get give send call does
     """
 )
+# "It's Hollow Farm": a house, not a person.
+_PLACES = vocabulary(
+    """
+    farm house lodge cottage street road lane close court hall hotel school park avenue drive way row terrace gardens place
+    square surgery clinic inn hill mill barn manor villa tower towers apartments centre center shop cafe garage church
+    """
+)
 _HERE = r"(?: here| calling| speaking| from\b| again| with\b| over at| at\b|[,.!?;]|$| and (?:i|my|we|this)\b| i\b| um\b| uh\b| on\b| in\b)"
 _INTRODUCED = tuple(
     Cue(pattern, 0)
@@ -92,7 +99,8 @@ _OPENING = tuple(
         ),
         (
             r"^(?:(?i:hi|hello|hey|good morning|good afternoon|good evening|morning|there|yes|yeah|oh|um|uh)[,.!]? )*"
-            rf"{TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b)"
+            rf"{TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b(?! (?:year|class|form|grade|room)\b))"
+            r"(?!.*\b(?:won['’]t|isn['’]t|(?:is|['’]s) (?:off|sick|ill)|can['’]t come)\b)"
         ),
         rf"(?:^|[.!?,] )(?i:me again|it['’]s only me|only me|just me|me),? (?P<name>{NAME}){END}(?=[.,!]|$)",
         (
@@ -238,6 +246,8 @@ def clean_name(words: str) -> str | None:
         kept.append(word)
     while kept and kept[-1].islower():
         kept.pop()
+    if len(kept) > 1 and kept[-1].lower() in _PLACES:
+        return None
     return " ".join(kept) or None
 
 
