@@ -59,6 +59,7 @@ WRONG_NUMBER = Cue(
     r" the wrong number\b(?! (?:for|on|in|of|down))|^(?:oh|sorry|my bad|whoops)?[,. ]*(?:sorry,? )?wrong number\b",
 )
 DICTATES = Cue(r"^(?:(?:write|put)[,:]|(?:say|saying|just say|just put|just write|it should say|the message is)\b)")
+THEN_ALSO = Cue(r"(?:and |oh |um+ |uh+ )*(?:then|also|second|third|next|plus)\b")
 NEW_POINT = Cue(r"^(?:and|also|then|oh|plus|okay|so)\b")
 CALL_BACK = Cue(r"\b(?:call|ring|phone|speak|talk|human|call ?back|go through|contact)\b")
 STARTS_NEW = Cue(r"^(?:and|also|oh|then|plus|can|could|would)\b|^(?:yes|yeah|okay|no)[, ]+(?:and|can|could)\b")
@@ -121,8 +122,12 @@ INQUIRY = Cue(
     r"fit|slot|appointment|opening)\b|\bhow soon\b",
 )
 TAKES = Cue(
-    r"\b(?:i['’]ll take (?:it|that|the)|book (?:it|that|me)|put (?:me|us) (?:down|in)|let['’]s do|let['’]s go|we['’]ll take|"
+    r"\b(?:i['’]ll (?:take|have) (?:it|that|the|them|those|both|one|two)|book (?:it|that|me)|put (?:me|us) (?:down|in)|let['’]s do|let['’]s go|we['’]ll take|"
     r"that one|go for)\b",
+)
+SUITS = Cue(
+    r"\b(?:that (?:works|suits|would be|['’]d be|sounds)|works for me|suits me|that['’]s (?:fine|good|great|perfect|ideal|lovely)|perfect|ideal|"
+    r"yes please|i['’]ll take|book (?:it|me|that))\b"
 )
 DATED_FOR = Cue(r"^(?:(?:it|that|this)(?:['’]s| is| would be) )?(?:for|on|by|before)\b")
 WHAT_TO_SAY = Cue(

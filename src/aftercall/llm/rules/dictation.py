@@ -45,6 +45,9 @@ class Dictation(Exchange):
             or cues.TO_THE_AGENT.search(trigger.act)
             or kind_of(trigger.act) == "reminder"
         )
+        runs_on = len(clause.whole.split()) > _RUN_ON_WORDS and "," not in clause.whole
+        if trigger and runs_on and (kind_of(trigger.act) == "reminder" or (trigger.is_order and cues.THEN_ALSO.match(clause.text))):
+            return False
         return not (cues.NEW_POINT.match(clause.text) and speaks_up)
 
     def _answers_what_to_say(self, clause: Clause) -> bool:

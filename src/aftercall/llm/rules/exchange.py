@@ -171,9 +171,11 @@ class Exchange(Hearing):
         """A slot put forward and taken is a booking though nobody said "book"; its matter is what the caller had told."""
         slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
         timed = self._repeats_slot(clauses)
-        asks = slot and (timed or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
+        taken = any(cues.SUITS.search(clause.text) for clause in clauses[:2])
+        asks = slot and (timed or taken or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
         slot = None if cues.NO_SLOT.search(self._said) or not asks else slot
-        matter = self._inquiry or self._matter or next((clause for clause in reversed(self._before) if len(clause.body.split()) > 3), None)
+        told = next((clause for clause in reversed((*self._hearsay, *self._before)) if len(clause.body.split()) > 3), None)
+        matter = self._inquiry or self._matter or told
         if matter is None or not self._agent_seq or not (slot or self._inquiry):
             return
         seq = clauses[0].seq

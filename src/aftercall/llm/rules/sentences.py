@@ -59,7 +59,7 @@ _RUN_ON_START = re.compile(
 _RUN_ON_WORDS = 22
 _FEW = 3
 _INVERTED = re.compile(
-    r"(?:(?:and|so|but|oh|um+|uh+|also|ok|okay|well) )*(?:(?:are|is|do|does|did|was|were) (?:you|there|it|the|"
+    r"(?:(?:and|so|but|oh|um+|uh+|also|ok|okay|well) )*(?:(?:are|is|do|does|did|was|were|have|has) (?:you|there|it|the|"
     r"they|we|i|he|she|your|that|this)|"
     r"(?:what|when|where|who|why|how|which)(?:'s)? (?!i (?:need|want|wanted|mean))\w+)\b",
     re.I,

@@ -102,7 +102,7 @@ _ANYWHERE = tuple(
         ),
         (
             r"\b(?:i|we)(?:['’]m| am|['’]re| are|['’]ve been| was| were) (?:looking for|after|hoping for|in need of) "
-            rf"(?P<act>{_A_THING}\b.*)"
+            rf"(?P<act>(?:{_A_THING}|something)\b.*)"
         ),
         (
             r"\b(?:i|we)(?:['’]ll| will|['’]d|['’]m going to|['’]re going to|['’]m gonna|['’]re gonna) need "
