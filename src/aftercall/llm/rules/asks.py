@@ -54,8 +54,6 @@ class Ask:
     denied: list[str] = field(default_factory=list)
     heard_back: list[tuple[int, str]] = field(default_factory=list)
     """How the agent put it when taking it up."""
-    replies: list[str] = field(default_factory=list)
-    """What else the agent said about it."""
 
     @property
     def stems(self) -> frozenset[str]:
@@ -136,10 +134,10 @@ class Ask:
     def as_request(self) -> Request:
         title = self._title()
         details = [kept for _, text in self.details if (kept := tidy(self._without_denied(text)))]
-        said = [text for text in (*(text for _, text in self.heard_back[-_HEARD_BACK:]), *self.replies) if not self._disputes(text)]
-        replies = [kept for text in said if (kept := tidy(self._without_denied(text)))]
-        told = ". ".join(dict.fromkeys((*details, *replies)))
-        persons = (self.words, *details, *(replies if self.kind == "message" else ()))
+        said = [text for _, text in self.heard_back[-_HEARD_BACK:] if not self._disputes(text)]
+        heard_back = [kept for text in said if (kept := tidy(self._without_denied(text)))]
+        told = ". ".join(dict.fromkeys((*details, *heard_back)))
+        persons = (self.words, *details, *(heard_back if self.kind == "message" else ()))
         return Request(
             kind=self.kind,
             title=title,

@@ -122,11 +122,14 @@ INQUIRY = Cue(
     r"fit|slot|appointment|opening)\b|\bhow soon\b",
 )
 TAKES = Cue(
-    r"\b(?:i['’]ll (?:take|have) (?:it|that|the|them|those|both|one|two)|book (?:it|that|me)|put (?:me|us) (?:down|in)|let['’]s do|let['’]s go|we['’]ll take|"
+    r"\b(?:i['’]ll (?:take|have) (?:it|that|the|them|those|both|one|two)|book (?:it|that|me)|put (?:me|us) (?:down|in)|let['’]s do|"
+    r"let['’]s go|we['’]ll take|"
     r"that one|go for)\b",
 )
+HAS_FREE = Cue(r"\b(?:i|we|she|he|they|\w+)(?:['’]ve got| have| has| can| could)\b|\b(?:free|available|open|opening|slot|gap)\b")
 SUITS = Cue(
-    r"\b(?:that (?:works|suits|would be|['’]d be|sounds)|works for me|suits me|that['’]s (?:fine|good|great|perfect|ideal|lovely)|perfect|ideal|"
+    r"\b(?:that (?:works|suits|would be|['’]d be|sounds)|works for me|suits me|that['’]s (?:fine|good|great|perfect|ideal|lovely)|"
+    r"perfect|ideal|"
     r"yes please|i['’]ll take|book (?:it|me|that))\b"
 )
 DATED_FOR = Cue(r"^(?:(?:it|that|this)(?:['’]s| is| would be) )?(?:for|on|by|before)\b")
@@ -326,12 +329,6 @@ SENDS_THAT = Cue(
 IN_TOUCH = Cue(
     r"\b(?:email|post|confirmation|notice|number|reach|contact|text|letter|voucher|forms?|receipt|invoice|bill|"
     r"let you know|ring you|call you)\b",
-)
-NO_MATTER = Cue(
-    r"^(?:of course|certainly|no problem|will do|sure|okay|right|understood|got it)\W*$|\bor\b|\b(?:name|thank|thanks|welcome|morning|"
-    r"afternoon|evening|sorry|goodbye|bye|hello|hi|congratulations|"
-    r"lovely|instead of|can['’]?t|cannot|won['’]?t|don['’]?t|"
-    r"unfortunately|not|no|stays?|staying|if you|spell|repeat|fee|costs?|pounds|dollars|euros)\b|\b(?:how (?:can|may)|what can) i\b",
 )
 POINTS_IN_OFFER = Cue(r"(?:\w+ ){0,3}(?:it|that|them|this)\b|(?:[\w-]+ ){1,6}(?:on|in|with|to|for|about) (?:it|that|them|there)\W*$")
 # To be told when it is done is a wish of its own.

@@ -171,7 +171,7 @@ class Exchange(Hearing):
         """A slot put forward and taken is a booking though nobody said "book"; its matter is what the caller had told."""
         slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
         timed = self._repeats_slot(clauses)
-        taken = any(cues.SUITS.search(clause.text) for clause in clauses[:2])
+        taken = slot and cues.HAS_FREE.search(slot.sentence) and any(cues.SUITS.search(clause.text) for clause in clauses[:2])
         asks = slot and (timed or taken or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
         slot = None if cues.NO_SLOT.search(self._said) or not asks else slot
         told = next((clause for clause in reversed((*self._hearsay, *self._before)) if len(clause.body.split()) > 3), None)

@@ -33,10 +33,6 @@ class Floor(Yielding):
             self._forget_everything()
         self._asks_house = any(cues.IS_THAT.match(clause.whole) for clause in clauses[:3])
         answer = stance(clauses)
-        if answer == "no" or any(REPAIRS.match(clause.text) for clause in clauses[:2]):
-            self._replies.pop(self._agent_seq, None)
-        elif answer is None:
-            self._replies[self._agent_seq] = [said for said in self._replies.get(self._agent_seq, []) if not said.endswith("?")]
         if clauses:
             self._mishears(answer, clauses)
             self._answer_offer(answer, clauses)

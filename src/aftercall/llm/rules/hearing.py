@@ -76,7 +76,6 @@ class Hearing(Ledger):
         if cues.OPENS.search(text):
             self._question = ""
         self._agent_seq = turn.seq
-        self._replies[turn.seq] = [sentence for sentence in split_sentences(text) if _is_of_the_matter(sentence)]
 
     def _drop_refused(self, seq: int, text: str, offers: bool) -> None:
         """ "No, I can't give out numbers.", "He'd have to raise that himself.": what was just asked is not taken on."""
@@ -167,13 +166,3 @@ class Hearing(Ledger):
                 ask.add_detail(other.seq, other.text)
         self._raise(ask)
         return ask
-
-
-def _is_of_the_matter(sentence: str) -> bool:
-    """Whether an agent's sentence can only be about what the caller wants: no choice, no refusal, no small talk."""
-    return bool(stems(sentence)) and not (
-        cues.NO_MATTER.search(sentence)
-        or cues.REFUSES.search(sentence)
-        or cues.NOT_FREE.search(sentence)
-        or cues.ANYTHING_ELSE.search(sentence)
-    )

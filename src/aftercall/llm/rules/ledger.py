@@ -42,8 +42,6 @@ class Ledger:
         """By turn, what the caller said and meant: nothing supposed, refused, wished by others or taken back."""
         self._refused: set[str] = set()
         """Stems of what was offered and declined, only supposed, or wished by others."""
-        self._replies: dict[int, list[str]] = {}
-        """By turn, what the agent said that the caller did not object to."""
         self._faults: list[Ask] = []
         self._called_off_at = 0
         self._month: str | None = None
@@ -83,14 +81,6 @@ class Ledger:
             for clause in (clause for seq in alone for clause in self._sound.get(seq, [])):
                 if len(ask.details) < _MAX_DETAILS and ask.words not in clause.text and not stems(clause.text) & refused:
                     ask.add_detail(clause.seq, clause.text)
-            spoken = {text for _, text in ask.heard_back}
-            beside = sorted({near for seq in alone for near in (seq, seq + 1)} - self._claimed(ask))
-            ask.replies = [
-                sentence
-                for seq in beside
-                for sentence in self._replies.get(seq, [])
-                if sentence not in spoken and not stems(sentence) & refused
-            ]
 
     @property
     def refused(self) -> frozenset[str]:
@@ -102,12 +92,6 @@ class Ledger:
     def _refuse(self, text: str) -> None:
         """Names are left out: who is spoken of in one breath may be in any other."""
         self._refused |= stems(_NAME.sub(" ", text))
-
-    def _claimed(self, ask: Ask) -> set[int]:
-        """The turns that other requests rest on or border on."""
-        return {
-            near for other in (*self.asks, *self.withdrawn) if other is not ask for seq in other.turns for near in (seq - 1, seq, seq + 1)
-        }
 
     def _lean_back(self, ask: Ask, clause: Clause) -> None:
         """An act that only points ("move it") takes its matter from what the caller said before."""

@@ -41,8 +41,8 @@ NOT_NAMES = vocabulary(
 # "It's Hollow Farm": a house, not a person.
 _PLACES = vocabulary(
     """
-    farm house lodge cottage street road lane close court hall hotel school park avenue drive way row terrace gardens place
-    square surgery clinic inn hill mill barn manor villa tower towers apartments centre center shop cafe garage church
+    farm house lodge cottage street road hotel school avenue drive terrace gardens square surgery clinic inn barn manor villa
+    tower towers apartments centre center shop cafe garage
     """
 )
 _HERE = r"(?: here| calling| speaking| from\b| again| with\b| over at| at\b|[,.!?;]|$| and (?:i|my|we|this)\b| i\b| um\b| uh\b| on\b| in\b)"

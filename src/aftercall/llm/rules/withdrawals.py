@@ -107,7 +107,8 @@ _CALL_OFF = Table(
             r"scratch) (?P<other>.+?))(?:[,.!?]|$)"
         ),
         (
-            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?|(?!me\b|us\b|him\b|her\b|them\b|my\b)[a-z]{3,}) (?:off|out)(?: again| then| now|"
+            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?|(?!me\b|us\b|him\b|her\b|them\b|my\b)[a-z]{3,}) (?:off|out)(?: "
+            r"again| then| now|"
             r" please)*(?: (?:of|the (?:order|list|bill|quote|"
             r"invoice))\b[^.!?]*)?(?:[,.!?]|$)"
         ),
