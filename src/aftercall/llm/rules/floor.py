@@ -157,40 +157,44 @@ class Floor(Yielding):
         return bool(matter and not clause.is_question and not goes_on and is_bare_thing(clause.body.strip(" .,!"), matter))
 
     def _ask(self, trigger: Trigger, clause: Clause) -> None:
-        kind = kind_of(trigger.act)
+        """Something is asked for: it changes or repeats what was asked before, or it is new."""
+        current = self._current
         if self._offer and self._offer.seq == clause.seq - 1 and not self._declined and cues.ANAPHOR.match(trigger.act):
             self._accept_changed(self._offer, clause)
-            return
-        current = self._current
-        if current and cues.WITH_PERSON.fullmatch(trigger.act):
+        elif current and cues.WITH_PERSON.fullmatch(trigger.act):
             self._correct(current, clause)
-            return
-        if says_where_to(trigger, self._said) and not (current and current.turns[-1] == clause.seq):
+        elif says_where_to(trigger, self._said) and not (current and current.turns[-1] == clause.seq):
             if current:
                 self._add(current, clause)
-            return
-        if cues.RECORDS.match(trigger.act):
+        elif cues.RECORDS.match(trigger.act):
             self._record(trigger, clause)
-            return
-        if current and replaces(current, trigger, clause, self._before):
+        elif current and replaces(current, trigger, clause, self._before):
             self._current = current
-            return
-        if cues.ALL_DONE.match(trigger.act) and self.asks and (day := self._first_day(clause.text)):
+        elif cues.ALL_DONE.match(trigger.act) and self.asks and (day := self._first_day(clause.text)):
             self._date_all(day, clause.seq)
-            return
-        own = bool(current and self._points_elsewhere(current, trigger, clause))
-        if current and not own and only_adds(current, trigger, clause, self._said):
+        elif (current and self._points_elsewhere(current, trigger, clause)) or not self._asks_on(trigger, clause):
+            self._open(trigger, clause)
+
+    def _asks_on(self, trigger: Trigger, clause: Clause) -> bool:
+        """Whether the words fill in the request talked of, or ask for one once more."""
+        kind, current = kind_of(trigger.act), self._current
+        if current and only_adds(current, trigger, clause, self._said):
             self._correct(current, clause)
             if kind == "message":
                 self._dictated = (clause.seq, clause.sentence)
-            return
-        if not own and (known := self._same(trigger, clause)):
-            known.from_fault = False
-            self._add(known, clause)
-            if known.kind not in ("note", "message") or cues.CALL_BACK.search(known.act):
-                self._move(known, clause.text)
-            self._current = known
-            return
+            return True
+        known = self._same(trigger, clause)
+        if known is None:
+            return False
+        known.from_fault = False
+        self._add(known, clause)
+        if known.kind not in ("note", "message") or cues.CALL_BACK.search(known.act):
+            self._move(known, clause.text)
+        self._current = known
+        return True
+
+    def _open(self, trigger: Trigger, clause: Clause) -> None:
+        kind = kind_of(trigger.act)
         first, *others = cues.AND_ALSO.split(trigger.act) if kind == "reminder" else [trigger.act]
         ask = Ask(kind, first, trigger.words, [clause.seq], is_question=clause.is_question, is_soft=bool(cues.SOFT.match(first)))
         if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act) or not stems(trigger.act):
@@ -199,29 +203,25 @@ class Floor(Yielding):
         else:
             for other in self._leading_up(clause):
                 ask.add_detail(other.seq, other.text)
-        ask.due = opening_day(
-            ask, self._dated(f"{self._led} {first if others else clause.text}"), self.today, self._anchor_of(clause), self._before
-        )
+        words = self._dated(f"{self._led} {first if others else clause.text}")
+        ask.due = opening_day(ask, words, self.today, self._anchor_of(clause), self._before) or self._day_around(ask, clause)
         self._led = ""
-        if ask.due is None and kind != "reminder" and takes_day(ask):
-            ask.due = self._day_of_occasion(clause)
-        if ask.due is None and cues.THEN.search(self._question) and takes_day(ask):
-            ask.due = self._first_day(self._said)
-        if (
-            ask.due is None
-            and self._before
-            and self._before[-1].seq == clause.seq
-            and self._before[-1].is_question
-            and not find_trigger(self._before[-1].text)
-            and not cues.MOVES.match(first)
-        ):
-            ask.due = self._first_day(self._before[-1].text)
         if kind in ("message", "note"):
             self._dictated = (clause.seq, clause.sentence)
             self._dictates_on = clause.seq if cues.DICTATION.search(clause.whole) else 0
         self._raise(ask)
         for further in others:
             self._raise(Ask(kind, further, trigger.words, [clause.seq], due=self._first_day(further)))
+
+    def _day_around(self, ask: Ask, clause: Clause) -> date | None:
+        """The day of the occasion it is for, of what the agent asked about, or of the question just before."""
+        if takes_day(ask) and ask.kind != "reminder" and (day := self._day_of_occasion(clause)):
+            return day
+        if takes_day(ask) and cues.THEN.search(self._question) and (day := self._first_day(self._said)):
+            return day
+        before = self._before[-1] if self._before else None
+        asked = before and before.seq == clause.seq and before.is_question and not find_trigger(before.text)
+        return self._first_day(before.text) if before and asked and not cues.MOVES.match(ask.act) else None
 
     def _date_all(self, day: date, seq: int) -> None:
         """ "I want the lot done by Friday." """
