@@ -34,6 +34,7 @@ class Cue:
 
     def __init__(self, pattern: str, flags: int = re.I) -> None:
         self.pattern: Final = pattern
+        self.flags: Final = flags
         self._compiled: Final = re.compile(pattern, flags)
 
     @cached_property

@@ -74,6 +74,7 @@ SMALL_TALK = Cue(
     r"\b(?:thank|thanks|bye|goodbye|cheers|how are you|you['’]re a star|have a (?:good|nice)|hello\?|"
     r"are you there|can you hear)\b",
 )
+WILL_DO = Cue(r"(?:(?:sure|okay|of course|certainly),? )?(?:(?:i|we) will|will do)\W*$")
 FAREWELL = Cue(r"(?:(?:we|i)(?:['’]ll| will) )?(?:see|talk to|speak to|look forward)\b")
 # "Tell her I rang, and could she call me by Thursday?": still part of the message.
 THEY_ARE_ASKED = Cue(r"(?:can|could|would|will|should) (?:he|she|they) (?:please |maybe |possibly )?(?P<act>.+)")

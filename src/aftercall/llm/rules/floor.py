@@ -202,6 +202,7 @@ class Floor(Yielding):
             ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
         else:
             for other in self._leading_up(clause):
+                ask.denied += denied_words(other.text)
                 ask.add_detail(other.seq, other.text)
         words = self._dated(f"{self._led} {first if others else clause.text}")
         ask.due = opening_day(ask, words, self.today, self._anchor_of(clause), self._before) or self._day_around(ask, clause)

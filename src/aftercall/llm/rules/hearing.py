@@ -92,7 +92,7 @@ class Hearing(Ledger):
 
     def _keep_soft(self, seq: int, text: str) -> None:
         """ "Can you check if it's in?" "I'll check and call you." stands; "It is." answers it."""
-        if not any(is_promise(sentence) or cues.CONFIRMS.search(sentence) for sentence in split_sentences(text)):
+        if not any(is_promise(said) or cues.CONFIRMS.search(said) or cues.WILL_DO.match(said) for said in split_sentences(text)):
             self.asks = [ask for ask in self.asks if not (ask.is_soft and ask.turns[-1] == seq - 1)]
             self._current = self._current if self._current in self.asks else None
 

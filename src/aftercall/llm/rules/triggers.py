@@ -216,7 +216,7 @@ _WHEN = Cue(r"(?:when|once|after|as soon as)\b")
 _ORDER = Cue(
     rf"^{_LESS}(?P<act>{IMPERATIVE} {_OBJECT}.*|(?:put|add|block|enter) [\w' ]{{3,40}}? (?:in|into|on|to|onto) (?:the|my|our) (?:\w+ )?"
     r"(?:calendar|diary|schedule|list|account|bill|tab|order|file|agenda)\b.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|"
-    r"cancel|order|chase|"
+    r"cancel|order|chase|fix|print|"
     r"schedule|reschedule|send|email|add|buy|move|find|arrange|reserve|refill|renew|text|tell) (?!is\b|was\b|are\b|number|"
     rf"only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{{3,}}.*)",
 )
