@@ -1,6 +1,6 @@
 """People in the caller's life and at their work, as the caller speaks of them."""
 
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.memo import remember
 
 RELATION = (
@@ -24,8 +24,8 @@ _TRUTHS = (
     r"(?:is|['’]s|was|has|have|had|lives?|works?|carries|died|passed|uses?|can['’]?t|turns?|turned|turning|needs a wheelchair|"
     r"speaks|takes|goes|stays|drives|owns|runs|handles|suffers|got|just|will be|moved|left)"
 )
-_TOLD = tuple(
-    Cue(pattern, 0)
+_TOLD = Table(
+    (Cue(pattern, 0), None)
     for pattern in (
         rf"\b(?i:my|our) (?:(?!\b(?i:name)\b)[\w-]+ ){{0,2}}(?i:{RELATION}),? (?:(?i:she['’]s|he['’]s|called|named|is|um|uh),? )*{_NAME}\b",
         rf"\b{_NAME}(?:,| is|['’]s|, who['’]s|, she['’]s|, he['’]s) (?:(?i:my|our)) (?:[\w-]+ ){{0,2}}(?i:{RELATION})\b",
@@ -66,4 +66,4 @@ _SELF = Cue(r"^(?i:(?:hi|hello|hey|yeah|yes|um|uh)[, ]+)*(?i:this is|it['’]s|i
 
 @remember
 def is_about_someone(text: str) -> bool:
-    return not _SELF.match(text) and any(pattern.search(text) for pattern in _TOLD)
+    return not _SELF.match(text) and any(cue.search(text) for cue, _ in _TOLD.of(text))

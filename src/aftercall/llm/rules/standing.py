@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.matters import is_bare_thing
 from aftercall.llm.rules.sentences import Clause
@@ -122,7 +122,7 @@ _TABLE: tuple[tuple[Category, Visibility, str], ...] = (
         ),
     ),
 )
-_STATES = tuple((category, visibility, Cue(pattern)) for category, visibility, pattern in _TABLE)
+_STATES = Table((Cue(pattern), (category, visibility)) for category, visibility, pattern in _TABLE)
 _ABOUT_THE_CALL = Cue(
     r"\b(?:you (?:said|told|guys)|on hold|calling|cut off|this line|the line|hear you|talking to|speaking|question|thank|"
     r"bad time|moment|minute)\b",
@@ -141,9 +141,9 @@ def find_standing(clause: Clause, question: str) -> Iterator[tuple[Category, Vis
     text = clause.body
     if len(text.split()) < _LEAST or clause.is_question or _ABOUT_THE_CALL.search(text) or is_fault(text) or find_trigger(text):
         return
-    for category, visibility, pattern in _STATES:
+    for pattern, reading in _STATES.of(text):
         if pattern.search(text) and (not text.lower().startswith("it") or _TELLS_OF_IT.match(text) or _ASKED_WHAT_IT_IS.search(question)):
-            yield category, visibility
+            yield reading
             return
     if _ASKED_WHAT_IT_IS.search(question) and is_bare_thing(text.strip(" .,!"), "need"):
         yield "technical", "shared"
