@@ -92,9 +92,20 @@ def _step(op: Any, value: Any, ways: _Ways) -> _Ways:
         return _repeat(value, ways)
     if op is ops.AT:
         return ways.border()
+    if op is ops.ASSERT and value[0] == 1 and _is_border(value[1]):
+        return ways.border()
     if op in (ops.ASSERT, ops.ASSERT_NOT):
         return ways
     return _one_of(value, ways) if op is ops.IN else ways.anything()
+
+
+def _is_border(tree: Any) -> bool:
+    """Whether what comes next is asked to begin with no letter."""
+    if not len(tree):
+        return False
+    op, value = tree[0]
+    choices = value if op is ops.IN else [(op, value)]
+    return all(kind is ops.LITERAL and not chr(item).isalnum() and chr(item) != "_" for kind, item in choices)
 
 
 def _union(many: Any) -> _Ways:
