@@ -5,7 +5,7 @@ from datetime import date
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask, as_caller
 from aftercall.llm.rules.dates import find_dates, named_month
-from aftercall.llm.rules.due import Proposal, find_proposals
+from aftercall.llm.rules.due import Proposal, find_proposals, must_be, opening_day
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.ledger import Ledger
@@ -164,5 +164,8 @@ class Hearing(Ledger):
         for other in told:
             if other is not clause:
                 ask.add_detail(other.seq, other.text)
+        if ask.kind != "issue":
+            pressing = (self._first_day(other.text) for other in told if must_be(other.body))
+            ask.due = next(filter(None, pressing), None) or opening_day(ask, self._dated(clause.text), self.today, self._anchor(), [])
         self._raise(ask)
         return ask
