@@ -106,3 +106,23 @@ def test_what_was_misheard_or_is_not_theirs_stands_nowhere(script: str, wrong: s
 def test_callers_are_known_by_what_they_say_of_themselves(script: str, name: str | None, zone: str | None) -> None:
     profile = _read(script).profile
     assert (profile.name, profile.timezone) == (name, zone)
+
+
+@pytest.mark.parametrize(
+    ("said", "secret"),
+    [
+        ("My pin for the phone line is four four one two.", "four four one two"),
+        ("The PIN's the year I was born, nineteen sixty one.", "nineteen sixty one"),
+        ("It's four eight five, double seven, no sorry, double six three, that's my NHS number.", "double six three"),
+        ("The combination's left twelve, right four, left thirty.", "left thirty"),
+        ("The wifi code is blue kettle nine.", "blue kettle nine"),
+        ("Her dad and I separated. We've not told people yet.", "separated"),
+        ("You're not to tell Karen, we're letting the flat go.", "letting the flat go"),
+        ("He's got MND, so he can't hold a pen.", "mnd"),
+    ],
+)
+def test_what_is_told_to_one_ear_is_told_nowhere_else(said: str, secret: str) -> None:
+    reading = _read(f"A: Hello. | C: {said} Could you send me a form? | A: I will.")
+    assert [fact for fact in reading.facts if fact.visibility == "secret" and secret in f"{fact.text} {fact.words}".lower()]
+    open_facts = " ".join(f"{fact.text} {fact.words}" for fact in reading.facts if fact.visibility != "secret").lower()
+    assert secret not in open_facts + " ".join(map(_told, reading.requests))

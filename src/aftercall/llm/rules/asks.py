@@ -9,7 +9,7 @@ from aftercall.llm.rules.corrections import erase, find_repair, longest_without,
 from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.cues import TIME_ONLY
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.numbers import quantities
+from aftercall.llm.rules.numbers import NUMBER_WORD, quantities
 from aftercall.llm.rules.persons import person_in
 from aftercall.llm.rules.sentences import MASK, body_of
 from aftercall.llm.rules.stems import stems
@@ -33,7 +33,7 @@ _DOUBLED = re.compile(r"\b(?:for|on|by|at) (?=(?:at|on|in|for|by|with)\b)", re.I
 _DENIES = re.compile(r"\b(?:not|instead of|rather than)(?: \w+)?\s*$", re.I)
 _LISTED = re.compile(r",? (?:and|plus|with) (?:also )?|, ", re.I)
 _FILLERS = Cue(r"(?:,\s*)?\b(?:umm?|uhh?|er+m|you know|i mean|sort of|kind of)\b,?\s*")
-_STUTTER = re.compile(r"\b(\w+)(?:, | )\1\b", re.I)
+_STUTTER = re.compile(rf"\b(?!{NUMBER_WORD}\b|\d|\w\b)(\w+)(?:, | )\1\b", re.I)  # figures and letters are said twice on purpose
 
 
 @dataclass(slots=True)

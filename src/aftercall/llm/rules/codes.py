@@ -16,7 +16,7 @@ SECRET_NOUN = Cue(
     rf"visa|mastercard|amex|expiry|expires|{_PLACE_CODE} (?:code|number|pin|combination|key)|combination|cvv|cvc|"
     r"(?:credit |debit |bank |visa |mastercard |amex )?cards?(?: number)?|member(?:ship)?(?:['’]s)?(?: (?:number|id|no|card))?|"
     r"(?:bank |account|routing|policy|patient|nhs|medicare|medicaid|insurance|passport|licen[cs]e|tax|id) (?:account )?(?:number|id|no)|"
-    r"account|sort code|iban|social(?: security)?(?: number)?|ssn|national insurance|"
+    r"account|sort code|iban|social(?: security)?(?: number)?|ssn|national insurance|ni number|customer (?:number|id)|"
     r"(?<!error )(?<!fault )(?<!zip )(?<!post )(?<!area )(?<!dress )(?<!promo )(?<!discount )(?<!voucher )(?<!country )"
     r"(?<!dial )(?<!booking )(?<!reference )(?<!order )(?<!tracking )code|safe)\b",
 )
@@ -35,10 +35,11 @@ _UNIT_AFTER = re.compile(
     r"close|row|gardens|hill|place|terrace|grove))\b",
     re.I,
 )
+_STRONG = Cue(r"(?:pin|pass ?code|cvv|cvc|combination)\b")  # whatever else is named, these own the figures
 # "The PIN for the phone line is …": what it is for does not own the figures.
 _BESIDES = re.compile(r"\b(?:for|on|of|to|in|at|by|with|from) (?:the |my |our |his |her |your |a )?(?:\w+ )?$", re.I)
 _HOUR_BEFORE = re.compile(r"\b(?:at|by|until|till|from|before|after|around|about|past|between)\s*$", re.I)
-_TOKEN = rf"(?:{NUMBER_WORD}|\d+|hash|star|(?-i:[B-HJ-Z])(?![\w'’]))"
+_TOKEN = rf"(?:{NUMBER_WORD}|\d+|hash|star|left|right|(?-i:[B-HJ-Z])(?![\w'’]))"
 _RUN = re.compile(
     rf"\b{_TOKEN}(?:(?:[\s,\-]+|[,]? (?:uh|um|er|then|and then|(?:no,? )?sorry|no,? wait|no|wait,? no|i mean)[, ]+){_TOKEN})*\b", re.I
 )
@@ -47,7 +48,7 @@ _NEAR = 45  # characters between a noun and figures it surely governs
 _FEWEST = 3  # figures of a code
 
 PASSWORD = Cue(
-    r"\b(?:pass ?words?|pass ?phrase|log ?in|(?:memorable|safe|code|security|secret) (?:word|answer|phrase)|"
+    r"\b(?:pass ?words?|pass ?phrase|log ?in|(?:memorable|safe|code|security|secret) (?:word|answer|phrase)|wi-?fi (?:code|key)|"
     r"security question|maiden name)\b",
 )
 _SAYS = re.compile(
@@ -78,7 +79,9 @@ _REBUKE = re.compile(
 
 
 # Figures in a row, or a word for a word that opens something.
-_MAY_HOLD = Caseless(rf"\d[\s,\-]*\d[\s,\-]*\d|{_TOKEN}[\s,\-]+(?:uh |um |then )*{_TOKEN}|pass|log ?in|word|maiden|security|phrase|answer")
+_MAY_HOLD = Caseless(
+    rf"\d[\s,\-]*\d[\s,\-]*\d|{_TOKEN}[\s,\-]+(?:uh |um |then )*{_TOKEN}|pass|log ?in|word|maiden|security|phrase|answer|wi-?fi"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,8 @@ def _governor(sentence: str, run: re.Match[str], noun_before: str, asked: str, *
         return ""
     secret = max(SECRET_NOUN.finditer(before), key=lambda match: match.start(), default=None)
     plain = max(_PLAIN_NOUN.finditer(before), key=lambda match: match.start(), default=None)
+    if secret and _STRONG.match(secret.group()):
+        plain = None
     if plain and secret and _BESIDES.search(before[: plain.start()]) and re.search(r"\b(?:is|was)\b|['’]s\b", before[plain.end() :]):
         plain = None
     if plain and (secret is None or plain.start() >= secret.end()):

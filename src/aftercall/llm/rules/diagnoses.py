@@ -23,7 +23,7 @@ _OF_TWO = (
     r"sleep apn(?:ea|oea)|high blood pressure|brain tumou?r|tumou?r|heart attack|blood clot|panic attacks?|"
     r"autoimmune \w+|macular degeneration|stage (?:one|two|three|"
     r"four|\d)|[a-z]{3,}(?:'s|’s)? (?:syndrome|disease)|"
-    r"[a-z]{2,}(?:itis|osis|aemia|noma|algia)|(?-i:MS|ALS|IBS|CFS)(?!\w))"
+    r"[a-z]{2,}(?:itis|osis|aemia|noma|algia)|(?-i:MS|ALS|IBS|CFS|MND|CKD|POTS|TB)(?!\w))"
 )
 _CONDITIONS = rf"(?:{_OF_TWO}|{alternatives(_NAMED)})"
 _DIAGNOSED = Cue(
@@ -41,7 +41,7 @@ _OF_SOMEONE = Caseless(
 _MAY_NAME = Caseless(
     rf"diagnos|cancer|scleros|motor neur|bipolar|disorder|fibrillation|heart|kidney|liver|lung|thyroid|sickle|"
     rf"fibros|covid|apn|blood|tumo|panic|autoimmune|"
-    rf"macular|stage|syndrome|disease|itis|osis|aemia|noma|algia|\b(?:ms|als|ibs|cfs)\b|\b{alternatives(_NAMED)}"
+    rf"macular|stage|syndrome|disease|itis|osis|aemia|noma|algia|\b(?:ms|als|ibs|cfs|mnd|ckd|pots|tb)\b|\b{alternatives(_NAMED)}"
 )
 _NO_ILLNESS = Cue(r"\b(?:allerg\w+|if i)\b")
 _NO_DISEASE = vocabulary("diagnosis prognosis hypnosis osmosis symbiosis economical")
@@ -55,7 +55,8 @@ _DRUG = (
 _TAKES = Cue(
     rf"\b(?:i|he|she|we|they|mum|mom|dad|(?:my|our) \w+)(?:['’](?:m|s|ve|re)| am| is| are)?(?: now| still| already|"
     rf" also| been| just| both)* "
-    rf"(?:on|take|takes|taking|started|prescribed|got put on|was put on|was prescribed|have been on|has been on)\b[\w ,'’]{{0,25}}?"
+    rf"(?:on|take|takes|taking|having|come off|came off|finished|started|prescribed|got put on|was put on|was prescribed|have been on|"
+    rf"has been on)\b[\w ,'’]{{0,25}}?"
     rf"\b(?P<value>{_DRUG})\b|\b(?:put|prescribed) (?:me|him|her|us|my \w+)(?: on)?\b[\w ,'’]{{0,25}}?\b(?P<given>{_DRUG})\b",
 )
 _ORDERED = Cue(r"\b(?:refill|prescription|order|renew\w*|collect|pick ?up|fetch|run out|running (?:low|out)|repeat|deliver)\b")

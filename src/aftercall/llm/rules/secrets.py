@@ -32,12 +32,16 @@ _CONFIDED = Cue(
     r"didn['’]?t hear (?:it|that) from me)|"
     r"(?:stays?|staying) (?:between|in this|with you|inside)|(?:be|very) discreet|"
     r"not for (?:anyone|anybody|everyone|general)(?:['’]s)?(?: ears| else| to know)?|"
+    r"not for (?:the|my|his|her|our) \w+(?: at \w+| in \w+)?(?=\W*$)|only (?:my|the|our) \w+ knows?|(?:don['’]?t|never|not) say a word|"
+    r"(?:don['’]?t|do not|never) (?:write|put) (?:it|this|that) down|(?:you['’]re|you are) not to (?:tell|say|mention|repeat)|"
+    r"nobody[\w ]{0,14} (?:can|must|should|is to) (?:find out|hear|know)|rather (?:nobody|no one) (?:heard|knew|found out)|"
+    r"(?:haven['’]?t|have not|hasn['’]?t been) announced|we tell people|"
     r"off the record|in confidence|swear you won['’]?t tell)\b",
 )
 _MAY_CONFIDE = Caseless(
     r"tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep|secret|confiden|"
     r"private|public|know|find|told|word|wraps|"
-    r"hush|quiet|ears|from me|stay|discreet|record|n['’]?t g|not g"
+    r"hush|quiet|ears|from me|stay|discreet|record|n['’]?t g|not g|not for|announce|rather no|write|put"
 )
 _TELLING = Cue(r"\b(?:tell|telling|mention|share|say|let)\b")
 _TO_WHOM = Cue(

@@ -214,7 +214,8 @@ _THEN_I_WILL = Cue(
 )
 _WHEN = Cue(r"(?:when|once|after|as soon as)\b")
 _ORDER = Cue(
-    rf"^{_LESS}(?P<act>{IMPERATIVE} (?:(?:please|today|tomorrow|still|also|kindly|now) )?{_OBJECT}.*|(?:put|add|block|enter) [\w' ]{{3,40}}? (?:in|into|on|to|onto) (?:the|my|our) (?:\w+ )?"
+    rf"^{_LESS}(?P<act>{IMPERATIVE} (?:(?:please|today|tomorrow|still|also|kindly|now) )?{_OBJECT}.*|(?:put|add|block|enter) [\w' "
+    rf"]{{3,40}}? (?:in|into|on|to|onto) (?:the|my|our) (?:\w+ )?"
     r"(?:calendar|diary|schedule|list|account|bill|tab|order|file|agenda)\b.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|"
     r"cancel|order|chase|fix|print|"
     r"schedule|reschedule|send|email|add|buy|move|find|arrange|reserve|refill|renew|text|tell) (?!is\b|was\b|are\b|number|"
