@@ -1,5 +1,6 @@
 """How well a reading fits the labels of a call: counts that add up over calls, and the shares that follow from them."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -68,11 +69,13 @@ class Score:
         self.counts["forbidden"] += sum(any(word.lower() in text for text in said) for word in gold.get("not", []))
 
     def share(self, hit: str, of: str) -> float:
-        return self.counts[hit] / self.counts[of] if self.counts[of] else 1.0
+        """Not a number where nothing was counted: no figure may look good on no data."""
+        return self.counts[hit] / self.counts[of] if self.counts[of] else math.nan
 
     def f1(self, kind: str) -> float:
-        precision, recall = self.share(f"{kind} hit", f"{kind} found"), self.share(f"{kind} hit", f"{kind} told")
-        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        """Twice the hits over all that was told or found: the mean of precision and recall that punishes the lower."""
+        all_of = self.counts[f"{kind} told"] + self.counts[f"{kind} found"]
+        return 2 * self.counts[f"{kind} hit"] / all_of if all_of else math.nan
 
 
 def _pair(labels: list[Label], found: list[tuple[str, tuple[int, ...], Any]]) -> list[tuple[Label, Any]]:

@@ -1,17 +1,20 @@
 """How a caller wants to be addressed: the form of the name asked for, and pronouns."""
 
 import itertools
-import re
 
-from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.names import END, NOT_NAMES, PART, TITLE, Named, asks_name, clean_name
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.model.turns import Turn
 
 _WORD_CASED = rf"(?:{PART}(?: {PART})?)"
 _CALLED = tuple(
-    re.compile(pattern)
+    Cue(pattern, 0)
     for pattern in (
+        (
+            r"\b(?i:(?:everyone|everybody|people|they|friends|all) (?:is|are|just|always|only|all)* ?(?:call|calling)s? me) "
+            rf"(?P<name>{_WORD_CASED}){END}"
+        ),
         (
             r"(?<!on't )(?<!on’t )(?<!not )(?<!obody )(?<!o one )(?<!never )\b(?i:(?:please |just |can |to |"
             r"you can |could you |everyone |everybody |people |"
@@ -27,7 +30,7 @@ _CALLED = tuple(
 )
 # Said of anything ("Terrace is fine"), so a form of the name only where a name was being given.
 _CALLED_BESIDE_NAME = tuple(
-    re.compile(pattern)
+    Cue(pattern, 0)
     for pattern in (
         (
             rf"^(?:(?i:oh|no|please|um|uh|but|and|well|yes),? )*(?i:just )?(?P<name>{PART})(?i: is fine|['’]s fine| will do|"
@@ -37,27 +40,26 @@ _CALLED_BESIDE_NAME = tuple(
         rf"\b(?i:(?:or|but|it['’]s) just) (?P<name>{PART})(?:[.,!]|$| (?i:is fine|please|for short))",
         rf"\b(?i:(?:say|put|use|write|make it|just)) (?P<name>{PART})(?=[.,!]|$)",
         rf"\b(?i:it['’]s|i['’]m) (?P<name>{PART})(?i:,? please)\b",
+        rf", (?P<name>{PART})(?i:['’]s| is) (?i:fine|good|okay|grand|enough|plenty)\b",
     )
 )
-_TITLED = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Mister|Dr)\b\.? [A-Z]")
-_JUST = re.compile(rf"^(?i:oh,? |no,? |just |it['’]s |please,? )*(?P<name>{PART})(?i:,? please)?[.!]$")
-_CALLED_LOWER = re.compile(r"\b(?:everyone|everybody|people|friends|folks) calls? me (?P<name>[a-zà-ÿ]{2,})\b")
+_TITLED = Cue(r"\b(?:Mr|Mrs|Ms|Miss|Mister|Dr)\b\.? [A-Z]", 0)
+_JUST = Cue(rf"^(?i:oh,? |no,? |just |it['’]s |please,? )*(?P<name>{PART})(?i:,? please)?[.!]$", 0)
+_CALLED_LOWER = Cue(r"\b(?:everyone|everybody|people|friends|folks) calls? me (?P<name>[a-zà-ÿ]{2,})\b", 0)
 _PRONOUN = r"(?:she|he|they|ze|xe|it|her|him|them|zir|hir|xem|its|hers|his|theirs)"
-_PRONOUNS = re.compile(
+_PRONOUNS = Cue(
     r"(?:\b(?:pronouns (?:are|is|would be)|(?:it['’]?s|i use|i go by|i['’]m|i am|use|prefer|i prefer)) (?:now )?|(?:^|"
     r"[,.;!?—-] ?)(?:and )?)"
     r"(?P<a>she|he|they|ze|xe)(?:\s*/\s*|,? (?:and |slash )?)(?P<b>her|him|them|they|zir|hir|xem)\b(?=\W*$|[,.;!?]| (?:but|and|haha|please|"
     r"actually|not|by the way|thanks|pronouns|for me)\b)|"
     r"\b(?P<c>she|he|they) ?/ ?(?P<d>her|him|them)\b",
-    re.I,
 )
 # One form alone, where only a correction of how one was addressed can be meant: "it's they, actually".
-_ONE_PRONOUN = re.compile(
+_ONE_PRONOUN = Cue(
     (
         r"\b(?:it['’]s|i use|i go by|my pronoun is|use) (?P<a>she|he|they)\b(?=[,.!]? (?:actually|please|not (?:he|she|"
         r"sir|ma['’]?am|mr|mrs|ms)|pronouns)\b)"
     ),
-    re.I,
 )
 _MAY_CALL = Caseless(r"call|go by|known|say|short|answer|prefer|to (?:my|every|most|you)")
 _MAY_TELL = Caseless(
@@ -65,9 +67,7 @@ _MAY_TELL = Caseless(
     r"pronoun is) (?:she|he|they)\b"
 )
 _OTHER_FORM = {"she": "her", "he": "him", "they": "them"}
-_NOT_ME = re.compile(
-    r"\b(?:his|her|their|my (?:wife|husband|son|daughter|partner|friend|colleague|boss|kid|child)['’]?s?) pronouns\b", re.I
-)
+_NOT_ME = Cue(r"\b(?:his|her|their|my (?:wife|husband|son|daughter|partner|friend|colleague|boss|kid|child)['’]?s?) pronouns\b")
 
 
 def find_call_name(turns: tuple[Turn, ...], named: Named) -> str | None:
@@ -88,7 +88,7 @@ def find_call_name(turns: tuple[Turn, ...], named: Named) -> str | None:
     return None
 
 
-def _called(sentence: str, patterns: tuple[re.Pattern[str], ...]) -> str | None:
+def _called(sentence: str, patterns: tuple[Cue, ...]) -> str | None:
     found = (match for pattern in patterns if (match := pattern.search(sentence)))
     return next((name for match in found if (name := _nick(match["name"]))), None)
 

@@ -1,13 +1,15 @@
 """A request in the making: it gathers words, details and a day while the call goes on."""
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from datetime import date
 
 from aftercall.llm.rules.corrections import erase, find_repair, longest_without, settle_repairs
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.cues import TIME_ONLY
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.numbers import quantities
+from aftercall.llm.rules.numbers import NUMBER_WORD, quantities
 from aftercall.llm.rules.persons import person_in
 from aftercall.llm.rules.sentences import MASK, body_of
 from aftercall.llm.rules.stems import stems
@@ -15,10 +17,11 @@ from aftercall.model.reading import Request, RequestKind, Withdrawn
 
 _TITLE_LENGTH = 100
 _HEARD_BACK = 5  # of the agent's sentences about a request
-_TRAILING = re.compile(
-    r"(?:[\s,;:.!?…-]|\b(?:and|but|so|or|the|a|an|um+|uh+|like|please|then|just|you know|if that['’]s (?:possible|okay|"
-    r"all right|ok)|would you|could you|for me|though|cause|because|to|for|of|with|it['’]s|is|oh)\b)+$",
-    re.I,
+# What sentences trail off with, longest first.
+_TAILS = (
+    *("if that's possible", "if that's all right", "if that's okay", "if that's ok", "would you", "could you", "you know", "for me"),
+    *("though", "please", "because", "cause", "just", "then", "like", "with", "it's", "and", "but", "the", "for", "um", "uh", "umm", "uhh"),
+    *("so", "or", "an", "to", "of", "is", "oh", "a"),
 )
 _POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
 _DANGLING = re.compile(
@@ -29,8 +32,8 @@ _DANGLING = re.compile(
 _DOUBLED = re.compile(r"\b(?:for|on|by|at) (?=(?:at|on|in|for|by|with)\b)", re.I)
 _DENIES = re.compile(r"\b(?:not|instead of|rather than)(?: \w+)?\s*$", re.I)
 _LISTED = re.compile(r",? (?:and|plus|with) (?:also )?|, ", re.I)
-_FILLERS = re.compile(r"(?:,\s*)?\b(?:um+|uh+|er+m|you know|i mean|sort of|kind of)\b,?\s*", re.I)
-_STUTTER = re.compile(r"\b(\w+)(?:, | )\1\b", re.I)
+_FILLERS = Cue(r"(?:,\s*)?\b(?:umm?|uhh?|er+m|you know|i mean|sort of|kind of)\b,?\s*")
+_STUTTER = re.compile(rf"\b(?!{NUMBER_WORD}\b|\d|\w\b)(\w+)(?:, | )\1\b", re.I)  # figures and letters are said twice on purpose
 
 
 @dataclass(slots=True)
@@ -51,12 +54,23 @@ class Ask:
     denied: list[str] = field(default_factory=list)
     heard_back: list[tuple[int, str]] = field(default_factory=list)
     """How the agent put it when taking it up."""
-    replies: list[str] = field(default_factory=list)
-    """What else the agent said about it."""
 
     @property
     def stems(self) -> frozenset[str]:
         return stems(" ".join((self.act, *(text for _, text in self.details))))
+
+    @property
+    def told_at(self) -> int:
+        """The last turn in which the caller said something of it; a yes to a day put forward does not count."""
+        return max((self.turns[0], *(seq for seq, _ in self.details)))
+
+    @property
+    def all_said(self) -> str:
+        return " . ".join((self.act, *(text for _, text in self.details)))
+
+    @property
+    def all_words(self) -> str:
+        return self.all_said.lower()
 
     def move(self, day: date) -> None:
         """A new day makes the weekday named before wrong wherever it stands."""
@@ -83,6 +97,12 @@ class Ask:
         told = [quantities(earlier) for earlier in (self.act, *(known for _, known in self.details))] if new else []
         return [f"{number} {noun}" for known in told for noun, number in known.items() if noun in new and new[noun] != number]
 
+    def _disputes(self, text: str) -> bool:
+        """Whether the agent's words have another number than the caller's for the same things."""
+        theirs = quantities(text)
+        ours = [quantities(told) for told in (self.act, *(known for _, known in self.details))] if theirs else []
+        return any(noun in theirs and theirs[noun] != number for known in ours for noun, number in known.items())
+
     def replace_act(self, act: str, words: str, seq: int) -> None:
         """Another thing is wanted in place of the one asked for; what was agreed about it stays."""
         verb = self.act.split(" ", 1)[0] if not act.lower().startswith(("the ", "that ")) else ""
@@ -93,6 +113,13 @@ class Ask:
         """A repair within a turn takes back what was said just before it."""
         if self.details and self.details[-1][0] == seq:
             self.details.pop()
+
+    def drop_saying(self, verb: str) -> bool:
+        """ "Can you post it? No, don't post it.": a way of doing it is dropped, not the request."""
+        kept = [(seq, text) for seq, text in self.details if not re.search(rf"\b{re.escape(verb)} (?:it|them|that|this)\b", text, re.I)]
+        dropped = len(kept) < len(self.details)
+        self.details = kept
+        return dropped
 
     def drop_part(self, about: frozenset[str]) -> bool:
         """ "Toner and paper", "scrap the paper": one of several things is dropped and the rest stays."""
@@ -107,9 +134,9 @@ class Ask:
     def as_request(self) -> Request:
         title = self._title()
         details = [kept for _, text in self.details if (kept := tidy(self._without_denied(text)))]
-        heard_back = [kept for _, text in self.heard_back[-_HEARD_BACK:] if (kept := tidy(self._without_denied(text)))]
-        replies = [kept for text in self.replies if (kept := tidy(self._without_denied(text)))]
-        told = ". ".join(dict.fromkeys((*details, *heard_back, *replies)))
+        said = [text for _, text in self.heard_back[-_HEARD_BACK:] if not self._disputes(text)]
+        heard_back = [kept for text in said if (kept := tidy(self._without_denied(text)))]
+        told = ". ".join(dict.fromkeys((*details, *heard_back)))
         persons = (self.words, *details, *(heard_back if self.kind == "message" else ()))
         return Request(
             kind=self.kind,
@@ -139,7 +166,7 @@ class Ask:
         """Without what was taken back later; what a denial itself names goes with all that follows it."""
         kept: list[str] = []
         for piece in re.split(r",\s+", text):
-            found = [match for word in self.denied if (match := re.search(rf"\b{re.escape(word)}\b", piece, re.I))]
+            found = _mentions(piece, self.denied)
             if not found:
                 kept.append(piece)
             elif any(_DENIES.search(piece[: match.start()]) for match in found):
@@ -151,8 +178,14 @@ class Ask:
 
     def _verbatim(self, text: str) -> str:
         """The beginning of a text, up to what was taken back."""
-        found = [match.start() for word in self.denied if (match := re.search(rf"\b{re.escape(word)}\b", text, re.I))]
+        found = [match.start() for match in _mentions(text, self.denied)]
         return _DANGLING.sub("", text[: min(found)]).strip(" ,") if found else text.strip(" ,")
+
+
+def _mentions(text: str, words: list[str]) -> list[re.Match[str]]:
+    low = text.lower()
+    said = (word for word in words if word.lower() in low)
+    return [match for word in said if (match := re.search(rf"\b{re.escape(word)}\b", text, re.I))]
 
 
 def visible(text: str) -> str:
@@ -164,15 +197,30 @@ def visible(text: str) -> str:
 def tidy(text: str) -> str:
     """Without masks, fillers, stutters and the words sentences begin and end with."""
     text = body_of(visible(text))
-    text = settle_repairs(_STUTTER.sub(r"\1", _FILLERS.sub(" ", text)))
-    return " ".join(_TRAILING.sub("", text).split()).strip(" ,;:.")
+    text = _FILLERS.sub(" ", text)
+    words = text.lower().replace(",", "").split()
+    if any(first == second for first, second in itertools.pairwise(words)):
+        text = _STUTTER.sub(r"\1", text)
+    text = settle_repairs(text)
+    return " ".join(_without_tail(text).split()).strip(" ,;:.")
+
+
+def _without_tail(text: str) -> str:
+    """Without what a sentence trails off with, and the stops behind it."""
+    while True:
+        text = text.rstrip(" \n\t,;:.!?…-")
+        low = text.lower().replace("’", "'")
+        tail = next((tail for tail in _TAILS if low == tail or low.endswith(f" {tail}")), "")
+        if not tail:
+            return text
+        text = text[: -len(tail)]
 
 
 def title_of(act: str) -> str:
     text = tidy(act)
     if len(text) > _TITLE_LENGTH:
         text = text[:_TITLE_LENGTH].rsplit(" ", 1)[0]
-        text = _TRAILING.sub("", text)
+        text = _without_tail(text)
     return text[:1].upper() + text[1:]
 
 

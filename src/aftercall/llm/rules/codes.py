@@ -5,29 +5,27 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.numbers import NUMBER_WORD, figures_of
 from aftercall.llm.rules.sentences import split_sentences
 
 _PLACE_CODE = r"(?:security|access|door|gate|entry|entrance|alarm|safe|key|lock ?box|garage|verification|unlock|building|wifi|wi-fi|router)"
-SECRET_NOUN = re.compile(
+SECRET_NOUN = Cue(
     rf"\b(?:pin(?: (?:number|code))?|pass ?code|key ?(?:safe|box|pad)|lock ?box|padlock|alarm|gate|front door|door|to get in|"
     rf"(?:press|punch in|type in|key in|dial)(?= \S*\d)|three digits|digits|last (?:four|three|six)|ends? (?:in|with)|ending(?: in| with)?|"
     rf"visa|mastercard|amex|expiry|expires|{_PLACE_CODE} (?:code|number|pin|combination|key)|combination|cvv|cvc|"
     r"(?:credit |debit |bank |visa |mastercard |amex )?cards?(?: number)?|member(?:ship)?(?:['’]s)?(?: (?:number|id|no|card))?|"
     r"(?:bank |account|routing|policy|patient|nhs|medicare|medicaid|insurance|passport|licen[cs]e|tax|id) (?:account )?(?:number|id|no)|"
-    r"account|sort code|iban|social(?: security)?(?: number)?|ssn|national insurance|"
+    r"account|sort code|iban|social(?: security)?(?: number)?|ssn|national insurance|ni number|customer (?:number|id)|"
     r"(?<!error )(?<!fault )(?<!zip )(?<!post )(?<!area )(?<!dress )(?<!promo )(?<!discount )(?<!voucher )(?<!country )"
     r"(?<!dial )(?<!booking )(?<!reference )(?<!order )(?<!tracking )code|safe)\b",
-    re.I,
 )
 # Nouns whose figures anybody may know; the one nearest to the figures decides.
-_PLAIN_NOUN = re.compile(
+_PLAIN_NOUN = Cue(
     r"\b(?:phone|mobile|cell|landline|telephone|extension|reach me|call me|ring me|text me|room|flat|apartment|unit|suite|house|address|"
     r"zip|post ?code|order|invoice|ticket|reference|confirmation|tracking|flight|meter|reading|model|version|serial|part|error|fault|"
     r"street|year|since|born|costs?|price|paid|pay|charged?|quoted|bill|limit|budget|balance|miles|kilomet(?:er|re)s|weighs?|version|aged?|"
     r"(?:order|job|case|claim|booking|reservation|po|asset|plate|registration|reg) (?:number|id|no|code)|number plate|postcode)\b",
-    re.I,
 )
 _UNIT_AFTER = re.compile(
     r"^\W*(?:o['’]?clock|a\.?m\b|p\.?m\b|pounds?|dollars?|euros?|quid|bucks|people|guests|percent|degrees|years?|"
@@ -37,17 +35,21 @@ _UNIT_AFTER = re.compile(
     r"close|row|gardens|hill|place|terrace|grove))\b",
     re.I,
 )
+_STRONG = Cue(r"(?:pin|pass ?code|cvv|cvc|combination)\b")  # whatever else is named, these own the figures
+# "The PIN for the phone line is …": what it is for does not own the figures.
+_BESIDES = re.compile(r"\b(?:for|on|of|to|in|at|by|with|from) (?:the |my |our |his |her |your |a )?(?:\w+ )?$", re.I)
 _HOUR_BEFORE = re.compile(r"\b(?:at|by|until|till|from|before|after|around|about|past|between)\s*$", re.I)
-_TOKEN = rf"(?:{NUMBER_WORD}|\d+|hash|star|(?-i:[B-HJ-Z])(?![\w'’]))"
-_RUN = re.compile(rf"\b{_TOKEN}(?:(?:[\s,\-]+|[,]? (?:uh|um|er|then|and then)[, ]+){_TOKEN})*\b", re.I)
+_TOKEN = rf"(?:{NUMBER_WORD}|\d+|hash|star|left|right|(?-i:[B-HJ-Z])(?![\w'’]))"
+_RUN = re.compile(
+    rf"\b{_TOKEN}(?:(?:[\s,\-]+|[,]? (?:uh|um|er|then|and then|(?:no,? )?sorry|no,? wait|no|wait,? no|i mean)[, ]+){_TOKEN})*\b", re.I
+)
 _POINTS = re.compile(r"(?:and |um |uh |so |yes |yeah )*(?:it|that|this|mine|they)\b", re.I)
 _NEAR = 45  # characters between a noun and figures it surely governs
 _FEWEST = 3  # figures of a code
 
-PASSWORD = re.compile(
-    r"\b(?:pass ?words?|pass ?phrase|log ?in|(?:memorable|safe|code|security|secret) (?:word|answer|phrase)|"
+PASSWORD = Cue(
+    r"\b(?:pass ?words?|pass ?phrase|log ?in|(?:memorable|safe|code|security|secret) (?:word|answer|phrase)|wi-?fi (?:code|key)|"
     r"security question|maiden name)\b",
-    re.I,
 )
 _SAYS = re.compile(
     r"(?:\b(?:is|it['’]?s|it is|that['’]s|was|will be|set to|to be)\b|['’]s(?=[ ,])|:)[,\s]*(?:(?:uh+|um+|er+|like|so|now),?\s*)*", re.I
@@ -77,7 +79,9 @@ _REBUKE = re.compile(
 
 
 # Figures in a row, or a word for a word that opens something.
-_MAY_HOLD = Caseless(rf"\d[\s,\-]*\d[\s,\-]*\d|{_TOKEN}[\s,\-]+(?:uh |um |then )*{_TOKEN}|pass|log ?in|word|maiden|security|phrase|answer")
+_MAY_HOLD = Caseless(
+    rf"\d[\s,\-]*\d[\s,\-]*\d|{_TOKEN}[\s,\-]+(?:uh |um |then )*{_TOKEN}|pass|log ?in|word|maiden|security|phrase|answer|wi-?fi"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +116,9 @@ def _asked_for(question: str) -> str:
 
 
 def _last_noun(sentence: str) -> str:
-    spoken = [*SECRET_NOUN.finditer(sentence), *PASSWORD.finditer(sentence), *_PLAIN_NOUN.finditer(sentence)]
-    last = max(spoken, key=lambda match: match.start(), default=None)
-    return "" if last is None or last.re is _PLAIN_NOUN else last.group().strip()
+    secret = max((*SECRET_NOUN.finditer(sentence), *PASSWORD.finditer(sentence)), key=lambda match: match.start(), default=None)
+    plain = max((match.start() for match in _PLAIN_NOUN.finditer(sentence)), default=-1)
+    return "" if secret is None or plain > secret.start() else secret.group().strip()
 
 
 def _numbers(sentence: str, noun_before: str, asked: str) -> Iterator[Code]:
@@ -133,6 +137,10 @@ def _governor(sentence: str, run: re.Match[str], noun_before: str, asked: str, *
         return ""
     secret = max(SECRET_NOUN.finditer(before), key=lambda match: match.start(), default=None)
     plain = max(_PLAIN_NOUN.finditer(before), key=lambda match: match.start(), default=None)
+    if secret and _STRONG.match(secret.group()):
+        plain = None
+    if plain and secret and _BESIDES.search(before[: plain.start()]) and re.search(r"\b(?:is|was)\b|['’]s\b", before[plain.end() :]):
+        plain = None
     if plain and (secret is None or plain.start() >= secret.end()):
         return ""
     if secret:

@@ -2,6 +2,7 @@
 
 import re
 
+from aftercall.llm.rules.cue import words_of
 from aftercall.llm.rules.vocabulary import alternatives, vocabulary
 
 _PLAIN = vocabulary(
@@ -21,11 +22,16 @@ _SHORT = re.compile(
     r"(?P<id>(?<=\bbut )id|(?<=\band )id|(?<=\bso )id|^id)(?= (?:like|love|rather|say|need|want|prefer)\b))\b",
     re.I,
 )
+_MAY_MISS = _PLAIN | {"its", "ill", "id"}
 
 
 def restore(text: str) -> str:
     """The text with its apostrophes; unchanged where the recogniser writes them itself."""
-    return text if "'" in text or "’" in text else _SHORT.sub(lambda match: _with_apostrophe(match.group()), text)
+    return (
+        text
+        if "'" in text or "’" in text or words_of(text).isdisjoint(_MAY_MISS)
+        else _SHORT.sub(lambda match: _with_apostrophe(match.group()), text)
+    )
 
 
 def _with_apostrophe(word: str) -> str:

@@ -2,34 +2,34 @@
 
 import re
 
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import NUMBER_WORD
 from aftercall.llm.rules.vocabulary import vocabulary
 
-REPLACES = re.compile(
+REPLACES = Cue(
     r"\b(?:make|change|switch|move|push|shift|bump) (?:it|that|this)(?: one)?(?: to| for)?\b(?! (?:up|out|clear|sure))|"
     r"\blet['’]s (?:do|say|make it|go (?:for|with)|try)\b|\b(?:can|could|would) (?:we|i|you) (?:do|make it|make that|say|try|"
     r"manage)\b|"
     r"\bi (?:mean|meant)\b|\b(?:how|what) about\b|\bdo you have (?:anything|something|any|room)\b|\bbetter make\b|\brather (?:have|do)\b",
-    re.I,
 )
-REPAIRS = re.compile(
-    r"^(?:(?:oh|um|uh|and|but|sorry)[, ]+)*(?:no,? wait|wait,? no|no,? sorry|sorry,? no|no[,.] |actually|hang on,? no|"
-    r"hold on,? no|i mean\b|i meant|or rather|scratch that|correction|make (?:it|that))",
-    re.I,
+REPAIRS = Cue(
+    r"^(?:(?:oh|um|uh|and|but|sorry)[, ]+)*(?:no,? wait|wait,? no|no,? sorry|sorry,? no|no[,.](?: |$)|nah,? |actually|hang on,? no|"
+    r"hold on,? no|no,? (?:hang|hold) on|i mean\b|i meant|or rather|scratch that|correction|make (?:it|that))",
 )
-_WITHIN = re.compile(
+_MAY_REPAIR = re.compile(r"(?:no|sorry|rather|mean|wait|actually)[,.]", re.I)
+_WITHIN = Cue(
     r"(?P<old>\b[\w'’:]+(?: [\w'’:]+)?),? (?:no wait|no,? sorry|sorry,? no|no,? actually|no|sorry|or rather|i mean|"
     r"wait)[,.]+ (?:i mean,? |i meant |make that |no,? |it['’]s |on |at |for )*(?=[\w])",
-    re.I,
 )
-_DENIED = re.compile(
+_DENIED = Cue(
     (
         r"\b(?:not|instead of|rather than) (?:on |for |at |in |the |a |an |"
         rf"to )*(?P<word>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})+|[A-Za-z0-9'’]+)(?=[\s.,!?]|$)"
     ),
-    re.I,
 )
+# "It still says eleven, it's fourteen now."
+_OUTDATED = Cue(rf"\b(?:still|wrongly) (?:says|shows|reads|lists|has|had) (?P<word>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})*|\d+)\b")
 _NO_DENIAL = vocabulary(
     """
     sure really just only yet now too very that it this so even going gonna a the to being all always in on at my your
@@ -40,7 +40,8 @@ _NO_DENIAL = vocabulary(
 
 def denied_words(text: str) -> list[str]:
     """What a correction says it is not."""
-    return [match["word"] for match in _DENIED.finditer(text) if match["word"].lower() not in _NO_DENIAL]
+    denied = [match["word"] for match in _DENIED.finditer(text) if match["word"].lower() not in _NO_DENIAL]
+    return [*denied, *(match["word"] for match in _OUTDATED.finditer(text))]
 
 
 def values_denied(text: str) -> list[str]:
@@ -68,7 +69,7 @@ def _any_of(words: list[str]) -> re.Pattern[str]:
 @remember
 def settle_repairs(text: str) -> str:
     """ "for Tuesday, no, Wednesday" is "for Wednesday": a word put right mid-sentence replaces the one before."""
-    return _WITHIN.sub(lambda match: f"{match['old'].rpartition(' ')[0]} ".lstrip(), text)
+    return text if not _MAY_REPAIR.search(text) else _WITHIN.sub(lambda match: f"{match['old'].rpartition(' ')[0]} ".lstrip(), text)
 
 
 def find_repair(text: str) -> re.Match[str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from aftercall.llm.rules.caseless import Caseless, has_any, lowered
+from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
 
@@ -161,14 +161,26 @@ def _first_of(month: str | None, today: date) -> date | None:
     return _upcoming_day(1, today, _month_number(month) if month else None)
 
 
+_AT_AN_HOUR = re.compile(
+    rf"(?:day|morrow|clock|week|month|hours?|\d|half|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirty|every|always|"
+    rf"early|late|{ORDINAL}),?\s*$",
+    re.I,
+)
+
+
+def _in_the_morning(match: re.Match[str], today: date) -> date | None:
+    """Tomorrow, unless an hour or a day before it says that another morning is meant."""
+    return None if _AT_AN_HOUR.search(match.string[: match.start()]) else today + timedelta(days=1)
+
+
 def _weekend(match: re.Match[str], today: date) -> date:
     days = (5 - today.weekday()) % 7 + (7 if match["next"] and today.weekday() < 5 else 0)
     return today + timedelta(days=days)
 
 
 # The first pattern that matches at a place wins; longer readings come first.
-_PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
-    (re.compile(pattern, re.I), resolve)
+_PATTERNS: Table[Resolve] = Table(
+    (Cue(pattern), resolve)
     for pattern, resolve in (
         (r"\b\d{4}-\d{2}-\d{2}\b", _iso),
         (r"\bthe day after tomorrow\b|\bday after tomorrow\b", lambda _, today: today + timedelta(days=2)),
@@ -233,145 +245,106 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             lambda match, today: _week_after(match["weekday"] or match["later"], today),
         ),
         (r"\b(?P<next>next )?(?:this |the )?weekend\b", _weekend),
+        (r"\b(?:first thing )?in the morning\b", _in_the_morning),
         (rf"\btomorrow(?: {_DAYPART})?\b|\btomorow\b", lambda _, today: today + timedelta(days=1)),
         (rf"\b(?:today|tonight|this {_DAYPART})\b", lambda _, today: today),
         (r"\b(?:christmas (?:eve|day)|boxing day|new year[’']s (?:eve|day)|valentine[’']s day|halloween)\b", _feast),
         (
-            rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|great|perfect)))",
+            (
+                rf"\b(?:this )?(?P<weekday>{WEEKDAY})\b(?!['’]?s\b(?! (?:at|is|fine|good|best|better|ok|okay|great|perfect|all right|free|"
+                rf"easier|ideal|lovely|instead)))"
+            ),
             lambda m, today: _next_weekday(m["weekday"], today),
         ),
-        (rf"\bthe (?P<ordinal>{ORDINAL}){_NO_NOUN}", lambda match, today: _upcoming_day(day_number(match["ordinal"]), today)),
+        (
+            rf"\bthe (?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b)(?P<ordinal>{ORDINAL}){_NO_NOUN}",
+            lambda match, today: _upcoming_day(day_number(match["ordinal"]), today),
+        ),
     )
 )
-# What a text must hold for a pattern to be worth trying, told by the words the pattern itself is made of.
-_MARKS = (
-    ("start|beginning", ("start", "beginning")),
-    (WEEKDAY, ("day",)),
-    (_MONTH, (*_MONTHS, *_SHORT_MONTHS)),
-    (ORDINAL, ("st", "nd", "rd", "th")),
-    ("{4}-", ("-",)),
-    ("morrow", ("morrow", "tomorow")),
-    ("christmas", ("christmas", "boxing", "new year", "valentine", "halloween")),
-    ("weekend", ("weekend",)),
-    ("business", ("business", "eod", "cob", "play", "end of")),
-    ("half a year", ("half a year", "six months")),
-    ("end of", ("end", "last day")),
-    ("tonight", ("today", "tonight", "this ")),
-    (_UNIT, ("day", "week", "fortnight", "month", "year")),
-    ("week", ("week",)),
-)
-_NEEDING = tuple(
-    (next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)), pattern, resolve) for pattern, resolve in _PATTERNS
-)
-# Most clauses name no day; these words, one of which every pattern needs, spare them the table.
-_HINTS = (
-    *(
-        "day",
-        "morrow",
-        "tomorow",
-        "night",
-        "this morning",
-        "this evening",
-        "this afternoon",
-        "this lunchtime",
-        "this noon",
-        "week",
-        "fortnight",
-    ),
-    *("month", "year", "eod", "cob", "business", "end of", "halloween", "christmas", "day before", "day after", "before", "after", "same "),
-    *(
-        "first",
-        "second",
-        "third",
-        "fourth",
-        "fifth",
-        "sixth",
-        "seventh",
-        "eighth",
-        "ninth",
-        "tenth",
-        "eleventh",
-        "twelfth",
-        "teenth",
-        "tieth",
-    ),
-    *(*_MONTHS, *_SHORT_MONTHS),
-)
-_HINT = Caseless(rf"{'|'.join(_HINTS)}|\d")
-_WEEKDAY_ONLY = re.compile(rf"(?:this )?{WEEKDAY}", re.I)
+_WEEKDAY_ONLY = Cue(rf"(?:this )?{WEEKDAY}")
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
-_NOT_MEANT = re.compile(
+_NOT_MEANT = Cue(
     r"\b(?:last|since|until|till|til|not|isn't|(?<!later )than|easter|good|bank holiday|mean|except|instead of|"
     r"rather than|can't (?:do|make)|cannot (?:do|make)|"
     r"every(?: other| second| single)?|each|after)"
     r"(?: (?:this|the|on|for|past))?\s*$",
-    re.I,
 )
-_REFUSED_AFTER = re.compile(
-    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|taken|full|bad|tricky|when|doesn't|does not|won't|isn't|is not|not going to|"
-    r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|we're|i have|i've got|i work|we have|we close|he|she|my \w+)\b"
+_NEGATED = Cue(r"\b(?:not|isn't)(?: (?:this|the|on|for))?\s*$")  # "not today, today is a holiday" names no today at all
+_REFUSED_AFTER = Cue(
+    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|here|over here|for me|already here|taken|full|bad|tricky|when (?:i'm|i was|"
+    r"we're|we were)|doesn't|does not|"
+    r"won't|isn't|is not|not going to|"
+    r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|i am|we're|we are|i have|i've got|i work|we have|we close|he|she|my "
+    r"\w+)\b"
     r"(?! (?:free|available|good|off|fine|around|able|home|there)))\b",
-    re.I,
 )
-_BEFORE = re.compile(r"(?<!on or )\bbefore(?: the)?\s*$", re.I)
-_DAY_BEFORE = re.compile(
-    r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))", re.I
-)
-
-_SAME_DAY = re.compile(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|evening|date)\b", re.I)
+_BEFORE = Cue(r"(?<!on or )\bbefore(?: the)?\s*$")
+_DAY_BEFORE = Cue(r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))")
+_WEEKDAY_BEFORE = Cue(rf"\b(?:the|that) (?P<weekday>{WEEKDAY}) before\b(?! (?:last|that one|yesterday))")
+_SAME_DAY = Cue(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|evening|date)\b")
 
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
-    if not _may_name_day(text):
-        return []
     named = _find_dates(text, today)
     around = [mention for mention in _around(text, anchor) if mention.day >= today] if anchor else []
-    return sorted((*named, *around), key=lambda mention: mention.start) if around else list(named)
+    if not around:
+        return list(named)
+    apart = [mention for mention in named if not any(mention.start < other.end and other.start < mention.end for other in around)]
+    return sorted((*apart, *around), key=lambda mention: mention.start)
 
 
 _SOON = 7  # months ahead that people speak of as coming
-_BARE_ORDINAL = re.compile(rf"\bthe {ORDINAL}(?! of\b){_NO_NOUN}", re.I)
-_NAMED_MONTH = re.compile(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)", re.I)
+_BARE_ORDINAL = Cue(rf"\bthe (?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b){ORDINAL}(?! of\b){_NO_NOUN}")
+_MONTH_ALONE = Cue(rf"(?:(?:no|sorry|oh|actually|in|of|it's|i mean|not this one|next month),? )*(?P<month>{_MONTH})\W*")
+_NTH_BARE = Cue(rf"\bthe (?:first|second|third|fourth|last) {WEEKDAY}\b(?! (?:in|of))")
+_NAMED_MONTH = Cue(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)")
 
 
 def named_month(text: str, today: date) -> str | None:
     """The month a text speaks of, unless it is more likely one gone by."""
-    found = [match["month"] for match in _NAMED_MONTH.finditer(text)] if _HINT.occurs(text) else []
+    found = [match["month"] for match in _NAMED_MONTH.finditer(text)]
     ahead = [month for month in found if (_month_number(month) - today.month) % 12 <= _SOON]
     return ahead[-1].strip(" .") if ahead else None
 
 
+def month_only(text: str, day: date) -> date | None:
+    """ "No, April.": the same day of the month that was meant."""
+    match = _MONTH_ALONE.fullmatch(text)
+    return _upcoming_day(day.day, day, _month_number(match["month"])) if match else None
+
+
 def in_month(text: str, month: str) -> str:
     """ "The twenty first", once March was spoken of, is the twenty first of March."""
-    return text if _NAMED_MONTH.search(text) else _BARE_ORDINAL.sub(lambda match: f"{match.group()} of {month}", text)
-
-
-@remember
-def _may_name_day(text: str) -> bool:
-    return _HINT.occurs(text)
+    if _NAMED_MONTH.search(text):
+        return text
+    return _NTH_BARE.sub(rf"\g<0> of {month}", _BARE_ORDINAL.sub(lambda match: f"{match.group()} of {month}", text))
 
 
 @remember
 def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
-    low = lowered(text)
-    for needs, pattern, resolve in _NEEDING:
-        if not has_any(low, needs):
-            continue
+    refused: set[date] = set()
+    for pattern, resolve in _PATTERNS.of(text):
         for match in pattern.finditer(text):
             if any(match.start() < end and start < match.end() for start, end in taken):
                 continue
             taken.append(match.span())
-            if mention := _mention(text, match, resolve, today):
+            if not (mention := _mention(text, match, resolve, today)):
+                continue
+            if _NEGATED.search(text[: mention.start]):
+                refused.add(mention.day)
+            else:
                 mentions.append(mention)
-    return tuple(sorted((mention for mention in mentions if mention.day >= today), key=lambda mention: mention.start))
+    meant = (mention for mention in mentions if mention.day >= today and mention.day not in refused)
+    return tuple(sorted(meant, key=lambda mention: mention.start))
 
 
 def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> Mention | None:
     before = text[: match.start()]
-    if _NOT_MEANT.search(before) or _REFUSED_AFTER.match(text[match.end() :]):
+    if (_NOT_MEANT.search(before) and not _NEGATED.search(before)) or _REFUSED_AFTER.match(text[match.end() :]):
         return None
     try:
         day = resolve(match, today)
@@ -386,7 +359,14 @@ def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> 
 
 
 def _around(text: str, anchor: date) -> list[Mention]:
-    return [
-        Mention(match.start(), match.end(), anchor + timedelta(days=1 if match["which"].lower() == "after" else -1))
-        for match in _DAY_BEFORE.finditer(text)
-    ] + [Mention(match.start(), match.end(), anchor) for match in _SAME_DAY.finditer(text)]
+    return (
+        [
+            Mention(match.start(), match.end(), anchor + timedelta(days=1 if match["which"].lower() == "after" else -1))
+            for match in _DAY_BEFORE.finditer(text)
+        ]
+        + [
+            Mention(match.start(), match.end(), anchor - timedelta(days=(anchor.weekday() - _weekday(match["weekday"]) - 1) % 7 + 1))
+            for match in _WEEKDAY_BEFORE.finditer(text)
+        ]
+        + [Mention(match.start(), match.end(), anchor) for match in _SAME_DAY.finditer(text)]
+    )

@@ -1,9 +1,8 @@
 """Illnesses and medicines named of somebody: told to one ear, so kept as secrets."""
 
-import re
 from collections.abc import Iterator
 
-from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.vocabulary import alternatives, vocabulary
 
 _NAMED = vocabulary(
@@ -24,17 +23,17 @@ _OF_TWO = (
     r"sleep apn(?:ea|oea)|high blood pressure|brain tumou?r|tumou?r|heart attack|blood clot|panic attacks?|"
     r"autoimmune \w+|macular degeneration|stage (?:one|two|three|"
     r"four|\d)|[a-z]{3,}(?:'s|’s)? (?:syndrome|disease)|"
-    r"[a-z]{2,}(?:itis|osis|aemia|noma|algia)|(?-i:MS|ALS|IBS|CFS)(?!\w))"
+    r"[a-z]{2,}(?:itis|osis|aemia|noma|algia)|(?-i:MS|ALS|IBS|CFS|MND|CKD|POTS|TB)(?!\w))"
 )
 _CONDITIONS = rf"(?:{_OF_TWO}|{alternatives(_NAMED)})"
-_DIAGNOSED = re.compile(
+_DIAGNOSED = Cue(
     r"\bdiagnosed (?:me |him |her |us |my \w+ )?(?:with|as) (?:having )?(?P<value>[\w\s'’\-]{3,50}?)(?= (?:in|last|this|and|but|"
     r"so|when|back|after|on|at|about)\b|[,.;!?]|$)",
-    re.I,
 )
 # A named illness told of somebody the caller speaks of, not of a ward or a charity.
-_CONDITION = re.compile(
-    rf"\b(?P<value>{_CONDITIONS})(?![\w'’])(?! (?:research|charity|society|ward|nurse|clinic|centre|center|awareness|charities|fund))", re.I
+_CONDITION = Cue(
+    rf"\b(?P<value>{_CONDITIONS})(?!\w|['’](?!s\b))(?!(?:['’]s)? (?:research|charity|society|ward|nurse|clinic|centre|center|awareness|"
+    rf"charities|fund))"
 )
 _OF_SOMEONE = Caseless(
     r"\b(?:i|i['’]\w+|my|me|he|he['’]s|she|she['’]s|his|her|we|our|it['’]?s|it is|they|they['’]\w+|found|got|has|who has|suffer\w*|had)\b"
@@ -42,9 +41,9 @@ _OF_SOMEONE = Caseless(
 _MAY_NAME = Caseless(
     rf"diagnos|cancer|scleros|motor neur|bipolar|disorder|fibrillation|heart|kidney|liver|lung|thyroid|sickle|"
     rf"fibros|covid|apn|blood|tumo|panic|autoimmune|"
-    rf"macular|stage|syndrome|disease|itis|osis|aemia|noma|algia|\b(?:ms|als|ibs|cfs)\b|\b{alternatives(_NAMED)}"
+    rf"macular|stage|syndrome|disease|itis|osis|aemia|noma|algia|\b(?:ms|als|ibs|cfs|mnd|ckd|pots|tb)\b|\b{alternatives(_NAMED)}"
 )
-_NO_ILLNESS = re.compile(r"\b(?:allerg\w+|if i)\b", re.I)
+_NO_ILLNESS = Cue(r"\b(?:allerg\w+|if i)\b")
 _NO_DISEASE = vocabulary("diagnosis prognosis hypnosis osmosis symbiosis economical")
 
 _DRUG = (
@@ -53,14 +52,14 @@ _DRUG = (
     r"methadone|tramadol|warfarin|morphine|oxycodone|gabapentin|ozempic|viagra|antidepressants?|antipsychotics?|blood thinners?|"
     r"chemo(?:therapy)?|beta blockers?|statins?|steroids)"
 )
-_TAKES = re.compile(
+_TAKES = Cue(
     rf"\b(?:i|he|she|we|they|mum|mom|dad|(?:my|our) \w+)(?:['’](?:m|s|ve|re)| am| is| are)?(?: now| still| already|"
     rf" also| been| just| both)* "
-    rf"(?:on|take|takes|taking|started|prescribed|got put on|was put on|was prescribed|have been on|has been on)\b[\w ,'’]{{0,25}}?"
+    rf"(?:on|take|takes|taking|having|come off|came off|finished|started|prescribed|got put on|was put on|was prescribed|have been on|"
+    rf"has been on)\b[\w ,'’]{{0,25}}?"
     rf"\b(?P<value>{_DRUG})\b|\b(?:put|prescribed) (?:me|him|her|us|my \w+)(?: on)?\b[\w ,'’]{{0,25}}?\b(?P<given>{_DRUG})\b",
-    re.I,
 )
-_ORDERED = re.compile(r"\b(?:refill|prescription|order|renew\w*|collect|pick ?up|fetch|run out|running (?:low|out)|repeat|deliver)\b", re.I)
+_ORDERED = Cue(r"\b(?:refill|prescription|order|renew\w*|collect|pick ?up|fetch|run out|running (?:low|out)|repeat|deliver)\b")
 
 
 def find_diagnoses(text: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ from aftercall.llm.rules import cues
 from aftercall.llm.rules.exchange import Exchange
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.sentences import Clause
-from aftercall.llm.rules.triggers import find_trigger, is_others_wish, is_unreal
+from aftercall.llm.rules.triggers import find_trigger, is_real
 
 _RUN_ON_WORDS = 30
 
@@ -13,9 +13,11 @@ class Dictation(Exchange):
     def _is_muted(self, clause: Clause) -> bool:
         """What others wish and what is only supposed colours the rest of its sentence."""
         place = (clause.seq, clause.sentence)
-        if is_unreal(clause.text) or is_others_wish(clause.text):
+        if not is_real(clause):
             self._refuse(clause.text)
             self._muted = place if len(clause.whole.split()) <= _RUN_ON_WORDS else None
+            return True
+        if cues.IF_NOT_REACHED.search(clause.whole):
             return True
         return self._muted == place and not cues.TURNS.match(clause.text)
 
@@ -32,6 +34,10 @@ class Dictation(Exchange):
             return True
         if self._dictated != (clause.seq, clause.sentence):
             return False
+        if self._current and self._current.kind == "message" and (asked := cues.THEY_ARE_ASKED.match(clause.body)):
+            if cues.CALL_BACK.search(asked["act"]) or cues.BELL.search(asked["act"]):
+                self._current.due = self._current.due or self._first_day(clause.text)
+            return True
         trigger = find_trigger(clause.text)
         speaks_up = trigger and (
             not trigger.is_order
@@ -39,6 +45,9 @@ class Dictation(Exchange):
             or cues.TO_THE_AGENT.search(trigger.act)
             or kind_of(trigger.act) == "reminder"
         )
+        runs_on = len(clause.whole.split()) > _RUN_ON_WORDS and "," not in clause.whole
+        if trigger and runs_on and (kind_of(trigger.act) == "reminder" or (trigger.is_order and cues.THEN_ALSO.match(clause.text))):
+            return False
         return not (cues.NEW_POINT.match(clause.text) and speaks_up)
 
     def _answers_what_to_say(self, clause: Clause) -> bool:

@@ -1,49 +1,50 @@
 """Which day a request is due: the caller's words for it, and the days an agent puts forward."""
 
-import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.corrections import REPLACES, settle_repairs
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.dates import Mention, find_dates
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
 
 # What a request is about when it goes on: the thing wanted, whoever is to act, or what the caller wants and can do.
-_OF_THE_REQUEST = re.compile(
+_OF_THE_REQUEST = Cue(
     r"^(?:(?:i|we)(?:['’](?:d|m|re|ll)| would| could| can| was| were| am| are| will| do| only| really| just)* (?:need|"
     r"want|like|prefer|love|do|"
     r"make|manage|come in|take|thinking|hoping|free|available|around|good|home|off|rather|able|say|have time|aiming|looking)\b|"
     r"(?:it|that|this|they|one)(?:['’](?:d|ll|s|re)| (?:would|should|must|could|can|has|have|needs?|is|are|will))\b|"
     r"(?:he|she|they|somebody|someone|you)(?:['’](?:d|ll))?(?: (?:should|could|can|must|needs? to|has to|have to|better|ought to))+ )",
-    re.I,
 )
 # Somebody does or is something of their own on that day.
-_OF_SOMEBODY = re.compile(
-    r"^(?:(?:i|we|he|she|they|my|our|his|her|their|you)(?:['’]\w+)? |(?-i:[A-Z][a-z]+)(?:['’]s| (?:is|has|will|was|and|[a-z]{2,}s)) )", re.I
+_OF_SOMEBODY = Cue(
+    r"^(?:(?:i|we|he|she|they|my|our|his|her|their|you)(?:['’]\w+)? |(?-i:[A-Z][a-z]+)(?:['’]s| (?:is|has|will|was|and|[a-z]{2,}s)) )"
 )
 # "The book I'll bring back tomorrow", "I do that today": what the caller does on that day.
-_OWN_PLAN = re.compile(
+_OWN_PLAN = Cue(
     r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| do| bring| gotta| can) (?!need|"
     r"want|have it|take|like|do with)|"
     r"\bhow (?:much|long|many|far)\b|\b(?:he|she|they)(?:['’]s| has| have| had)(?: got)? (?:the|a|an|his|her)\b",
-    re.I,
 )
-_OWN_DOING = re.compile(
+_OWN_DOING = Cue(
     r"\bi(?:['’]ll| will| must| have to|['’]ve got to|['’]m going to|['’]m gonna| bring| gotta) (?!need|want|have it|"
     r"take|like)",
-    re.I,
 )
-_MUST_BE = re.compile(
+_MUST_BE = Cue(
     r"^(?:i|we) (?:really )?(?:need|want|must have)\b.*\b(?:by|before)\b|^(?:it|that|this|they|those|everything|"
     r"the \w+)(?:['’]s| has| have| had|['’]d|['’]ll)?(?: got)? ?(?:must|has to|have to|needs? to|need|to|should|"
     r"gotta|better|"
     r"ought to) .*\b(?:by|before|on|for|until)\b",
-    re.I,
 )
-_STRETCH = re.compile(r"^[\w ]{0,12}\b(?:to|until|till|through)\b[\w ]{0,6}$", re.I)
+_STRETCH = Cue(r"^[\w ]{0,12}\b(?:to|until|till|through)\b[\w ]{0,6}$")
+_TO_SOMEBODY = Cue(
+    r"\b(?:tell|ask|inform|let|warn|message|text|email)(?: (?:the |my |our |your )?[\w'’.]+(?:,? (?-i:[A-Z])[\w'’]+)?)?,?(?: know)?,?"
+    r"(?: (?:still|by|before|on|for|first thing))*\s*$",
+)
+_CONTENT_BEGINS = Cue(r"\W*$|[,:]? (?:that|if|whether|about|to|please|when|what|how|(?-i:[A-Z]))")
 _FIRST_WORDS = 4  # characters a day may stand behind the start and still open the clause: "on ", "by "
 
 
@@ -60,7 +61,9 @@ def find_proposals(seq: int, text: str, today: date, anchor: date | None) -> lis
     return [
         Proposal(seq, sentence, *_put_forward(sentence, mentions))
         for sentence in split_sentences(text)
-        if (sentence.endswith("?") or not is_promise(sentence)) and (mentions := find_dates(sentence, today, anchor))
+        if (sentence.endswith("?") or not is_promise(sentence))
+        and not cues.FAREWELL.match(sentence)
+        and (mentions := find_dates(sentence, today, anchor))
     ]
 
 
@@ -78,10 +81,12 @@ def takes_day(ask: Ask) -> bool:
 
 def opening_day(ask: Ask, text: str, today: date, anchor: date | None, before: list[Clause]) -> date | None:
     """The day in the words that raise a request."""
-    if not takes_day(ask) or cues.CONTENT_DATED.match(ask.act):
+    if not takes_day(ask):
         return None
     text = settle_repairs(text)
     mentions = find_dates(text, today, anchor)
+    if cues.CONTENT_DATED.match(ask.act):
+        return next((mention.day for mention in mentions if _is_before_content(text, mention)), None)
     if cues.MOVES.match(ask.act):
         mentions = [mention for mention in mentions if cues.MOVED_TO.search(text[: mention.start])][-1:]
     if mentions:
@@ -89,6 +94,11 @@ def opening_day(ask: Ask, text: str, today: date, anchor: date | None, before: l
     earlier = [mention.day for clause in before[-2:] for mention in find_dates(clause.text, today)]
     then = cues.THEN.search(text)
     return earlier[0] - timedelta(days=then.group().lower().startswith("before")) if then and earlier else None
+
+
+def _is_before_content(text: str, mention: Mention) -> bool:
+    """ "Ask him before Thursday if the tenth suits him": the first day is when to ask, the second is what is asked."""
+    return bool(_TO_SOMEBODY.search(text[: mention.start]) and _CONTENT_BEGINS.match(text[mention.end :]))
 
 
 def is_about_request(body: str, today: date) -> bool:
@@ -111,9 +121,9 @@ def must_be(body: str) -> bool:
     return bool(_MUST_BE.match(body))
 
 
-def later_day(ask: Ask, text: str, today: date, anchor: date | None) -> date | None:
-    """The day in words that fill in or correct a request."""
-    if not takes_day(ask) or cues.CONTENT_DATED.match(ask.act):
+def later_day(ask: Ask, text: str, today: date, anchor: date | None, *, asked: bool = False) -> date | None:
+    """The day in words that fill in or correct a request, or that answer when it is `asked` for."""
+    if not asked and (not takes_day(ask) or cues.CONTENT_DATED.match(ask.act)):
         return None
     text = settle_repairs(text)
     mentions = find_dates(text, today, anchor)

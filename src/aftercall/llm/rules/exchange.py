@@ -1,7 +1,5 @@
 """How the caller takes what the agent put forward: offers, slots, questions back."""
 
-import re
-
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask, as_caller
 from aftercall.llm.rules.corrections import REPAIRS
@@ -9,6 +7,7 @@ from aftercall.llm.rules.dates import find_dates
 from aftercall.llm.rules.due import Proposal, takes_day
 from aftercall.llm.rules.hearing import SAME, Hearing
 from aftercall.llm.rules.kinds import kind_of
+from aftercall.llm.rules.mishearing import misheard
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import Offer, Stance, is_offer
 from aftercall.llm.rules.stems import share, stems
@@ -20,6 +19,7 @@ _BARE_OFFER = 2  # stems below which an offer says what is done, not to what
 class Exchange(Hearing):
     def _mishears(self, answer: Stance | None, clauses: list[Clause]) -> None:
         """A caller who objects to what the agent said back takes it out again."""
+        self.misheard += misheard(self._question, " ".join(clause.text for clause in clauses))
         if (answer == "no" and "?" not in self._said) or any(REPAIRS.match(clause.text) for clause in clauses[:2]):
             for ask in self.asks:
                 ask.heard_back = [(seq, text) for seq, text in ask.heard_back if seq != self._agent_seq]
@@ -40,7 +40,7 @@ class Exchange(Hearing):
         offer, seq = self._offer, clauses[0].seq
         if answer is None and offer and self._names_time(clauses) and cues.ABOUT_TIME.search(offer.act):
             answer = "yes"
-        if offer is None or answer is None:
+        if offer is None or answer is None or (answer == "no" and offer.stated and self._asked_openly):
             return
         if answer == "yes" and (thing := self._thing_offered(offer)):
             self._raise(Ask(kind_of(thing), thing, clauses[0].text, [offer.seq - 1, offer.seq, seq], due=self._first_day(offer.act)))
@@ -63,10 +63,13 @@ class Exchange(Hearing):
             self._standing_offer = None
             self._current = restated or self._current
         elif known:
-            known.cite(offer.seq, seq)
+            known.add_detail(offer.seq, as_caller(offer.act))
+            known.cite(seq)
+            if cues.ABOUT_TIME.search(offer.act):
+                known.from_fault, self._asked_when = False, True
             known.due = known.due or (self._first_day(offer.act) if takes_day(known) else None)
             self._current = known
-        elif (stems(offer.act) or kind_of(as_caller(offer.act)) == "message") and not any(
+        elif (stems(offer.act) or kind_of(as_caller(offer.act)) in ("message", "reminder")) and not any(
             find_call_off(clause.text) for clause in clauses[:3]
         ):
             act = as_caller(offer.act)
@@ -74,6 +77,7 @@ class Exchange(Hearing):
             ask.due = self._first_day(offer.act)
             for told in self._prompts(offer):
                 ask.add_detail(told.seq, told.text)
+            self._proposals = []  # the yes was to the offer
             self._raise(ask)
 
     def _prompts(self, offer: Offer) -> list[Clause]:
@@ -86,12 +90,35 @@ class Exchange(Hearing):
             and not cues.SMALL_TALK.search(clause.body)
             and not any(clause.seq in ask.turns for ask in self.asks)
         ]
-        bare = self._matter and len(stems(offer.act)) < _BARE_OFFER and self._matter not in told
-        return [self._matter, *told] if bare and self._matter else told
+        if len(stems(offer.act)) >= _BARE_OFFER:
+            return told
+        hearsay = [clause for clause in self._hearsay if clause.seq == offer.seq - 1]
+        matter = [self._matter] if self._matter and self._matter not in told and not hearsay else []
+        return [*matter, *hearsay, *told]
 
     def _names_time(self, clauses: list[Clause]) -> bool:
         first = clauses[0]
         return bool(cues.TIME_ONLY.match(first.body) or find_dates(first.text, self.today)) and not first.is_question
+
+    def _accept_changed(self, offer: Offer, clause: Clause) -> None:
+        """ "Shall I email you the certificate?" "Post it.": wanted, in another way."""
+        act = as_caller(offer.act)
+        known = self._meant(offer)
+        points = cues.POINTS_IN_OFFER.match(offer.act)
+        ask = (
+            known
+            if known and (points or known.act.lower().startswith(act.partition(" ")[0].lower()))
+            else Ask(kind_of(act), act, clause.text, [offer.seq, clause.seq], due=self._first_day(offer.act))
+        )
+        ask.add_detail(clause.seq, clause.text)
+        if ask not in self.asks:
+            self._raise(ask)
+        self._current = ask
+
+    def _echoes_offer(self, clauses: list[Clause]) -> bool:
+        """ "We could give you the suite." "The suite.": weighed, not yet answered."""
+        said = stems(" ".join(clause.body for clause in clauses))
+        return bool(self._offer and said and said <= stems(self._offer.act))
 
     def _supplant(self, ask: Ask, offer: Offer, seq: int) -> None:
         """ "Instead of cancelling we could freeze it." "Go on then." """
@@ -114,8 +141,10 @@ class Exchange(Hearing):
     def _meant(self, offer: Offer) -> Ask | None:
         """The request that an offer takes up, if it is none of its own."""
         current = self._current
+        if cues.LETS_YOU_KNOW.match(offer.act) and not (current and current.kind == "message"):
+            return None
         if current and not current.is_stop:
-            if cues.ANAPHOR.match(offer.act) or re.match(r"(?:\w+ ){0,3}(?:it|that|them|this)\b", offer.act, re.I):
+            if cues.ANAPHOR.match(offer.act) or cues.POINTS_IN_OFFER.match(offer.act):
                 return current
             if current in self._faults and (cues.SEND_SOMEONE.match(offer.act) or cues.VISITS.search(offer.act)):
                 return current
@@ -125,7 +154,8 @@ class Exchange(Hearing):
             if current.is_question and current.turns[-1] == offer.seq - 1 and offer.stated:
                 current.add_detail(offer.seq, offer.act)
                 return current
-        return self._overlapping(stems(offer.act))
+        known = self._overlapping(stems(offer.act))
+        return None if known and known.kind != "reminder" and kind_of(as_caller(offer.act)) == "reminder" else known
 
     def _accepts(self, answer: Stance | None, clauses: list[Clause]) -> bool:
         if not (self._proposals or self._inquiry) or clauses[0].is_question:
@@ -141,9 +171,11 @@ class Exchange(Hearing):
         """A slot put forward and taken is a booking though nobody said "book"; its matter is what the caller had told."""
         slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
         timed = self._repeats_slot(clauses)
-        asks = slot and (timed or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
+        taken = slot and cues.HAS_FREE.search(slot.sentence) and any(cues.SUITS.search(clause.text) for clause in clauses[:2])
+        asks = slot and (timed or taken or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
         slot = None if cues.NO_SLOT.search(self._said) or not asks else slot
-        matter = self._inquiry or self._matter or next((clause for clause in reversed(self._before) if len(clause.body.split()) > 3), None)
+        told = next((clause for clause in reversed((*self._hearsay, *self._before)) if len(clause.body.split()) > 3), None)
+        matter = self._inquiry or self._matter or told
         if matter is None or not self._agent_seq or not (slot or self._inquiry):
             return
         seq = clauses[0].seq
@@ -192,6 +224,13 @@ class Exchange(Hearing):
                 if answer == "yes" and ask.kind == "task" and cues.HOUR.search(proposal.sentence) and not cues.ORDERS.search(ask.act):
                     ask.kind = "booking"
                 ask.cite(proposal.seq, seq)
+
+    def settle_days(self) -> None:
+        """The agent's last words may fix the day of the month of a weekday agreed before: "Thursday the twelfth, then." """
+        for proposal in self._proposals:
+            ask, day = self._dated_by(proposal), proposal.mention.day
+            if ask and ask.due and takes_day(ask) and not proposal.mention.weekday_only and ask.due.weekday() == day.weekday():
+                ask.move(day)
 
     def _dated_by(self, proposal: Proposal) -> Ask | None:
         """The request a day is put forward for: the one named before it, or the only one it can be."""

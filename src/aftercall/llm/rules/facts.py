@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aftercall.llm.rules.asks import tidy, visible
-from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.corrections import REPAIRS, after_repair, erase, longest_without, values_denied
-from aftercall.llm.rules.relations import is_about_someone
+from aftercall.llm.rules.cue import Caseless, Cue
+from aftercall.llm.rules.relations import RELATION, is_about_someone
 from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.standing import find_standing
 from aftercall.llm.rules.stems import share, stems
-from aftercall.llm.rules.triggers import is_others_wish, is_unreal
+from aftercall.llm.rules.triggers import is_real
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.reading import Category, FactDraft, Sentiment, Visibility
 
@@ -46,14 +46,18 @@ _RULES = (
         r"leaving|retiring|not (?:doing|taking|going)|done with|cancell?ing|closing|opening|hiring|launching|moving (?:in|out|"
         r"house|to)|sticking to)\b|\b(?:we|i)(?:['’]ve| have)? (?:picked|signed|accepted|turned down|ruled out|committed to|"
         r"voted)\b|"
-        r"\bfrom now on\b|\bit['’]s going to be the\b|\bthe plan is\b|\bwe won['’]?t be\b|\bwe['’]re not\b.*\b(?:doing|using|"
+        r"\bfrom now(?: on)?\b|\bi(?:['’]ve)? quit\b|^(?:and |so |but )*(?:i|we) (?:take|do|have|use|want|make) no more\b|\bit['’]s "
+        r"going to be the\b|\bthe plan is\b|\bwe won['’]?t be\b|\bwe['’]re not\b.*\b(?:doing|using|"
         r"buying|taking)\b",
     ),
     _rule(
         "preference",
         "shared",
         0.85,
-        r"^(?:and |but |oh |so )*never (?:before|after|on)\b|\bring (?:twice|three times|the bell)\b|\b(?:text|email|call|"
+        r"^(?:and |but |oh |so )*never (?:before|after|on)\b|^(?:and |but |so )*(?:call|ring|text|come|email|phone) (?:after|before|"
+        r"between)\b|"
+        r"\b(?:before|after) \w+ (?:guy|person|girl|man|woman)\b|\b(?:i|we) (?:always )?pay (?:by|in|with|cash)\b|\beverything by\b|"
+        r"^(?:and |but )*(?:nothing|not anything) with\b|\bring (?:twice|three times|the bell)\b|\b(?:text|email|call|"
         r"ring|message|phone|whatsapp) me (?:instead|only|on|at|rather|any ?time|first)\b|\b(?:only|always|just|"
         r"please) (?:text|email|call|ring|use)\b|\b(?:don['’]?t|do not|never|please don['’]?t) (?:ever )?(?:call|ring|phone|"
         r"leave (?:a |me |any )?(?:voicemails?|messages?)|email|text|use|knock|contact)\b|"
@@ -126,7 +130,8 @@ _RULES = (
         "routine",
         "private",
         0.8,
-        rf"\b{_DAYS}\b|\bevery (?:other |single |second )?(?:day|week|month|morning|afternoon|evening|night|year|(?:mon|tues|"
+        rf"\b{_DAYS}\b|\b(?:bed|bath|dinner|lunch|tea|supper|breakfast|nap|school)(?: ?time)?(?:['’]s| is) at\b|\bevery (?:other |single "
+        rf"|second )?(?:day|week|month|morning|afternoon|evening|night|year|(?:mon|tues|"
         r"wednes|thurs|fri|satur|sun)day|weekend|two weeks|three months|six months|couple of|spring|summer|autumn|fall|winter|"
         r"christmas|time)\b|\b(?:once|twice|three times) (?:a|every) (?:day|week|month|year)\b|"
         r"\b(?:(?:i|we|he|she|they)(?:['’]m|['’]re|['’]s)?|my \w+) (?:usually|normally|generally|always|typically|tends? to|"
@@ -149,8 +154,10 @@ _RULES = (
         r"\b(?:allerg\w+|intoleran\w+|epi-?pen|wheelchairs?|walks with (?:a|the)|pregnant|expecting a|blind in|deaf|"
         r"hearing aids?|pacemaker|walking frame|uses a (?:walker|cane|stick|frame)|crutches|on oxygen|on dialysis|service dog|"
         r"guide dog|stroke|surgery|operation|hip replacement|blood thinners?|insulin|hard of hearing|dyslexi\w+|stammer|"
+        r"come (?:up|out) in (?:hives|a rash|spots)|brings? me out in|reacts? (?:badly )?to|(?:can['’]?t|mustn['’]?t|shouldn['’]?t) have "
+        r"(?!a\b|the\b|that\b|it\b)|inhaler|"
         r"widow(?:er|ed)?|vegetarian|vegan|diabetic|high[- ]risk|bedridden|recovering from|in (?:the )?hospital|in a (?:care|"
-        r"nursing) home|newborn|premature|disabled|disability|anaphyla\w+|due in (?:\w+))\b|\b(?:i|we)(?:['’]ve got|"
+        r"nursing) home|newborn|premature|disabled|disability|anaphyla\w+|due in (?:\w+))\b|\b(?:i|we)(?:['’]ve got|['’]ve| got|"
         r" have) (?:a |an |two |three |four |five |twin |young |small |little |\d+ )+(?:kids?|children|boys|girls|sons?|"
         r"daughters?|dogs?|cats?|babies|baby|toddlers?|toddler|grandkids|grandchildren|puppy|kitten|employees|staff|year old|"
         r"teenagers?|horses?)\b|\bthere(?:['’]s| are| is|['’]re) (?:just |only )?(?:two|three|four|five|six|seven) of us\b|"
@@ -167,37 +174,34 @@ _RULES = (
 )
 _EMOTIONAL = _Rule("emotional", "private", 0.75, FEELING)
 # "I live in Porto": the capital tells a place from "in a hurry".
-_PLACED = re.compile(
+_PLACED = Cue(
     r"\bi(?:['’]m| am| live| moved| work| teach|['’]ve moved)(?: all the way| based| living| working| over| out| here|"
     r" just| now| currently)* "
     r"(?:in|to|for|at|as a|near|here from) (?-i:[A-Z][\w'’]+)(?! time)\b",
-    re.I,
 )
-_ADDRESS = re.compile(
+_ADDRESS = Cue(
     r"\bdot (?:com|net|org|co|edu|io|de|uk)\b|\b(?:row|hill|gardens|grove|mews|street|road|avenue|lane|drive|court|close|way|"
     r"place|terrace|boulevard|square|crescent|apartment|flat|suite|unit|house number|number|address|e-?mail|post ?code|"
     r"zip(?: code)?|phone|mobile|surname|last name|spelled|spelling|birth ?day|date of birth|dot com|at gmail|account)\b",
-    re.I,
 )
-_PUTS_RIGHT = re.compile(
+_PUTS_RIGHT = Cue(
     r"\b(?:always been|should be|is wrong|it['’]s actually|actually it['’]s|used to be|not (?:\d+|(?-i:[A-Z])\w+|\w+(?:teen|"
     r"ty)|one|two|three|four|five|six|seven|eight|nine|ten)|no longer|old (?:one|address|number)|we moved|i moved|"
     r"i['’]ve moved|has changed|changed|is now|that['’]s the old|wrong (?:address|number|email|name|one)|with a [A-Z]\b|"
     r"misspelled|you have (?:me|it) (?:as|under|down)|on file)\b",
-    re.I,
 )
-_STILL = re.compile(r"\b(?:still|correct|right|is that|is it|i have you|we have you|on file|address is|email is|number is)\b.*\?", re.I)
-_REFUSES = re.compile(r"(?:oh,? |um,? |sorry,? )*no\b", re.I)
-_WITH_NUMBER = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty)\b", re.I)
-_DENIAL = re.compile(r"(?:,| and|,? but|,? so) not (?:the |a |an |at |in |on )?[\w .'’@-]+$", re.I)
-_WHICH = re.compile(
+_STILL = Cue(r"\b(?:still|correct|right|is that|is it|i have you|we have you|on file|address is|email is|number is)\b.*\?")
+_REFUSES = Cue(r"(?:oh,? |um,? |sorry,? )*no\b")
+_WITH_NUMBER = Cue(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty)\b")
+_DENIAL = Cue(r"(?:,| and|,? but|,? so) not (?:the |a |an |at |in |on )?[\w .'’@-]+$")
+_WHICH = Cue(
     r"\b(?:which|what) (?:pharmacy|store|branch|location|shop|doctor|dentist|bank|office|clinic|hospital|airport|airline|size|"
     r"brand|colou?r|vet|stylist|provider)\b|\bwhere should (?:i|it|they|we) (?:go|send)\b|\bdo you have a preference\b|"
     r"\bany (?:preferences?|dietary|allergies)\b",
-    re.I,
 )
-_POINTS_BACK = re.compile(r"^(?:it|that|they|she|he|those|these)\b", re.I)
-_IF = re.compile(r"(?:(?:and|but|so|or|well|oh)[, ]+)*if\b", re.I)
+_NAMES_SOMEONE = Cue(rf"\b(?i:my|our) (?:\w+ )?(?i:{RELATION}),? [A-Z]\w+", 0)
+_POINTS_BACK = Cue(r"^(?:it|that|they|she|he|those|these)\b")
+_IF = Cue(r"(?:(?:and|but|so|or|well|oh)[, ]+)*if\b")
 _LENGTH = 30
 _LEAST_WORDS = 2
 
@@ -210,9 +214,9 @@ class Heard:
     question: str
 
 
-def find_facts(turns: list[Heard]) -> list[FactDraft]:
+def find_facts(turns: list[Heard], misheard: list[str]) -> list[FactDraft]:
     found: list[FactDraft] = []
-    denied = [word for heard in turns for clause in heard.clauses for word in values_denied(clause.text)]
+    denied = misheard + [word for heard in turns for clause in heard.clauses for word in values_denied(clause.text)]
     for heard in turns:
         for draft in _of_turn(heard):
             kept = _without(draft, denied)
@@ -256,14 +260,7 @@ def _matter(clause: Clause, siblings: list[Clause]) -> str:
     """What "it" was: the clause before, where that is plain."""
     index = siblings.index(clause)
     before = siblings[index - 1] if index else None
-    if (
-        before is None
-        or before.is_question
-        or before.is_masked
-        or is_unreal(before.text)
-        or is_others_wish(before.text)
-        or find_call_off(before.text)
-    ):
+    if before is None or before.is_question or before.is_masked or not is_real(before) or find_call_off(before.text):
         return ""
     return tidy(before.text)
 
@@ -274,10 +271,9 @@ def _of_turn(heard: Heard) -> Iterator[FactDraft]:
         if (
             clause.is_masked
             or (len(clause.body.split()) < _LEAST_WORDS and clause is not answered)
-            or (clause.is_question and not is_about_someone(clause.text))
-            or is_unreal(clause.text)
+            or (clause.is_question and not _NAMES_SOMEONE.search(clause.text))
+            or not is_real(clause)
             or _IF.match(clause.text)
-            or is_others_wish(clause.text)
             or _is_taken_back(clause, heard.clauses)
         ):
             continue
@@ -307,10 +303,9 @@ def _readings(clause: Clause, heard: Heard, answered: Clause | None) -> Iterator
         yield from ((category, visibility, 0.6) for category, visibility in find_standing(clause, heard.question))
 
 
-_AT_WORK = re.compile(
+_AT_WORK = Cue(
     r"\b(?:stand-?up|deploy\w*|sprint|release|meeting|team|office|shift|server|backup|client|payroll|quarter|delivery|store|"
     r"shop|food|diet)\b",
-    re.I,
 )
 
 
@@ -353,11 +348,7 @@ def _is_taken_back(clause: Clause, clauses: list[Clause]) -> bool:
 
 def _evidence(clause: Clause, siblings: list[Clause]) -> str:
     sentence = [other for other in siblings if other.sentence == clause.sentence and other.seq == clause.seq]
-    clean = not any(
-        is_unreal(other.text) or is_others_wish(other.text) or find_call_off(other.text) or other.is_masked
-        for other in sentence
-        if other is not clause
-    )
+    clean = not any(not is_real(other) or find_call_off(other.text) or other.is_masked for other in sentence if other is not clause)
     text = visible(_DENIAL.sub("", after_repair(clause.text)))
     whole = sum(len(other.text.split()) for other in sentence)
     if (

@@ -1,8 +1,6 @@
 """Faults and absences: reported to a line that exists to act on them, a report is a request."""
 
-import re
-
-from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.memo import remember
 
 _THING = r"(?:a|an|no|another|some|the same|this|water|terrible|weird)"
@@ -28,7 +26,16 @@ FAULT = Caseless(
     r"loading|open|opening|close|charge|charging|connect|connecting|print|printing|boot|booting|respond|responding|arrive|"
     r"arrived|come on|turned up|shown up|show up|been delivered|log in|log on|sign in|get in|get into|access|heating|cooling|"
     r"draining|flush|flushing|sync|syncing|light|lock)\b|"
-    r"\b(?:gone off|cut out|cutting out|(?:gives?|giving|shows?|getting) (?:me )?an? (?:blank|white|error)|"
+    r"(?:\b(?:is|are|was|keeps?|started)|['’]s|['’]re) (?:just |always |only |still )*(?:hanging|freezing|crashing|jamming|lagging|"
+    r"looping|glitching|leaking|dripping|sticking|smoking|sparking|rattling|squeaking|grinding|buzzing|humming|stabbing|"
+    r"(?:giving|showing|printing|sending|coming (?:out|up|through)|charging|adding)(?: \w+)* (?:blank|wrong|error|errors|twice|double|"
+    r"nothing|garbage|gibberish))\b|\b(?:popped|came|fallen|fell|dropped|broken|worn|torn|(?:has|have|['’]s|['’]ve|just|had|that['’]s) "
+    r"come) (?:out|off|loose|apart|through)\b"
+    r"(?! (?:the|of|in|a|with))|"
+    r"\b(?:lights?|lamp|power|internet|heating|lift|water|phones?|screen|alarm|signal|boiler|wi-?fi|broadband)\b[\w ]* (?:is|are) (?:out|"
+    r"off|down)\W*$|"
+    r"\b(?:does|do) nothing but\b|\bmissed (?:us|our|my)(?: out)?\b|"
+    r"\b(?:gone off|cuts? out|cutting out|(?:gives?|giving|shows?|getting) (?:me )?an? (?:blank|white|error)|"
     r"can['’]?t get (?:out|in|into)|failed|fails|keeps failing|broke (?:down|off)|crashed|crashes|fell off|went out|blew up|"
     r"snapped|sprung a leak|(?:is|are|['’]s) making (?:a|an|this|that|some|funny|weird|strange|the most|such)|makes a (?:weird|strange|"
     r"funny|loud|grinding))\b|"
@@ -50,6 +57,7 @@ ABSENCE = Caseless(
     r"school))?)\b",
 )
 _NO_REPORT = Caseless(
+    r"\b(?:my phone|the (?:phone )?(?:battery|line|signal|connection))\b.{0,12}\b(?:was|went|is|died|dropped)\b|"
     r"^(?:he|she|i['’]m|we['’]re|they['’]re)\b(?!.*\b(?:locked out|can['’]?t (?:log|get|sign|access)|fever|sick|off|"
     r"in today))|\b(?:in traffic|might|may)\b|\bfor (?:me|us)\b|\b(?:\w*day|morning|afternoon|evening|week|time|date|that|"
     r"which) (?:doesn['’]?t|won['’]?t|isn['’]?t|don['’]?t) (?:really )?work|\b(?:my (?:\w+ )?(?:knee|calf|ankle|back|arm|leg|"
@@ -60,12 +68,11 @@ _OFF = Caseless(
     r"\b(?:school|absence|absent|nursery|kindergarten|attendance|class|teacher|sick|ill|unwell|fever|flu|temperature|shift|"
     r"rota|payroll|hr)\b",
 )
-TAKEN_UP = re.compile(
+TAKEN_UP = Cue(
     r"\b(?:sorry|ticket|engineer|technician|plumber|electrician|mechanic|look into|report\w*|log(?:ged|ging)?|team|replace\w*|"
     r"refund|send (?:someone|somebody|one|a)|raise|open(?:ed)?|noted|note|issue|fix|escalat\w*|absent|absence|mark|let (?:the|"
     r"her|his|their)|feel better|get well|"
     r"which|what|when|where|since|how long|is it|are you|does it|do you|did you|have you)\b",
-    re.I,
 )
 
 

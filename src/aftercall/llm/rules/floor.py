@@ -1,22 +1,24 @@
 """Who wants what, turn by turn: requests are raised, filled in, corrected, accepted and called off as the call goes on."""
 
 import re
+from datetime import date
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.additions import is_slight, only_adds, replaces, says_where_to
 from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
-from aftercall.llm.rules.dates import named_month
+from aftercall.llm.rules.dates import month_only, named_month
 from aftercall.llm.rules.due import is_about_request, must_be, opening_day, own_days, takes_day
 from aftercall.llm.rules.faults import is_absence, is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.matters import is_bare_thing
 from aftercall.llm.rules.names import asks_name
+from aftercall.llm.rules.persons import person_in
 from aftercall.llm.rules.secrets import is_confided
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stances import stance
 from aftercall.llm.rules.stems import stems
-from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, is_own_doing, is_unreal
+from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, is_own_doing, is_real
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.llm.rules.yielding import Yielding
 
@@ -29,11 +31,8 @@ class Floor(Yielding):
     def hear_caller(self, clauses: list[Clause]) -> None:
         if any(cues.WRONG_NUMBER.search(clause.text) for clause in clauses):
             self._forget_everything()
+        self._asks_house = any(cues.IS_THAT.match(clause.whole) for clause in clauses[:3])
         answer = stance(clauses)
-        if answer == "no" or any(REPAIRS.match(clause.text) for clause in clauses[:2]):
-            self._replies.pop(self._agent_seq, None)
-        elif answer is None:
-            self._replies[self._agent_seq] = [said for said in self._replies.get(self._agent_seq, []) if not said.endswith("?")]
         if clauses:
             self._mishears(answer, clauses)
             self._answer_offer(answer, clauses)
@@ -48,7 +47,9 @@ class Floor(Yielding):
             self._used = False
             self._month = named_month(clause.text, self.today) or self._month
             self._hear(clause, clauses[index + 1 :])
-            if not is_unreal(clause.text) and not is_others_wish(clause.text):
+            if is_others_wish(clause.text):
+                self._hearsay = [*self._hearsay[-2:], clause]
+            if is_real(clause):
                 self._before = [*self._before[-3:], clause]
                 self._keep_matter(clause)
                 self._keep_told(clause)
@@ -56,9 +57,9 @@ class Floor(Yielding):
                     self._sound[clause.seq] = self._sound.get(clause.seq, [])[:-1]
                 if not (self._declined or is_slight(clause.body) or find_call_off(clause.text)):
                     self._sound.setdefault(clause.seq, []).append(clause)
-        keeps_open = answer is None and bool(clauses) and clauses[-1].is_question
+        keeps_open = answer is None and bool(clauses) and (clauses[-1].is_question or self._echoes_offer(clauses))
         self._offer = self._offer if keeps_open else None
-        self._proposals, self._question, self._declined, self._agent_dated = [], "", False, False
+        self._proposals, self._question, self._declined, self._agent_dated, self._asked_when = [], "", False, False, False
         self._asks_matter = self._rechecked = None
         self._asked_after = next((clause for clause in clauses if clause.is_question and cues.ASKED_AFTER.search(clause.body)), None)
 
@@ -82,7 +83,7 @@ class Floor(Yielding):
             return
         if self._is_muted(clause) or (asks_name(self._said) and cues.CALL_ME.match(clause.body)):
             return
-        if (stop := cues.STOP.match(clause.body)) and not (self._current and find_call_off(clause.text)):
+        if (stop := cues.STOP.match(clause.body)) and not (self._current and self._is_of_the_current(clause)):
             self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
             return
         if self._negates(clause) or is_confided(clause.text):
@@ -116,10 +117,15 @@ class Floor(Yielding):
         else:
             self._fill_in(clause, after)
 
+    def _is_of_the_current(self, clause: Clause) -> bool:
+        """Whether calling something off means the request talked of, not a thing that runs since before."""
+        about = find_call_off(clause.text)
+        return bool(about and self._current and (not about.stems or about.stems & self._current.stems))
+
     def _changes_standing(self, clause: Clause) -> bool:
         """ "I've an appointment tomorrow at four. Could you make it later?" """
         standing = [other for other in self._before if other.seq == clause.seq and cues.BOOKED.search(other.body)]
-        if not standing or not (clause.is_question or cues.BIDS.match(clause.body)):
+        if not standing or not (clause.is_question or cues.BIDS.match(clause.body) or cues.WISH.match(clause.body)):
             return False
         ask = Ask("booking", clause.body, clause.text, [clause.seq])
         for other in standing:
@@ -151,30 +157,44 @@ class Floor(Yielding):
         return bool(matter and not clause.is_question and not goes_on and is_bare_thing(clause.body.strip(" .,!"), matter))
 
     def _ask(self, trigger: Trigger, clause: Clause) -> None:
-        kind = kind_of(trigger.act)
+        """Something is asked for: it changes or repeats what was asked before, or it is new."""
         current = self._current
-        if says_where_to(trigger, self._said) and not (current and current.turns[-1] == clause.seq):
+        if self._offer and self._offer.seq == clause.seq - 1 and not self._declined and cues.ANAPHOR.match(trigger.act):
+            self._accept_changed(self._offer, clause)
+        elif current and cues.WITH_PERSON.fullmatch(trigger.act):
+            self._correct(current, clause)
+        elif says_where_to(trigger, self._said) and not (current and current.turns[-1] == clause.seq):
             if current:
                 self._add(current, clause)
-            return
-        if cues.RECORDS.match(trigger.act):
+        elif cues.RECORDS.match(trigger.act):
             self._record(trigger, clause)
-            return
-        if current and replaces(current, trigger, clause, self._before):
+        elif current and replaces(current, trigger, clause, self._before):
             self._current = current
-            return
-        if current and not self._has_own_antecedent(current, trigger, clause) and only_adds(current, trigger, clause, self._said):
+        elif cues.ALL_DONE.match(trigger.act) and self.asks and (day := self._first_day(clause.text)):
+            self._date_all(day, clause.seq)
+        elif (current and self._points_elsewhere(current, trigger, clause)) or not self._asks_on(trigger, clause):
+            self._open(trigger, clause)
+
+    def _asks_on(self, trigger: Trigger, clause: Clause) -> bool:
+        """Whether the words fill in the request talked of, or ask for one once more."""
+        kind, current = kind_of(trigger.act), self._current
+        if current and only_adds(current, trigger, clause, self._said):
             self._correct(current, clause)
             if kind == "message":
                 self._dictated = (clause.seq, clause.sentence)
-            return
-        if known := self._same(trigger, clause):
-            known.from_fault = False
-            self._add(known, clause)
-            if known.kind not in ("note", "message") or cues.CALL_BACK.search(known.act):
-                self._move(known, clause.text)
-            self._current = known
-            return
+            return True
+        known = self._same(trigger, clause)
+        if known is None:
+            return False
+        known.from_fault = False
+        self._add(known, clause)
+        if known.kind not in ("note", "message") or cues.CALL_BACK.search(known.act):
+            self._move(known, clause.text)
+        self._current = known
+        return True
+
+    def _open(self, trigger: Trigger, clause: Clause) -> None:
+        kind = kind_of(trigger.act)
         first, *others = cues.AND_ALSO.split(trigger.act) if kind == "reminder" else [trigger.act]
         ask = Ask(kind, first, trigger.words, [clause.seq], is_question=clause.is_question, is_soft=bool(cues.SOFT.match(first)))
         if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act) or not stems(trigger.act):
@@ -182,22 +202,11 @@ class Floor(Yielding):
             ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
         else:
             for other in self._leading_up(clause):
+                ask.denied += denied_words(other.text)
                 ask.add_detail(other.seq, other.text)
-        ask.due = opening_day(
-            ask, self._dated(f"{self._led} {first if others else clause.text}"), self.today, self._anchor_of(clause), self._before
-        )
+        words = self._dated(f"{self._led} {first if others else clause.text}")
+        ask.due = opening_day(ask, words, self.today, self._anchor_of(clause), self._before) or self._day_around(ask, clause)
         self._led = ""
-        if ask.due is None and kind != "reminder" and takes_day(ask):
-            ask.due = self._day_of_occasion(clause)
-        if (
-            ask.due is None
-            and self._before
-            and self._before[-1].seq == clause.seq
-            and self._before[-1].is_question
-            and not find_trigger(self._before[-1].text)
-            and not cues.MOVES.match(first)
-        ):
-            ask.due = self._first_day(self._before[-1].text)
         if kind in ("message", "note"):
             self._dictated = (clause.seq, clause.sentence)
             self._dictates_on = clause.seq if cues.DICTATION.search(clause.whole) else 0
@@ -205,18 +214,37 @@ class Floor(Yielding):
         for further in others:
             self._raise(Ask(kind, further, trigger.words, [clause.seq], due=self._first_day(further)))
 
-    def _has_own_antecedent(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
-        """ "I had a cleaning in April. Could you move that?": "that" is not the request before."""
+    def _day_around(self, ask: Ask, clause: Clause) -> date | None:
+        """The day of the occasion it is for, of what the agent asked about, or of the question just before."""
+        if takes_day(ask) and ask.kind != "reminder" and (day := self._day_of_occasion(clause)):
+            return day
+        if takes_day(ask) and cues.THEN.search(self._question) and (day := self._first_day(self._said)):
+            return day
         before = self._before[-1] if self._before else None
-        return bool(
-            before
-            and before.seq == clause.seq > current.turns[-1]
-            and cues.ANAPHOR.match(trigger.act)
-            and cues.CONTEXT.search(before.body)
-            and not find_trigger(before.text)
-            and len(stems(before.body)) > 1
-            and not stems(before.body) & current.stems
-        )
+        asked = before and before.seq == clause.seq and before.is_question and not find_trigger(before.text)
+        return self._first_day(before.text) if before and asked and not cues.MOVES.match(ask.act) else None
+
+    def _date_all(self, day: date, seq: int) -> None:
+        """ "I want the lot done by Friday." """
+        for ask in self.asks:
+            if takes_day(ask) and (ask.due is None or ask is self._current):
+                ask.move(day)
+                ask.cite(seq)
+
+    def _points_elsewhere(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
+        """ "I had a cleaning in April. Could you move that?", "I can't come, tell Grace that": not the request before."""
+        brought = self._brought_up(clause, current)
+        if (addressed := cues.ADDRESSED.match(trigger.act)) and addressed["who"].lower() not in current.all_words:
+            return bool(brought)
+        before = self._before[-1] if self._before else None
+        fronted = before and (before.seq, before.sentence) == (clause.seq, clause.sentence) and cues.FRONTED.fullmatch(before.text)
+        if fronted and cues.ANAPHOR.match(trigger.act) and not stems(fronted.group()) & stems(current.act):
+            return True
+        told = [other for other in brought if cues.CONTEXT.search(other.body) and len(stems(other.body)) > 1]
+        if cues.TO_THEM.match(trigger.act):
+            someone = any(person_in(other.text) for other in brought)
+            return bool(told or someone or (brought and current.kind != "message" and not person_in(current.all_said)))
+        return bool(told and told[-1] is self._before[-1] and cues.ANAPHOR.match(trigger.act))
 
     def _leading_up(self, clause: Clause) -> list[Clause]:
         """What the caller told in the same breath before asking: "I've got a sofa on order. It's the grey one. Can I change it?" """
@@ -278,14 +306,16 @@ class Floor(Yielding):
 
     def _fill_in(self, clause: Clause, after: list[Clause]) -> None:
         """Answers to what the agent asked, and what follows a request in the same breath."""
-        if cues.NEW_TOPIC.match(clause.text):
+        if cues.NEW_TOPIC.match(clause.text) or (after and not self._question and cues.COUNTS_ON.fullmatch(clause.text)):
             self._current = None
         ask = self._current
-        if ask is None or ask.is_stop or self._leads_on(clause, after):
+        if ask is None or (ask.is_stop and not self._question) or self._leads_on(clause, after):
             return
         if REPAIRS.match(clause.text):
             ask.drop_details(clause.seq)
         ask.denied += denied_words(clause.text)
+        if ask.due and (other := month_only(clause.text, ask.due)):
+            ask.move(other)
         same_breath = ask.turns[-1] == clause.seq
         if cues.DATED_FOR.match(clause.body) and clause.seq - ask.turns[-1] <= 2:
             self._move(ask, clause.text)
@@ -300,7 +330,12 @@ class Floor(Yielding):
     def _may_date(self, ask: Ask, clause: Clause) -> bool:
         """Whether a day in these words is the day of the request."""
         body = clause.body
-        asked_when = self._agent_dated or bool(cues.ASKS_WHEN.search(self._question))
+        asked_when = self._agent_dated or self._asked_when
+        told_of_else = not asked_when and not self._question and self._brought_up(clause, ask)
+        if cues.ASKS_HOURS.search(body) or (told_of_else and not must_be(body)):
+            return False
+        if not asked_when and (other := cues.DATED_THING.match(body)) and stems(other["thing"]) - ask.stems:
+            return False
         about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
         if not clause.is_question and len(body.split()) <= _SHORT and cues.DAY_FIRST.match(body) and is_about_request(body, self.today):
             return clause.seq - ask.turns[-1] <= _NEAR
@@ -312,7 +347,7 @@ class Floor(Yielding):
         if ask.due is None:
             return short or not clause.is_question
         answers = ask.turns[-1] == clause.seq or bool(self._question) or self._agent_dated
-        return answers and (short or (not clause.is_question and bool(cues.HEAD.match(body) or cues.ASKS_WHEN.search(self._question))))
+        return answers and (short or (not clause.is_question and bool(cues.HEAD.match(body) or self._asked_when)))
 
     def _leads_on(self, clause: Clause, after: list[Clause]) -> bool:
         """ "In two weeks, remind me": the day belongs to what comes next in the sentence."""

@@ -5,14 +5,14 @@ from datetime import date
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask, as_caller
 from aftercall.llm.rules.dates import find_dates, named_month
-from aftercall.llm.rules.due import Proposal, find_proposals
+from aftercall.llm.rules.due import Proposal, find_proposals, must_be, opening_day
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.ledger import Ledger
 from aftercall.llm.rules.matters import Matter, Recheck, asks_matter, find_recheck
 from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
-from aftercall.llm.rules.stances import Offer, find_offer, is_offer
+from aftercall.llm.rules.stances import Offer, asks_openly, find_offer, is_offer
 from aftercall.llm.rules.stems import share, stem, stems
 from aftercall.model.turns import Turn
 
@@ -29,6 +29,8 @@ class Hearing(Ledger):
         self._declined = False
         self._agent_dated = False
         self._said = ""
+        self._asks_house = False
+        self._asked_openly = False
         self._agent_seq = 0
         self._inquiry: Clause | None = None
         self._dictated: tuple[int, int] | None = None
@@ -43,8 +45,9 @@ class Hearing(Ledger):
         self._own_days: set[date] = set()
 
     def hear_agent(self, turn: Turn, text: str) -> None:
-        if cues.WRONG_NUMBER.search(text):
+        if cues.WRONG_NUMBER.search(text) or (self._asks_house and cues.NOT_THAT.match(text)):
             self._forget_everything()
+        self._asks_house = False
         offer = find_offer(turn, text)
         self._month = named_month(text, self.today) or self._month
         self._proposals = [
@@ -52,6 +55,7 @@ class Hearing(Ledger):
         ]
         if not (offer or self._proposals):
             self._drop_ignored_faults(text)
+        self._drop_refused(turn.seq, text, bool(offer))
         self._keep_faults()
         self._keep_soft(turn.seq, text)
         self._hear_back(turn.seq, text)
@@ -65,16 +69,30 @@ class Hearing(Ledger):
         self._agent_dated = bool(find_dates(text, self.today))
         self._question = text if "?" in text else ""
         self._said = text
+        self._asked_openly = asks_openly(text)
+        self._asked_when = bool(cues.ASKS_WHEN.search(self._question))
         if cues.ANYTHING_ELSE.search(text):
             self._current, self._question = None, ""
         if cues.OPENS.search(text):
             self._question = ""
         self._agent_seq = turn.seq
-        self._replies[turn.seq] = [sentence for sentence in split_sentences(text) if _is_of_the_matter(sentence)]
+
+    def _drop_refused(self, seq: int, text: str, offers: bool) -> None:
+        """ "No, I can't give out numbers.", "He'd have to raise that himself.": what was just asked is not taken on."""
+        if offers or not cues.REFUSES.search(text) or any(is_promise(sentence) for sentence in split_sentences(text)):
+            return
+        for ask in [ask for ask in self.asks if ask.turns[0] == seq - 1]:
+            self.asks.remove(ask)
+            self._refuse(ask.act)
+            self._current = None if self._current is ask else self._current
+        for ask in self.asks:
+            ask.details = [(at, said) for at, said in ask.details if at != seq - 1]
+        for clause in self._sound.pop(seq - 1, []):
+            self._refuse(clause.text)
 
     def _keep_soft(self, seq: int, text: str) -> None:
         """ "Can you check if it's in?" "I'll check and call you." stands; "It is." answers it."""
-        if not any(is_promise(sentence) or cues.CONFIRMS.search(sentence) for sentence in split_sentences(text)):
+        if not any(is_promise(said) or cues.CONFIRMS.search(said) or cues.WILL_DO.match(said) for said in split_sentences(text)):
             self.asks = [ask for ask in self.asks if not (ask.is_soft and ask.turns[-1] == seq - 1)]
             self._current = self._current if self._current in self.asks else None
 
@@ -107,7 +125,7 @@ class Hearing(Ledger):
         said = ask.stems.union(*(stems(clause.text) for clause in self._before))
         about = stems(sentence)
         others = any(about & stems(other.act) - ask.stems for other in self.asks if other is not ask)
-        return bool(about & said) and not others and not cues.OWN_WORDS.search(sentence)
+        return bool(about & said) and not others and not cues.OWN_WORDS.search(sentence) and not cues.STAYS.search(sentence)
 
     def _turn_to(self, text: str) -> None:
         """The agent asks on about one of several requests: what the caller answers belongs to that one."""
@@ -129,24 +147,25 @@ class Hearing(Ledger):
     def _take_up(self, seq: int, sentence: str) -> Ask | None:
         """The agent acts on what the caller has told, though nobody heard it as a wish."""
         told = [clause for clause in self._told if not cues.OWN_PLAN.match(clause.body)]
-        if not told or seq - 1 in (self._declined_at, self._called_off_at):
+        if not (told or self._hearsay) or seq - 1 in (self._declined_at, self._called_off_at):
             return None
         about = stems(sentence)
+        told += [clause for clause in self._hearsay if clause.seq >= seq - _FRESH and len(stems(clause.body) & about) > 1]
         named = [clause for clause in told if stems(clause.body) & about]
         context = [clause for clause in told if cues.CONTEXT.search(clause.body)]
-        if not named and not (context and told[-1].seq == seq - 1 and cues.TAKES_UP.search(sentence)):
+        points = cues.POINTS.search(sentence) or cues.FILES.search(sentence) or about <= stems(" ".join(clause.body for clause in told))
+        if not named and not (context and points and told[-1].seq == seq - 1 and cues.TAKES_UP.search(sentence)):
             return None
-        clause = max(named or context, key=lambda clause: (is_fault(clause.body), len(stems(clause.body) & about), len(clause.body)))
+        titles = [clause for clause in named or context if not cues.INTRODUCES.match(clause.body)]
+        clause = max(
+            titles or named or context, key=lambda clause: (is_fault(clause.body), len(stems(clause.body) & about), len(clause.body))
+        )
         ask = Ask("issue" if is_fault(clause.body) else kind_of(clause.body), clause.body, clause.text, [clause.seq])
         for other in told:
             if other is not clause:
                 ask.add_detail(other.seq, other.text)
+        if ask.kind != "issue":
+            pressing = (self._first_day(other.text) for other in told if must_be(other.body))
+            ask.due = next(filter(None, pressing), None) or opening_day(ask, self._dated(clause.text), self.today, self._anchor(), [])
         self._raise(ask)
         return ask
-
-
-def _is_of_the_matter(sentence: str) -> bool:
-    """Whether an agent's sentence can only be about what the caller wants: no choice, no refusal, no small talk."""
-    return bool(stems(sentence)) and not (
-        cues.NO_MATTER.search(sentence) or cues.NOT_FREE.search(sentence) or cues.ANYTHING_ELSE.search(sentence)
-    )

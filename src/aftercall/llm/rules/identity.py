@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.names import NAME, clean_name
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.model.reading import Identity
@@ -11,26 +12,22 @@ _KIND = (
     r"(?:assistant|agent|receptionist|concierge|front desk|operator|helper|bot|robot|voice|ai|a\.i\.|secretary|companion|"
     r"attendant|automated \w+|virtual [\w ]+?|digital \w+|system|machine|program|computer)"
 )
-_CREATURE = re.compile(
+_CREATURE = Cue(
     r"\b(?:this is|i['’]m|i am|it['’]s|you['’]re (?:speaking|talking) (?:to|with)) (?P<creature>(?:just )?(?:the|an?|"
     rf"your)\s(?:[\w'’-]+ ){{0,4}}?{_KIND})(?=[.,!?;]| (?:at|of|for|from|here|and|speaking|calling)\b|$)",
-    re.I,
 )
 _NAMED = (
-    re.compile(rf"\b(?i:my name(?:['’]s| is)|i['’]m called|they call me|you can call me|i go by) (?P<name>{NAME})"),
-    re.compile(rf"\b(?i:this is|i['’]m|i am|it['’]s) (?P<name>{NAME})(?=,| (?i:the|your|an?|from|at|with|here|speaking)\b|[.!]|$)"),
-    re.compile(rf"^(?:(?i:hi|hello|hey|good \w+|thanks for calling [\w ]+),? )?(?P<name>{NAME}) (?i:here|speaking)\b"),
+    Cue(rf"\b(?i:my name(?:['’]s| is)|i['’]m called|they call me|you can call me|i go by) (?P<name>{NAME})", 0),
+    Cue(rf"\b(?i:this is|i['’]m|i am|it['’]s) (?P<name>{NAME})(?=,| (?i:the|your|an?|from|at|with|here|speaking)\b|[.!]|$)", 0),
+    Cue(rf"^(?:(?i:hi|hello|hey|good \w+|thanks for calling [\w ]+),? )?(?P<name>{NAME}) (?i:here|speaking)\b", 0),
 )
-_HOUSE = re.compile(
+_HOUSE = Cue(
     r"\b(?:dental|medicine|clinic|bakery|inn|hotel|bank|insurance|desk|shop|store|services?|line|support|restaurant|garage|"
     r"trust|sales|reservations|veterinary|office|team|department|school|library|pharmacy|salon)\b",
-    re.I,
 )
-_APPENDED = re.compile(rf"^, (?P<creature>(?:the|an?|your) (?:[\w'’-]+ ){{0,4}}?{_KIND})\b", re.I)
-_VIBE = re.compile(
-    r"\b(?:my (?:style|vibe|tone|manner) is|i (?:like|try|aim) to (?:be|keep it|keep things)) (?P<vibe>[\w ,'’-]{3,60})", re.I
-)
-_EMOJI = re.compile(r"\bmy emoji is (?P<emoji>[^\w\s]{1,4})", re.I)
+_APPENDED = Cue(rf"^, (?P<creature>(?:the|an?|your) (?:[\w'’-]+ ){{0,4}}?{_KIND})\b")
+_VIBE = Cue(r"\b(?:my (?:style|vibe|tone|manner) is|i (?:like|try|aim) to (?:be|keep it|keep things)) (?P<vibe>[\w ,'’-]{3,60})")
+_EMOJI = Cue(r"\bmy emoji is (?P<emoji>[^\w\s]{1,4})")
 
 
 def read_identity(texts: Iterable[str]) -> Identity:

@@ -2,6 +2,8 @@
 
 import re
 
+from aftercall.llm.rules.cue import Cue, Table
+from aftercall.llm.rules.memo import remember
 from aftercall.model.reading import RequestKind
 
 _TABLE: tuple[tuple[RequestKind, str], ...] = (
@@ -83,11 +85,12 @@ _TABLE: tuple[tuple[RequestKind, str], ...] = (
         ),
     ),
 )
-_KINDS = tuple((kind, re.compile(pattern, re.I)) for kind, pattern in _TABLE)
+_KINDS = Table((Cue(pattern), kind) for kind, pattern in _TABLE)
 
 
+@remember
 def kind_of(act: str) -> RequestKind:
     """The kind of an act told by its verb and nouns; `task` when nothing speaks for another."""
     if re.search(r"\bas (?:a|an) (?:to[- ]?do|task|action)\b", act, re.I):
         return "task"
-    return next((kind for kind, pattern in _KINDS if pattern.search(act)), "task")
+    return next((kind for pattern, kind in _KINDS.of(act) if pattern.search(act)), "task")

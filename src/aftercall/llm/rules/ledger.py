@@ -18,6 +18,10 @@ from aftercall.model.reading import RequestKind
 _MAX_DETAILS = 16
 _NAME = re.compile(r"\b[A-Z][\w'’-]*")
 _CHANNELS = stems("email text phone letter post message voicemail number mobile cell landline name card address")
+# What a matter is put into: two bugs are not one because both are bugs.
+_CONTAINERS = stems(
+    "bug ticket issue fault complaint note request message appointment booking report case job file list open raise log put"
+)
 _OF_WORK = {"issue", "task", "booking", "other"}  # kinds that a request may be taken for before it is clear
 _TELLING = 3  # stems without which words only point to something said before
 
@@ -38,11 +42,14 @@ class Ledger:
         """By turn, what the caller said and meant: nothing supposed, refused, wished by others or taken back."""
         self._refused: set[str] = set()
         """Stems of what was offered and declined, only supposed, or wished by others."""
-        self._replies: dict[int, list[str]] = {}
-        """By turn, what the agent said that the caller did not object to."""
         self._faults: list[Ask] = []
         self._called_off_at = 0
         self._month: str | None = None
+        self._asked_when = False
+        self.misheard: list[str] = []
+        """Words of the agent's that the caller put right: wrong wherever they stand."""
+        self._hearsay: list[Clause] = []
+        """What others want, as the caller tells it: a request once the agent says it will see to it."""
 
     def _withdraw(self, ask: Ask, seq: int) -> None:
         ask.cite(seq)
@@ -69,18 +76,11 @@ class Ledger:
         """Each request is told in full: what was said beside it in a turn that is about nothing else belongs to it."""
         refused = self.refused
         for ask in self.asks:
+            ask.denied += self.misheard
             alone = [seq for seq in ask.turns if not any(seq in other.turns for other in (*self.asks, *self.withdrawn) if other is not ask)]
             for clause in (clause for seq in alone for clause in self._sound.get(seq, [])):
                 if len(ask.details) < _MAX_DETAILS and ask.words not in clause.text and not stems(clause.text) & refused:
                     ask.add_detail(clause.seq, clause.text)
-            spoken = {text for _, text in ask.heard_back}
-            beside = sorted({near for seq in alone for near in (seq, seq + 1)} - self._claimed(ask))
-            ask.replies = [
-                sentence
-                for seq in beside
-                for sentence in self._replies.get(seq, [])
-                if sentence not in spoken and not stems(sentence) & refused
-            ]
 
     @property
     def refused(self) -> frozenset[str]:
@@ -92,12 +92,6 @@ class Ledger:
     def _refuse(self, text: str) -> None:
         """Names are left out: who is spoken of in one breath may be in any other."""
         self._refused |= stems(_NAME.sub(" ", text))
-
-    def _claimed(self, ask: Ask) -> set[int]:
-        """The turns that other requests rest on or border on."""
-        return {
-            near for other in (*self.asks, *self.withdrawn) if other is not ask for seq in other.turns for near in (seq - 1, seq, seq + 1)
-        }
 
     def _lean_back(self, ask: Ask, clause: Clause) -> None:
         """An act that only points ("move it") takes its matter from what the caller said before."""
@@ -111,7 +105,7 @@ class Ledger:
             ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)
 
     def _move(self, ask: Ask, text: str) -> None:
-        if day := later_day(ask, self._dated(text), self.today, self._anchor(ask)):
+        if day := later_day(ask, self._dated(text), self.today, self._anchor(ask), asked=self._asked_when):
             ask.move(day)
 
     def _dated(self, text: str) -> str:
@@ -140,6 +134,19 @@ class Ledger:
         told = [other for other in self._before if other.seq == clause.seq and cues.OCCASION.search(other.text)]
         return self._first_day(told[-1].text) if told else None
 
+    def _brought_up(self, clause: Clause, ask: Ask) -> list[Clause]:
+        """ "I had a cleaning in April. Could you move that?": what the turn brought up before these words and that is not the request."""
+        return [
+            other
+            for other in self._before
+            if other.seq == clause.seq > ask.told_at
+            and other is not clause
+            and cues.STATES.match(other.body)
+            and stems(other.body)
+            and not stems(other.body) & ask.stems
+            and not find_trigger(other.text)
+        ]
+
     def _overlapping(self, about: frozenset[str], least: float = 0.5) -> Ask | None:
         fits = [(share(about, ask.stems), ask.turns[-1], index) for index, ask in enumerate(self.asks) if share(about, ask.stems) >= least]
         return self.asks[max(fits)[2]] if fits else None
@@ -150,7 +157,8 @@ class Ledger:
         thing = stems(trigger.act.partition(" ")[2]) if trigger.is_order else about
         current = self._current
         if current and current.turns[-1] >= clause.seq - 2:
-            if current in self._faults and (cues.SEND_SOMEONE.match(trigger.act) or kind == "issue") and kind != "message":
+            other = about - _CONTAINERS and not (about - _CONTAINERS) & current.stems and kind == "issue"
+            if current in self._faults and (cues.SEND_SOMEONE.match(trigger.act) or kind == "issue") and kind != "message" and not other:
                 return current
             if current in self._faults and cues.REMEDY.match(trigger.act):
                 current.kind = "task"
@@ -190,4 +198,7 @@ def _asks_again(ask: Ask, kind: RequestKind, about: frozenset[str], *, same_turn
         return False
     if kind == ask.kind == "issue" and about and about <= ask.stems:
         return True
-    return share(about, stems(ask.act)) >= (0.5 if kind == ask.kind or same_turn else 0.75)
+    known = stems(ask.act)
+    if about - _CONTAINERS and known - _CONTAINERS:
+        about, known = about - _CONTAINERS, known - _CONTAINERS
+    return share(about, known) >= (0.5 if kind == ask.kind or same_turn else 0.75)

@@ -4,41 +4,39 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.stems import stems
 
 Matter = Literal["need", "help"]
 
 # "What do you need?" wants a thing; "how can I help?" may be answered with anything.
-_NEED = re.compile(
+_NEED = Cue(
     r"\bwhat(?:['’]ll| (?:do|does|did|can|could|would|will|should|shall|are|is)) (?:you|i|we|it|they|he|she|(?:the|your) \w+)\b"
     r"[\w ]{0,12}\b(?:need|get (?:you|for you|started)|like|want|looking for|after|have|order|bring you|"
     r"put down)\b(?! (?:to (?:hear|know|talk)))|"
     r"\bwhat (?:needs|should be) (?:doing|done|fixing|to be)\b|\bwhat['’]ll it be\b|\bwhat would that be\b",
-    re.I,
 )
-_LIKES = re.compile(r"\bwhat \w+ do you (?:like|want|need|have)\b|\bwhat (?:do|does) (?:you|he|she) (?:like|have)\b|\bwhat name\b", re.I)
-_HELP = re.compile(
+_LIKES = Cue(r"\bwhat \w+ do you (?:like|want|need|have)\b|\bwhat (?:do|does) (?:you|he|she) (?:like|have)\b|\bwhat name\b")
+_HELP = Cue(
     r"\b(?:how (?:can|may|could) (?:i|we) (?:help|assist)|what (?:can|may|could) (?:i|we) do for|what (?:is it|"
     r"are you calling) (?:about|for)|"
     r"what['’]s it (?:about|for)|go ahead|what['’]s up)\b",
-    re.I,
 )
 # A verb that makes a clause a statement, so that it is no bare thing.
-_FINITE = re.compile(
-    r"\b(?:i|we|you|he|she|they|it|there)(?:['’]\w+)?\b|\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|"
+_FINITE = Cue(
+    r"\b(?:i|we|you|he|she|they|it|there)(?:['’]\w+)?\b|\b\w{3,}(?:ed|left|broke|died|lost) (?:out|in|off|up|away|on|to|last|this|me|us|"
+    r"the|my)\b|\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|"
     r"says?|said|wants?|need|needs|know|think|goes|went|got|came|told)\b|\b\w+['’](?:m|re|ve|ll|d|t)\b|\b(?:that|what|"
     r"it|there|here)['’]s\b",
-    re.I,
 )
-_NO_THING = re.compile(
+_NO_THING = Cue(
     r"^(?:no|not|nothing|none|nope|never|you|yes|yeah|sure|hi|hello|good|thanks?|thank|fine|sorry|well|maybe|because|since|so|okay|"
     r"right|great|perfect|bye|just (?:a )?(?:chat|talk|look)\w*|same|like|about|when|where|how|who|why|if)\b|"
     r"\b(?:questions?|enquir\w+|inquir\w+|quick|chat|info\w*|hours|prices?|directions|idea|things|advice|please hold|moment|second|morning|"
     r"afternoon|evening)\b",
-    re.I,
 )
-_DETERMINED = re.compile(r"^(?:an?|the|some|two|three|four|five|six|\d+|my|new|another|one|half)\b", re.I)
+_DETERMINED = Cue(r"^(?:an?|the|some|two|three|four|five|six|\d+|my|new|another|one|half)\b")
 _LONGEST = 14
 
 _STILL = re.compile(r"\bstill (?:want|need|like|be wanting|interested in|going ahead with)\b(?: me| us)?(?: to)?(?P<what>[^?]*)", re.I)

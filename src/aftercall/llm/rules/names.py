@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from aftercall.llm.rules.caseless import has_any, lowered
+from aftercall.llm.rules.cue import Cue, Table, lowered
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.spelling import respell, without_spelling
@@ -38,9 +38,16 @@ NOT_NAMES = vocabulary(
     all also always never am may shall should has have had were been let tell ask get give send call does
     """
 )
+# "It's Hollow Farm": a house, not a person.
+_PLACES = vocabulary(
+    """
+    farm house lodge cottage street road hotel school avenue drive terrace gardens square surgery clinic inn barn manor villa
+    tower towers apartments centre center shop cafe garage
+    """
+)
 _HERE = r"(?: here| calling| speaking| from\b| again| with\b| over at| at\b|[,.!?;]|$| and (?:i|my|we|this)\b| i\b| um\b| uh\b| on\b| in\b)"
 _INTRODUCED = tuple(
-    re.compile(pattern)
+    Cue(pattern, 0)
     for pattern in (
         (
             r"\b(?i:(?:my (?:full |maiden )?|full )name(?:['’]s| is| would be| will be|,)) (?:(?i:uh|um|"
@@ -62,6 +69,11 @@ _INTRODUCED = tuple(
             rf"number|address|same)\b)[a-z-]+ ?){{1,3}}, "
             rf"{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}){END}"
         ),
+        (
+            r"\b(?i:i['’]m|i am|it['’]s|this is) (?i:her|his|their|your) (?:[a-z]+ )?(?i:son|daughter|wife|husband|partner|mother|mum|"
+            r"mom|father|"
+            rf"dad|brother|sister|carer|assistant|secretary|neighbou?r|landlord|tenant|friend),? (?P<name>{NAME}){END}"
+        ),
         rf"(?:^|[.,!?] )(?P<name>{PART}(?: {PART})?)['’]s (?i:the|my) (?i:name)\b",
         (
             rf"\b(?i:(?:it['’]s |this is )?for me|it['’]s me|(?:tell|let) (?:him|her|"
@@ -75,7 +87,7 @@ _INTRODUCED = tuple(
     )
 )
 _OPENING = tuple(
-    re.compile(pattern)
+    Cue(pattern, 0)
     for pattern in (
         (
             r"\b(?i:this is|this['’]ll be|it['’]ll be|it['’]?s|it is|you['’]re (?:speaking|talking) (?:to|with)) (?:(?i:uh|um|just|only|"
@@ -83,115 +95,105 @@ _OPENING = tuple(
         ),
         (
             r"^(?:(?i:hi|hiya|hello|hey|yes|yeah|good morning|good afternoon|good evening|morning|oh|um|uh|so|okay|there|right|"
-            rf"dear),? )*{TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again)\b)"
+            rf"dear),? )*{TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again|this side|on the line)\b)"
         ),
         (
-            r"^(?i:hi|hello|hey|good morning|good afternoon|good evening|"
-            rf"yes)?(?i: there)?[,.!]? ?{TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b)"
+            r"^(?:(?i:hi|hello|hey|good morning|good afternoon|good evening|morning|there|yes|yeah|oh|um|uh)[,.!]? )*"
+            rf"{TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b(?! (?:year|class|form|grade|room)\b))"
+            r"(?!.*\b(?:won['’]t|isn['’]t|(?:is|['’]s) (?:off|sick|ill)|can['’]t come)\b)"
         ),
+        rf"(?:^|[.!?,] )(?i:me again|it['’]s only me|only me|just me|me),? (?P<name>{NAME}){END}(?=[.,!]|$)",
         (
             r"^(?i:(?:hi|hello|hey|good morning|good afternoon|good evening|yes)[,.!]? )*(?:Mr|Mrs|Ms|Miss|"
             rf"Dr)\b\.? (?P<name>{PART}(?: {PART})?)"
-            r"(?=,? (?:from|in|at|over|on|here|again)\b)"
+            r"(?=,? (?:from|in|at|over|on|here|again|room|flat|apartment|number|unit|table)\b)"
         ),
         rf"\b(?i:this is|it['’]s) (?i:room|flat|apartment|unit|number) [\w ]+?,? (?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{NAME}){END}",
-        rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?,? (?P<name>{NAME}){END}",
+        rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?[,.!]? (?P<name>{NAME}){END}(?=[.,!]|$)",
         (
             rf"^(?i:(?:hi|hello|hey|good morning|good afternoon|yes|yeah|um|"
             rf"uh)[,.!]? )*(?P<name>{PART}) from (?:the )?[a-z]+(?: [a-z]+)?[,.](?= |$)"
         ),
     )
 )
-# Words without which a way of giving one's name need not be tried.
-_MARKS = (
-    ("name(?:['’]s| is| would", ("name",)),
-    ("(?i:name))(?i:", ("name",)),
-    ("name(?:['’]s| has", ("name",)),
-    ("(?i:name)\\b", ("name",)),
-    ("under", ("under", "name of")),
-    ("(?i:i['’]m|i am|im)", ("i'm", "i am", "im", "i’m")),
-    ("for me|it['’]s me", (" me", "tell ", "let ")),
-    ("(?i:her|his|their|the|your)", ("it's", "it’s", "this is", "i'm", "i’m", "i am")),
-    ("this['’]ll be", ("this", "it", "speaking to", "talking to", "with ")),
-    ("(?:here|speaking|calling|again)", ("here", "speaking", "calling", "again")),
-    (") from (?:the )?", (" from ",)),
-    ("(?i:me)(?i: again)?", (" me",)),
+_FOREIGN = Cue(
+    r"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|il mio nome è|"
+    rf"meu nome é|chamo-me|ik heet|mijn naam is|nazywam się) (?P<name>{NAME}){END}",
+    0,
 )
-_NEEDS = {pattern: next((words for mark, words in _MARKS if mark in pattern.pattern), ("",)) for pattern in (*_INTRODUCED, *_OPENING)}
-_NAMED_PART = re.compile(
+_WITHIN = Table((cue, None) for cue in (*_INTRODUCED, _FOREIGN))
+_AT_OPENING = Table((cue, None) for cue in (*_INTRODUCED, *_OPENING, _FOREIGN))
+_NAMED_PART = Cue(
     r"(?<!his )(?<!her )(?<!their )\b(?i:(?P<which>first|last|family|sur) ?name)(?i:['’]s| is| would be|,)? (?i:uh,? |"
-    rf"um,? )*(?P<name>{NAME}){END}"
+    rf"um,? )*(?P<name>{NAME}){END}",
+    0,
 )
 # A sentence that is nothing but a full name.
-_BARE = re.compile(rf"(?:{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}(?: {PART})?))(?: is)?[.!,]?")
-_ABOUT_ONESELF = re.compile(
+_BARE = Cue(rf"(?:{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}(?: {PART})?))(?: is)?[.!,]?", 0)
+_ABOUT_ONESELF = Cue(
     r"(?:(?:hi|hello|hey|yes|yeah|yep|um+|uh+|oh|right|so|well|okay|good|morning|afternoon|evening|there|sorry)\b[ !.]*)+$|"
     r"(?:(?:hi|hello|hey|yes|yeah|um|uh|so|well|and|but) )*(?:i['’]m|i am|it['’]s me|it is me|me again|my name|"
     r"it['’]s in my name|that['’]s me)\b",
-    re.I,
 )
-_OTHER_PERSON = re.compile(
+_OTHER_PERSON = Cue(
     r"\b(?:for|with|to|from|about|behalf|calling|named|called|mother|father|mum|mom|dad|wife|husband|partner|son|daughter|brother|sister|"
     r"friend|boss|doctor|dr|neighbou?r|colleague|assistant|carer|manager)['’]?s?$",
-    re.I,
 )
-_ASKED_WHICH = re.compile(
-    r"\bwho(?:['’]s| is) (?:it|this|that) (?:for|going|from|to)\b|\b(?:deliver|send|go) (?:it |them |this )?to\b|"
+_ASKED_WHICH = Cue(
+    r"\bwho(?:['’]s| is) (?:it|this|that) (?:for|going|from|to|by|with)\b|\bwho (?:wrote|made|did)\b|\b(?:deliver|send|go) (?:it |them |"
+    r"this )?to\b|"
     r"\b(?:which|where|what (?!name|can|may|could|['’])\w+|address|street|town|company|who (?:is|are|should|shall|"
     r"was) (?!calling|this|speaking))\b|"
     r"\b(?:his|her|their|child|patient|pet|recipient)\b|['’]s name\b",
-    re.I,
 )
 # The agent says a name back to have it confirmed: "Ana Lopes?"
-_ECHO = re.compile(rf"^(?:(?i:was that|is that|so that['’]s|sorry|and|got it|thank you|did you say|that['’]s)[,.]? )*{NAME}\?")
+_ECHO = Cue(rf"^(?:(?i:was that|is that|so that['’]s|sorry|and|got it|thank you|did you say|that['’]s)[,.]? )*{NAME}\?", 0)
+# "And it's Mr. Rowe, James?", "Mrs. Pruitt?": the agent takes the caller for somebody.
+_TAKEN_FOR = Cue(
+    rf"\b(?:Mr|Mrs|Ms|Miss|Mister|Mx)\b\.? {NAME}(?:, {NAME})?\?|(?i:(?:and (?:it['’]s|that['’]s|the name is)|is it)) {NAME}\?|"
+    rf"(?i:it['’]s|that['’]s|is it) {NAME}, (?i:right|correct|isn['’]t it|yes)\?",
+    0,
+)
 # "Am I speaking with Ana Lopes?" "You are."
-_ADDRESSED = re.compile(rf"\b(?i:is (?:this|that)|am i (?:speaking|talking) (?:to|with)|you['’]re|you are) {TITLE}(?P<name>{NAME})\?")
-_IS_ME = re.compile(
-    r"(?:yes|yeah|yep|speaking|that['’]s (?:me|right|correct)|you are|correct|it is|this is (?:she|he|me)|the same)\b", re.I
-)
-_FOREIGN = re.compile(
-    r"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|il mio nome è|"
-    rf"meu nome é|chamo-me|ik heet|mijn naam is|nazywam się) (?P<name>{NAME}){END}"
-)
-_FULLER = re.compile(rf"^(?: (?i:here|speaking|again))?(?:,| —|\.)? (?P<name>{NAME}){END}")
-_ASKED = re.compile(
-    r"\b(?:(?:your|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what|which|a) (?:full |last |"
-    r"first )?(?:sur)?name|surname|who(?:['’]s| is| am i| do i have)"
+_ADDRESSED = Cue(rf"\b(?i:is (?:this|that)|am i (?:speaking|talking) (?:to|with)|you['’]re|you are) {TITLE}(?P<name>{NAME})\?", 0)
+_IS_ME = Cue(r"(?:yes|yeah|yep|speaking|that['’]s (?:me|right|correct)|you are|correct|it is|this is (?:she|he|me)|the same)\b")
+_FULLER = Cue(rf"^(?: (?i:here|speaking|again))?(?:,| —|\.)? (?P<name>{NAME}){END}", 0)
+_ASKED = Cue(
+    r"\b(?:(?:your(?: own)?|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what|which|a) (?:full |last |"
+    r"first )?(?:sur)?name|surname|who should (?:i|we|he|she|they) ask for|who(?:['’]s| is| am i| do i have)"
     r"(?: i)?(?: the pleasure of)? ?(?:calling|speaking|talking|this|on the line)|who['’]s calling|who shall i say)\b|"
     r"\bwhose name\b|\bwhat (?:should|shall|can|may|do) (?:i|we) call you\b|\band you are\?|^name\?|\bname,? please\b",
-    re.I,
 )
-_ASKED_OTHER = re.compile(
+_ASKED_OTHER = Cue(
     r"(?:\b(?:patient|child|kid|student|pet|son|daughter|dog|cat|guest|recipient|doctor|company|business|street|baby|account|"
     r"file|user|model|product)(?:['’]?s)? (?:full |last |first )?name|\bhis name|\bher name|\btheir name|\busername)",
-    re.I,
 )
-_ASKING = re.compile(r"\?|\bname,? please\b|\bmay i\b|\bcan i\b", re.I)
-_SURNAME = re.compile(r"\b(?:last name|surname|family name)\b", re.I)
-_FIRST_NAME = re.compile(r"\bfirst name\b", re.I)
-_ANSWER = re.compile(
+_ASKING = Cue(r"\?|\bname,? please\b|\bmay i\b|\bcan i\b")
+_SURNAME = Cue(r"\b(?:last name|surname|family name)\b")
+_FIRST_NAME = Cue(r"\bfirst name\b")
+_ANSWER = Cue(
     r"^(?:(?i:yes|yeah|sure|okay|oh|um|uh|hi|hello|of course|it['’]s|it is|that['’]s|that would be|that['’]ll be|"
     r"so|well|er|with|to|just|me|sorry|put|under|"
-    rf"right)[,.]? )*{TITLE}(?P<name>{NAME}){END}"
+    rf"right)[,.]? )*{TITLE}(?P<name>{NAME}){END}",
+    0,
 )
 # "Caputo. Vincent." to "what name?"
-_LAST_THEN_FIRST = re.compile(
+_LAST_THEN_FIRST = Cue(
     rf"(?:(?i:it['’]s|that['’]s|uh|um|yes|oh|sure),? )*(?P<last>{PART})\. (?P<first>(?!(?i:yes|no|yeah|thanks?|please|"
-    rf"just|sorry)\b){PART})[.!]?$"
+    rf"just|sorry)\b){PART})[.!]?$",
+    0,
 )
 _OPENING_TURNS = 2  # of the caller's, in which people say who they are
-_CORRECTS = re.compile(
+_CORRECTS = Cue(
     r"^(?:no\b|actually\b|sorry\b|it['’]s not\b)|\bnot [A-Z]|\byou have me (?:as|down)|\bwrong\b|\bmisspel|\bspelled\b|"
     r"\bi said\b",
-    re.I,
 )
-_SECOND_CALLER = re.compile(
+_SECOND_CALLER = Cue(
     r"\b(?:(?:her|his) (?:husband|wife|partner|mother|father|mum|mom|dad|son|daughter|sister|brother)|(?:i['’]m|this is|"
     r"it['’]s) \w+ now|put (?:you|me) on|handing you|on the line too|also here|both (?:of us|here)|here too|taking over|"
     r"took the phone)\b",
-    re.I,
 )
-_TWO = re.compile(rf"\b(?i:we['’]re|we are|this is|it['’]s) (?P<one>{NAME}) (?i:and) (?P<two>{NAME}){END}")
+_TWO = Cue(rf"\b(?i:we['’]re|we are|this is|it['’]s) (?P<one>{NAME}) (?i:and) (?P<two>{NAME}){END}", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,8 @@ def clean_name(words: str) -> str | None:
         kept.append(word)
     while kept and kept[-1].islower():
         kept.pop()
+    if len(kept) > 1 and kept[-1].lower() in _PLACES:
+        return None
     return " ".join(kept) or None
 
 
@@ -253,7 +257,7 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
     for turn in turns:
         if turn.speaker == "agent":
             echoed = asked and bool(_ECHO.match(turn.text))
-            asked = echoed or asks_name(turn.text)
+            asked = echoed or asks_name(turn.text) or bool(_TAKEN_FOR.search(turn.text))
             part = "last" if _SURNAME.search(turn.text) else "first" if _FIRST_NAME.search(turn.text) else ""
             said = turn.text
             continue
@@ -289,12 +293,11 @@ def _leads_to_name(before: str) -> bool:
 
 
 def _introduced(turn: Turn, *, opening: bool) -> Iterator[Candidate]:
-    patterns = (*_INTRODUCED, *_OPENING) if opening else _INTRODUCED
+    patterns = _AT_OPENING if opening else _WITHIN
     text = without_spelling(turn.text)
     for sentence in (text,) if text.islower() else _with_next(text):
-        low = lowered(sentence)
-        for pattern in (*patterns, _FOREIGN):
-            if has_any(low, _NEEDS.get(pattern, ("",))) and (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
+        for pattern, _ in patterns.of(sentence):
+            if (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
                 fuller = _FULLER.match(sentence[match.end("name") :])
                 if fuller and (longer := clean_name(fuller["name"])) and " " in longer and " " not in name:
                     name = longer
@@ -317,12 +320,12 @@ def _is_uncased(text: str) -> bool:
 
 
 def _with_next(text: str) -> Iterator[str]:
-    """Each sentence, joined with the next when that is only a fuller name: "It's Rhys. Rhys Howell." """
+    """Each sentence, joined with the next when that is only a (fuller) name: "It's Rhys. Rhys Howell.", "It's me. Ana." """
     sentences = list(split_sentences(text))
     for index, sentence in enumerate(sentences):
         follower = sentences[index + 1] if index + 1 < len(sentences) else ""
         last = sentence.rstrip(".!").rpartition(" ")[2]
-        joins = re.fullmatch(rf"{NAME}[.!,]?", follower) and last in follower.rstrip(".!,").split()
+        joins = re.fullmatch(rf"{NAME}[.!,]?", follower) and (last in follower.rstrip(".!,").split() or last == "me")
         yield f"{sentence} {follower}" if joins else sentence
 
 
@@ -345,16 +348,21 @@ def _answered(turn: Turn, part: str) -> Iterator[Candidate]:
 def _settle(candidates: list[Candidate]) -> str | None:
     """The fullest form; a correction replaces, a stranger name does not."""
     name: str | None = None
+    part = ""
     for candidate in candidates:
-        parts = set(candidate.name.split())
+        parts, known = _parts(candidate.name), _parts(name or "")
         if name is None or candidate.corrects:
-            keeps_more = name and parts < set(name.split())
-            name = name if keeps_more else candidate.name
-        elif parts > set(name.split()) or (" " in candidate.name and " " not in name and not candidate.second):
+            keeps_more = name and parts < known
+            name, part = (name, part) if keeps_more else (candidate.name, candidate.part)
+        elif parts > known or (" " in candidate.name and " " not in name and not candidate.second):
             name = candidate.name
-        elif candidate.part and " " not in name and " " not in candidate.name:
+        elif candidate.part and (" " not in name or {part, candidate.part} == {"first", "last"}) and " " not in candidate.name:
             name = f"{candidate.name} {name}" if candidate.part == "first" else f"{name} {candidate.name}"
     return name
+
+
+def _parts(name: str) -> set[str]:
+    return set(name.lower().split())
 
 
 def _together(turns: tuple[Turn, ...], candidates: list[Candidate]) -> tuple[tuple[int, str], ...]:

@@ -2,6 +2,8 @@
 
 import re
 
+from aftercall.llm.rules.cue import words_of
+
 _UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
@@ -27,11 +29,14 @@ NUMBER_WORD = "(?:zero|oh|" + "|".join((*_UNITS, *_TEENS, *_TENS)) + "|hundred|t
 ALL_NUMBERS = re.compile(rf"(?:(?:{NUMBER_WORD}|\d+|uh|um|er|then|and)[\s,\-]*)+", re.I)
 
 
+_NUMBERS = frozenset((*_UNITS, *_TEENS, *_TENS, "zero", "oh", "hundred", "thousand", "double", "triple"))
 _QUANTITY = re.compile(rf"\b(?P<number>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})?|\d+) (?P<noun>[a-z]{{3,}})\b", re.I)
 
 
 def quantities(text: str) -> dict[str, str]:
     """How many of what: "twelve people" is `people: twelve`."""
+    if not any(word in _NUMBERS or word.isdecimal() for word in words_of(text)):
+        return {}
     return {match["noun"].lower(): match["number"].lower() for match in _QUANTITY.finditer(text)}
 
 

@@ -1,12 +1,11 @@
 """The one other person a request is for, to or with."""
 
-import re
-
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.names import NOT_NAMES
 from aftercall.llm.rules.vocabulary import vocabulary
 
 _NAME = r"(?P<name>[^\W\d_a-z][^\W\d_A-Z'’\-]+(?:['’\-]\w+)?(?: [^\W\d_a-z][^\W\d_A-Z'’\-]+)?)"
-_TITLE = r"(?:(?:Dr|Mr|Mrs|Ms|Miss|Mister|Doctor|Professor|Prof|Nurse|Aunt|Uncle|Auntie|Coach|Father)\b\.? )"
+_TITLE = r"(?:(?:Dr|Mr|Mrs|Ms|Miss|Missus|Mister|Doctor|Professor|Prof|Nurse|Aunt|Uncle|Auntie|Coach|Father)\b\.? )"
 _RELATION = (
     r"(?:wife|husband|partner|son|daughter|brother|sister|mother|father|mum|mom|dad|boss|manager|assistant|friend|colleague|"
     r"neighbou?r|cousin|aunt|uncle|niece|nephew|"
@@ -14,7 +13,7 @@ _RELATION = (
     r"doctor|tenant|client|roommate|flatmate|secretary)"
 )
 _WHO = tuple(
-    re.compile(pattern)
+    Cue(pattern, 0)
     for pattern in (
         rf"\b{_TITLE}{_NAME}",
         rf"\b(?:(?i:my|our|his|her)) (?:\w+ )?{_RELATION}(?: in law)?,? {_NAME}",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from aftercall.llm.rules.asks import Ask, title_of, visible
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.llm.rules.stems import likeness, share, stems
@@ -17,13 +18,12 @@ _WHO = (
     r"ms)\.? \w+(?:['’]ll| will)|(?-i:(?!(?:That|This|It|There|What|Which|Who|Here|How|You|I|We|Where|"
     r"When)\b)[A-Z]\w+)(?: from [\w ]+?)?(?:['’]ll| will)))"
 )
-_PROMISE = re.compile(
+_PROMISE = Cue(
     rf"\b(?P<who>{_WHO})(?: (?:also|then|just|make sure|be sure|personally|go ahead and|certainly|definitely|gladly|"
     r"happily))*\s+(?P<act>.+)",
-    re.I,
 )
-_NEXT = re.compile(rf"(?:,|;)?\s+(?:and|then|but)\s+(?=(?:then |also )?(?:{_WHO})\b)", re.I)
-_NO_PROMISE = re.compile(
+_NEXT = Cue(rf"(?:,|;)?\s+(?:and|then|but)\s+(?=(?:then |also )?(?:{_WHO})\b)")
+_NO_PROMISE = Cue(
     r"^(?:leave (?:it|that|them|you|things|everything|those|this|your)|let you (?:go|get)|end|hang up|not\b|never\b|need|"
     r"be (?:right|happy|glad|here|with you|able|honest|brief|on|quick|open|closed|ready|fine)|wait|hold (?:on|the line|while|"
     r"off|a|it there)|see\b(?! (?:that|to it))|check\b(?! you in)(?!.*\b(?:and (?:call|text|email|get back|let)|with)\b)|"
@@ -33,15 +33,14 @@ _NO_PROMISE = re.compile(
     r"find (?:it|that|out now)|get (?:that|this|it|you) (?:started|going)|give you a (?:moment|second|minute)|transfer|"
     r"connect|put you (?:through|on hold)|miss|remember|scratch|remove that|take that off|bear|feel|love|enjoy|do my best|"
     r"help|just (?:need|ask|check)|hear (?:you|a beep)|be$|have (?:fun|to|a (?:great|good|nice)))\b",
-    re.I,
 )
 _OURSELVES = ("i'", "i’", "i ", "we", "you")
-_STAND_IN = re.compile(
+_STAND_IN = Cue(
     r"^(?:do|see to|sort|take care of|arrange|handle|get) (?:that|this|it|both|all of that)\b(?: for you)?(?: right away| now|"
     r" today)?\W*$",
-    re.I,
 )
-_CONDITION = re.compile(r"\b(?:if you(?:['’]d)? (?:like|want|prefer|wish)|would you like|shall i|should i|do you want)\b", re.I)
+_POINTS = Cue(r"\w+(?: \w+)? (?:it|that|them|this|those)\b|\w+ (?:have|get) it\b")
+_CONDITION = Cue(r"\b(?:if you(?:['’]d)? (?:like|want|prefer|wish)|would you like|shall i|should i|do you want)\b")
 
 
 @remember
@@ -53,11 +52,20 @@ def find_promises(spoken: Iterable[tuple[int, str]], withdrawn: list[Ask]) -> li
     """From the agent's turns; a promise repeated is one promise, and one that was called off with its request is none."""
     promises: list[Promise] = []
     for seq, text in spoken:
-        for words, act in ((words, act) for sentence in split_sentences(text) for words, act in _acts(sentence)):
+        for words, act in _with_matter(split_sentences(text)):
             promise = Promise(title=title_of(act), turns=(seq,), words=visible(words))
             if promise.title and promise.words and not _is_called_off(promise, withdrawn) and not _is_repeated(promise, promises):
                 promises.append(promise)
     return promises
+
+
+def _with_matter(sentences: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """ "A ticket for the disk alert. I'll open it.": an act that only points is told with the sentence before."""
+    before = ""
+    for sentence in sentences:
+        for words, act in _acts(sentence):
+            yield words, f"{act.strip(' .!')}: {before}" if before and _POINTS.match(act) else act
+        before = "" if sentence.endswith("?") else sentence
 
 
 def _acts(sentence: str) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """The reader by rules: one call in, one reading out; nothing but the call decides what comes out."""
 
+import re
 from collections.abc import Iterable
 from datetime import date
 from typing import TypeVar
@@ -20,13 +21,14 @@ from aftercall.llm.rules.sentences import Clause, split_clauses
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.summary import summarise, summarise_foreign
 from aftercall.llm.rules.todos import find_todos
-from aftercall.llm.rules.triggers import is_others_wish, is_unreal
-from aftercall.llm.rules.zones import stated_zone
+from aftercall.llm.rules.triggers import is_real
+from aftercall.llm.rules.zones import stated_zone, zone_of_place
 from aftercall.llm.whole import WholeReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Request
 
 _PASSING = ("technical", "preference", "routine", "action_item")  # told by words that a refused offer may have as well
+_DECLINES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.I)
 Cited = TypeVar("Cited", Request, Promise, FactDraft)
 
 
@@ -63,8 +65,8 @@ def _read(call: Call) -> Reading:
     promises = find_promises(((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"), floor.withdrawn)
     told = [
         fact
-        for fact in _facts(_heard(call, texts, clauses), named)
-        if fact.category not in _PASSING or not stems(fact.text) & floor.refused
+        for fact in _facts(_heard(call, texts, clauses), named, floor.misheard)
+        if not stems(fact.text) & floor.refused or not (fact.category in _PASSING or _DECLINES.search(fact.text))
     ]
     facts_told = [*secret_facts(secrets), *told]
     return Reading(
@@ -104,9 +106,10 @@ def _profile(call: Call, named: Named, zone: str | None) -> Profile:
 
 def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:
     """The last zone the caller claims."""
-    spoken = [clause.text for turn in call.turns if turn.speaker == "caller" for clause in clauses[turn.seq]]
-    zones = [zone for text in spoken if not is_unreal(text) and not is_others_wish(text) and (zone := stated_zone(text))]
-    return zones[-1] if zones else None
+    spoken = [clause for turn in call.turns if turn.speaker == "caller" for clause in clauses[turn.seq]]
+    zones = [zone for clause in spoken if is_real(clause) and (zone := stated_zone(clause.text))]
+    placed = (zone_of_place(turn.text) for turn in call.turns if turn.speaker == "caller")
+    return zones[-1] if zones else next(filter(None, placed), None)
 
 
 def _today(call: Call, zone: str | None) -> date:
@@ -120,6 +123,7 @@ def _walk(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]], t
             floor.hear_agent(turn, texts[turn.seq])
         else:
             floor.hear_caller(clauses[turn.seq])
+    floor.settle_days()
     floor.fill_up()
     return floor
 
@@ -135,8 +139,8 @@ def _heard(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]]) 
     return heard
 
 
-def _facts(heard: list[Heard], named: Named) -> list[FactDraft]:
-    facts = [*find_facts(heard), *find_todos(heard)]
+def _facts(heard: list[Heard], named: Named, misheard: list[str]) -> list[FactDraft]:
+    facts = [*find_facts(heard, misheard), *find_todos(heard)]
     for seq, name in named.together:
         spoken = [clause for turn in heard for clause in turn.clauses if clause.seq == seq]
         clause = next((clause for clause in spoken if name in clause.text), spoken[0])

@@ -1,7 +1,6 @@
 """People in the caller's life and at their work, as the caller speaks of them."""
 
-import re
-
+from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.memo import remember
 
 RELATION = (
@@ -15,16 +14,18 @@ RELATION = (
     r"dog|cat)"
 )
 _NO_NAME = (
-    r"(?:What|That|It|Who|There|This|He|She|They|Here|Where|How|When|Which|Why|And|But|So|Yes|Yeah|No|The|My|Our|Your|His|Her|You|We|If|Because|Everybody|"
-    r"Everyone|Someone|Somebody|Nobody|Good|Well|Okay|Oh|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|Today|Tomorrow|Tonight|One|Let|Now)"
+    r"(?:What|That|It|Who|There|This|He|She|They|Here|Where|How|When|Which|Why|And|But|So|Yes|Yeah|No|The|My|Our|Your|His|Her|You|We|If|"
+    r"Because|Everybody|"
+    r"Everyone|Someone|Somebody|Nobody|Good|Well|Okay|Oh|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|Today|Tomorrow|Tonight|"
+    r"One|Let|Now)"
 )
 _NAME = rf"(?!{_NO_NAME}\b)[A-Z][a-zà-öø-ÿ'’\-]+"
 _TRUTHS = (
     r"(?:is|['’]s|was|has|have|had|lives?|works?|carries|died|passed|uses?|can['’]?t|turns?|turned|turning|needs a wheelchair|"
     r"speaks|takes|goes|stays|drives|owns|runs|handles|suffers|got|just|will be|moved|left)"
 )
-_TOLD = tuple(
-    re.compile(pattern)
+_TOLD = Table(
+    (Cue(pattern, 0), None)
     for pattern in (
         rf"\b(?i:my|our) (?:(?!\b(?i:name)\b)[\w-]+ ){{0,2}}(?i:{RELATION}),? (?:(?i:she['’]s|he['’]s|called|named|is|um|uh),? )*{_NAME}\b",
         rf"\b{_NAME}(?:,| is|['’]s|, who['’]s|, she['’]s|, he['’]s) (?:(?i:my|our)) (?:[\w-]+ ){{0,2}}(?i:{RELATION})\b",
@@ -60,9 +61,9 @@ _TOLD = tuple(
         r"\b(?i:one of us|one of (?:the|our) (?:guests|kids|party)|somebody in our (?:party|group)) (?i:has|is)\b",
     )
 )
-_SELF = re.compile(r"^(?i:(?:hi|hello|hey|yeah|yes|um|uh)[, ]+)*(?i:this is|it['’]s|i['’]m|my name) (?:is )?[A-Z]")
+_SELF = Cue(r"^(?i:(?:hi|hello|hey|yeah|yes|um|uh)[, ]+)*(?i:this is|it['’]s|i['’]m|my name) (?:is )?[A-Z]", 0)
 
 
 @remember
 def is_about_someone(text: str) -> bool:
-    return not _SELF.match(text) and any(pattern.search(text) for pattern in _TOLD)
+    return not _SELF.match(text) and any(cue.search(text) for cue, _ in _TOLD.of(text))

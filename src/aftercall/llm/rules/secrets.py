@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aftercall.llm.rules.caseless import Caseless
 from aftercall.llm.rules.codes import find_codes
+from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.memo import remember
@@ -16,7 +16,7 @@ from aftercall.llm.rules.triggers import is_asking
 from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
 
-_CONFIDED = re.compile(
+_CONFIDED = Cue(
     r"\b(?:(?:please )?(?:don['’]?t|do not|never) (?:you |y['’]all |any of you |anybody |anyone |go )?(?:tell(?:ing)?(?! me\b)|"
     r"mention(?:ing)?(?: (?:it|this|that))?(?: to)?|share (?:it|this|that)? ?with|breathe a word|repeat (?:it|this|that)|"
     r"say (?=.*\b(?:to|in front of|around|out loud)\b)|let (?:on|anyone|anybody|it slip)|announce|spread)|"
@@ -25,38 +25,41 @@ _CONFIDED = re.compile(
     r"(?:it|that|this)(?:['’]?s| is) (?:a secret|confidential|strictly private|not public|private)|(?:nobody|no one|none of them)(?: else|"
     r" at \w+| in [\w ]{3,14}?| here)* (?:knows|is to know|must know|can know|should know)(?: yet| about (?:it|this))?|"
     r"(?:doesn['’]?t|don['’]?t|wouldn['’]?t) want (?:the |my |his |her |their )?[\w ]{2,20} (?:knowing|to know|finding out|to find out)|"
-    r"(?:i|we) (?:haven['’]?t|have not|didn['’]?t) (?:even )?(?:told|tell) (?:anyone|anybody|a soul|my \w+|the \w+)|"
+    r"(?:i|we)(?: haven['’]?t| have not| didn['’]?t|['’]ve not) (?:even )?(?:told|tell) (?:anyone|anybody|a soul|people|my \w+|the \w+)|"
+    r"(?:not|n['’]?t|never) (?:to )?(?:go|get|goes) (?:any )?(?:further|out|round|around)|(?:want|like) to keep it that way|"
     r"(?:my|the|our) \w+ (?:doesn['’]?t|don['’]?t|mustn['’]?t|can['’]?t|isn['’]?t to) (?:even )?know(?: about)?|"
     r"(?:not|without) (?:a word|telling anyone)|(?:under wraps|hush[- ]hush|on the quiet|for your ears only|"
     r"didn['’]?t hear (?:it|that) from me)|"
     r"(?:stays?|staying) (?:between|in this|with you|inside)|(?:be|very) discreet|"
+    r"not for (?:anyone|anybody|everyone|general)(?:['’]s)?(?: ears| else| to know)?|"
+    r"not for (?:the|my|his|her|our) \w+(?: at \w+| in \w+)?(?=\W*$)|only (?:my|the|our) \w+ knows?|(?:don['’]?t|never|not) say a word|"
+    r"(?:don['’]?t|do not|never) (?:write|put) (?:it|this|that) down|(?:you['’]re|you are) not to (?:tell|say|mention|repeat)|"
+    r"nobody[\w ]{0,14} (?:can|must|should|is to) (?:find out|hear|know)|rather (?:nobody|no one) (?:heard|knew|found out)|"
+    r"(?:haven['’]?t|have not|hasn['’]?t been) announced|we tell people|"
     r"off the record|in confidence|swear you won['’]?t tell)\b",
-    re.I,
 )
 _MAY_CONFIDE = Caseless(
     r"tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep|secret|confiden|"
     r"private|public|know|find|told|word|wraps|"
-    r"hush|quiet|ears|from me|stay|discreet|record"
+    r"hush|quiet|ears|from me|stay|discreet|record|n['’]?t g|not g|not for|announce|rather no|write|put"
 )
-_TELLING = re.compile(r"\b(?:tell|telling|mention|share|say|let)\b", re.I)
-_TO_WHOM = re.compile(
+_TELLING = Cue(r"\b(?:tell|telling|mention|share|say|let)\b")
+_TO_WHOM = Cue(
     r"^\W*(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people|(?-i:[A-Z])\w+)?\s*(?:that|this|it|about (?:it|that|"
     r"this))?\b",
-    re.I,
 )
-_LISTENERS = re.compile(
+_LISTENERS = Cue(
     r"^(?:that |it |this |about |the word )+|\b(?:to|in front of|around|with) (?:anyone|anybody|nobody|"
     r"any of them|the \w+|my \w+|him|her|them|"
     r"everyone|people|(?-i:[A-Z])\w+)\b.*$|\bout loud\b.*$|^(?:anyone|anybody|the \w+|my \w+|him|her|them|"
     r"everyone|people|(?-i:[A-Z])\w+)\b,?|"
     r"^\W*not even\b.*$|^y['’]all\b",
-    re.I,
 )
-_WHEN = re.compile(r"(?:and |so |but )*(?:if|when|yet|until|because)\b", re.I)
+_WHEN = Cue(r"(?:and |so |but )*(?:if|when|yet|until|because)\b")
 _TOO_SHORT = 12
 _TELLING_STEM = 6
 _JUST = 2  # clauses that a plea for silence reaches back over
-_OF_ONESELF = re.compile(r"\b(?:i|i['’]\w+|we|we['’]\w+|my|our|he|she|he['’]s|she['’]s|they['’]\w+)\b", re.I)
+_OF_ONESELF = Cue(r"\b(?:i|i['’]\w+|we|we['’]\w+|my|our|he|she|he['’]s|she['’]s|they['’]\w+)\b")
 _FEWEST = 3  # figures worth hunting for elsewhere in the call
 _LONG = 6  # figures that are read out in groups
 

@@ -44,20 +44,22 @@ _COMMA = re.compile(
 _RUN_ON = re.compile(
     r"\s+(?P<joint>(?:um+|uh+|er+m?|oh|okay|anyway|what else|next thing|another thing|one more thing|(?:the )?(?:first|second|"
     r"third|fourth|last) thing(?: is)?|"
-    r"(?:and )?(?:first|second|third|fourth|lastly|finally)(?= (?:oh|um|uh|the|is|i|we|my|can|could|please)\b)|"
+    r"(?:and )?(?:first|second|third|fourth|lastly|finally)(?= (?:oh|um|uh|the|is|i|we|my|can|could|please|"
+    rf"{IMPERATIVE})\b)|"
     r"and that['’]s it|by the way|honestly|right)"
     r"(?: (?:um+|uh+|oh|so|is|right|yeah))*)\s+",
     re.I,
 )
 _RUN_ON_START = re.compile(
-    rf"\s+(?=(?:{_ASKING}|(?:i|we)['’](?:d|m|ve|re|ll)\b|that['’]s (?:settled|final|it|all)\b|i (?:need|want|talked|told|"
+    rf"(?<!\bdo)(?<!\bdid)(?<!\bif)(?<!\bwhat)(?<!\bwhen)(?<!\bthat)(?<!\bshould)\s+(?=(?:{_ASKING}|(?:i|we)['’](?:d|m|ve|re|ll)\b|"
+    rf"that['’]s (?:settled|final|it|all)\b|i (?:need|want|talked|told|"
     r"already)\b|she wants\b|he wants\b))",
     re.I,
 )
 _RUN_ON_WORDS = 22
 _FEW = 3
 _INVERTED = re.compile(
-    r"(?:(?:and|so|but|oh|um+|uh+|also|ok|okay|well) )*(?:(?:are|is|do|does|did|was|were) (?:you|there|it|the|"
+    r"(?:(?:and|so|but|oh|um+|uh+|also|ok|okay|well) )*(?:(?:are|is|do|does|did|was|were|have|has) (?:you|there|it|the|"
     r"they|we|i|he|she|your|that|this)|"
     r"(?:what|when|where|who|why|how|which)(?:'s)? (?!i (?:need|want|wanted|mean))\w+)\b",
     re.I,
@@ -72,15 +74,19 @@ _FALSE_START = re.compile(
 LEAD_IN = re.compile(
     r"(?:(?:(?:right|good|great|fine|look|listen|no|love|dear|first|second|third|morning|wait|sure|lovely|hello|now|sorry|"
     r"like|cool|perfect)(?=[,.:;!?…-])|"
+    rf"(?:first|second|third|fourth)(?= (?:um+|uh+|the|my|{IMPERATIVE})\b)|"
     r"oh|um+|uh+|uh huh|mm+|hm+|er+m?|ah|well|so|and|but|then|okay|ok|alright|all right|wonderful|amazing|brilliant|awesome|"
     r"excellent|(?:no|sorry|right|great|perfect|cool|lovely)(?= (?:i|it['’]s|can|could|so|and|no|oh|um|uh|sorry|yeah)\b)|"
     r"yeah|yes|yep|yup|nope|nah|hi|hello|hey|yo|good morning|good afternoon|good evening|hi there|hello there|thanks|"
     r"thank you|actually|also|plus|just|"
     r"please|you know|i mean|first (?:thing|of all|off)|second(?:ly| thing)|third(?:ly| thing)|(?:the )?(?:second|third|next|"
     r"last|other) thing(?: is)?|finally|lastly|"
-    r"one (?:more|other|last) thing|another thing|one more|by the way|anyway|honestly|basically|mate|hang on|hold on|"
+    r"(?:first|second|third|next|last) one(?=[, ])|one (?:more|other|last) thing|another thing|one more|by the way|anyway|honestly|"
+    r"basically|mate|hang on|hold on|"
     r"one sec(?:ond)?|let me see|let me think|"
-    r"if you (?:could|can|would|don['’]t mind)|when you (?:get a chance|can|have a moment)|because|cause|cos|too|"
+    r"if you (?:could|can|would|don['’]t mind)|if (?:it|that)(?:['’]s| is|['’]d be)?(?: not|n['’]t)? (?:too much (?:trouble|bother)|a "
+    r"bother|ok|okay|"
+    r"all right|possible)|if (?:at all )?possible|when you (?:get a chance|can|have a moment)|because|cause|cos|too|"
     r"that['’]s fine|got it|maybe|while (?:i have you|you['’]re at it|i['’]m at it))"
     r"(?:[,.:;!?…-]+\s*|\s+|$))+",
     re.I,

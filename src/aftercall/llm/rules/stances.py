@@ -1,27 +1,27 @@
 """Yes and no: how a caller takes what the agent has just put forward; and the agent's offers themselves."""
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.model.turns import Turn
 
 Stance = Literal["yes", "no"]
 
 _FILLER = r"(?:(?:oh|um+|uh+|er+m?|well|so|and|but|hm+|ah|okay|ok|right|actually|hang on|hold on|wait|like)[,.!? ]+)*"
-_NO = re.compile(
-    rf"^{_FILLER}(?:no(?!,? (?:problem|worries|trouble|rush|bother|hurry|doubt))|nope|nah|not (?:really|now|today|necessary|"
+_NO = Cue(
+    rf"^{_FILLER}(?:no(?!,? (?:problem|worries|trouble|rush|bother|hurry|doubt|dramas))(?! [a-z]{(3,)} ?(?:then|either)?[,.!]?$)|nope|"
+    rf"nah|not (?:really|now|today|necessary|"
     r"needed|at the moment|yet|this time)|(?:please )?don['’]?t(?=[,.!]|$| (?:bother|worry|do (?:that|it)|"
     r"think so)\b)|i['’]m (?:good|okay|fine|all right)(?: thanks?)?\b|that['’]s (?:okay|"
     r"all right),? (?:thanks?|i)|"
     r"that (?:won['’]?t|doesn['’]?t) work|i can['’]?t|never ?mind|leave it|maybe (?:later|some other|another|next)|"
     r"i['’]ll (?:pass|think|have a think|let you know|see)|let me think|we['’]ll see|some other time|scratch|forget it|"
     r"rather not|i['’]d rather not|no need|not for me|too (?:early|late|much|expensive))\b",
-    re.I,
 )
-_HOLD = re.compile(r"\b(?:hang on|hold on|wait)[,.]? no\b|\bno,? (?:hang on|hold on|wait)\b", re.I)
-_YES = re.compile(
+_HOLD = Cue(r"\b(?:hang on|hold on|wait)[,.]? no\b|\bno,? (?:hang on|hold on|wait)\b")
+_YES = Cue(
     rf"^{_FILLER}(?:yes|yeah|yep|yup|yea|sure|okay|ok|please(?! (?:don|do not|stop|no))|perfect|great|fine|absolutely|"
     r"definitely|of course|sounds (?:good|great|fine|perfect|lovely)|that (?:works|suits|would be|['’]?d be|sounds)|"
     r"that['’]?(?:s|ll|d) (?:be )?(?:fine|good|great|perfect|right|correct|it|lovely|ideal|wonderful|brilliant)|"
@@ -29,16 +29,14 @@ _YES = re.compile(
     r"don['’]t mind|can)|why not|correct|exactly|uh huh|mm ?hm+|right|good|lovely|brilliant|wonderful|excellent|works for me|"
     r"i['’]d (?:like|love|appreciate) that|by all means|cool|alright|all right|awesome|amazing|go on|fantastic|ideal|"
     r"thank you|thanks|might as well|you bet)\b",
-    re.I,
 )
-_YES_AFTER_ALL = re.compile(r"^(?:oh|actually|well|um|uh|okay|wait)?[, ]*(?:yes|yeah|sure|go ahead|please do|go on|why not)\b", re.I)
-_YES_INSIDE = re.compile(
+_YES_AFTER_ALL = Cue(r"^(?:oh|actually|well|um|uh|okay|wait)?[, ]*(?:yes|yeah|sure|go ahead|please do|go on|why not)\b")
+_YES_INSIDE = Cue(
     r"^[\w', ]{1,30}\b(?:yeah|yes|please|sounds good|works|(?:is|['’]s|are) (?:fine|good|great|perfect|okay|ok|lovely|ideal|better|best)|"
     r"would be (?:great|good|fine|perfect|lovely|better|best)|(?<!no )(?<!not )(?<!so )(?<!too )(?:fine|good|great|perfect))[.!,]?(?: |$)",
-    re.I,
 )
 
-_OFFER = re.compile(
+_OFFER = Cue(
     r"\b(?:would you like|do you want|did you want|would you want|would you prefer|shall (?:i|we)|should (?:i|we)|want (?:me|"
     r"us) to|would it help if (?:i|we)|may i|can i (?:also )?(?:send|book|put|add|set|offer|email|text|arrange|schedule|"
     r"get you|sign)|"
@@ -46,49 +44,48 @@ _OFFER = re.compile(
     r"could)(?: also| certainly| absolutely)? (?!help|see|hear|do that|get that|imagine|confirm|understand|only|not|'t|"
     r"tell you)\w+|we (?:can|could)(?: also)? \w+|(?:someone|somebody|an? \w+|the \w+|he|she|they) (?:can|"
     r"could) (?:come|be|call|stop|drop|visit|look)|care for|interested in)\b(?P<act>.*)",
-    re.I,
 )
-_OPEN_QUESTION = re.compile(
+_OPEN_QUESTION = Cue(
     r"^(?:\w+,? )?(?:what|which|who|where|when|why|how (?:many|much|long|can|may|do|would|should|is|are))\b|"
     r"\b(?:what (?:time|day|date|name|kind|size)|how (?:many|much|long))\b|\banything else\b|"
     r"\bhelp you\b|\bmorning or afternoon\b|\byour (?:full |last )?name\b|\bsomething else\b|\bis there (?:a|an|any|anything|"
     r"something)\b|\bspell\b|\brepeat\b|\bhave your\b",
-    re.I,
 )
-_STARTED = re.compile(
+_STARTED = Cue(
     r"\b(?:i have|i['’]ve got|i see|we have|you have)\b.*\b(?:order|booking|appointment|reservation|request|start of|"
     r"you down for|you booked|you in for)\b(?P<act>.*)",
-    re.I,
 )
-_RIGHT = re.compile(r"\b(?:is that (?:right|correct)|correct|right|still want)\?", re.I)
+# After a line that dropped the agent says what it had taken down so far.
+_RESUMED = Cue(r"\b(?:welcome back|(?:hello|hi) again|we (?:were|got) cut off|where were we)\b")
+_SO_FAR = Cue(r"\b(?:i (?:have|had)|i['’](?:ve|d) got|we (?:have|had|were (?:doing|on)))\b(?: (?:down|you down for|noted))? (?P<act>.*)")
+_RIGHT = Cue(r"\b(?:is that (?:right|correct)|correct|right|still want)\?")
 
 
-_OFFER_HEAD = re.compile(
+_OFFER_HEAD = Cue(
     r"^(?:would you (?:like|want|prefer|be interested in)|do you want|did you want|shall (?:i|we)|should (?:i|we)|want|"
     r"would it help if (?:i|we)|may i|(?:can|could) i|how about|(?:i|we|someone|somebody|an? \w+|the \w+|he|she|"
     r"they) (?:can|could)|care for|"
-    r"interested in)(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*\s+",
-    re.I,
+    r"interested in)(?: (?:me|us|i|we))?(?: (?:to|also|certainly|absolutely|perhaps|maybe))*(?: offer you)?\s+",
 )
-_ON_THE_CALL = re.compile(
-    r"^(?:keep|pay|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
-    r"check(?! (?:you|me|us) in)|look|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|connect|hear|see|know|"
+_ON_THE_CALL = Cue(
+    r"^(?:have (?:an?|your|the) (?:e-?mail|number|name|address|phone|reference|postcode|order|date|card)|start (?:a|the) (?:list|note)|"
+    r"keep|pay(?! for)|go ahead|stay|use|verify|provide|spell|leave (?:it|that)|hang on|come (?:back|along)|take (?:a look|that)|"
+    r"check(?! (?:you|me|us) in)|look(?! for (?:something|an?|the next))|explain|repeat|go (?:over|through)|read|tell you|hold|transfer|"
+    r"connect|hear|see|know|"
     r"wait|ask(?! (?:the|an?|your|our|him|her|them|someone|somebody|dr|for))|confirm|continue|proceed|help|understand|"
-    r"offer|speak|answer|try|do|be|fit|squeeze)\b",
-    re.I,
+    r"speak|answer|try|do|be|fit|squeeze)\b",
 )
 
 
-_STATED = re.compile(r"(?:i|we|someone|somebody|an? \w+|the \w+|he|she|they) (?:can|could)\b", re.I)
+_STATED = Cue(r"(?:i|we|someone|somebody|an? \w+|the \w+|he|she|they) (?:can|could)\b")
 
 
 # "I can send a link. Shall I?": the question only repeats the offer before it.
-_BARE_OFFER = re.compile(
+_BARE_OFFER = Cue(
     r"(?:so |and |then )*(?:shall|should|can|may) (?:i|we)(?: do (?:that|it|so))?(?: for you)?\?|would (?:that|"
     r"it) (?:help|work|be \w+|suit)\b.*\?|would you like that\?",
-    re.I,
 )
-_INSTEAD = re.compile(r"\b(?:instead of|rather than)\b", re.I)
+_INSTEAD = Cue(r"\b(?:instead of|rather than)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +114,12 @@ def is_offer(sentence: str) -> bool:
     return bool(_OFFER.search(sentence))
 
 
+def asks_openly(text: str) -> bool:
+    """Whether the turn ends in a question that a no does not answer: "Which school is it?" """
+    last = split_sentences(text)[-1:]
+    return bool(last and last[0].endswith("?") and _OPEN_QUESTION.match(last[0]))
+
+
 def find_offer(turn: Turn, text: str) -> Offer | None:
     """The last thing the agent offered to do in this turn, if it ended up a question of yes or no."""
     found: Offer | None = None
@@ -127,6 +130,8 @@ def find_offer(turn: Turn, text: str) -> Offer | None:
         act = _OFFER_HEAD.sub("", match.group(), count=1)
         if (sentence.endswith("?") or _STATED.match(match.group())) and not _ON_THE_CALL.match(act):
             found = Offer(turn.seq, act, stated=bool(_STATED.match(match.group())), replaces=bool(_INSTEAD.search(sentence)))
+    if found is None and _RESUMED.search(text) and (so_far := _SO_FAR.search(text)):
+        return Offer(turn.seq, next(iter(split_sentences(so_far["act"])), so_far["act"]), stands=True)
     if found is None and _RIGHT.search(text) and (started := _STARTED.search(text)):
         act = next(iter(split_sentences(started["act"].strip(" ,:"))), "") or started.group()
         found = Offer(turn.seq, act, stands="order" not in started.group())

@@ -1,8 +1,8 @@
 """Plain statements in the present tense that no narrower rule reads: "we eat at six", "the site runs on WordPress"."""
 
-import re
 from collections.abc import Iterator
 
+from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.matters import is_bare_thing
 from aftercall.llm.rules.sentences import Clause
@@ -122,19 +122,17 @@ _TABLE: tuple[tuple[Category, Visibility, str], ...] = (
         ),
     ),
 )
-_STATES = tuple((category, visibility, re.compile(pattern, re.I)) for category, visibility, pattern in _TABLE)
-_ABOUT_THE_CALL = re.compile(
+_STATES = Table((Cue(pattern), (category, visibility)) for category, visibility, pattern in _TABLE)
+_ABOUT_THE_CALL = Cue(
     r"\b(?:you (?:said|told|guys)|on hold|calling|cut off|this line|the line|hear you|talking to|speaking|question|thank|"
     r"bad time|moment|minute)\b",
-    re.I,
 )
-_ASKED_WHAT_IT_IS = re.compile(
+_ASKED_WHAT_IT_IS = Cue(
     r"\b(?:what|which) (?:make|model|kind|type|sort|version|system|size|device|car|brand|year|laptop|phone|router|"
     r"boiler|vehicle|machine|bike|printer|appliance|breed)\b|"
     r"\bwhat (?:is|are|does|['’]s) (?:it|the|that)\b|\btell me (?:about|more)\b",
-    re.I,
 )
-_TELLS_OF_IT = re.compile(r"^it(?: (?:has|runs|uses|throws|takes)|['’]s (?:wired|connected|rated|hooked|running|made|running))\b", re.I)
+_TELLS_OF_IT = Cue(r"^it(?: (?:has|runs|uses|throws|takes)|['’]s (?:wired|connected|rated|hooked|running|made|running))\b")
 _LEAST = 3
 
 
@@ -143,9 +141,9 @@ def find_standing(clause: Clause, question: str) -> Iterator[tuple[Category, Vis
     text = clause.body
     if len(text.split()) < _LEAST or clause.is_question or _ABOUT_THE_CALL.search(text) or is_fault(text) or find_trigger(text):
         return
-    for category, visibility, pattern in _STATES:
+    for pattern, reading in _STATES.of(text):
         if pattern.search(text) and (not text.lower().startswith("it") or _TELLS_OF_IT.match(text) or _ASKED_WHAT_IT_IS.search(question)):
-            yield category, visibility
+            yield reading
             return
     if _ASKED_WHAT_IT_IS.search(question) and is_bare_thing(text.strip(" .,!"), "need"):
         yield "technical", "shared"

@@ -2,6 +2,7 @@
 
 import re
 
+from aftercall.llm.rules.cue import lowered
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.vocabulary import vocabulary
 
@@ -37,7 +38,8 @@ def stem(word: str) -> str:
 
 @remember
 def stems(text: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in _WORD.findall(text) if len(word) > 1 and word.lower().replace("’", "'") not in _EMPTY)
+    words = set(_WORD.findall(lowered(text).replace("’", "'"))) - _EMPTY
+    return frozenset(stem(word) for word in words if len(word) > 1)
 
 
 def share(first: frozenset[str], second: frozenset[str]) -> float:

@@ -1,11 +1,11 @@
 """How callers ask: modal questions, wishes, orders, and the forms that look like them and are none."""
 
-import re
 from dataclasses import dataclass
 
-from aftercall.llm.rules.caseless import Caseless, has_any, lowered
+from aftercall.llm.rules.cue import Caseless, Cue, Table
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.sentences import body_of
+from aftercall.llm.rules.numbers import NUMBER_WORD
+from aftercall.llm.rules.sentences import Clause, body_of
 from aftercall.llm.rules.verbs import IMPERATIVE, NEEDED, SERVICE, THROUGH_US
 
 _OBJECT = (
@@ -14,6 +14,8 @@ _OBJECT = (
     r"two|three|four|five|six|one|half|more|extra|every|each|whoever|everyone|everybody|new|\d+|(?-i:[A-Z][\w'’]+)|(?:coffee|"
     r"milk|bread|flowers|[a-z]{3,}s)(?= (?:for|to|from|on|in|with)\b)|[a-z]+(?: [a-z]+)? (?:on|to) (?:the|my|our))\b)"
 )
+# What a thing wanted begins with: "a", "my", "the two", "ten kilos of".
+_A_THING = rf"(?:an?|the|my|our|some|another|more|new|half|any|{NUMBER_WORD}|\d+)"
 _HELPERS = r"(?:please |just |maybe |also |possibly |perhaps |quickly |then |kindly |go ahead and |try to |try and )*"
 _SOMEBODY = (
     r"(?:you(?: guys| all)?|somebody|someone|anybody|anyone|one of you|your (?:team|people|guys|colleague|manager)|"
@@ -39,7 +41,7 @@ _YOU_DO = (
 
 # Each gives the act as `act`: what is wanted, from its verb or noun on.
 _ANYWHERE = tuple(
-    re.compile(pattern, re.I)
+    Cue(pattern)
     for pattern in (
         r"\b(?:would|do|wouldn['’]?t|don['’]?t) (?:you )?mind (?P<act>\w+ing\b.*)",
         (
@@ -55,7 +57,7 @@ _ANYWHERE = tuple(
         # "I need Sam to call me", "we want the van to be ready"
         (
             r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also )?(?:want|need|like) (?!to\b|you\b|"
-            r"nothing)(?P<act>(?:(?-i:[A-Z])\w+|(?:the|my|our|your|"
+            r"nothing)(?P<act>(?:(?-i:(?:(?:Mr|Mrs|Ms|Miss|Dr)\.? )?[A-Z])\w+(?: himself| herself)?|(?:the|my|our|your|"
             r"one of|an?) [\w ]{2,25}?|him|her|them|it|everything) to (?!know|see|hear|be (?:honest|fair|sure))\w+.*)"
         ),
         (
@@ -69,7 +71,10 @@ _ANYWHERE = tuple(
             r"would it be (?:possible|okay|ok|all right) if) ?(?:you|somebody|someone|anyone|we|i|they) "
             rf"(?:can|could|might|would|were able to|are able to) {_HELPERS}(?P<act>.+)"
         ),
-        rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring|come (?!in|by|over|round|for|and see))(?:{THROUGH_US})\b.*)",
+        (
+            rf"\b(?:can|could|may|might) (?:i|we) {_HELPERS}(?P<act>(?!bring(?! [\w ]{{2,20}}? in\b)|come (?!in|by|over|round|for|and "
+            rf"see))(?:{THROUGH_US})\b.*)"
+        ),
         (
             r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also |still |actually )?(?:want|wanted|need|like|love|prefer|"
             r"expect)(?: for)? (?:you(?: guys)?|somebody|someone|a human|a person|a real person|a manager|a technician|"
@@ -80,27 +85,28 @@ _ANYWHERE = tuple(
             r"\b(?:i|we) (?:really |also |just |still |actually |do |did )?(?:want|wanted|wanna|need|needed|was hoping|"
             rf"were hoping)(?:(?<=wanna)| to) (?P<act>{NEEDED}.*)"
         ),
-        rf"\b(?:i|we)(?:['’]ve got to| have to| must| gotta|['’]ll have to) (?P<act>{SERVICE}\b.*)",
         (
-            r"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still )?like (?P<act>(?:a|an|the|my|our|some|two|three|four|"
-            r"another|one|that|half|to be)\b.*)"
+            r"\b(?:i|we)(?:['’]d| would| just| really| also| still)* (?:want|wanted|like|wanna|was hoping|were hoping|wish)(?:(?<=wanna)|"
+            r" to) "
+            rf"(?P<act>{IMPERATIVE} (?:my|our|a|an|the|this|that|these|about|for)\b.*)"
         ),
+        rf"\b(?:i|we)(?:['’]ve got to| have to| must| gotta|['’]ll have to) (?P<act>{SERVICE}\b.*)",
+        (rf"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still )?like (?P<act>(?:{_A_THING}|that|to be)\b.*)"),
         (
-            r"\b(?:i|we) (?:really |also |just |still |actually |do |did |urgently )?(?:want|need|require) (?P<act>(?:a|an|the|my|"
-            r"our|some|two|three|four|another|one|new|more|that|it|this|him|her|them|everything|\w+ing)\b.*)"
+            r"\b(?:i|we) (?:really |also |just |still |actually |do |did |urgently )?(?:want|need|require) "
+            rf"(?P<act>(?:{_A_THING}|that|it|this|him|her|them|everything|\w+ing)\b.*)"
         ),
         (
             r"\bi(?:['’]m| am)? (?:calling|ringing|phoning|here|looking|trying|hoping|just calling|just trying)(?: today)? (?:to|"
             rf"in to|up to) (?P<act>{THROUGH_US}\b.*)"
         ),
         (
-            r"\b(?:i|we)(?:['’]m| am|['’]re| are|['’]ve been| was| were) (?:looking for|after|hoping for|in need of) (?P<act>(?:a|"
-            r"an|some|two|three)\b.*)"
+            r"\b(?:i|we)(?:['’]m| am|['’]re| are|['’]ve been| was| were) (?:looking for|after|hoping for|in need of) "
+            rf"(?P<act>(?:{_A_THING}|something)\b.*)"
         ),
         (
-            r"\b(?:i|we)(?:['’]ll| will|['’]d|['’]m going to|['’]re going to|['’]m gonna|['’]re gonna) need (?P<act>(?:a|an|"
-            r"the|my|our|some|two|three|four|"
-            r"another|it|someone|somebody)\b.*)"
+            r"\b(?:i|we)(?:['’]ll| will|['’]d|['’]m going to|['’]re going to|['’]m gonna|['’]re gonna) need "
+            rf"(?P<act>(?:{_A_THING}|it|someone|somebody)\b.*)"
         ),
         (
             r"\b(?:i|we)(?:['’]d| would) like (?P<act>(?!to\b|that\b|it\b|this\b|you\b|if\b|for\b|very\b|nothing|anything|"
@@ -115,7 +121,7 @@ _ANYWHERE = tuple(
         ),
         rf"\b(?:we|i)(?:['’]re|['’]m| are| am) (?:looking|hoping|trying|wanting|calling) to (?P<act>{NEEDED}.*)",
         (
-            r"\b(?:can|could) (?:it|that|they|the \w+|my \w+(?: \w+)?) be (?P<act>(?:moved|changed|pushed|delivered|sent|"
+            r"\b(?:can|could) (?:it|that|he|she|they|the \w+|my \w+(?: \w+)?) be (?P<act>(?:moved|changed|pushed|delivered|sent|"
             r"collected|later|earlier|fixed|picked up|done|ready|cancelled|booked|seen)\b.*)"
         ),
         r"\b(?:can|could|would) (?:it|that|they|the \w+|my \w+|he|she|your \w+) (?P<act>(?:come|arrive|go|happen|start|wait|be seen) .+)",
@@ -136,6 +142,7 @@ _ANYWHERE = tuple(
             r"her\b|it\b|that\b|this\b|them\b|some\w+|any\w+|nothing|"
             r"no\b|more\b|not\b|what\b|how\b)[a-z]{3,}(?: [a-z]{3,})? (?:for|on|by|at) .*)"
         ),
+        r"^(?:don['’]?t|do not) forget to (?P<act>(?!be\b|tell me\b)\w+ .+)",
         r"^(?P<act>(?:(?:don['’]?t|do not) let me forget|pencil (?:me|us) in|fit (?:me|us) in|squeeze (?:me|us) in)\b.*)",
         r"\bi(?:['’]d| would) (?:really )?appreciate (?:it if (?:you|someone|somebody) (?:could|would|can) )?(?P<act>.+)",
         # As people say it who learn the language: "i want make appointment".
@@ -159,6 +166,18 @@ _ANYWHERE = tuple(
             r"\b(?:has|have|needs?) to (?P<act>(?:go out|be (?:sent|done|booked|paid|fixed|delivered|shipped|ready|collected|"
             r"filed|submitted|cancelled|moved|replaced|picked up))\b.*)"
         ),
+        # "You send it, it's in the folder."; "the invoice needs paying"
+        r"^you (?P<act>(?:send|tell|ring|call|put|give|order|book|ask|let) (?:it|that|them|him|her|this|the|me)\b.*)",
+        (
+            r"^(?P<act>(?:the|my|our|this|that|those) [\w' -]{2,40}? (?:needs?|wants?|could do with) (?:paying|doing|fixing|ordering|"
+            r"booking|"
+            r"sorting|sending|changing|cleaning|moving|replacing|renewing|cancelling|chasing|returning|updating|collecting|servicing)\b.*)"
+        ),
+        r"\b(?P<act>put (?!it\b|that\b|the\b)[\w ]{2,20}? down (?:for|as)\b.*)",
+        (
+            r"\b(?:i|we)(?:['’]d| would) (?:rather|prefer|sooner)(?: that| if| have)? (?:somebody|someone|a \w+)(?: could| would| to)? "
+            r"(?P<act>(?!else)\w+ .*)"
+        ),
         r"\bmake sure (?P<act>(?!you (?:get|have|take|rest)|i\b|i['’]|we\b|we['’]).+)",
         (
             r"\b(?:i|we)(?:['’]d like| would like| need| want| require|['’]re after|['’]ll need) (?P<act>(?!this|his|hers|yours|"
@@ -166,59 +185,44 @@ _ANYWHERE = tuple(
         ),
     )
 )
-# The rarer ways, each with words it cannot do without: to look for those first is far cheaper than the pattern.
-_RARE = {
-    "you mind": "mind",
-    "possible (?:for": "possible",
-    "appreciate": "appreciate",
-    "make sure": "make sure",
-    "(?:let['’]s)": "let",
-    "nudge|ping": "remind nudge ping",
-    "please (?P<act>": "please",
-    "party of": "party",
-    "what i (?:did": "what",
-    "['’]s got to| has to": "some",
-    "needs (?P<act>": "needs",
-    "wish to": "wish",
-    "wondering|hoping": "wondering hoping chance way see ask find check would",
-    "in need of": "looking after hoping need",
-    "(?:really )?(?:use|do with)": "use with",
-    "be (?P<act>(?:moved": "be",
-}
-_WAYS = (
-    (re.compile(_YOU_DO, re.I), ()),
-    *tuple((pattern, next((words.split() for mark, words in _RARE.items() if mark in pattern.pattern), ())) for pattern in _ANYWHERE),
-)
-_FRAGMENT = re.compile(
+_WAYS = Table((cue, None) for cue in (Cue(_YOU_DO), *_ANYWHERE))
+_FRAGMENT = Cue(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|the) [\w '’-]{3,80}),? please\b|^i['’]ll (?:take|"
     r"have) (?P<taken>(?:an?|the|two|three|some|one)\b.*)|^(?P<plain>(?:table|room|taxi|cab|delivery|appointment|"
     r"reservation|booking|collection|pick-?up) (?:for|to|at|on) \w+.*)|^(?P<after>(?:an?|one|two|three|four|five|six|"
     r"\d+) (?:table|room|"
     r"ticket|tickets|appointment|large|small|medium|dozen)\b.*)",
-    re.I,
 )
 # "And a late checkout, if possible": a further wish without its verb.
-_ELLIPSIS = re.compile(
+_ELLIPSIS = Cue(
     r"^(?P<act>(?:an?|one|two|three|four|five|six|\d+|some|another|half a|extra|more) (?!thirty|fifteen|forty|o['’]?clock|[ap]\.?m)"
     r"[\w '’,-]{3,80})[.?!]*$",
-    re.I,
 )
-_GOES_ON = re.compile(r"\b(?:and|also|plus)\b", re.I)
-_STATES = re.compile(
+_GOES_ON = Cue(r"\b(?:and|also|plus)\b")
+_STATES = Cue(
     r"\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|said|says|came|went|got|makes?|i|"
     r"we|he|she|they|it|you)\b|['’](?:s|m|re|ve|ll|d|t)\b|"
     r"^(?:a (?:lot|bit|few|while|couple|friend|question|quick|minute|second|moment)|one (?:more|of|thing|day|last)|two (?:of|things))\b",
-    re.I,
 )
-_WHEN = re.compile(r"(?:when|once|after|as soon as)\b", re.I)
-_ORDER = re.compile(
-    rf"^(?P<act>{_LESS}{IMPERATIVE} {_OBJECT}.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|cancel|order|chase|"
+# "Poppy wants to swap, but she can ring you herself": their matter, not the caller's.
+_THEIR_OWN = Cue(
+    r"\b(?:he|she|they)(?:['’](?:d|ll)| can| could| should| will|['’]s going to)\b[^.!?]*\b(?:himself|herself|themselves|themself)\b"
+)
+_THEN_I_WILL = Cue(
+    r"(?:and |but |so |well )*if (?:i|we|it|they|he|she|that|my|the)\b[^.!?]*\b(?:i|we)(?:['’]ll| will|['’]m going to)\b(?! (?:need|want|"
+    r"like))"
+)
+_WHEN = Cue(r"(?:when|once|after|as soon as)\b")
+_ORDER = Cue(
+    rf"^{_LESS}(?P<act>{IMPERATIVE} (?:(?:please|today|tomorrow|still|also|kindly|now) )?{_OBJECT}.*|(?:put|add|block|enter) [\w' "
+    rf"]{{3,40}}? (?:in|into|on|to|onto) (?:the|my|our) (?:\w+ )?"
+    r"(?:calendar|diary|schedule|list|account|bill|tab|order|file|agenda)\b.*|(?:note that|get hold|follow up|file|log|note) .*|(?:book|"
+    r"cancel|order|chase|fix|print|"
     r"schedule|reschedule|send|email|add|buy|move|find|arrange|reserve|refill|renew|text|tell) (?!is\b|was\b|are\b|number|"
     rf"only|volume|club|id\b|or\b|and\b|confirmation|addresses|messages?\b|works?\b)[a-z]{{3,}}.*)",
-    re.I,
 )
 
-_NO_ASKING = re.compile(
+_NO_ASKING = Cue(
     r"^(?:remind (?:me|us)(?:,| again\b|,? (?:what|how|where|which|who|why|is|are|do|does|did)\b)|(?:your (?:help|"
     r"time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
     r"to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|hold (?:on|the line|"
@@ -226,12 +230,14 @@ _NO_ASKING = re.compile(
     r"they))|"
     r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|"
     r"my time|me through)|get (?:well|on with|it over)|let (?:me|us)\b(?! know when| know if| know as)|"
-    r"be\b|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
+    r"be\b(?! seen)|help\b(?! me (?:book|set|move|find))|have a (?:good|nice|great|lovely|look|think|minute|second|moment|question|"
     r"chat)|have (?:yourself )?an? (?:\w+ ){1,2}(?:day|one|night|evening|weekend|week|afternoon|trip|holiday|time)\b|"
-    r"keep up\b|look up|read (?:it|that|this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
+    r"keep (?:up|it|that|them|things|(?:the|my|our) (?:\w+ )?\w+\W*$)\b(?! (?:for|aside|until|till|warm|an eye))|look up|read (?:it|that|"
+    r"this|them|back)|transfer me|connect me|put me through|send (?:my|our) (?:love|"
     r"regards|best|thanks)|make (?:sense|it\b(?! to)|that\b|a decision|up my)|see (?:you|what|how)|"
-    r"look (?:at|it)|"
-    r"know|thank|say\b|see about|hear|confirm|double-check|ask (?:you|a question|about|something)|understand|"
+    r"look (?:at (?:it|that|this|me|you|her|him)|it)\b|"
+    r"know|thank|say\b|see about|hear|confirm|double-check|let it\b|read (?:me|us|out)|ask (?:me|us|you|a question|about|something)|"
+    r"understand|"
     r"remember|think|go\b(?! (?:through|over|ahead))|get (?:to|going|off|back to|some (?:sleep|rest)|there|home|my head|up|out of|"
     r"dressed|used)|have to|keep (?:well|safe|going|in mind)|call it|call me (?!back|at|on|when|if|tomorrow|later|today|this|"
     r"next|after|before|tonight|about|once|as|and|in|by|every|to|with|any|regarding|again|between|soon|or|a\b|please|first)|"
@@ -240,9 +246,8 @@ _NO_ASKING = re.compile(
     r"give (?!.*\b(?:call|ring|message|refund|discount|credit|note|bell|heads up|shout|copy|update)\b)|turn (?:left|right|up|"
     r"out)|set (?:for|on)|get (?:it|that|them)[.!]?$|see\b(?! (?:dr|doctor|the|a|my|someone|somebody|him|her|[a-z]+ (?:about|"
     r"for|on))))",
-    re.I,
 )
-_PRICE_OR_FACT = re.compile(
+_PRICE_OR_FACT = Cue(
     r"^(?:get|have) (?:your|the|a|an) (?:rough |quick )?(?:address|hours|opening hours|phone number|price|prices|idea|"
     r"estimate of|name|moment|second|minute|question|word|feeling|look|chance)\b|"
     r"^(?:a |an )?(?:some |any )?(?:sleep|peace|advice|answers?|date|word with|explanation|information|clarity|"
@@ -251,33 +256,29 @@ _PRICE_OR_FACT = re.compile(
     r"booked|order))|"
     r"^(?:my|the|a|an) (?:\w+ )?(?:time to think|money(?! back)|coffee)\b|^(?:to|it)$|^have (?:a lot|no|any|to|been|had|got)\b|"
     r"^get (?:one|some) (?:myself|elsewhere)",
-    re.I,
 )
 # What need not be done, and what others say has to be.
-_NEGATED = re.compile(
+_NEGATED = Cue(
     r"\b(?:(?:was|were) (?:going|about|gonna)(?: to)? ask(?: you| someone)?(?: to)?|(?:don['’]?t|do not) (?:need|"
     r"have|want)(?: you)? to|needn['’]?t|no need to|not asking(?: you)? to|"
     r"\b(?:do|did|does|why|how|when|should) (?:i|we) (?:really |actually |still )?(?:need|have|want)(?: to)?|"
     r"(?:saying|says|said|told me|tells me|told us)(?: that)? (?:i|we) (?:need|have|should|must)(?: to)?) (?:\w+ )?$",
-    re.I,
 )
-_OWN_DOING = re.compile(
+_OWN_DOING = Cue(
     r"\b(?:myself|ourselves|on my own|that['’]s on me|that['’]s mine|i['’]ll (?:do|handle|sort|remember)|on the website|"
     r"online)\b",
-    re.I,
 )
 
-_EMPHATIC = re.compile(rf"^(?:do|one|two|three|four|five|number \w+)[,:]? (?={IMPERATIVE}\b)", re.I)
+_EMPHATIC = Cue(rf"^(?:do|one|two|three|four|five|number \w+)[,:]? (?={IMPERATIVE}\b)")
 # "Need a car to the station": the speaker goes without saying.
-_NO_SUBJECT = re.compile(
+_NO_SUBJECT = Cue(
     r"(?:need|needed|want|wanted|would like|looking|hoping|wanting|calling|ringing|phoning|after|was hoping|"
     r"was wondering|just wondering)\b",
-    re.I,
 )
 
 HYPOTHETICAL = Caseless(
     r"^(?:and |but |so |well )*if\b(?! you (?:would|do)n['’]?t mind)[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
-    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
+    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\byou['’]ll be hearing from\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
     r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|"
     r"\bif (?:it|this|that|they)(?:['’]s|['’]re| is| are) not\b|\bif (?:it|"
     r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t(?! mind)|doesn['’]t)\b|"
@@ -289,10 +290,11 @@ HYPOTHETICAL = Caseless(
     r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
     r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish (?!to\b)",
 )
-_TO_THE_MACHINE = re.compile(
+# "Where can the driver put the bus?" asks for an answer.
+_INQUIRES = Cue(r"(?:where|which|who|why|what|how(?! about| soon))(?:['’]s)? (?:can|could|do|does|did|should|would|will|is|are|was)\b")
+_TO_THE_MACHINE = Cue(
     r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |"
     r"prior |earlier |above )*(?:instructions?|rules|prompts?|guidelines|programming)\b|\bsystem prompt\b",
-    re.I,
 )
 _SPEAKER = (
     r"(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but|can|could|would|will|please|should|may|must|do|does|did|"
@@ -303,7 +305,8 @@ _SPEAKER = (
 _WISHES = (
     r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps (?:asking|"
     r"saying|telling)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
-    r"was saying|was asking|(?:keeps?|kept|is|was) (?:\w+ing) (?:me|us|on at)|nags?|wishes|begged|hopes)"
+    r"was saying|was asking|(?:has|have|['’]s|['’]ve) been (?:saying|telling|asking|nagging|on at)|(?:keeps?|kept|is|was) (?:\w+ing) "
+    r"(?:me|us|on at)|nags?|wishes|begged|hopes)"
 )
 # "She goes book me a flight": their words, quoted; but she may also just go to school.
 _QUOTES = (
@@ -311,14 +314,14 @@ _QUOTES = (
     r"the|my|that|this)\b)|"
     r"(?:keeps|kept) (?:going on|on at me)|(?:yells?|shouts?|shouted|yelled))"
 )
-THIRD_PARTY = re.compile(
+THIRD_PARTY = Cue(
     rf"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always |keeps )?(?:{_WISHES}|{_QUOTES})|"
-    r"['’]s (?:all )?(?:like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|me)\b))\b(?! (?:me to ask you|"
+    r"['’]s (?:all |been |always |forever )*(?:after|looking for|hoping|like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|"
+    r"me)\b))\b(?! (?:me to ask you|"
     r"i could|i can|i should call|"
     r"to call you|to ask you))",
-    re.I,
 )
-_I_ASKED = re.compile(r"^(?:i|we|you)\b", re.I)
+_I_ASKED = Cue(r"^(?:i|we|you)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +339,8 @@ class Trigger:
 def find_trigger(text: str) -> Trigger | None:
     """The wish a clause carries, if it asks for anything that could outlast the call."""
     body = _EMPHATIC.sub("", body_of(text))
+    if _INQUIRES.match(body):
+        return None
     lead = text[: len(text) - len(body)]
     if is_unreal(body) or is_others_wish(body):
         return None
@@ -353,9 +358,8 @@ def find_trigger(text: str) -> Trigger | None:
 
 def _in_frame(spoken: str, supplied: int = 0) -> Trigger | None:
     """The wish in any of the ways people ask; `supplied` is how much of the text was put in front of what was said."""
-    low = lowered(spoken)
-    for pattern, needs in _WAYS:
-        match = pattern.search(spoken) if not needs or has_any(low, needs) else None
+    for pattern, _ in _WAYS.of(spoken):
+        match = pattern.search(spoken)
         if match and not _is_none(match["act"]) and not _NEGATED.search(spoken[: match.start("act")]):
             start = supplied if _WHEN.match(spoken) else max(supplied, match.start())
             return Trigger(match["act"], spoken[start:], is_order=False)
@@ -375,6 +379,17 @@ def is_unreal(text: str) -> bool:
 def is_others_wish(text: str) -> bool:
     body = body_of(text)
     return bool(THIRD_PARTY.match(body)) and not _I_ASKED.match(body)
+
+
+def is_real(clause: Clause) -> bool:
+    """Whether the caller means it, and means it of their own matters: nothing supposed, wished by others or left to them."""
+    return not (is_unreal(clause.text) or is_others_wish(clause.text) or _is_not_now(clause.whole))
+
+
+@remember
+def _is_not_now(sentence: str) -> bool:
+    """Said of what others do themselves, or of what the caller would do if something happened."""
+    return bool(_THEIR_OWN.search(sentence) or _THEN_I_WILL.match(sentence))
 
 
 def is_own_doing(text: str) -> bool:

@@ -74,7 +74,7 @@ def _named(words: str) -> str | None:
     if any(part in _COMMON or part.endswith(("ing", "ed", "ly")) for part in parts[:1]):
         return None
     parts = [part for at, part in enumerate(parts) if not at or part != parts[at - 1]]
-    kept = next((parts[:at] for at, part in enumerate(parts) if part in _COMMON), parts)
+    kept = next((parts[:at] for at, part in enumerate(parts) if part in _COMMON or part.startswith(("i'", "i’"))), parts)
     return " ".join(part.capitalize() for part in kept)
 
 

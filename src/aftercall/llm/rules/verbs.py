@@ -13,7 +13,8 @@ _ACTS = vocabulary(
     replace report request reschedule reserve reset resend return ring run save schedule send set ship shift sign sort
     start stop submit subscribe suspend swap switch take tell text top track transfer translate turn unblock unlock
     unsubscribe update upgrade downgrade warn wire write jot double waive credit telephone drop redo wake feed clean wash empty
-    pencil squeeze alert restock
+    pencil squeeze alert restock complain query end terminate hire rent swap claim dispute appeal withdraw donate join
+    stick pop chuck water
     """
 )
 IMPERATIVE = alternatives(_ACTS)

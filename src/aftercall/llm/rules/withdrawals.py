@@ -1,10 +1,9 @@
 """Calling things off: "scratch that", "forget the tubes", "no cab", and what exactly each of them calls off."""
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
-from aftercall.llm.rules.caseless import Caseless
+from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.dates import WEEKDAY
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import body_of
@@ -13,8 +12,8 @@ from aftercall.llm.rules.stems import stems
 Scope = Literal["all", "last", "named"]
 
 _PRONOUN = r"(?:that|it|this|him|her|them|those|these|that one|the last (?:one|bit|thing|part))"
-_CALL_OFF = tuple(
-    re.compile(pattern, re.I)
+_CALL_OFF = Table(
+    (Cue(pattern), pattern.startswith("^"))
     for pattern in (
         r"\bforget (?:i|we) (?:ever |even )?(?:asked|said|mentioned|called|rang)\b(?P<what>)",
         (
@@ -108,7 +107,8 @@ _CALL_OFF = tuple(
             r"scratch) (?P<other>.+?))(?:[,.!?]|$)"
         ),
         (
-            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?) (?:off|out)(?: again| then| now|"
+            r"\b(?:leave|take) (?P<what>(?:the|that|it|those)\b[^.!?]*?|(?!me\b|us\b|him\b|her\b|them\b|my\b)[a-z]{3,}) (?:off|out)(?: "
+            r"again| then| now|"
             r" please)*(?: (?:of|the (?:order|list|bill|quote|"
             r"invoice))\b[^.!?]*)?(?:[,.!?]|$)"
         ),
@@ -118,8 +118,8 @@ _CALL_OFF = tuple(
             r"that) myself|i['’]ll (?:tell|call|ring|handle|sort|do) (?:it|that|him|her|them)? ?myself)(?P<what>)\b"
         ),
         (
-            r"\bi['’]ll (?:just )?(?:tell|call|ring|text|email|ask|do|handle|sort|send|fix|take care of) (?P<what>(?:him|her|them|"
-            r"it|that|the \w+|\w+)) (?:out )?myself\b"
+            r"\b(?:i|we)(?:['’]ll| will|['’]d better|['’]m going to| can| do) (?:just )?[a-z]+(?: up| off| over| care of)? "
+            r"(?P<what>(?:him|her|them|it|that|the [\w ]{2,20}?|[\w ]{2,20}?)) (?:out )?(?:myself|ourselves|on my own)\b"
         ),
         (
             r"^(?:so |then |and |and then )*no (?P<what>(?!problem|worries|thank|need|rush|trouble|idea|wonder|matter|way|doubt|"
@@ -135,30 +135,20 @@ _CALL_OFF = tuple(
         r"\b(?:i|we)(?:['’]ve| have)? changed (?:my|our) minds?(?: (?:about|on) (?P<what>[^.!?]+))?",
     )
 )
-# Every pattern above needs one of these; most clauses have none.
-_HINT = Caseless(
-    r"asking|scratch|strike|forget|never|ignore|drop|skip|cancel|disregard|take|hold off|leave|scrap|don['’]?t|"
-    r"need|let|kill|ditch|bin|undo|"
-    r"want|myself|remove|found|off|then no|no use|no good|keep|without|live with|can wait|sorted|doing|handling|"
-    r"getting|already|changed|first|before|on it|second thought|knock|done|bringing|sorting|fixing|making|booked|"
-    r"ordered|bought|\bno |^\W*not ",
-)
 # "I'm not asking you to take her off", "I was going to ask you to drop it": nothing is taken back.
-_NOT_ASKING = re.compile(r"\b(?:not (?:asking|saying|telling) (?!for (?:that|it)\b)\w|was going to|wasn['’]?t going to|i never said)", re.I)
-_ALL = re.compile(
+_NOT_ASKING = Cue(r"\b(?:not (?:asking|saying|telling) (?!for (?:that|it)\b)\w|was going to|wasn['’]?t going to|i never said)")
+_ALL = Cue(
     r"\b(?:all (?:of (?:it|that|them)|that|this)|everything|the whole (?:thing|lot|order|booking)|the lot|both(?: of them)?|"
     r"any of it)\b",
-    re.I,
 )
-_ONLY_PRONOUN = re.compile(
+_ONLY_PRONOUN = Cue(
     rf"^\W*(?:{_PRONOUN}|one|to|you|anything|anymore|then|no|about)?(?:,? (?:then|please|actually|i|we|for now|after all|"
     r"anymore))*\b\W*$",
-    re.I,
 )
-_DAY = re.compile(rf"(?:{WEEKDAY}|tomorrow|today|tonight)\b", re.I)
-_THING = re.compile(r"^(?:the|my|that|our)\b", re.I)
+_DAY = Cue(rf"(?:{WEEKDAY}|tomorrow|today|tonight)\b")
+_THING = Cue(r"^(?:the|my|that|our)\b")
 # Put off to a time nobody names: as long as nothing was agreed, the request is given up.
-_PUT_OFF = re.compile(
+_PUT_OFF = Cue(
     r"\bi(?:['’]ll|['’]d better|['’]m going to| will| need to| should|['’]ve got to| have to) (?:just |have to |"
     r"first )?(?:think (?:about|it)|have a think|"
     r"(?:call|ring|phone|get|come) (?:you )?back|get back to you|let you know|sleep on it|shop around|talk to my|"
@@ -166,15 +156,17 @@ _PUT_OFF = re.compile(
     r"walk|drive|wait|pass|manage|look elsewhere|try (?:somewhere|someone|elsewhere))\b|\blet me (?:think|talk to|"
     r"check with|ask|speak to|have a think)\b|"
     r"\btoo (?:much|expensive|dear|steep|pricey|long|far) for (?:me|us)\b|\b(?:can['’]?t|cannot) afford\b",
-    re.I,
 )
-_EARLIER = re.compile(r"\b(?:i|we) (?:asked|ordered|wanted|mentioned|booked|requested)\b|\b(?:from|asked for) (?:before|earlier)\b", re.I)
-_STANDING = re.compile(
+_EARLIER = Cue(r"\b(?:i|we) (?:asked|ordered|wanted|mentioned|booked|requested)\b|\b(?:from|asked for) (?:before|earlier)\b")
+_STANDING = Cue(
     r"\bcancel (?:my|our|the|his|her) (?:\w+ )?(?:appointment|subscription|membership|booking|reservation|order|policy|"
     r"account|contract|plan|service|visit|lesson|class|meeting|flight|room|table|delivery|trial|card|insurance|"
     r"\w+ appointment)\b",
-    re.I,
 )
+
+
+# "The sunglasses I asked about, leave those off": the thing meant stands in front.
+_FRONTED = Cue(r"(?:(?:and|oh|also|but|so|actually|then),? )*(?:the|my|those|that|our) [\w '’-]+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,16 +180,17 @@ class CallOff:
 
 @remember
 def find_call_off(text: str) -> CallOff | None:
-    if not _HINT.occurs(text):
-        return None
     if _NOT_ASKING.search(text):
         return None
     body = body_of(text)
-    for pattern in _CALL_OFF:
-        match = pattern.search(text) or (pattern.search(body) if body != text and pattern.pattern.startswith("^") else None)
+    for pattern, opens in _CALL_OFF.of(text):
+        match = pattern.search(text) or (pattern.search(body) if opens and body != text else None)
         if not match:
             continue
         what = (match.groupdict().get("what") or match.groupdict().get("other") or "").strip()
+        fronted = text[: match.start()].strip(" ,") if _ONLY_PRONOUN.match(what) else ""
+        if _FRONTED.match(fronted) and stems(fronted):
+            return CallOff("named", stems(fronted), fronted, bool(_EARLIER.search(fronted)), bool(_STANDING.search(text)))
         standing = bool(_STANDING.search(text))
         if _ALL.search(match.group()):
             return CallOff("all", stems(what), what, bool(_EARLIER.search(text)), standing)
@@ -209,10 +202,9 @@ def find_call_off(text: str) -> CallOff | None:
     return None
 
 
-_NEGATED = re.compile(
+_NEGATED = Cue(
     r"^(?:(?:no|oh|actually|wait|please|but|so|and|then|just|hm+|yeah|yes)[,. ]+)*(?:don['’]?t|"
     r"do not) (?P<verb>[a-z]+)\b(?P<rest>(?! (?:anyone|anybody|a soul|nobody|people|everyone)\b).*)",
-    re.I,
 )
 
 

@@ -23,7 +23,9 @@ class Yielding(Dictation):
         fits = [ask for ask in self.asks if ask.act.lower().startswith(verb) and (not about or about & ask.stems)]
         if fits:
             self._withdraw(fits[-1], clause.seq)
-        return bool(fits)
+            return True
+        dropped = [ask.drop_saying(verb) for ask in self.asks]
+        return any(dropped)
 
     def _thinks_better(self, clause: Clause, after: list[Clause]) -> bool:
         """ "Well, hang on, no.", with nothing put in its place."""
@@ -60,7 +62,7 @@ class Yielding(Dictation):
         ask = self._current
         if ask is None or not cues.ENDS.match(ask.act) or ask.turns[-1] < clause.seq - 2:
             return False
-        kept = cues.KEEPS.match(clause.body)
+        kept = cues.KEEPS.search(clause.body)
         if not kept or (stems(kept["what"]) and not stems(kept["what"]) & stems(ask.act)):
             return False
         self._withdraw(ask, clause.seq)
@@ -91,6 +93,19 @@ class Yielding(Dictation):
             return True
         if call_off.scope == "last":
             target = self._meant_by(clause, standing)
+            hearsay = self._hearsay and self._hearsay[-1].seq == clause.seq
+            if target and hearsay and clause.seq > target.told_at and cues.BARE_NO.fullmatch(clause.text):
+                return True
+            asked = self._asked_after
+            if target and asked and self._agent_seq - 1 == asked.seq > target.told_at and not cues.CANCELS.search(clause.text):
+                return True
+            if target and (brought := self._brought_up(clause, target)):
+                booked = any(cues.ON_THE_BOOKS.search(other.text) for other in brought)
+                if cues.TAKES_OFF.search(clause.text) or (cues.CANCELS.search(clause.text) and booked):
+                    return False
+                if cues.IGNORE.search(clause.text) or target.turns[-1] < clause.seq - 2:
+                    self._told, self._before = [], []
+                    return True
             if target and not self._declined and not call_off.cancels_standing and not self._refuses_suggestion(target):
                 self._withdraw(target, clause.seq)
             elif target is None:

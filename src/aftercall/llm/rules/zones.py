@@ -1,8 +1,9 @@
 """The time zone a caller says they are in, as an IANA name."""
 
-import re
 from functools import cache
 from zoneinfo import available_timezones
+
+from aftercall.llm.rules.cue import Cue, Table
 
 _ALIASES = {
     "pacific": "America/Los_Angeles",
@@ -70,8 +71,8 @@ _TOO_VAGUE = frozenset(
 )
 
 _PLACE = r"(?P<place>[A-Za-z]+(?:[ _][A-Za-z]+)?)"
-_STATED = tuple(
-    re.compile(pattern, re.I)
+_STATED = Table(
+    (Cue(pattern), None)
     for pattern in (
         rf"\b(?:i|we)(?:['’]m|['’]re| am| are)(?: still| now| back| all)? (?:on|in) {_PLACE}(?: standard| daylight)? time\b",
         rf"\b(?:go|going|work|working|run|live|operate) (?:by|on|off) {_PLACE}(?: standard| daylight)? time\b",
@@ -94,17 +95,42 @@ _STATED = tuple(
         rf", {_PLACE} time[.!]?$",
         rf"\bmy time\b.*\bi['’]m in {_PLACE}",
         (
-            r"\b(?:i['’]m|we['’]re|it['’]s) (?P<place>pacific|mountain|central|eastern|gmt|utc|cet)\b"
+            rf"\b(?:noon|midday|midnight|o['’]?clock|[ap]\.?m\.?|half past \w+|\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|"
+            rf"twelve) {_PLACE} time\b"
+        ),
+        (
+            r"\b(?:i['’]m|we['’]re|it['’]s)(?: still| now| back)*(?: on)? (?P<place>pacific|mountain|central european|central|eastern|"
+            r"gmt|utc|cet)\b"
             r"(?=[,.!]|$| (?:here|by the way|now|over here|so|and)\b)"
         ),
     )
 )
-_HINT = re.compile(r"\b(?:time|time ?zone|timezone|pacific|mountain|central|eastern|gmt|utc|cet|[ecmp][sd]t)\b", re.I)
-_NOT_MINE = re.compile(
+_NOT_MINE = Cue(
     r"\b(?:if|he|she|they|his|her|their|flight|lands?|used to|not|was|were|my (?:wife|husband|boss|son|daughter|brother|"
     r"sister|team|client|office))\b",
-    re.I,
 )
+
+
+# "I'm in Winnipeg, so it's still Friday here": where one is counts once one speaks of the time there.
+_BASED = Cue(
+    r"\b(?:i|we)(?:['’]m|['’]re| am| are)(?: \w+)? (?:in|from|over in|out in|here in) (?P<place>(?-i:[A-Z][a-z]+(?: [A-Z][a-z]+)?))|"
+    r"\b(?P<here>(?-i:[A-Z][a-z]+)),? (?:isn['’]t it|here)\b|\bhere in (?P<in>(?-i:[A-Z][a-z]+(?: [A-Z][a-z]+)?))|\bcalling from "
+    r"(?P<from>(?-i:[A-Z][a-z]+(?: [A-Z][a-z]+)?))",
+)
+_TIME_THERE = Cue(
+    r"\b(?:it['’]?s|it is|that['’]s|already|still|only|now|gone|nearly|half past|just)\b[^.!?]{0,30}\b(?:mon|tues|wednes|thurs|fri|satur|"
+    r"sun)?"
+    r"(?:day|morning|afternoon|evening|night|midnight|o['’]?clock|[ap]\.?m|one|two|three|four|five|six|seven|eight|nine|ten|eleven|"
+    r"twelve)\b"
+    r"[^!?]{0,20}\b(?:here|for me|over here|my end|where i am)\b|\bmy time\b|\btime difference\b|\btime ?zone\b",
+)
+
+
+def zone_of_place(turn: str) -> str | None:
+    """The zone of the city a caller says they are in, where they also speak of the time there."""
+    based = _BASED.search(turn) if _TIME_THERE.search(turn) else None
+    place = (based["place"] or based["here"] or based["in"] or based["from"]) if based else ""
+    return _cities().get(place.lower()) if place else None
 
 
 @cache
@@ -124,9 +150,7 @@ def zone_of(place: str) -> str | None:
 
 def stated_zone(clause: str) -> str | None:
     """The zone that this clause of the caller's claims for the caller."""
-    if not _HINT.search(clause):
-        return None
-    for pattern in _STATED:
+    for pattern, _ in _STATED.of(clause):
         if (match := pattern.search(clause)) and not _NOT_MINE.search(clause[: match.end()]) and (zone := zone_of(match["place"])):
             return zone
     return None
