@@ -96,21 +96,34 @@ async def serving_aloud(home: Path, organs: Organs, *, speed: float = SPEED) -> 
 
 @asynccontextmanager
 async def staged(make: Callable[[str], App], speed: float) -> AsyncIterator[Stage]:
-    listening = socket.create_server(("127.0.0.1", 0))
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    door = socket.create_server(("127.0.0.1", 0))
     async with EmulatedTwilio(TOKEN, speed=speed) as twilio:
-        app = make(address)
-        config = uvicorn.Config(make_server(app), lifespan="off", ws="websockets-sansio", log_config=None, access_log=False)
-        server = uvicorn.Server(config)
-        running = asyncio.create_task(server.serve(sockets=[listening]))
+        app = make(address_of(door))
         try:
-            yield Stage(app, address, twilio)
+            async with listening(make_server(app), door) as address:
+                yield Stage(app, address, twilio)
         finally:
-            server.should_exit = True
-            await running
-            listening.close()
             await app.journal.close()
             app.close()
+
+
+def address_of(door: socket.socket) -> str:
+    return f"http://127.0.0.1:{door.getsockname()[1]}"
+
+
+@asynccontextmanager
+async def listening(app: Any, door: socket.socket | None = None) -> AsyncIterator[str]:
+    """An ASGI app on a loopback port, in this very event loop; its address."""
+    door = door or socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, lifespan="off", ws="websockets-sansio", log_config=None, access_log=False)
+    server = uvicorn.Server(config)
+    running = asyncio.create_task(server.serve(sockets=[door]))
+    try:
+        yield address_of(door)
+    finally:
+        server.should_exit = True
+        await running
+        door.close()
 
 
 def told(call: Call) -> list[tuple[str, str]]:
