@@ -9,20 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
+from aftercall.lab import telnyx_rest
+from aftercall.lab.carriers import TelnyxSide
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.media import MediaPhone
 from aftercall.lab.openai_realtime import EmulatedRealtime
 from aftercall.lab.script import Script
+from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.model.calls import Call
-from aftercall.settings import BridgeSettings, DeepgramSettings, OpenAISettings, Settings, TwilioSettings
+from aftercall.phone.client_state import unpack_state
+from aftercall.settings import (
+    BridgeSettings,
+    DatabaseSettings,
+    DeepgramSettings,
+    OpenAISettings,
+    Settings,
+    TelnyxSettings,
+    TwilioSettings,
+)
 from aftercall.speech.organs import Organs
 from aftercall.web.server import make_server
+from patience import until
 
 TOKEN = "twilio-token"
 KEY = "engine-key"
@@ -34,10 +48,21 @@ def emulate(name: str, script: Script, **options: Any) -> EmulatedDeepgram | Emu
     return EmulatedDeepgram(KEY, script, **options) if name == "deepgram" else EmulatedRealtime(KEY, script, **options)
 
 
-def voice_settings(home: Path, public_url: str, engine: EmulatedEngine, key: str = KEY, **bridge: float) -> Settings:
+def voice_settings(
+    home: Path,
+    public_url: str,
+    engine: EmulatedEngine,
+    *,
+    key: str = KEY,
+    database_url: str | None = None,
+    telnyx: TelnyxSettings | None = None,
+    **bridge: float,
+) -> Settings:
     is_deepgram = isinstance(engine, EmulatedDeepgram)
     return Settings(
         home=home,
+        database=DatabaseSettings(url=database_url),
+        telnyx=telnyx or TelnyxSettings(),
         public_url=public_url,
         engine="deepgram" if is_deepgram else "openai",
         twilio=TwilioSettings(auth_token=SecretStr(TOKEN)),
@@ -104,6 +129,7 @@ async def staged(make: Callable[[str], App], speed: float) -> AsyncIterator[Stag
                 yield Stage(app, address, twilio)
         finally:
             await app.journal.close()
+            await app.close_carriers()
             app.close()
 
 
@@ -124,6 +150,24 @@ async def listening(app: Any, door: socket.socket | None = None) -> AsyncIterato
         server.should_exit = True
         await running
         door.close()
+
+
+@asynccontextmanager
+async def telnyx_network() -> AsyncIterator[tuple[EmulatedTelnyx, TelnyxSettings]]:
+    """An emulated Telnyx with a REST address on loopback, and the settings of an agent that has a number there."""
+    async with EmulatedTelnyx() as telnyx:
+        carrier = FastAPI()
+        carrier.include_router(telnyx_rest.make_router(telnyx))
+        async with listening(carrier) as address:
+            yield telnyx, TelnyxSettings(api_key=SecretStr(telnyx.api_key), public_key=telnyx.public_key, api_url=address)
+
+
+async def open_stream(call: TelnyxCall, speed: float = SPEED) -> MediaPhone:
+    """What Telnyx does when it is told to stream: the socket, with the words that came with the answer."""
+    await until(lambda: bool(call.streams))
+    stream = call.streams[-1]
+    side = TelnyxSide(call.control_id, caller=call.caller)
+    return await MediaPhone.dial(stream["stream_url"], side, parameters=unpack_state(stream["client_state"]), speed=speed)
 
 
 def told(call: Call) -> list[tuple[str, str]]:

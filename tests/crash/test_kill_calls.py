@@ -1,29 +1,21 @@
 """kill -9 in the middle of calls, on both carriers: what was written down is archived, and who rings back is picked up."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from fastapi import FastAPI
 
 from aftercall.app import App, build
-from aftercall.lab import telnyx_rest
-from aftercall.lab.carriers import TelnyxSide
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.media import MediaPhone
-from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.model.calls import Call
-from aftercall.phone.client_state import unpack_state
-from aftercall.settings import DatabaseSettings, ReceptionistSettings, Settings
+from aftercall.settings import DatabaseSettings, ReceptionistSettings, Settings, TelnyxSettings
 from crash.mortal import MortalServer
 from patience import until
-from voice import KEY, SPEED, TOKEN, listening, told
+from voice import KEY, SPEED, TOKEN, open_stream, telnyx_network, told
 
 GREETING = ReceptionistSettings().greeting
-TELNYX_KEY = "KEY0123456789"
 ON_TWILIO, ON_TELNYX = "+15550100", "+15550111"
 ANSWERS = {"Call the plumber.": "Which plumber?", "Water the plants.": "Which plants?", "Jim.": "Noted.", "The roses.": "Noted."}
 
@@ -58,29 +50,22 @@ class Onlooker:
         return found
 
 
-@asynccontextmanager
-async def telnyx_network() -> AsyncIterator[tuple[EmulatedTelnyx, dict[str, str]]]:
-    """An emulated Telnyx with a REST address that another process reaches; what that process must be told of it."""
-    async with EmulatedTelnyx(TELNYX_KEY) as telnyx:
-        carrier = FastAPI()
-        carrier.include_router(telnyx_rest.make_router(telnyx))
-        async with listening(carrier) as address:
-            yield telnyx, {"TELNYX_API_KEY": TELNYX_KEY, "TELNYX_PUBLIC_KEY": telnyx.public_key, "AFTERCALL_TELNYX_API_URL": address}
-
-
-async def open_stream(call: TelnyxCall) -> MediaPhone:
-    """What Telnyx does when it is told to stream: the socket, with the words that came with the answer."""
-    await until(lambda: bool(call.streams))
-    stream = call.streams[-1]
-    words = unpack_state(stream["client_state"])
-    return await MediaPhone.dial(stream["stream_url"], TelnyxSide(call.control_id, caller=call.caller), parameters=words, speed=SPEED)
+def environment_of(telnyx: TelnyxSettings) -> dict[str, str]:
+    assert telnyx.api_key is not None
+    key = telnyx.api_key.get_secret_value()
+    return {"TELNYX_API_KEY": key, "TELNYX_PUBLIC_KEY": telnyx.public_key or "", "AFTERCALL_TELNYX_API_URL": telnyx.api_url}
 
 
 @pytest.mark.timeout(300)
 async def test_streamed_calls_survive_the_death_of_the_server_and_are_picked_up(tmp_path: Path, database_url: str) -> None:
     engine = EmulatedDeepgram(KEY, lambda heard: ANSWERS[heard])
-    async with engine, EmulatedTwilio(TOKEN, speed=SPEED) as twilio, telnyx_network() as (telnyx, keys):
-        keys |= {"AFTERCALL_ENGINE": "deepgram", "DEEPGRAM_API_KEY": KEY, "AFTERCALL_DEEPGRAM_URL": engine.url, "TWILIO_AUTH_TOKEN": TOKEN}
+    async with engine, EmulatedTwilio(TOKEN, speed=SPEED) as twilio, telnyx_network() as (telnyx, number):
+        keys = environment_of(number) | {
+            "AFTERCALL_ENGINE": "deepgram",
+            "DEEPGRAM_API_KEY": KEY,
+            "AFTERCALL_DEEPGRAM_URL": engine.url,
+            "TWILIO_AUTH_TOKEN": TOKEN,
+        }
         home = tmp_path / "home"
         home.mkdir()
         onlooker = Onlooker(home, database_url)
@@ -130,11 +115,11 @@ async def test_streamed_calls_survive_the_death_of_the_server_and_are_picked_up(
 
 @pytest.mark.timeout(300)
 async def test_a_telnyx_call_of_the_receptionist_survives_the_death_of_the_server(tmp_path: Path) -> None:
-    async with telnyx_network() as (telnyx, keys):
+    async with telnyx_network() as (telnyx, number):
         home = tmp_path / "home"
         home.mkdir()
         onlooker = Onlooker(home, f"sqlite:///{home / 'aftercall.db'}")
-        server = MortalServer(home, **keys)
+        server = MortalServer(home, **environment_of(number))
         try:
             await server.start()
             call = await telnyx.ring(f"{server.address}/telnyx/events", caller=ON_TELNYX)
