@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI
 from pydantic import SecretStr
 
 from aftercall.app import App, build
+from aftercall.cli.serve import stopping_server
 from aftercall.clock import SystemClock
 from aftercall.lab import telnyx_rest
 from aftercall.lab.carriers import TelnyxSide
@@ -54,7 +54,7 @@ def voice_settings(
     engine: EmulatedEngine,
     *,
     key: str = KEY,
-    database_url: str | None = None,
+    database_url: str = "",
     telnyx: TelnyxSettings | None = None,
     **bridge: float,
 ) -> Settings:
@@ -139,10 +139,10 @@ def address_of(door: socket.socket) -> str:
 
 @asynccontextmanager
 async def listening(app: Any, door: socket.socket | None = None) -> AsyncIterator[str]:
-    """An ASGI app on a loopback port, in this very event loop; its address."""
+    """An ASGI app on a loopback port, in this very event loop, served as `aftercall serve` does; its address."""
     door = door or socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, lifespan="off", ws="websockets-sansio", log_config=None, access_log=False)
-    server = uvicorn.Server(config)
+    server = stopping_server(app)
+    server.config.lifespan = "off"
     running = asyncio.create_task(server.serve(sockets=[door]))
     try:
         yield address_of(door)
