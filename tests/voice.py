@@ -8,21 +8,35 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import uvicorn
+from fastapi import FastAPI
 from pydantic import SecretStr
 
 from aftercall.app import App, build
+from aftercall.cli.serve import stopping_server
 from aftercall.clock import SystemClock
+from aftercall.lab import telnyx_rest
+from aftercall.lab.carriers import TelnyxSide
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.media import MediaPhone
 from aftercall.lab.openai_realtime import EmulatedRealtime
 from aftercall.lab.script import Script
+from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.model.calls import Call
-from aftercall.settings import BridgeSettings, DeepgramSettings, OpenAISettings, Settings, TwilioSettings
+from aftercall.phone.client_state import unpack_state
+from aftercall.settings import (
+    BridgeSettings,
+    DatabaseSettings,
+    DeepgramSettings,
+    OpenAISettings,
+    Settings,
+    TelnyxSettings,
+    TwilioSettings,
+)
 from aftercall.speech.organs import Organs
 from aftercall.web.server import make_server
+from patience import until
 
 TOKEN = "twilio-token"
 KEY = "engine-key"
@@ -34,10 +48,21 @@ def emulate(name: str, script: Script, **options: Any) -> EmulatedDeepgram | Emu
     return EmulatedDeepgram(KEY, script, **options) if name == "deepgram" else EmulatedRealtime(KEY, script, **options)
 
 
-def voice_settings(home: Path, public_url: str, engine: EmulatedEngine, key: str = KEY, **bridge: float) -> Settings:
+def voice_settings(
+    home: Path,
+    public_url: str,
+    engine: EmulatedEngine,
+    *,
+    key: str = KEY,
+    database_url: str = "",
+    telnyx: TelnyxSettings | None = None,
+    **bridge: float,
+) -> Settings:
     is_deepgram = isinstance(engine, EmulatedDeepgram)
     return Settings(
         home=home,
+        database=DatabaseSettings(url=database_url),
+        telnyx=telnyx or TelnyxSettings(),
         public_url=public_url,
         engine="deepgram" if is_deepgram else "openai",
         twilio=TwilioSettings(auth_token=SecretStr(TOKEN)),
@@ -96,21 +121,53 @@ async def serving_aloud(home: Path, organs: Organs, *, speed: float = SPEED) -> 
 
 @asynccontextmanager
 async def staged(make: Callable[[str], App], speed: float) -> AsyncIterator[Stage]:
-    listening = socket.create_server(("127.0.0.1", 0))
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    door = socket.create_server(("127.0.0.1", 0))
     async with EmulatedTwilio(TOKEN, speed=speed) as twilio:
-        app = make(address)
-        config = uvicorn.Config(make_server(app), lifespan="off", ws="websockets-sansio", log_config=None, access_log=False)
-        server = uvicorn.Server(config)
-        running = asyncio.create_task(server.serve(sockets=[listening]))
+        app = make(address_of(door))
         try:
-            yield Stage(app, address, twilio)
+            async with listening(make_server(app), door) as address:
+                yield Stage(app, address, twilio)
         finally:
-            server.should_exit = True
-            await running
-            listening.close()
             await app.journal.close()
+            await app.close_carriers()
             app.close()
+
+
+def address_of(door: socket.socket) -> str:
+    return f"http://127.0.0.1:{door.getsockname()[1]}"
+
+
+@asynccontextmanager
+async def listening(app: Any, door: socket.socket | None = None) -> AsyncIterator[str]:
+    """An ASGI app on a loopback port, in this very event loop, served as `aftercall serve` does; its address."""
+    door = door or socket.create_server(("127.0.0.1", 0))
+    server = stopping_server(app)
+    server.config.lifespan = "off"
+    running = asyncio.create_task(server.serve(sockets=[door]))
+    try:
+        yield address_of(door)
+    finally:
+        server.should_exit = True
+        await running
+        door.close()
+
+
+@asynccontextmanager
+async def telnyx_network() -> AsyncIterator[tuple[EmulatedTelnyx, TelnyxSettings]]:
+    """An emulated Telnyx with a REST address on loopback, and the settings of an agent that has a number there."""
+    async with EmulatedTelnyx() as telnyx:
+        carrier = FastAPI()
+        carrier.include_router(telnyx_rest.make_router(telnyx))
+        async with listening(carrier) as address:
+            yield telnyx, TelnyxSettings(api_key=SecretStr(telnyx.api_key), public_key=telnyx.public_key, api_url=address)
+
+
+async def open_stream(call: TelnyxCall, speed: float = SPEED) -> MediaPhone:
+    """What Telnyx does when it is told to stream: the socket, with the words that came with the answer."""
+    await until(lambda: bool(call.streams))
+    stream = call.streams[-1]
+    side = TelnyxSide(call.control_id, caller=call.caller)
+    return await MediaPhone.dial(stream["stream_url"], side, parameters=unpack_state(stream["client_state"]), speed=speed)
 
 
 def told(call: Call) -> list[tuple[str, str]]:

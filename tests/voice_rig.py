@@ -8,7 +8,7 @@ from aftercall.app import App
 from aftercall.bridge.answer import VoiceCall, VoiceParts
 from aftercall.bridge.pump import Pump
 from aftercall.briefing.instructions import instruct
-from aftercall.engine.voice import AgentAudio, AgentDone, AgentText
+from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, VoiceEngine
 from aftercall.lab.carriers import Side, TelnyxSide, TwilioSide
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
@@ -26,17 +26,24 @@ class Rig:
     """A call that stands on fakes, and a carrier that plays what it is sent in virtual time."""
 
     def __init__(
-        self, app: App, clock: VirtualClock, engine: FakeVoiceEngine, carrier: str = "twilio", whole: bool = False, **bridge: float
+        self, app: App, clock: VirtualClock, engine: VoiceEngine, carrier: str = "twilio", whole: bool = False, **bridge: float
     ) -> None:
         """`whole` gives the call the app's own memory and attention, in place of fakes."""
-        self.app, self.clock, self.engine = app, clock, engine
+        self.app, self.clock, self._engine = app, clock, engine
         self.line = FakeLine()
         self.side: Side = TwilioSide("CA" + "0" * 32) if carrier == "twilio" else TelnyxSide("v3:abc")
         self.live = make_live_call(source=carrier, sid=self.side.call_sid, started_at=clock.now())
         self.found: list[str] = []
         self.hung_up: list[str] = []
         self._is_whole = whole
+        self._returned = 0
         self._bridge = BridgeSettings.model_validate(bridge)
+
+    @property
+    def engine(self) -> FakeVoiceEngine:
+        """The fake, for tests that play its part."""
+        assert isinstance(self._engine, FakeVoiceEngine)
+        return self._engine
 
     async def answer(self) -> None:
         given = await self.app.lobby.announce(self.live)
@@ -64,8 +71,8 @@ class Rig:
                 return instruct(briefing, self.app.settings.zone)
 
             attend = self.app.reception.attend
-            return VoiceParts(journal, resume, self.engine, tell, recall, hang_up, self._bridge, self.clock, attend)
-        return VoiceParts(journal, resume, self.engine, lambda briefing: "Be brief.", recall, hang_up, self._bridge, self.clock)
+            return VoiceParts(journal, resume, self._engine, tell, recall, hang_up, self._bridge, self.clock, attend)
+        return VoiceParts(journal, resume, self._engine, lambda briefing: "Be brief.", recall, hang_up, self._bridge, self.clock)
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass in steps of the watch; after each, threads get a moment of real time and the carrier returns marks."""
@@ -78,9 +85,10 @@ class Rig:
             await self.clock.advance(0.25)
 
     def return_marks(self) -> None:
-        """The carrier has played everything."""
+        """The carrier has played everything that it has not told of yet."""
         marks = [json.loads(frame)["mark"]["name"] for frame in self.line.sent if '"mark"' in str(frame)]
-        self.line.put(*(self.side.mark(name) for name in marks))
+        self.line.put(*(self.side.mark(name) for name in marks[self._returned :]))
+        self._returned = len(marks)
 
     def played(self) -> int:
         """Bytes of audio that the line was sent."""

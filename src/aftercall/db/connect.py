@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from aftercall.errors import AftercallError, ConfigError, DatabaseUnreachable, StorageFull
 
 BUSY_TIMEOUT_MS = 30_000
+TURN_WITHIN_S = 1.0  # then SQLite decides: who holds the turn may itself be waiting for another process
 POSTGRES_PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}  # seconds, milliseconds; a server that is cut off says nothing
 
 Query = Callable[[str, Sequence[Any]], list[Any]]
@@ -39,16 +40,16 @@ class Database:
         """A transaction that may write; committed at the end, rolled back on any error."""
         with (
             translated_errors(),
-            self._in_turn(),
+            self.in_turn(),
             self.engine.connect() as connection,
             connection.execution_options(aftercall_writes=True).begin(),
         ):
             yield connection
 
     @contextmanager
-    def _in_turn(self) -> Iterator[None]:
+    def in_turn(self) -> Iterator[None]:
         """SQLite has one writer, and who waits for it sleeps and looks again: those of one process line up here instead."""
-        is_ours = self.dialect == "sqlite" and self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1000)
+        is_ours = self.dialect == "sqlite" and self._turn.acquire(timeout=TURN_WITHIN_S)
         try:
             yield
         finally:

@@ -106,12 +106,13 @@ class Pen:
             pooled.invalidate()
 
     def _write_sqlite(self, entries: Sequence[Entry]) -> None:
-        if len(entries) == 1:
-            self._driver.execute(self._sql, entries[0])  # one statement is a transaction by itself
-            return
-        self._driver.execute("BEGIN IMMEDIATE")
-        self._driver.executemany(self._sql, entries)
-        self._driver.execute("COMMIT")
+        with self._database.in_turn():
+            if len(entries) == 1:
+                self._driver.execute(self._sql, entries[0])  # one statement is a transaction by itself
+                return
+            self._driver.execute("BEGIN IMMEDIATE")
+            self._driver.executemany(self._sql, entries)
+            self._driver.execute("COMMIT")
 
     def _write_postgres(self, entries: Sequence[Entry]) -> None:
         with self._driver.cursor() as cursor:

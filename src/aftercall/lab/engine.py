@@ -72,10 +72,10 @@ class EmulatedEngine(ABC):
     scheme: str
 
     def __init__(self, key: str, script: Script, *, moods: tuple[Mood, ...] = (), port: int = 0) -> None:
-        """`moods` are those of the first connections, in order; later ones are fine."""
+        """`moods` are those of the first connections, in order; later ones are fine. A changed `key` refuses whoever comes next."""
         self.moods = deque(moods)
         self.calls: list[EngineCall] = []
-        self._key = key
+        self.key = key
         self._script = script
         self._port = port
         self._server: Server | None = None
@@ -106,7 +106,7 @@ class EmulatedEngine(ABC):
     def _begin(self, peer: Peer, call: EngineCall, mood: Mood, script: Script) -> Visit: ...
 
     def _knows(self, authorization: str) -> bool:
-        return secrets.compare_digest(authorization.encode(), f"{self.scheme} {self._key}".encode())
+        return secrets.compare_digest(authorization.encode(), f"{self.scheme} {self.key}".encode())
 
     def _check(self, connection: ServerConnection, request: Request) -> Response | None:
         if request.path.partition("?")[0] != self.path:

@@ -1,0 +1,142 @@
+"""Every way in which an engine fails a caller, on every engine and carrier: they hear something within five seconds, and are kept.
+
+The engines are emulated ones behind the real adapters; the call runs on virtual time, which stands still while sockets work.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from aftercall.app import App, build
+from aftercall.bridge.answer import GO_ON
+from aftercall.bridge.clips import clip
+from aftercall.engine.deepgram_agent import DeepgramAgent
+from aftercall.engine.openai_realtime import OpenAIRealtime
+from aftercall.engine.voice import VoiceEngine
+from aftercall.lab.deepgram import EmulatedDeepgram
+from aftercall.lab.engine import EmulatedEngine
+from aftercall.lab.script import Drop, Mood, Reply, Stay, in_order
+from aftercall.lab.speech import FRAME, SILENCE, utter
+from aftercall.settings import DeepgramSettings, OpenAISettings, ReceptionistSettings, Settings
+from aftercall.testing import VirtualClock
+from voice import ENGINES, KEY, emulate
+from voice_rig import Rig
+
+GREETING, APOLOGY, HOLD_ON = ReceptionistSettings().greeting, clip("apology").text, clip("one_moment").text
+PATIENCE_S = 5.0
+ASKED = "Where is my order?"
+
+
+def engine_of(server: EmulatedEngine, key: str) -> VoiceEngine:
+    if isinstance(server, EmulatedDeepgram):
+        return DeepgramAgent(DeepgramSettings(api_key=SecretStr(key), url=server.url))
+    return OpenAIRealtime(OpenAISettings(api_key=SecretStr(key), base_url=f"http://{server.address}/v1"))
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What goes wrong, and what the caller hears of it. `heard` is everything the agent said, in order."""
+
+    heard: list[str]
+    moods: tuple[Mood, ...] = ()
+    key: str = KEY
+    reply: Reply | None = None
+    """None: it goes wrong before anybody has spoken."""
+    refuses_later: bool = False
+    end_reason: str = "engine_lost"
+    notes: list[str] = field(default_factory=lambda: ["engine.lost"])
+
+
+TROUBLES = {
+    "the key is refused": Trouble([APOLOGY], key="another-key"),
+    "the socket opens and nothing comes": Trouble([APOLOGY], (Mood.MUTE,)),
+    "the settings are taken and nothing comes": Trouble([APOLOGY], (Mood.DEAF,)),
+    "it drops and comes back": Trouble([GREETING, GO_ON], reply=Drop(), end_reason="caller_hung_up"),
+    "it drops and is mute when asked back": Trouble([GREETING, APOLOGY], (Mood.FINE, Mood.MUTE), reply=Drop(), notes=["engine.lost"] * 2),
+    "it drops and is deaf when asked back": Trouble([GREETING, APOLOGY], (Mood.FINE, Mood.DEAF), reply=Drop(), notes=["engine.lost"] * 2),
+    "it drops and refuses the key it knew": Trouble([GREETING, APOLOGY], reply=Drop(), refuses_later=True, notes=["engine.lost"] * 2),
+    "it hears and never answers": Trouble([GREETING, HOLD_ON], reply=Stay(), end_reason="caller_hung_up", notes=[]),
+}
+
+
+@pytest.fixture
+async def rigged(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[App]:
+    app = build(Settings(home=tmp_path / "home"), clock)
+    yield app
+    await app.journal.close()
+    app.close()
+
+
+async def at_standstill(is_so: Callable[[], bool], rounds: int = 4_000) -> bool:
+    """Whether it comes about while virtual time stands still: what sockets do, they do in real time."""
+    for _ in range(rounds):
+        if is_so():
+            return True
+        await asyncio.sleep(0.005)
+    return False
+
+
+async def time_to_sound(rig: Rig, before: int) -> float:
+    """Virtual seconds until the line gets more sound than it had."""
+    began_s = rig.clock.monotonic()
+    while not await at_standstill(lambda: rig.played() > before, rounds=10):
+        assert rig.clock.monotonic() - began_s < 60, "nothing was heard for a minute"
+        await rig.clock.advance(0.25)
+    return rig.clock.monotonic() - began_s
+
+
+async def ask(rig: Rig, server: EmulatedEngine, trouble: Trouble) -> None:
+    """The caller hears the greeting whole and says something; returns when the engine has heard it and done what it does."""
+    length = len(utter(GREETING))
+    assert await at_standstill(lambda: rig.played() == length)
+    await rig.pass_time(0)
+    rig.return_marks()
+    await rig.pass_time(0.25)
+    if trouble.refuses_later:
+        server.key = "changed"
+    audio = utter(ASKED) + 20 * SILENCE
+    rig.line.put(*(rig.side.media(audio[start : start + FRAME]) for start in range(0, len(audio), FRAME)))
+    first = server.calls[0]
+    assert await at_standstill(lambda: first.heard == [ASKED] and (first.is_over or not isinstance(trouble.reply, Drop)))
+
+
+@pytest.mark.parametrize("carrier", ["twilio", "telnyx"])
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+async def test_whatever_the_engine_does_the_caller_hears_something_in_time_and_is_kept(
+    rigged: App, clock: VirtualClock, trouble: Trouble, name: str, carrier: str
+) -> None:
+    async with emulate(name, in_order(trouble.reply or "unheard"), moods=trouble.moods) as server:
+        rig = Rig(rigged, clock, engine_of(server, trouble.key), carrier)
+        await rig.answer()
+        if trouble.reply is not None:
+            await ask(rig, server, trouble)
+        before = length_of(GREETING) if trouble.reply is not None else 0
+        assert await (time_to_sound(rig, before) if GO_ON not in trouble.heard else at_once(rig, before)) <= PATIENCE_S
+        await at_standstill(lambda: rig.played() == before + length_of(trouble.heard[-1]), rounds=100)
+        rig.return_marks()
+        await rig.pass_time(0.25)
+        if trouble.end_reason == "caller_hung_up":
+            rig.line.put(rig.side.stop())
+        call = await rig.sealed()
+    assert rig.played() == sum(length_of(text) for text in trouble.heard)
+    assert [turn.text for turn in call.turns if turn.speaker == "agent"] == trouble.heard
+    assert [turn.text for turn in call.turns if turn.speaker == "caller"] == ([ASKED] if trouble.reply else [])
+    assert (call.source, call.end_reason) == (carrier, trouble.end_reason)
+    assert [event.kind for event in call.events] == trouble.notes, call.events
+    assert rig.hung_up == ([rig.live.id] if trouble.end_reason == "engine_lost" else [])
+
+
+async def at_once(rig: Rig, before: int) -> float:
+    """An engine that comes back needs no time but that of its sockets."""
+    assert await at_standstill(lambda: rig.played() > before)
+    return 0.0
+
+
+def length_of(text: str) -> int:
+    clips = {clip(name).text: len(clip(name).audio) for name in ("apology", "one_moment")}
+    return clips.get(text) or len(utter(text))
