@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from aftercall.db.connect import Database, translated_errors
+from aftercall.db.connect import Database
 
 MOST = 32  # entries in one transaction: others wait for the database meanwhile
 T = TypeVar("T")
@@ -58,17 +58,15 @@ class Clerk:
         except Exception:
             if len(entries) == 1:
                 raise
-        # Something is wrong with one of them, or with the database. Each is tried again, fenced off from the others.
-        with self._database.write() as connection:
-            return [_try(connection, entry) for entry in entries]
+        # Something is wrong with one of them, or two transactions waited for each other. Each is tried again by itself.
+        return [self._try(entry) for entry in entries]
 
-
-def _try(connection: Connection, entry: Entry) -> Ended:
-    try:
-        with translated_errors(), connection.begin_nested():
-            return entry(connection), None
-    except Exception as error:  # noqa: BLE001 - the edge of an entry: the others in the transaction shall not fall with it
-        return None, error
+    def _try(self, entry: Entry) -> Ended:
+        try:
+            with self._database.write() as connection:
+                return entry(connection), None
+        except Exception as error:  # noqa: BLE001 - the edge of an entry: the others shall not fall with it
+            return None, error
 
 
 def _tell(written: asyncio.Future[Any], value: Any, fault: Exception | None) -> None:

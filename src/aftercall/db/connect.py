@@ -7,6 +7,7 @@ other instead of failing half-way. Every commit is on disk before it returns.
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -21,8 +22,18 @@ BUSY_TIMEOUT_MS = 30_000
 TURN_WITHIN_S = 1.0  # then SQLite decides: who holds the turn may itself be waiting for another process
 POSTGRES_PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}  # seconds, milliseconds; a server that is cut off says nothing
 
+PARTING = "aftercall.parting"
+
 Query = Callable[[str, Sequence[Any]], list[Any]]
 """SQL with question marks, and their values."""
+
+
+def at_parting(connection: Connection, key: tuple[str, ...], deed: Callable[[Connection], None]) -> None:
+    """Do this last in a writing transaction, and once for a key, however often it is asked for.
+
+    For rows that many transactions touch: locked last and in the order of their keys, nobody who holds one waits for another's.
+    """
+    connection.info[PARTING].setdefault(key, deed)
 
 
 class Database:
@@ -44,7 +55,13 @@ class Database:
             self.engine.connect() as connection,
             connection.execution_options(aftercall_writes=True).begin(),
         ):
-            yield connection
+            connection.info[PARTING] = {}
+            try:
+                yield connection
+            finally:
+                parting = connection.info.pop(PARTING)
+            for _, deed in sorted(parting.items(), key=itemgetter(0)):
+                deed(connection)
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:

@@ -3,8 +3,9 @@
 from secrets import randbits
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, update
+from sqlalchemy import ColumnElement, Connection, and_, select, update
 
+from aftercall.db.connect import at_parting
 from aftercall.db.tables import briefings
 from aftercall.db.upsert import upsert
 
@@ -19,15 +20,30 @@ def fresh_row(*, rests_on_all: bool) -> dict[str, Any]:
 def outdate(connection: Connection, agent_id: str, caller: str | None) -> None:
     """Something that this caller's next call is told of has changed. A caller without a row has nothing to go out of date."""
     if caller is not None:
-        _empty(connection, and_(briefings.c.agent_id == agent_id, briefings.c.caller == caller))
-    _empty(connection, and_(briefings.c.agent_id == agent_id, briefings.c.rests_on_all))
+        at_parting(connection, (agent_id, caller, "outdated"), lambda last: _empty(last, _row_of(agent_id, caller)))
+    _outdate_shared(connection, agent_id)
 
 
 def expect(connection: Connection, agent_id: str, caller: str) -> None:
     """This caller may ring again: their briefing is to be prepared."""
-    upsert(connection, briefings, {"agent_id": agent_id, "caller": caller}, fresh_row(rests_on_all=False), changes=STALE)
-    _empty(connection, and_(briefings.c.agent_id == agent_id, briefings.c.rests_on_all, briefings.c.caller != caller))
+
+    def put(last: Connection) -> None:
+        upsert(last, briefings, {"agent_id": agent_id, "caller": caller}, fresh_row(rests_on_all=False), changes=STALE)
+
+    at_parting(connection, (agent_id, caller, "expected"), put)
+    _outdate_shared(connection, agent_id)
+
+
+def _outdate_shared(connection: Connection, agent_id: str) -> None:
+    """Rows that rest on every caller's calls."""
+    at_parting(connection, (agent_id,), lambda last: _empty(last, and_(briefings.c.agent_id == agent_id, briefings.c.rests_on_all)))
+
+
+def _row_of(agent_id: str, caller: str) -> ColumnElement[bool]:
+    return and_(briefings.c.agent_id == agent_id, briefings.c.caller == caller)
 
 
 def _empty(connection: Connection, rows: ColumnElement[bool]) -> None:
+    if connection.dialect.name == "postgresql":  # an update of several locks them in no order at all
+        connection.execute(select(briefings.c.caller).where(rows).order_by(briefings.c.caller).with_for_update())
     connection.execute(update(briefings).where(rows).values(STALE))

@@ -58,7 +58,8 @@ class StepStore:
 
     def mark_started(self, call_ids: Sequence[str]) -> None:
         with self._database.write() as connection:
-            locked = select(calls.c.id).where(calls.c.id.in_(call_ids)).order_by(calls.c.id).with_for_update()
+            # Not against those who only refer to these calls, like facts on their way in: the id does not change.
+            locked = select(calls.c.id).where(calls.c.id.in_(call_ids)).order_by(calls.c.id).with_for_update(key_share=True)
             connection.execute(update(calls).where(calls.c.id.in_(connection.execute(locked).scalars().all())).values(postcall="started"))
 
     def begin(self, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> list[str]:
