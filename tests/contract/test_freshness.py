@@ -32,9 +32,14 @@ def test_a_transaction_that_falls_outdates_nothing(app: App) -> None:
     with app.database.write() as connection:
         expect(connection, "main", ANNA)
     before = versions(app)
-    with pytest.raises(ZeroDivisionError), app.database.write() as connection:
-        outdate(connection, "main", ANNA)
-        raise ZeroDivisionError
+
+    def fall() -> None:
+        with app.database.write() as connection:
+            outdate(connection, "main", ANNA)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fall()
     assert versions(app) == before
 
 
