@@ -14,6 +14,7 @@ from aftercall.app import App, build
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import upgrade
 from aftercall.ids import new_id
+from aftercall.journal import record
 from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import VirtualClock
 from outlets import Locked, Outlet, Stopped
@@ -86,6 +87,12 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
 @pytest.fixture
 def clock() -> VirtualClock:
     return VirtualClock()
+
+
+@pytest.fixture
+def patient_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk keeps its own time: nobody loses patience with it because a test lets virtual minutes pass."""
+    monkeypatch.setattr(record, "PATIENCE_S", 30 * 24 * 3600.0)
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.bridge.answer import GO_ON, LONG_GOODBYE, SILENT_GOODBYE, STILL_THERE
 from aftercall.bridge.clips import clip
 from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, CallerBegan, CallerSaid, CallerUnclear, ToolCall
@@ -15,7 +13,6 @@ from aftercall.errors import EngineRefused
 from aftercall.journal.record import Record
 from aftercall.model.calls import Call
 from aftercall.model.turns import Event, Turn
-from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_live_call
 from aftercall.testing_voice import FakeVoiceEngine
 from voice_rig import SECOND, Rig
@@ -23,14 +20,6 @@ from voice_rig import SECOND, Rig
 
 def told(call: Call) -> list[tuple[str, str]]:
     return [(turn.speaker, turn.text) for turn in call.turns]
-
-
-@pytest.fixture
-async def rigged(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[App]:
-    app = build(Settings(home=tmp_path / "home"), clock)
-    yield app
-    await app.journal.close()
-    app.close()
 
 
 @pytest.mark.parametrize("fault", [None, EngineRefused("no"), "deaf"])

@@ -5,14 +5,12 @@ import gc
 import json
 import random
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.lab.carriers import Side
-from aftercall.settings import Settings
 from aftercall.testing import VirtualClock
 from aftercall.testing_voice import FakeVoiceEngine
 from voice_rig import Rig
@@ -49,14 +47,6 @@ def bad_frames(luck: random.Random, side: Side) -> Iterator[str | bytes]:
                 yield good[0]  # a number that came before
             case _:
                 yield json.dumps(luck.choice(VALUES))
-
-
-@pytest.fixture
-async def rigged(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[App]:
-    app = build(Settings(home=tmp_path / "home"), clock)
-    yield app
-    await app.journal.close()
-    app.close()
 
 
 @pytest.mark.parametrize("carrier", ["twilio", "telnyx"])

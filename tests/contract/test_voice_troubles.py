@@ -4,14 +4,13 @@ The engines are emulated ones behind the real adapters; the call runs on virtual
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
-from aftercall.app import App, build
+from aftercall.app import App
 from aftercall.bridge.answer import GO_ON
 from aftercall.bridge.clips import clip
 from aftercall.engine.deepgram_agent import DeepgramAgent
@@ -21,7 +20,7 @@ from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.script import Drop, Mood, Reply, Stay, in_order
 from aftercall.lab.speech import FRAME, SILENCE, utter
-from aftercall.settings import DeepgramSettings, OpenAISettings, ReceptionistSettings, Settings
+from aftercall.settings import DeepgramSettings, OpenAISettings, ReceptionistSettings
 from aftercall.testing import VirtualClock
 from voice import ENGINES, KEY, emulate
 from voice_rig import Rig
@@ -61,14 +60,6 @@ TROUBLES = {
     "it drops and refuses the key it knew": Trouble([GREETING, APOLOGY], reply=Drop(), refuses_later=True, notes=["engine.lost"] * 2),
     "it hears and never answers": Trouble([GREETING, HOLD_ON], reply=Stay(), end_reason="caller_hung_up", notes=[]),
 }
-
-
-@pytest.fixture
-async def rigged(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[App]:
-    app = build(Settings(home=tmp_path / "home"), clock)
-    yield app
-    await app.journal.close()
-    app.close()
 
 
 async def at_standstill(is_so: Callable[[], bool], rounds: int = 4_000) -> bool:
