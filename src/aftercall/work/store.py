@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, exists, func, insert, or_, select, true, update
 
 from aftercall.db.connect import Database
 from aftercall.db.freshness import outdate
@@ -116,8 +116,7 @@ class FollowUpStore:
             asked = [or_(from_phone, caller.is_(None)) if with_withheld else from_phone]
             asked.append(exists().where(calls.c.id == followups.c.call_id, theirs))
         own = and_(followups.c.agent_id == agent_id, followups.c.kind == "request", *asked)
-        ended = select(calls.c.ended_at).where(calls.c.agent_id == agent_id, calls.c.state == "sealed", theirs)
-        last = ended.order_by(calls.c.started_at.desc()).limit(1)  # by the index; a maximum would read every call there is
+        last = _last_end(theirs, agent_id, is_of_all=not party)
         is_news = and_(followups.c.state.in_(("done", "failed", "refused", "expired")), followups.c.changed_at >= last.scalar_subquery())
         return self._select(and_(own, or_(is_news, followups.c.state == "held")), limit=limit)[::-1]
 
@@ -155,3 +154,15 @@ def _columns(row: FollowUp) -> dict[str, Any]:
 def _to_followup(row: Row[Any]) -> FollowUp:
     fields = {name: row._mapping[name] for name in FollowUp.__dataclass_fields__}
     return FollowUp(**fields | {"turns": tuple((call, seq) for call, seq in row.turns)})
+
+
+def _last_end(theirs: ColumnElement[bool], agent_id: str, *, is_of_all: bool) -> Select[Any]:
+    """When their last call ended. Of one party's few calls the latest; of everybody's the newest, by the index of starts.
+
+    Neither does for the other: a maximum over everybody reads every call, and who looks through the newest for one party's may
+    find it last.
+    """
+    sealed = and_(calls.c.agent_id == agent_id, calls.c.state == "sealed", theirs)
+    if is_of_all:
+        return select(calls.c.ended_at).where(sealed).order_by(calls.c.started_at.desc()).limit(1)
+    return select(func.max(calls.c.ended_at)).where(sealed)
