@@ -45,8 +45,10 @@ class SpeechProcess:
             self._drop(self._process)
 
     def _running(self) -> "subprocess.Popen[bytes]":
-        if self._process is not None and self._process.poll() is None:
-            return self._process
+        if self._process is not None:
+            if self._process.poll() is None:
+                return self._process
+            self._drop(self._process)
         pipe = subprocess.PIPE
         process = self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         self._read(process, OPEN_WITHIN_S)

@@ -63,6 +63,18 @@ async def test_a_process_that_died_is_replaced_when_the_next_one_asks(echo: Spee
     echo.close()
 
 
+async def test_a_process_found_dead_is_replaced_and_its_pipes_are_closed(echo: SpeechProcess) -> None:
+    await echo.ask(b"who")
+    dead = echo._process
+    assert dead is not None
+    dead.kill()
+    dead.wait()
+    assert await echo.ask(b"again") == b"again"
+    assert dead.stdin is not None and dead.stdin.closed  # noqa: PT018 - one pipe
+    assert dead.stdout is not None and dead.stdout.closed  # noqa: PT018 - the other
+    echo.close()
+
+
 async def test_a_process_that_hangs_is_ended(echo: SpeechProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     await echo.ask(b"warm")
     monkeypatch.setattr(process, "WITHIN_S", 0.2)
