@@ -335,3 +335,6 @@ POINTS_IN_OFFER = Cue(r"(?:\w+ ){0,3}(?:it|that|them|this)\b|(?:[\w-]+ ){1,6}(?:
 # To be told when it is done is a wish of its own.
 LETS_YOU_KNOW = Cue(r"(?:text|email|ring|call|phone|message) you\b.*\b(?:when|once|as soon as|if)\b")
 POINTS_ACT = Cue(r"(?:do|make|send|get|put|take|move|keep) (?:it|that|them|this)\b")
+THIS_ONE = Cue(r"\b(?:this|not next)\b")
+# A day is weighed against another: "Monday would be better".
+PREFERS = Cue(r"\b(?:better|best|rather|instead|easier|suits?)\b")

@@ -3,18 +3,16 @@
 import calendar
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, timedelta
 
 from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
+from aftercall.llm.rules.reckoning import SHIFT, WEEKDAY, Mention, later, month_end, reckon, shift, weekday_of
 
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = tuple(name.lower() for name in calendar.month_name)[1:]
 _SHORT_MONTHS = ("jan", "feb", "mar", "apr", "jun", "jul", "aug", "sept", "sep", "oct", "nov", "dec")
 
-WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _MONTH = "(?:" + "|".join((*_MONTHS, *_SHORT_MONTHS)) + r")\b\.?"
 # A bare "the third" is a day only where no noun follows: "the third floor" is none.
 _NO_NOUN = (
@@ -23,6 +21,8 @@ _NO_NOUN = (
 )
 _DAYPART = r"(?:morning|afternoon|evening|night|lunchtime|noon)"
 _UNIT = r"(?P<unit>day|week|fortnight|month|year)s?"
+
+_SOON = 7  # months ahead that people speak of as coming
 
 _FEASTS = {
     "christmas eve": (12, 24),
@@ -33,16 +33,6 @@ _FEASTS = {
     "valentine's day": (2, 14),
     "halloween": (10, 31),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A day named in a text. `refines` when it fixes the day of the month, so that it may correct a bare weekday."""
-
-    start: int
-    end: int
-    day: date
-    weekday_only: bool = False
 
 
 Resolve = Callable[[re.Match[str], date], date | None]
@@ -64,41 +54,22 @@ def _upcoming_day(number: int | None, today: date, month: int | None = None) -> 
     return None
 
 
-def _weekday(name: str) -> int:
-    return next(index for index, full in enumerate(_WEEKDAYS) if full[:3] == name[:3].lower())
-
-
 def _next_weekday(name: str, today: date) -> date:
-    return today + timedelta(days=(_weekday(name) - today.weekday() - 1) % 7 + 1)
+    return today + timedelta(days=(weekday_of(name) - today.weekday() - 1) % 7 + 1)
 
 
 def _week_after(name: str, today: date) -> date:
     """ "next Friday": the Friday of the week that begins on the coming Monday."""
-    return today + timedelta(days=7 - today.weekday() + _weekday(name))
+    return today + timedelta(days=7 - today.weekday() + weekday_of(name))
 
 
 def _month_number(name: str) -> int:
     return next(index for index, full in enumerate(_MONTHS, 1) if full[:3] == name[:3].lower())
 
 
-def _month_end(today: date, offset: int = 0) -> date:
-    year, month_index = divmod(today.month - 1 + offset, 12)
-    return date(today.year + year, month_index + 1, calendar.monthrange(today.year + year, month_index + 1)[1])
-
-
-def _later(today: date, number: int, unit: str) -> date | None:
-    try:
-        if unit == "month":
-            end = _month_end(today, number)
-            return end.replace(day=min(today.day, end.day))
-        return today + timedelta(days=number * {"day": 1, "week": 7, "fortnight": 14, "year": 365}[unit])
-    except (OverflowError, ValueError):
-        return None
-
-
 def _in_units(match: re.Match[str], today: date) -> date | None:
     number = count(match["count"])
-    return None if number is None else _later(today, number, match["unit"].lower())
+    return None if number is None else later(today, number, match["unit"].lower())
 
 
 def _weeks_from_weekday(match: re.Match[str], today: date) -> date | None:
@@ -107,11 +78,13 @@ def _weeks_from_weekday(match: re.Match[str], today: date) -> date | None:
 
 
 def _with_day_number(match: re.Match[str], today: date) -> date | None:
-    """ "Tuesday the third": the day number decides; on the day itself it is today."""
-    number, month = day_number(match["ordinal"]), match["month"]
-    if not month and number == today.day and _weekday(match["weekday"]) == today.weekday():
-        return today
-    return _upcoming_day(number, today, _month_number(month) if month else None)
+    """ "Tuesday the third": the next third that is a Tuesday, else the next third; on the day itself it is today."""
+    number, month, weekday = day_number(match["ordinal"]), match["month"], weekday_of(match["weekday"])
+    if month or number is None:
+        return _upcoming_day(number, today, _month_number(month) if month else None)
+    ends = [month_end(today, offset) for offset in range(_SOON)]
+    days = [end.replace(day=number) for end in ends if number <= end.day]
+    return next((day for day in days if day >= today and day.weekday() == weekday), None) or _upcoming_day(number, today)
 
 
 def _month_day(match: re.Match[str], today: date) -> date | None:
@@ -123,7 +96,7 @@ def _month_day(match: re.Match[str], today: date) -> date | None:
 
 def _of_next_month(match: re.Match[str], today: date) -> date | None:
     number = day_number(match["ordinal"])
-    end = _month_end(today, 1)
+    end = month_end(today, 1)
     return end.replace(day=number) if number and number <= end.day else None
 
 
@@ -139,14 +112,15 @@ def _feast(match: re.Match[str], today: date) -> date | None:
     return _upcoming_day(day, today, month)
 
 
+_PART_OF_WEEK = {"start": "monday", "beginning": "monday", "early": "monday", "middle": "wednesday", "end": "friday", "late": "friday"}
 _PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 
 
 def _nth_weekday(match: re.Match[str], today: date) -> date | None:
     """ "The first Monday in April": the next such day to come."""
-    place, weekday = _PLACES[match["place"].lower()], _weekday(match["weekday"])
+    place, weekday = _PLACES[match["place"].lower()], weekday_of(match["weekday"])
     for offset in range(13):
-        end = _month_end(today, offset)
+        end = month_end(today, offset)
         if match["month"] and end.month != _month_number(match["month"]):
             continue
         if match["next"] and offset == 0:
@@ -155,6 +129,10 @@ def _nth_weekday(match: re.Match[str], today: date) -> date | None:
         if days[place] >= today:
             return days[place]
     return None
+
+
+def _bare_ordinal(match: re.Match[str], today: date) -> date | None:
+    return _upcoming_day(day_number(match["ordinal"]), today)
 
 
 def _first_of(month: str | None, today: date) -> date | None:
@@ -214,28 +192,30 @@ _PATTERNS: Table[Resolve] = Table(
         ),
         (rf"\b(?P<weekday>{WEEKDAY}),? not this week,? (?:but )?next\b", lambda match, today: _week_after(match["weekday"], today)),
         (r"\bthis time next week\b|\bwithin (?:the|a|one) week\b", lambda _, today: today + timedelta(days=7)),
-        (r"\bin half a year\b|\bin six months\b", lambda _, today: _later(today, 6, "month")),
+        (r"\bin half a year\b|\bin six months\b", lambda _, today: later(today, 6, "month")),
         (rf"\ba week (?P<weekday>{WEEKDAY})\b(?P<count>)", _weeks_from_weekday),
         (rf"\bthe (?P<ordinal>{ORDINAL}) of next month\b", _of_next_month),
         (rf"\b(?P<ordinal>{ORDINAL}|\d{{1,2}}) (?:of )?(?P<month>{_MONTH})", _month_day),
         (rf"\b(?P<month>{_MONTH}) (?:the )?(?P<ordinal>{ORDINAL}|\d{{1,2}}\b(?!:))", _month_day),
         (r"\b(?:the )?end of (?:the |this )?(?:day|business)\b|\beod\b", lambda _, today: today),
-        (r"\b(?:the )?end of next week\b", lambda _, today: _week_after("friday", today)),
-        (r"\b(?:the )?(?:start|beginning) of next week\b", lambda _, today: _week_after("monday", today)),
+        (
+            r"\b(?P<part>end|middle|start|beginning|early|late) (?:of )?next week\b",
+            lambda match, today: _week_after(_PART_OF_WEEK[match["part"].lower()], today),
+        ),
         (
             r"\b(?:the )?end of (?:the|this) week\b",
             lambda _, today: today if today.weekday() == 4 else _next_weekday("friday", today),
         ),
-        (r"\b(?:the )?end of next month\b", lambda _, today: _month_end(today, 1)),
-        (r"\b(?:the )?(?:end|last day) of (?:the|this) month\b|\bmonth end\b", lambda _, today: _month_end(today)),
+        (r"\b(?:the )?end of next month\b", lambda _, today: month_end(today, 1)),
+        (r"\b(?:the )?(?:end|last day) of (?:the|this) month\b|\bmonth end\b", lambda _, today: month_end(today)),
         (
             rf"\b(?:the )?end of (?P<month>{_MONTH})",
-            lambda match, today: _month_end(today, (_month_number(match["month"]) - today.month) % 12),
+            lambda match, today: month_end(today, (_month_number(match["month"]) - today.month) % 12),
         ),
         (r"\b(?:the )?end of the year\b", lambda _, today: date(today.year, 12, 31)),
         (rf"\b(?:close of business|end of play|cob)\b(?! (?:on )?(?:{WEEKDAY}|tomorrow))", lambda _, today: today),
         (rf"\b(?:next|(?:the )?following) (?P<weekday>{WEEKDAY})\b", lambda match, today: _week_after(match["weekday"], today)),
-        (rf"\bthe (?P<weekday>{WEEKDAY}) after next\b", lambda match, today: _week_after(match["weekday"], today)),
+        (rf"\b(?:the )?(?P<weekday>{WEEKDAY}) after next\b", lambda match, today: _week_after(match["weekday"], today)),
         (
             rf"\b(?:the )?week after next,?(?: on)? (?P<weekday>{WEEKDAY})\b|\b(?P<earlier>{WEEKDAY}) (?:of )?the week after next\b",
             lambda match, today: _week_after(match["weekday"] or match["earlier"], today) + timedelta(weeks=1),
@@ -258,14 +238,16 @@ _PATTERNS: Table[Resolve] = Table(
         ),
         (
             rf"\bthe (?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b)(?P<ordinal>{ORDINAL}){_NO_NOUN}",
-            lambda match, today: _upcoming_day(day_number(match["ordinal"]), today),
+            _bare_ordinal,
         ),
+        # "Twenty-third, please.": an answer; "first, …" counts up.
+        (rf"^(?!(?:first|second|third)\b)(?P<ordinal>{ORDINAL})(?=[,.!]|$)", _bare_ordinal),
     )
 )
 _WEEKDAY_ONLY = Cue(rf"(?:this )?{WEEKDAY}")
 # "since Friday" is past; "till Friday" says how long something lasts; a negated day is the one it is not.
 _NOT_MEANT = Cue(
-    r"\b(?:last|since|until|till|til|not|isn't|(?<!later )than|easter|good|bank holiday|mean|except|instead of|"
+    r"\b(?:last|since|until|till|til|through|not|isn't|(?<!later )than|easter|good|bank holiday|mean|except|instead of|"
     r"rather than|can't (?:do|make)|cannot (?:do|make)|"
     r"every(?: other| second| single)?|each|after)"
     r"(?: (?:this|the|on|for|past))?\s*$",
@@ -280,31 +262,31 @@ _REFUSED_AFTER = Cue(
     r"(?! (?:free|available|good|off|fine|around|able|home|there)))\b",
 )
 _BEFORE = Cue(r"(?<!on or )\bbefore(?: the)?\s*$")
-_DAY_BEFORE = Cue(r"\b(?:the |a )?(?:day|night|evening|afternoon|morning) (?P<which>before|after)\b(?! (?:yesterday|tomorrow|last))")
-_WEEKDAY_BEFORE = Cue(rf"\b(?:the|that) (?P<weekday>{WEEKDAY}) before\b(?! (?:last|that one|yesterday))")
-_SAME_DAY = Cue(r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|evening|date)\b")
+# "Two days before the tenth": a day told from another that follows at once.
+_SHIFTED = Cue(rf"{SHIFT}(?: (?:the|that|on|of))?\s*$")
 
 
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
     named = _find_dates(text, today)
-    around = [mention for mention in _around(text, anchor) if mention.day >= today] if anchor else []
+    around = [mention for mention in reckon(text, named, anchor) if mention.day >= today]
     if not around:
         return list(named)
     apart = [mention for mention in named if not any(mention.start < other.end and other.start < mention.end for other in around)]
     return sorted((*apart, *around), key=lambda mention: mention.start)
 
 
-_SOON = 7  # months ahead that people speak of as coming
-_BARE_ORDINAL = Cue(rf"\bthe (?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b){ORDINAL}(?! of\b){_NO_NOUN}")
+_BARE_ORDINAL = Cue(rf"(?<!day )(?<!day, )\bthe (?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b){ORDINAL}(?! of\b){_NO_NOUN}")
 _MONTH_ALONE = Cue(rf"(?:(?:no|sorry|oh|actually|in|of|it's|i mean|not this one|next month),? )*(?P<month>{_MONTH})\W*")
 _NTH_BARE = Cue(rf"\bthe (?:first|second|third|fourth|last) {WEEKDAY}\b(?! (?:in|of))")
-_NAMED_MONTH = Cue(rf"\b(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)")
+_NAMED_MONTH = Cue(
+    rf"\b(?:(?:in|of|for|late|early|mid|until|till|{ORDINAL}) (?P<month>{_MONTH})(?! \d)|(?P<dated>{_MONTH}) (?:the )?{ORDINAL})"
+)
 
 
 def named_month(text: str, today: date) -> str | None:
     """The month a text speaks of, unless it is more likely one gone by."""
-    found = [match["month"] for match in _NAMED_MONTH.finditer(text)]
+    found = [match["month"] or match["dated"] for match in _NAMED_MONTH.finditer(text)]
     ahead = [month for month in found if (_month_number(month) - today.month) % 12 <= _SOON]
     return ahead[-1].strip(" .") if ahead else None
 
@@ -344,7 +326,8 @@ def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
 
 def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> Mention | None:
     before = text[: match.start()]
-    if (_NOT_MEANT.search(before) and not _NEGATED.search(before)) or _REFUSED_AFTER.match(text[match.end() :]):
+    shifted = _SHIFTED.search(before)
+    if not shifted and ((_NOT_MEANT.search(before) and not _NEGATED.search(before)) or _REFUSED_AFTER.match(text[match.end() :])):
         return None
     try:
         day = resolve(match, today)
@@ -352,21 +335,9 @@ def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> 
         return None
     if day is None:
         return None
+    if shifted:
+        return Mention(shifted.start(), match.end(), shift(day, shifted))
     weekday_only = bool(_WEEKDAY_ONLY.fullmatch(match.group()))
     if _BEFORE.search(before) and "end of" not in match.group().lower() and day > today:
         day -= timedelta(days=1)
     return Mention(match.start(), match.end(), day, weekday_only)
-
-
-def _around(text: str, anchor: date) -> list[Mention]:
-    return (
-        [
-            Mention(match.start(), match.end(), anchor + timedelta(days=1 if match["which"].lower() == "after" else -1))
-            for match in _DAY_BEFORE.finditer(text)
-        ]
-        + [
-            Mention(match.start(), match.end(), anchor - timedelta(days=(anchor.weekday() - _weekday(match["weekday"]) - 1) % 7 + 1))
-            for match in _WEEKDAY_BEFORE.finditer(text)
-        ]
-        + [Mention(match.start(), match.end(), anchor) for match in _SAME_DAY.finditer(text)]
-    )

@@ -101,9 +101,9 @@ def _is_before_content(text: str, mention: Mention) -> bool:
     return bool(_TO_SOMEBODY.search(text[: mention.start]) and _CONTENT_BEGINS.match(text[mention.end :]))
 
 
-def is_about_request(body: str, today: date) -> bool:
+def is_about_request(body: str, today: date, anchor: date | None = None) -> bool:
     """Whether the day in words near a request is said of the request, not of somebody's own doings."""
-    mentions = find_dates(body, today)
+    mentions = find_dates(body, today, anchor)
     if not mentions or cues.MINE.match(body) or _OWN_PLAN.search(body[: mentions[0].start]):
         return False
     if _MUST_BE.match(body):
@@ -129,4 +129,7 @@ def later_day(ask: Ask, text: str, today: date, anchor: date | None, *, asked: b
     mentions = find_dates(text, today, anchor)
     if not mentions:
         return None
-    return (mentions[-1] if REPLACES.search(text) else mentions[0]).day
+    chosen = mentions[-1] if REPLACES.search(text) else mentions[0]
+    # "Monday is fine" for Monday the twenty-first, however far ahead that is
+    same = chosen.weekday_only and ask.due and ask.due.weekday() == chosen.day.weekday() and not cues.THIS_ONE.search(text)
+    return ask.due if same else chosen.day

@@ -1,11 +1,12 @@
 """How the caller takes what the agent put forward: offers, slots, questions back."""
 
 from aftercall.llm.rules import cues
+from aftercall.llm.rules.agreement import Agreement
 from aftercall.llm.rules.asks import Ask, as_caller
 from aftercall.llm.rules.corrections import REPAIRS
 from aftercall.llm.rules.dates import find_dates
-from aftercall.llm.rules.due import Proposal, takes_day
-from aftercall.llm.rules.hearing import SAME, Hearing
+from aftercall.llm.rules.due import takes_day
+from aftercall.llm.rules.hearing import SAME
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.mishearing import misheard
 from aftercall.llm.rules.sentences import Clause, split_sentences
@@ -16,7 +17,7 @@ from aftercall.llm.rules.withdrawals import find_call_off
 _BARE_OFFER = 2  # stems below which an offer says what is done, not to what
 
 
-class Exchange(Hearing):
+class Exchange(Agreement):
     def _mishears(self, answer: Stance | None, clauses: list[Clause]) -> None:
         """A caller who objects to what the agent said back takes it out again."""
         self.misheard += misheard(self._question, " ".join(clause.text for clause in clauses))
@@ -190,64 +191,6 @@ class Exchange(Hearing):
             ask.due = self._first_day(matter.text)
         self._raise(ask)
         self._inquiry = self._matter = None
-
-    def _repeats_slot(self, clauses: list[Clause]) -> bool:
-        """ "I have Thursday at nine." "Nine." """
-        days = {mention.day for proposal in self._proposals for mention in (proposal.mention, *proposal.others)}
-        said = [clause for clause in clauses[:4] if not clause.is_question]
-        return bool(days) and any(
-            cues.TIME_ONLY.match(clause.body) or any(mention.day in days for mention in find_dates(clause.text, self.today))
-            for clause in said
-        )
-
-    def _answer_proposal(self, answer: Stance | None, clauses: list[Clause]) -> None:
-        """An accepted day is the day; a day that only fixes the weekday the caller named needs no yes."""
-        seq = clauses[0].seq
-        demurs = any(clause.is_question or cues.DEMURS.search(clause.text) for clause in clauses[:2])
-        if answer is None and not demurs and self._repeats_slot(clauses):
-            answer = "yes"
-        for proposal in self._proposals:
-            mention = proposal.mention
-            ask = self._dated_by(proposal)
-            if ask is None or not takes_day(ask) or cues.CONTENT_DATED.match(ask.act):
-                continue
-            if cues.NOT_FREE.search(proposal.sentence) and not proposal.sentence.endswith("?"):
-                continue
-            if ask.kind == "issue" and not (self._question or cues.SLOT.search(proposal.sentence)):
-                continue
-            fixes = ask.due is not None and ask.due.weekday() == mention.day.weekday()
-            echoes = len(stems(proposal.sentence) & ask.stems) > 1 and ask.kind in ("task", "booking", "other")
-            settles = ask.due is None and (ask.kind == "booking" or echoes) and not demurs
-            if answer == "yes" or (answer is None and (settles or (fixes and not mention.weekday_only))):
-                if ask.due is None or not (mention.weekday_only and fixes):
-                    ask.move(mention.day)
-                if answer == "yes" and ask.kind == "task" and cues.HOUR.search(proposal.sentence) and not cues.ORDERS.search(ask.act):
-                    ask.kind = "booking"
-                ask.cite(proposal.seq, seq)
-
-    def settle_days(self) -> None:
-        """The agent's last words may fix the day of the month of a weekday agreed before: "Thursday the twelfth, then." """
-        for proposal in self._proposals:
-            ask, day = self._dated_by(proposal), proposal.mention.day
-            if ask and ask.due and takes_day(ask) and not proposal.mention.weekday_only and ask.due.weekday() == day.weekday():
-                ask.move(day)
-
-    def _dated_by(self, proposal: Proposal) -> Ask | None:
-        """The request a day is put forward for: the one named before it, or the only one it can be."""
-        before, about = stems(proposal.sentence[: proposal.mention.start]), stems(proposal.sentence)
-        named = [ask for ask in self.asks if stems(ask.act) & before] or [ask for ask in self.asks if stems(ask.act) & about]
-        if self._current in named or not named:
-            return self._overlapping(about, least=0.6) or self._current
-        return named[-1] if len(named) == 1 else None
-
-    def _choose(self, clause: Clause) -> None:
-        """ "The later one": of two days put forward, the caller takes one by its place."""
-        offered = [mention for proposal in self._proposals for mention in (*proposal.others, proposal.mention)]
-        place = cues.PLACE.match(clause.body)
-        if self._current and place and len(offered) == 2:
-            self._current.move(offered[1 if place["second"] else 0].day)
-            self._current.cite(clause.seq)
-            self._proposals = []
 
     def _confirm(self, answer: Stance | None, seq: int) -> None:
         """What the agent asked back and the caller affirmed is part of the request."""

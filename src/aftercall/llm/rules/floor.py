@@ -31,6 +31,7 @@ class Floor(Yielding):
     def hear_caller(self, clauses: list[Clause]) -> None:
         if any(cues.WRONG_NUMBER.search(clause.text) for clause in clauses):
             self._forget_everything()
+        self._agreed = None
         self._asks_house = any(cues.IS_THAT.match(clause.whole) for clause in clauses[:3])
         answer = stance(clauses)
         if clauses:
@@ -47,6 +48,7 @@ class Floor(Yielding):
             self._used = False
             self._month = named_month(clause.text, self.today) or self._month
             self._hear(clause, clauses[index + 1 :])
+            self._here = self._keep_day(clause.text) or self._here
             if is_others_wish(clause.text):
                 self._hearsay = [*self._hearsay[-2:], clause]
             if is_real(clause):
@@ -205,7 +207,7 @@ class Floor(Yielding):
                 ask.denied += denied_words(other.text)
                 ask.add_detail(other.seq, other.text)
         words = self._dated(f"{self._led} {first if others else clause.text}")
-        ask.due = opening_day(ask, words, self.today, self._anchor_of(clause), self._before) or self._day_around(ask, clause)
+        ask.due = opening_day(ask, words, self.today, self._anchor(), self._before) or self._day_around(ask, clause)
         self._led = ""
         if kind in ("message", "note"):
             self._dictated = (clause.seq, clause.sentence)
@@ -306,10 +308,11 @@ class Floor(Yielding):
 
     def _fill_in(self, clause: Clause, after: list[Clause]) -> None:
         """Answers to what the agent asked, and what follows a request in the same breath."""
-        if cues.NEW_TOPIC.match(clause.text) or (after and not self._question and cues.COUNTS_ON.fullmatch(clause.text)):
+        answers = self._question and self._before and self._before[-1].seq != clause.seq
+        if (cues.NEW_TOPIC.match(clause.text) and not answers) or (after and not self._question and cues.COUNTS_ON.fullmatch(clause.text)):
             self._current = None
         ask = self._current
-        if ask is None or (ask.is_stop and not self._question) or self._leads_on(clause, after):
+        if self._leads_on(clause, after) or ask is None or (ask.is_stop and not self._question):
             return
         if REPAIRS.match(clause.text):
             ask.drop_details(clause.seq)
@@ -322,6 +325,7 @@ class Floor(Yielding):
         body = clause.body
         if self._may_date(ask, clause):
             self._move(ask, clause.text)
+            self._agreed = ask if ask.due in self._offered_days else self._agreed
         if not (same_breath or self._question or self._proposals):
             return
         if not clause.is_question and not is_slight(body) and not self._declined and not asks_name(self._question):
@@ -329,19 +333,21 @@ class Floor(Yielding):
 
     def _may_date(self, ask: Ask, clause: Clause) -> bool:
         """Whether a day in these words is the day of the request."""
+        if ask is self._agreed and not (REPAIRS.match(clause.text) or REPLACES.search(clause.text) or cues.PREFERS.search(clause.text)):
+            return False
         body = clause.body
         asked_when = self._agent_dated or self._asked_when
         told_of_else = not asked_when and not self._question and self._brought_up(clause, ask)
         if cues.ASKS_HOURS.search(body) or (told_of_else and not must_be(body)):
             return False
-        if not asked_when and (other := cues.DATED_THING.match(body)) and stems(other["thing"]) - ask.stems:
+        if not self._asked_when and (other := cues.DATED_THING.match(body)) and stems(other["thing"]) - ask.stems:
             return False
         about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
-        if not clause.is_question and len(body.split()) <= _SHORT and cues.DAY_FIRST.match(body) and is_about_request(body, self.today):
+        if not clause.is_question and len(body.split()) <= _SHORT and cues.DAY_FIRST.match(body) and is_about_request(body, self.today, self._anchor(ask)):
             return clause.seq - ask.turns[-1] <= _NEAR
-        if must_be(body) and is_about_request(body, self.today):
+        if must_be(body) and is_about_request(body, self.today, self._anchor(ask)):
             return clause.seq - ask.turns[-1] <= 2 * _NEAR
-        if (about_matter and not asked_when) or clause.seq - ask.turns[-1] > _NEAR or not is_about_request(body, self.today):
+        if (about_matter and not asked_when) or clause.seq - ask.turns[-1] > _NEAR or not is_about_request(body, self.today, self._anchor(ask)):
             return False
         short = len(body.split()) <= _SHORT
         if ask.due is None:

@@ -43,6 +43,8 @@ class Hearing(Ledger):
         self._declined_at = 0
         self._standing_offer: Offer | None = None
         self._own_days: set[date] = set()
+        self._agreed: Ask | None = None
+        """The request whose day the caller has just taken as the agent put it."""
 
     def hear_agent(self, turn: Turn, text: str) -> None:
         if cues.WRONG_NUMBER.search(text) or (self._asks_house and cues.NOT_THAT.match(text)):
@@ -66,7 +68,9 @@ class Hearing(Ledger):
         self._standing_offer = offer or self._standing_offer
         self._asks_matter = asks_matter(text)
         self._rechecked = find_recheck(text)
-        self._agent_dated = bool(find_dates(text, self.today))
+        self._agent_dated = bool(self._proposals)
+        self._here = None
+        self._keep_day(text)
         self._question = text if "?" in text else ""
         self._said = text
         self._asked_openly = asks_openly(text)

@@ -48,6 +48,10 @@ class Ledger:
         self._asked_when = False
         self.misheard: list[str] = []
         """Words of the agent's that the caller put right: wrong wherever they stand."""
+        self._here: date | None = None
+        """The last day named in this turn."""
+        self._lately: date | None = None
+        """The last day anybody named."""
         self._hearsay: list[Clause] = []
         """What others want, as the caller tells it: a request once the agent says it will see to it."""
 
@@ -101,7 +105,7 @@ class Ledger:
             matter = [self._matter, *matter]
         for other in matter:
             ask.add_detail(other.seq, other.text)
-        if not cues.TELLS_ONLY.match(ask.act) and ask.due is None and cues.RECORDS.match(ask.act):
+        if not cues.TELLS_ONLY.match(ask.act) and ask.due is None and ask.kind not in ("message", "note"):
             ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)
 
     def _move(self, ask: Ask, text: str) -> None:
@@ -117,17 +121,15 @@ class Ledger:
         return mentions[0].day if mentions else None
 
     def _anchor(self, apart: Ask | None = None) -> date | None:
-        """The day that "the day before" looks at: that of the latest booking, or of anything with a day."""
+        """The day that "the day before" looks at: one just named, that of the latest booking, of anything dated, or the last talked of."""
         dated = [ask for ask in self.asks if ask.due]
         bookings = [ask for ask in dated if ask.kind == "booking"] or dated
-        if apart and apart.due:
-            return apart.due
-        return bookings[-1].due if bookings else None
+        return self._here or (apart and apart.due) or (bookings[-1].due if bookings else self._lately)
 
-    def _anchor_of(self, clause: Clause) -> date | None:
-        """ "Her birthday is the ninth, remind me the day before": a day just named goes before those of other requests."""
-        named = [mention.day for other in self._before if other.seq == clause.seq for mention in find_dates(other.text, self.today)]
-        return named[-1] if named else self._anchor()
+    def _keep_day(self, text: str) -> date | None:
+        named = find_dates(self._dated(text), self.today, self._anchor())
+        self._lately = named[-1].day if named else self._lately
+        return self._lately if named else None
 
     def _day_of_occasion(self, clause: Clause) -> date | None:
         """ "It's her birthday on Sunday, order her something nice." """
