@@ -118,7 +118,7 @@ INQUIRY = Cue(
     r"\b(?:do you have|have you got|have you|you got|is there|are there|any chance of|got any|any)\b.*\b(?:table|tables|room|"
     r"rooms|slots?|space|spaces|openings?|availability|"
     r"available|free|appointments?|anything|tickets?|seats?|places?|times?|left|earlier|later|sooner)\b|\b(?:is|"
-    r"are) (?:\w+ ){1,3}(?:free|available|open|in)\b|"
+    r"are) (?:\w+ ){1,3}(?:free|available|in)\b|"
     r"\b(?:when|what)(?:['’]s| is| are| can| could| would| do)\b.*\b(?:earliest|soonest|next|available|come in|see me|see us|"
     r"fit|slot|appointment|opening)\b|\bhow soon\b",
 )
@@ -338,3 +338,5 @@ POINTS_ACT = Cue(r"(?:do|make|send|get|put|take|move|keep) (?:it|that|them|this)
 THIS_ONE = Cue(r"\b(?:this|not next)\b")
 # A day is weighed against another: "Monday would be better".
 PREFERS = Cue(r"\b(?:better|best|rather|instead|easier|suits?)\b")
+GOES_ON = Cue(r"(?:(?:oh|okay|right|well|lovely|great|perfect|thanks|thank you)[,.!]? )*(?:and|also|then|plus|oh,? and)\b")
+POINTS_BACK = Cue(r"\b(?:it|that|this|them|those|these|there|one|same|both|either)\b|^(?:with|for|in|on|at|by|to|no|not|only|the one)\b")

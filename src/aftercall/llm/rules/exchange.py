@@ -186,7 +186,7 @@ class Exchange(Agreement):
                 ask.add_detail(told.seq, told.text)
         if slot:
             ask.add_detail(slot.seq, slot.sentence)
-            ask.due = slot.mention.day
+            ask.due = self._picked(slot, clauses) or slot.mention.day
         else:
             ask.due = self._first_day(matter.text)
         self._raise(ask)

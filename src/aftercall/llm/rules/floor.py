@@ -47,6 +47,10 @@ class Floor(Yielding):
         for index, clause in enumerate(clauses):
             self._used = False
             self._month = named_month(clause.text, self.today) or self._month
+            if index and answer and not self._asked_openly and cues.GOES_ON.match(clause.text):
+                self._question = ""  # it has been answered
+            if self._departs(clause, self._current):
+                self._current, self._matter = None, clause
             self._hear(clause, clauses[index + 1 :])
             self._here = self._keep_day(clause.text) or self._here
             if is_others_wish(clause.text):
@@ -64,6 +68,19 @@ class Floor(Yielding):
         self._proposals, self._question, self._declined, self._agent_dated, self._asked_when = [], "", False, False, False
         self._asks_matter = self._rechecked = None
         self._asked_after = next((clause for clause in clauses if clause.is_question and cues.ASKED_AFTER.search(clause.body)), None)
+
+    def _departs(self, clause: Clause, ask: Ask | None) -> bool:
+        """ "And the second tasting, we never had that": something else is brought up, though nothing is asked for yet."""
+        if self._question or self._proposals or self._dictated == (clause.seq, clause.sentence) or not cues.GOES_ON.match(clause.text):
+            return False
+        about = stems(clause.text)
+        return (
+            bool(about)
+            and (ask is None or (ask.turns[-1] < clause.seq and not about & ask.stems))
+            and not cues.POINTS_BACK.search(clause.body)
+            and not (find_trigger(clause.text) or REPLACES.search(clause.text) or find_call_off(clause.text))
+            and not self._first_day(clause.text)
+        )
 
     def _keep_told(self, clause: Clause) -> None:
         """Until the agent acts on it, nobody knows whether what is told is a request."""
@@ -139,7 +156,7 @@ class Floor(Yielding):
     def _moves_last(self, clause: Clause) -> bool:
         """ "Anything else?", "Actually, make that Thursday": what was taken down last is put right, though nobody talks of it now."""
         last = self.asks[-1] if self.asks else None
-        if last is None or last.due is None or clause.is_question or not self._first_day(clause.text):
+        if last is None or last.due is None or not self._first_day(clause.text):
             return False
         if clause.seq - max(last.turns) > _NEAR:
             return False
