@@ -32,7 +32,8 @@ class Agreement(Hearing):
             self._agreed = ask
             if answer == "yes" and ask.kind == "task" and cues.HOUR.search(proposal.sentence) and not cues.ORDERS.search(ask.act):
                 ask.kind = "booking"
-            ask.cite(proposal.seq, seq)
+            goes_on = answer is None and cues.GOES_ON.match(clauses[0].text)
+            ask.cite(proposal.seq, *([] if goes_on else [seq]))
 
     def _is_for(self, proposal: Proposal, ask: Ask) -> bool:
         if not takes_day(ask) or cues.CONTENT_DATED.match(ask.act):

@@ -56,7 +56,8 @@ NOT_THAT = Cue(r"^(?:no\b(?!,? (?:problem|worries))|i['’]m afraid not|sorry,? 
 WRONG_NUMBER = Cue(
     r"\b(?:you(?:['’]ve| have)?(?: may have| might have| must have)?(?: got| reached| dialed| dialled| called)?|"
     r"i(?:['’]ve| have| must have)?(?: got| dialed| dialled| called| rang)?)"
-    r" the wrong number\b(?! (?:for|on|in|of|down))|^(?:oh|sorry|my bad|whoops)?[,. ]*(?:sorry,? )?wrong number\b",
+    r" the wrong number\b(?! (?:for|on|in|of|down))|\b(?:called|rung|dialled|dialed|reached) (?:us|me) by (?:accident|mistake)\b|"
+    r"^(?:oh|sorry|my bad|whoops)?[,. ]*(?:sorry,? )?wrong number\b",
 )
 DICTATES = Cue(r"^(?:(?:write|put)[,:]|(?:say|saying|just say|just put|just write|it should say|the message is)\b)")
 THEN_ALSO = Cue(r"(?:and |oh |um+ |uh+ )*(?:then|also|second|third|next|plus)\b")
@@ -236,7 +237,7 @@ DATED_THING = Cue(
 FRONTED = Cue(r"(?:(?:and|also|oh|then|so|now|but),? )*(?:the|my|our|that|those|this) (?:[\w'’-]+ ?){1,4}\W*")
 COUNTS_ON = Cue(r"(?:and |oh |okay |so )*(?:one|two|three|four|five|six|second|third|fourth|next)\W*")
 ASKS_HOURS = Cue(r"\b(?:what time|how late|till when|until when|are you (?:open|closed|there)|do you (?:open|close|shut))\b")
-TO_THEM = Cue(r"^(?:tell|ask|let|call|ring|text|email|give|warn) (?:him|her|them)\b")
+TO_THEM = Cue(r"^(?:tell|ask|let|call|ring|text|email|give|warn|write(?: to)?) (?:him|her|them)\b")
 KEEPS = Cue(
     (
         r"^(?:(?:no|nah|actually|wait|hang on|hold on|please|then|just|leave (?:it|that))[,.]? )*(?:i['’]ll |let['’]s )?keep (?P<what>it|"

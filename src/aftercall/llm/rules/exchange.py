@@ -99,6 +99,8 @@ class Exchange(Agreement):
 
     def _names_time(self, clauses: list[Clause]) -> bool:
         first = clauses[0]
+        if any(cues.PREFERS.search(clause.text) and find_dates(clause.text, self.today) for clause in clauses):
+            return True
         return bool(cues.TIME_ONLY.match(first.body) or find_dates(first.text, self.today)) and not first.is_question
 
     def _accept_changed(self, offer: Offer, clause: Clause) -> None:
@@ -133,11 +135,12 @@ class Exchange(Agreement):
     def _thing_offered(self, offer: Offer) -> str | None:
         """ "Do you have a cot?", "Shall I add one?": the offer means what the caller asked after."""
         after = self._asked_after
-        if after is None or self._current is None or after.seq != offer.seq - 1 or not cues.MEANS_IT.search(offer.act):
+        if after is None or after.seq != offer.seq - 1 or not cues.MEANS_IT.search(offer.act):
             return None
         thing = cues.ASKED_AFTER.sub("", after.body, count=1).strip(" ,.?")
         is_slot = cues.TIME_ONLY.match(thing) or find_dates(thing, self.today) or cues.COMPARES.search(thing)
-        return None if is_slot or not stems(thing) or stems(thing) & stems(self._current.act) else thing
+        known = stems(self._current.act) if self._current else frozenset()
+        return None if is_slot or not stems(thing) or stems(thing) & known else thing
 
     def _meant(self, offer: Offer) -> Ask | None:
         """The request that an offer takes up, if it is none of its own."""
@@ -147,7 +150,8 @@ class Exchange(Agreement):
         if current and not current.is_stop:
             if cues.ANAPHOR.match(offer.act) or cues.POINTS_IN_OFFER.match(offer.act):
                 return current
-            if current in self._faults and (cues.SEND_SOMEONE.match(offer.act) or cues.VISITS.search(offer.act)):
+            seen_to = current in self._faults or (current.turns[-1] == offer.seq - 1 and cues.SEES_TO.search(current.act))
+            if seen_to and (cues.SEND_SOMEONE.match(offer.act) or cues.VISITS.search(offer.act)):
                 return current
             call_back = kind_of(as_caller(offer.act)) == "message" and cues.CALL_BACK.search(offer.act)
             if current.kind == "message" and call_back and cues.CALL_BACK.search(current.act):

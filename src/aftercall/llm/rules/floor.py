@@ -109,7 +109,8 @@ class Floor(Yielding):
             return
         if self._thinks_better(clause, after):
             return
-        if (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
+        tells = cues.ADDRESSED.match(clause.body)  # "tell the team there's no meeting": what is off is their matter
+        if not tells and (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
             return
         if self._gives_up(clause) or self._keeps(clause):
             return
@@ -143,10 +144,12 @@ class Floor(Yielding):
 
     def _changes_standing(self, clause: Clause) -> bool:
         """ "I've an appointment tomorrow at four. Could you make it later?" """
-        standing = [other for other in self._before if other.seq == clause.seq and cues.BOOKED.search(other.body)]
+        told = [other for other in self._before if other.seq == clause.seq]
+        standing = [other for other in told if cues.BOOKED.search(other.body) or other is self._matter]
         if not standing or not (clause.is_question or cues.BIDS.match(clause.body) or cues.WISH.match(clause.body)):
             return False
-        ask = Ask("booking", clause.body, clause.text, [clause.seq])
+        booked = any(cues.BOOKED.search(other.body) for other in standing)
+        ask = Ask("booking" if booked else kind_of(clause.body), clause.body, clause.text, [clause.seq])
         for other in standing:
             ask.add_detail(other.seq, other.text)
         ask.due = self._first_day(clause.text) or self._first_day(standing[-1].text)

@@ -11,7 +11,7 @@ _TABLE: tuple[tuple[RequestKind, str], ...] = (
         "reminder",
         (
             r"^(?:set (?:me )?(?:up )?(?:a|another) )?(?:remind|reminder)\b|\breminder\b|\bremind (?:me|us|him|her|them)\b|"
-            r"^(?:nudge|ping|wake) me\b|^(?:don['’]?t )?let me forget\b"
+            r"^(?:nudge|ping|wake) me\b|^give (?:me|us) a (?:nudge|prod|poke)\b|^(?:don['’]?t )?let me forget\b"
         ),
     ),
     (

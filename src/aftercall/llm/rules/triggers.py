@@ -166,6 +166,13 @@ _ANYWHERE = tuple(
             r"\b(?:has|have|needs?) to (?P<act>(?:go out|be (?:sent|done|booked|paid|fixed|delivered|shipped|ready|collected|"
             r"filed|submitted|cancelled|moved|replaced|picked up))\b.*)"
         ),
+        # "You must revoke it."
+        (
+            r"^you(?:['’]ll| will)?(?:['’]d better| must| have to| need to| should| ought to| gotta|['’]ve got to) "
+            r"(?P<act>(?!know|understand|see|be\b|have\b|remember|try|hear|think|believe|imagine|tell me)[a-z-]{3,} "
+            r"(?:it|that|this|them|him|her|me|us|my|our|the|an?|(?-i:[A-Z])\w+)\b.*)"
+        ),
+        r"\b(?:i|we) (?:need|want|have|would like) to (?P<act>[a-z]+ (?:[\w'’-]+ ){0,4}(?:with|at) (?:you|y['’]all|you guys)\b.*)",
         # "You send it, it's in the folder."; "the invoice needs paying"
         r"^you (?P<act>(?:send|tell|ring|call|put|give|order|book|ask|let) (?:it|that|them|him|her|this|the|me)\b.*)",
         (
@@ -225,7 +232,7 @@ _ORDER = Cue(
 _NO_ASKING = Cue(
     r"^(?:remind (?:me|us)(?:,| again\b|,? (?:what|how|where|which|who|why|is|are|do|does|did)\b)|(?:your (?:help|"
     r"time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
-    r"to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|hold (?:on|the line|"
+    r"to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|look (?:by|under|me up)|hold (?:on|the line|"
     r"a)|wait|repeat|say|spell|explain|speak(?! (?:to|with))|talk (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|"
     r"they))|"
     r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|"
@@ -243,7 +250,7 @@ _NO_ASKING = Cue(
     r"next|after|before|tonight|about|once|as|and|in|by|every|to|with|any|regarding|again|between|soon|or|a\b|please|first)|"
     r"show me|come (?:on|to think)|do\b(?! (?:it|that|the|a|my|this))|run (?:late|errands)|pick up (?:the|my) (?:kids|phone|"
     r"son|daughter)|leave (?:it|that|them)(?: (?:there|at that|alone|be|with (?:you|me)))?[.!]?$|"
-    r"give (?!.*\b(?:call|ring|message|refund|discount|credit|note|bell|heads up|shout|copy|update)\b)|turn (?:left|right|up|"
+    r"give (?!.*\b(?:call|ring|message|refund|discount|credit|note|bell|heads up|shout|copy|update|nudge|reminder|buzz|text|prod)\b)|turn (?:left|right|up|"
     r"out)|set (?:for|on)|get (?:it|that|them)[.!]?$|see\b(?! (?:dr|doctor|the|a|my|someone|somebody|him|her|[a-z]+ (?:about|"
     r"for|on))))",
 )
@@ -264,6 +271,10 @@ _NEGATED = Cue(
     r"\b(?:do|did|does|why|how|when|should) (?:i|we) (?:really |actually |still )?(?:need|have|want)(?: to)?|"
     r"(?:saying|says|said|told me|tells me|told us)(?: that)? (?:i|we) (?:need|have|should|must)(?: to)?) (?:\w+ )?$",
 )
+# A negation right before the asking: "I didn't think anyone'd pick up", "no, don't remind me".
+_NOT = Cue(r"(?:n['’]t|\bnever|\bnot|\bdo not|\bwithout|\bno need to)\s*$")
+# "Can you book the, or, do you…": broken off before anything was named.
+_BROKEN_OFF = Cue(r"[\w-]+ (?:the|an?|my|our|your|some|to)(?:[,.…-]|\W*$)")
 _OWN_DOING = Cue(
     r"\b(?:myself|ourselves|on my own|that['’]s on me|that['’]s mine|i['’]ll (?:do|handle|sort|remember)|on the website|"
     r"online)\b",
@@ -360,7 +371,7 @@ def _in_frame(spoken: str, supplied: int = 0) -> Trigger | None:
     """The wish in any of the ways people ask; `supplied` is how much of the text was put in front of what was said."""
     for pattern, _ in _WAYS.of(spoken):
         match = pattern.search(spoken)
-        if match and not _is_none(match["act"]) and not _NEGATED.search(spoken[: match.start("act")]):
+        if match and not (_is_none(match["act"]) or _NOT.search(spoken[: match.start()]) or _NEGATED.search(spoken[: match.start("act")])):
             start = supplied if _WHEN.match(spoken) else max(supplied, match.start())
             return Trigger(match["act"], spoken[start:], is_order=False)
     return None
@@ -397,4 +408,4 @@ def is_own_doing(text: str) -> bool:
 
 
 def _is_none(act: str) -> bool:
-    return bool(_NO_ASKING.match(act) or _PRICE_OR_FACT.match(act) or is_own_doing(act))
+    return bool(_NO_ASKING.match(act) or _BROKEN_OFF.match(act) or _PRICE_OR_FACT.match(act) or is_own_doing(act))

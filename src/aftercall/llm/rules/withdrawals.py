@@ -78,7 +78,7 @@ _CALL_OFF = Table(
         # A negated order that ends with its verb calls off what is going on: "don't log it".
         (
             r"(?:^|[,.] |\b(?:no|wait|actually|please|so|but) )don['’]?t (?!worry|mind|know|think|forget|hang|be|you|tell|say|"
-            r"want|need|have)[a-z]+"
+            r"want|need|have|ask|laugh|blame|judge|panic|rush|get me)[a-z]+"
             r"(?: (?:it|that|them|this|him|her|anything))?(?: (?:then|yet|after all|any ?more|please))*(?:[,.!]|$)(?P<what>)"
         ),
         r"\b(?:let['’]s |we['’]ll |i['’]ll |just )?call (?:it|that|the whole thing) off\b(?P<what>)",

@@ -84,7 +84,8 @@ class Yielding(Dictation):
 
     def _call_off(self, call_off: CallOff, clause: Clause) -> bool:
         """Whether the words called something off, or at least ask for nothing."""
-        standing = [ask for ask in self.asks if not ask.is_stop]
+        ends = cues.CANCELS.search(clause.text)  # "cancel Tellix" says once more what was asked, if that was to cancel it
+        standing = [ask for ask in self.asks if not ask.is_stop and not (ends and cues.ENDS.match(ask.act))]
         if call_off.scope == "all":
             for ask in standing:
                 self._withdraw(ask, clause.seq)
