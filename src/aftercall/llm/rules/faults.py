@@ -3,7 +3,7 @@
 from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.memo import remember
 
-_THING = r"(?:a|an|no|another|some|the same|this|water|terrible|weird)"
+_THING = r"(?:a|an|no|another|some|the same|this|water|terrible|weird|black|rising)"
 FAULT = Caseless(
     r"\b(?:(?:has|have|['’]s|['’]ve|is|are|was|were) (?:been |gone )?(?:out|off|down) (?:since|for|again|all|now|"
     r"this)|packed (?:in|up)|on the fritz|"
@@ -40,8 +40,8 @@ FAULT = Caseless(
     r"snapped|sprung a leak|(?:is|are|['’]s) making (?:a|an|this|that|some|funny|weird|strange|the most|such)|makes a (?:weird|strange|"
     r"funny|loud|grinding))\b|"
     r"\b(?:there['’]?s|there is|we['’]ve got|i['’]ve got|we have|i have|i got|i['’]m getting|getting|"
-    rf"having)(?: got)? {_THING} (?:\w+ ){{0,2}}(?:leak\w*|fault|problem with|issue with|bug|error|outage|smell|hot water|"
-    r"heating|power|internet|signal|crack|noise|rattle|flood|water coming|damage|trouble|warning light)\b|"
+    rf"having)(?: got)? {_THING} (?:\w+ ){{0,2}}?(?:leak\w*|fault|problem with|issue with|bug|error|outage|smell|hot water|"
+    r"heating|power|internet|signal|crack|noise|rattle|flood|water coming|damage|trouble|warning light|mould|mold|damp|mice|rats)\b|"
     r"\b(?:(?:slow |a )?puncture|flat (?:tyre|tire|battery)|blocked (?:drain|sink|toilet)|burst pipe|power cut|no (?:power|"
     r"heating|hot water|internet|signal|electricity)|(?:mice|rats|wasps|bed ?bugs|cockroaches|mould|mold|damp) (?:in|on|all)|"
     r"charged (?:me |us )?twice|double[- ]charged|overcharged|wrong (?:item|size|order|colou?r|part|thing)|arrived (?:broken|"
@@ -66,7 +66,7 @@ _NO_REPORT = Caseless(
 )
 _OFF = Caseless(
     r"\b(?:school|absence|absent|nursery|kindergarten|attendance|class|teacher|sick|ill|unwell|fever|flu|temperature|shift|"
-    r"rota|payroll|hr)\b",
+    r"rota|roster|staff|crew|payroll|hr)\b",
 )
 TAKEN_UP = Cue(
     r"\b(?:sorry|ticket|engineer|technician|plumber|electrician|mechanic|look into|report\w*|log(?:ged|ging)?|team|replace\w*|"

@@ -50,6 +50,12 @@ _RUN_ON = re.compile(
     r"(?: (?:um+|uh+|oh|so|is|right|yeah))*)\s+",
     re.I,
 )
+# Nobody ends here: "i need uh my inhaler".
+_EXPECTS_MORE = re.compile(
+    r"\b(?:need|want|wanted|like|the|an?|my|our|your|to|for|with|of|is|was|get|have|got|and|or|called|i|it['’]s|that['’]s|"
+    r"(?:can|could|would) you|i['’](?:m|d|ve))$",
+    re.I,
+)
 _RUN_ON_START = re.compile(
     rf"(?<!\bdo)(?<!\bdid)(?<!\bif)(?<!\bwhat)(?<!\bwhen)(?<!\bthat)(?<!\bshould)\s+(?=(?:{_ASKING}|(?:i|we)['’](?:d|m|ve|re|ll)\b|"
     rf"that['’]s (?:settled|final|it|all)\b|i (?:need|want|talked|told|"
@@ -167,7 +173,7 @@ def _cut(sentence: str) -> Iterator[str]:
     cuts |= {match.start("joint") for match in _JOINED.finditer(sentence)}
     cuts |= {match.end() for match in _COMMA.finditer(sentence)}
     if _runs_on(sentence):
-        cuts |= {match.start("joint") for match in _RUN_ON.finditer(sentence)}
+        cuts |= {match.start("joint") for match in _RUN_ON.finditer(sentence) if not _EXPECTS_MORE.search(sentence[: match.start()])}
         cuts |= {match.end() for match in _RUN_ON_START.finditer(sentence)}
     edges = [edge for edge in sorted(cuts) if edge]
     start = 0

@@ -1,6 +1,7 @@
 """How callers ask: modal questions, wishes, orders, and the forms that look like them and are none."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from aftercall.llm.rules.cue import Caseless, Cue, Table
 from aftercall.llm.rules.memo import remember
@@ -280,6 +281,8 @@ _OWN_DOING = Cue(
     r"online)\b",
 )
 
+_HESITATES = re.compile(r"(?<=\w)(?:[,…]|\.\.\.)? (?:u+h+m?|u+m+|e+r+m?)\b[,…]? (?=\w)", re.I)
+_HESITATION = re.compile(r"(?:u+h+m?|u+m+|e+r+m?)[,…]?", re.I)
 _EMPHATIC = Cue(rf"^(?:do|one|two|three|four|five|number \w+)[,:]? (?={IMPERATIVE}\b)")
 # "Need a car to the station": the speaker goes without saying.
 _NO_SUBJECT = Cue(
@@ -349,6 +352,22 @@ class Trigger:
 @remember
 def find_trigger(text: str) -> Trigger | None:
     """The wish a clause carries, if it asks for anything that could outlast the call."""
+    if found := _wish_in(text):
+        return found
+    fluent = _HESITATES.sub(" ", text)
+    if fluent == text or not (found := _wish_in(fluent)):
+        return None
+    return replace(found, act=_as_said(found.act, text), words=_as_said(found.words, text))
+
+
+def _as_said(words: str, text: str) -> str:
+    """The end of a text from so many words on, hesitation put back."""
+    spoken = [piece for piece in re.finditer(r"\S+", text) if not _HESITATION.fullmatch(piece.group())]
+    count = len(words.split())
+    return text[spoken[-count].start() :] if text.endswith(words.split()[-1]) and count <= len(spoken) else words
+
+
+def _wish_in(text: str) -> Trigger | None:
     body = _EMPHATIC.sub("", body_of(text))
     if _INQUIRES.match(body):
         return None
