@@ -22,7 +22,7 @@ _CALLED = tuple(
         ),
         (
             r"\b(?i:i (?:usually |normally |just |mostly )?go by|i['’]m (?:usually |better )?known as|i (?:prefer to be called|"
-            r"answer to)|i['’]d (?:rather|prefer to) be called|people (?:just )?say|"
+            r"answer to)|i['’]d (?:rather|prefer to) be called|people (?:just )?say|you (?:can|may) say|"
             rf"known to everyone as) (?P<name>{_WORD_CASED}){END}"
         ),
         rf"\b(?P<name>{PART})(?i:,? for short| to (?:my friends|everyone|everybody|most people|you))\b",
@@ -49,9 +49,9 @@ _CALLED_LOWER = Cue(r"\b(?:everyone|everybody|people|friends|folks) calls? me (?
 _PRONOUN = r"(?:she|he|they|ze|xe|it|her|him|them|zir|hir|xem|its|hers|his|theirs)"
 _PRONOUNS = Cue(
     r"(?:\b(?:pronouns (?:are|is|would be)|(?:it['’]?s|i use|i go by|i['’]m|i am|use|prefer|i prefer)) (?:now )?|(?:^|"
-    r"[,.;!?—-] ?)(?:and )?)"
+    r"[,.;!?—-] ?| from (?-i:[A-Z])\w+ )(?:and )?)"
     r"(?P<a>she|he|they|ze|xe)(?:\s*/\s*|,? (?:and |slash )?)(?P<b>her|him|them|they|zir|hir|xem)\b(?=\W*$|[,.;!?]| (?:but|and|haha|please|"
-    r"actually|not|by the way|thanks|pronouns|for me)\b)|"
+    r"actually|not|by the way|thanks|pronouns|for me|because|cos|so)\b)|"
     r"\b(?P<c>she|he|they) ?/ ?(?P<d>her|him|them)\b",
 )
 # One form alone, where only a correction of how one was addressed can be meant: "it's they, actually".

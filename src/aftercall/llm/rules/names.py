@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from aftercall.llm.rules.cue import Cue, Table, lowered
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.sentences import split_sentences
-from aftercall.llm.rules.spelling import respell, without_spelling
+from aftercall.llm.rules.spelling import respell, spelled_words, without_spelling
 from aftercall.llm.rules.uncased import find_uncased
 from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.model.turns import Turn
@@ -35,7 +35,7 @@ NOT_NAMES = vocabulary(
     mrs ms dr vegan vegetarian catholic muslim jewish christian nobody everybody someone ill sick busy free afraid happy
     glad trying looking going having getting wondering hoping interested ready done gonna very really pretty quite a bit
     that's surname hiya me who whose whose's what's here's there's let's he's she's they're we're you're
-    all also always never am may shall should has have had were been let tell ask get give send call does
+    all also always never am may shall should has have had were been let tell ask get give send call does put make use say write
     """
 )
 # "It's Hollow Farm": a house, not a person.
@@ -168,7 +168,7 @@ _ASKED_OTHER = Cue(
     r"(?:\b(?:patient|child|kid|student|pet|son|daughter|dog|cat|guest|recipient|doctor|company|business|street|baby|account|"
     r"file|user|model|product)(?:['’]?s)? (?:full |last |first )?name|\bhis name|\bher name|\btheir name|\busername)",
 )
-_ASKING = Cue(r"\?|\bname,? please\b|\bmay i\b|\bcan i\b")
+_ASKING = Cue(r"\?|\bname,? please\b|\bmay i\b|\bcan i\b|\bi(?:['’]ll| just)? need\b|\btell me\b")
 _SURNAME = Cue(r"\b(?:last name|surname|family name)\b")
 _FIRST_NAME = Cue(r"\bfirst name\b")
 _ANSWER = Cue(
@@ -243,10 +243,11 @@ def clean_name(words: str) -> str | None:
     for word in words.split():
         if word.lower().replace("’", "'") in NOT_NAMES and word.lower() not in ("de", "la", "al", "di", "da"):
             break
-        kept.append(word)
+        if word not in kept[-1:]:
+            kept.append(word)
     while kept and kept[-1].islower():
         kept.pop()
-    if len(kept) > 1 and kept[-1].lower() in _PLACES:
+    if (len(kept) > 1 and kept[-1].lower() in _PLACES) or all(len(word) == 1 for word in kept):
         return None
     return " ".join(kept) or None
 
@@ -264,7 +265,8 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
         caller_turns += 1
         if (addressed := _ADDRESSED.search(said)) and _IS_ME.match(turn.text) and (name := clean_name(addressed["name"])):
             yield Candidate(turn.seq, name, False)
-        opening = caller_turns <= _OPENING_TURNS or asked
+        spells = bool(spelled_words(turn.text)) and not (_ASKED_OTHER.search(said) or _ASKED_WHICH.search(said))
+        opening = caller_turns <= _OPENING_TURNS or asked or spells  # who spells a word is giving a name
         found = list(_introduced(turn, opening=opening))
         if asked and all(candidate.part for candidate in found):
             found = [*_answered(turn, part), *found]

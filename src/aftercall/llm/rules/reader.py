@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterable
-from datetime import date
+from datetime import date, timedelta
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from aftercall.llm.rules.address import find_call_name, find_pronouns, put_right
 from aftercall.llm.rules.asks import is_worth_keeping
 from aftercall.llm.rules.contractions import as_spoken, restore
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.facts import Heard, draft, find_facts
 from aftercall.llm.rules.floor import Floor
 from aftercall.llm.rules.identity import read_identity
@@ -16,6 +17,7 @@ from aftercall.llm.rules.language import language_of
 from aftercall.llm.rules.memo import forget
 from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
+from aftercall.llm.rules.reckoning import WEEKDAY, weekday_of
 from aftercall.llm.rules.secrets import find_secrets, mask, secret_facts
 from aftercall.llm.rules.sentences import Clause, split_clauses
 from aftercall.llm.rules.stems import stems
@@ -29,6 +31,7 @@ from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Reques
 
 _PASSING = ("technical", "preference", "routine", "action_item")  # told by words that a refused offer may have as well
 _DECLINES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.I)
+_WEEKDAY_HERE = Cue(rf"\bit(?:['’]s| is) (?:still|already|only) (?P<weekday>{WEEKDAY})\b")
 Cited = TypeVar("Cited", Request, Promise, FactDraft)
 
 
@@ -59,7 +62,7 @@ def _read(call: Call) -> Reading:
     clauses = {turn.seq: split_clauses(turn) for turn in call.turns if turn.speaker == "caller"}
     zone = _zone(call, clauses)
     profile = _profile(call, named, zone)
-    floor = _walk(call, texts, clauses, _today(call, zone))
+    floor = _walk(call, texts, clauses, _today(call, zone, clauses))
     requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
     withdrawn = [ask.as_withdrawn() for ask in floor.withdrawn if is_worth_keeping(ask)]
     promises = find_promises(((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"), floor.withdrawn)
@@ -112,8 +115,12 @@ def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:
     return zones[-1] if zones else next(filter(None, placed), None)
 
 
-def _today(call: Call, zone: str | None) -> date:
-    return call.started_at.astimezone(ZoneInfo(zone or "UTC")).date()
+def _today(call: Call, zone: str | None, clauses: dict[int, list[Clause]]) -> date:
+    """The day it is for the caller: by the zone they state, or by the weekday they say it still or already is."""
+    today = call.started_at.astimezone(ZoneInfo(zone or "UTC")).date()
+    said = [match["weekday"] for spoken in clauses.values() for clause in spoken if (match := _WEEKDAY_HERE.search(clause.text))]
+    near = [today + timedelta(days=days) for days in (0, -1, 1)]
+    return next((day for day in near if said and day.weekday() == weekday_of(said[-1])), today)
 
 
 def _walk(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]], today: date) -> Floor:

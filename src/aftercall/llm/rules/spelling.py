@@ -34,10 +34,21 @@ def respell(name: str, texts: Iterable[str]) -> str:
     """The name with each part replaced by the way the caller spelled it."""
     parts = name.split()
     for spelled in (word for text in texts for word in spelled_words(text)):
-        for index, part in enumerate(parts):
-            if part[0].lower() == spelled[0].lower() and _alike(part, spelled):
-                parts[index] = part if part.lower().replace("-", "") == spelled.lower() else spelled
+        parts = [_respelled(part, spelled) for part in parts]
     return " ".join(parts)
+
+
+def _respelled(part: str, spelled: str) -> str:
+    """Of a name with a hyphen one half may be spelled alone, and of any name only its beginning."""
+    if part.lower().replace("-", "").startswith(spelled.lower()) and "-" not in part:
+        return part
+    if part.lower().replace("-", "") == spelled.lower():
+        return part
+    halves = [half for half in part.split("-") if half]
+    fits = [half[0].lower() == spelled[0].lower() and _alike(half, spelled) for half in halves]
+    if len(halves) > 1 and any(fits):
+        return "-".join(spelled if fit else half for half, fit in zip(halves, fits, strict=True))
+    return spelled if part[0].lower() == spelled[0].lower() and _alike(part, spelled) else part
 
 
 def _alike(first: str, second: str) -> bool:

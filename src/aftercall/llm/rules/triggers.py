@@ -169,7 +169,7 @@ _ANYWHERE = tuple(
         ),
         # "You must revoke it."
         (
-            r"^you(?:['’]ll| will)?(?:['’]d better| must| have to| need to| should| ought to| gotta|['’]ve got to) "
+            r"^you(?:['’]ll| will)?(?:['’]d better| must| have to| need to| gotta|['’]ve got to) "
             r"(?P<act>(?!know|understand|see|be\b|have\b|remember|try|hear|think|believe|imagine|tell me)[a-z-]{3,} "
             r"(?:it|that|this|them|him|her|me|us|my|our|the|an?|(?-i:[A-Z])\w+)\b.*)"
         ),
