@@ -16,7 +16,8 @@ SECRET_NOUN = Cue(
     rf"visa|mastercard|amex|expiry|expires|{_PLACE_CODE} (?:code|number|pin|combination|key)|combination|cvv|cvc|"
     r"(?:credit |debit |bank |visa |mastercard |amex )?cards?(?: number)?|member(?:ship)?(?:['’]s)?(?: (?:number|id|no|card))?|"
     r"(?:bank |account|routing|policy|patient|nhs|medicare|medicaid|insurance|passport|licen[cs]e|tax|id) (?:account )?(?:number|id|no)|"
-    r"account|sort code|iban|social(?: security)?(?: number)?|ssn|national insurance|ni number|customer (?:number|id)|"
+    r"account|sort code|iban|social(?: security)?(?: number)?|ssn|national insurance|ni number|(?:customer|client|supporter|donor|loyalty|rewards|student|employee|staff|subscriber|frequent flyer|pension|hospital) (?:number|id)|"
+    r"(?:api |access |private |secret |live )?key(?= (?:is|starts|begins|ends)\b)|"
     r"(?<!error )(?<!fault )(?<!zip )(?<!post )(?<!area )(?<!dress )(?<!promo )(?<!discount )(?<!voucher )(?<!country )"
     r"(?<!dial )(?<!booking )(?<!reference )(?<!order )(?<!tracking )code|safe)\b",
 )
@@ -44,6 +45,7 @@ _RUN = re.compile(
     rf"\b{_TOKEN}(?:(?:[\s,\-]+|[,]? (?:uh|um|er|then|and then|(?:no,? )?sorry|no,? wait|no|wait,? no|i mean)[, ]+){_TOKEN})*\b", re.I
 )
 _POINTS = re.compile(r"(?:and |um |uh |so |yes |yeah )*(?:it|that|this|mine|they)\b", re.I)
+_BARE_NOUNS = ("code", "the code", "pin", "number", "digits")  # of what, the sentence before may say
 _NEAR = 45  # characters between a noun and figures it surely governs
 _FEWEST = 3  # figures of a code
 
@@ -101,7 +103,8 @@ def find_codes(text: str, question: str, reply: str) -> Iterator[Code]:
     asked = _asked_for(question)
     for sentence in sentences:
         for code in (*_passwords(sentence, noun, rebuked=bool(_REBUKE.search(reply))), *_numbers(sentence, noun, asked)):
-            yield replace(code, noun=before.strip(" .!?")) if before and _POINTS.match(sentence) else code
+            points = before and (_POINTS.match(sentence) or (code.noun.lower() in _BARE_NOUNS and noun))
+            yield replace(code, noun=before.strip(" .!?")) if points else code
         noun, before = _last_noun(sentence) or noun, sentence
 
 
@@ -117,7 +120,7 @@ def _asked_for(question: str) -> str:
 
 def _last_noun(sentence: str) -> str:
     secret = max((*SECRET_NOUN.finditer(sentence), *PASSWORD.finditer(sentence)), key=lambda match: match.start(), default=None)
-    plain = max((match.start() for match in _PLAIN_NOUN.finditer(sentence)), default=-1)
+    plain = max((match.start() for match in _PLAIN_NOUN.finditer(sentence) if match.group().lower() != "since"), default=-1)
     return "" if secret is None or plain > secret.start() else secret.group().strip()
 
 

@@ -13,7 +13,7 @@ _NAMED = vocabulary(
     hypothyroidism hyperthyroidism tuberculosis narcolepsy sciatica psoriasis eczema osteoporosis thrombosis tourette's
     parkinson's parkinsons alzheimer's alzheimers crohn's crohns huntington's hodgkin's coeliac celiac diabetes diabetic
     depression anaemia anemia hepatitis meningitis cirrhosis gout shingles pneumonia sepsis migraines vertigo concussion
-    stroke aneurysm remission ivf anxiety
+    stroke aneurysm remission ivf anxiety dyslexia dyslexic dyspraxia haemophilia hemophilia migraine
     """
 )
 _OF_TWO = (
@@ -23,7 +23,7 @@ _OF_TWO = (
     r"sleep apn(?:ea|oea)|high blood pressure|brain tumou?r|tumou?r|heart attack|blood clot|panic attacks?|"
     r"autoimmune \w+|macular degeneration|stage (?:one|two|three|"
     r"four|\d)|[a-z]{3,}(?:'s|’s)? (?:syndrome|disease)|"
-    r"[a-z]{2,}(?:itis|osis|aemia|noma|algia)|(?-i:MS|ALS|IBS|CFS|MND|CKD|POTS|TB)(?!\w))"
+    r"[a-z]{2,}(?:itis|osis|aemia|noma|algia|plegia|opathy)|von [a-z]+['’]s|(?-i:MS|ALS|IBS|CFS|MND|CKD|POTS|TB)(?!\w))"
 )
 _CONDITIONS = rf"(?:{_OF_TWO}|{alternatives(_NAMED)})"
 _DIAGNOSED = Cue(
@@ -41,7 +41,7 @@ _OF_SOMEONE = Caseless(
 _MAY_NAME = Caseless(
     rf"diagnos|cancer|scleros|motor neur|bipolar|disorder|fibrillation|heart|kidney|liver|lung|thyroid|sickle|"
     rf"fibros|covid|apn|blood|tumo|panic|autoimmune|"
-    rf"macular|stage|syndrome|disease|itis|osis|aemia|noma|algia|\b(?:ms|als|ibs|cfs|mnd|ckd|pots|tb)\b|\b{alternatives(_NAMED)}"
+    rf"macular|stage|syndrome|disease|itis|osis|aemia|noma|algia|plegia|opathy|\bvon |\b(?:ms|als|ibs|cfs|mnd|ckd|pots|tb)\b|\b{alternatives(_NAMED)}"
 )
 _NO_ILLNESS = Cue(r"\b(?:allerg\w+|if i)\b")
 _NO_DISEASE = vocabulary("diagnosis prognosis hypnosis osmosis symbiosis economical")

@@ -17,7 +17,8 @@ from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
 
 _CONFIDED = Cue(
-    r"\b(?:(?:please )?(?:don['’]?t|do not|never) (?:you |y['’]all |any of you |anybody |anyone |go )?(?:tell(?:ing)?(?! me\b)|"
+    r"\b(?:(?:please )?(?:don['’]?t|do not|never) (?:you |y['’]all |any of you |anybody |anyone |go |have to |need to )?"
+    r"(?:tell(?:ing)?(?! me\b)|shout|discuss (?:it|this|that)|"
     r"mention(?:ing)?(?: (?:it|this|that))?(?: to)?|share (?:it|this|that)? ?with|breathe a word|repeat (?:it|this|that)|"
     r"say (?=.*\b(?:to|in front of|around|out loud)\b)|let (?:on|anyone|anybody|it slip)|announce|spread)|"
     r"between (?:you and me|us|ourselves)|(?:keep|keeping) (?:it|this|that) (?:to yourself|quiet|between us|secret|confidential|private|"
@@ -27,7 +28,9 @@ _CONFIDED = Cue(
     r"(?:doesn['’]?t|don['’]?t|wouldn['’]?t) want (?:the |my |his |her |their )?[\w ]{2,20} (?:knowing|to know|finding out|to find out)|"
     r"(?:i|we)(?: haven['’]?t| have not| didn['’]?t|['’]ve not) (?:even )?(?:told|tell) (?:anyone|anybody|a soul|people|my \w+|the \w+)|"
     r"(?:not|n['’]?t|never) (?:to )?(?:go|get|goes) (?:any )?(?:further|out|round|around)|(?:want|like) to keep it that way|"
-    r"(?:my|the|our) \w+ (?:doesn['’]?t|don['’]?t|mustn['’]?t|can['’]?t|isn['’]?t to) (?:even )?know(?: about)?|"
+    r"(?:my|the|our) \w+(?: \w+)? (?:doesn['’]?t|don['’]?t|didn['’]?t|mustn['’]?t|can['’]?t|needn['’]?t|shouldn['’]?t|isn['’]?t to) "
+    r"(?:even |ever |have to |need to )?(?:know(?: about| of)?|hear (?:about|of)|find out(?: about)?|learn of)(?: it| this| that)?|"
+    r"(?:but|and),? (?:nobody|no one|not anyone) else(?=\W*$)|"
     r"(?:not|without) (?:a word|telling anyone)|(?:under wraps|hush[- ]hush|on the quiet|for your ears only|"
     r"didn['’]?t hear (?:it|that) from me)|"
     r"(?:stays?|staying) (?:between|in this|with you|inside)|(?:be|very) discreet|"
@@ -40,7 +43,7 @@ _CONFIDED = Cue(
 )
 _MAY_CONFIDE = Caseless(
     r"tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep|secret|confiden|"
-    r"private|public|know|find|told|word|wraps|"
+    r"private|public|know|find|told|word|wraps|shout|discuss|hear|learn|else|"
     r"hush|quiet|ears|from me|stay|discreet|record|n['’]?t g|not g|not for|announce|rather no|write|put"
 )
 _TELLING = Cue(r"\b(?:tell|telling|mention|share|say|let)\b")
