@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 
-from aftercall.llm.rules.corrections import erase, find_repair, longest_without, settle_repairs
+from aftercall.llm.rules.corrections import erase, find_repair, is_broken_off, longest_without, settle_repairs
 from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.cues import TIME_ONLY
 from aftercall.llm.rules.memo import remember
@@ -83,6 +83,8 @@ class Ask:
         self.turns = sorted({*self.turns, *seqs})
 
     def add_detail(self, seq: int, text: str) -> None:
+        if is_broken_off(text):
+            return
         text = tidy(text)
         self.denied += self._outnumbered(text)
         if TIME_ONLY.match(text):

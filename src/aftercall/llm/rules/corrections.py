@@ -30,6 +30,12 @@ _DENIED = Cue(
 )
 # "It still says eleven, it's fourteen now."
 _OUTDATED = Cue(rf"\b(?:still|wrongly) (?:says|shows|reads|lists|has|had) (?P<word>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})*|\d+)\b")
+# "The Heron Path is the other one."
+_THE_OTHER = Cue(r"(?P<word>(?-i:[A-Z])[\w'’]+(?: (?-i:[A-Z])[\w'’]+)*) (?:is|was) the (?:other|old|wrong) (?:one|name|address|number)\b")
+# Without punctuation only a figure tells what is put right: "eight point two i think no eight point three".
+_FIGURES = rf"{NUMBER_WORD}(?:[ -](?:point |and )?{NUMBER_WORD})*"
+_PLAINLY = Cue(rf"(?P<word>{_FIGURES})(?: i think| maybe)? (?:no|sorry|i mean|wait|or rather) (?={_FIGURES})")
+_BROKEN_OFF = Cue(r",\s*(?:no|nah|wait|nope)\W*$")
 _NO_DENIAL = vocabulary(
     """
     sure really just only yet now too very that it this so even going gonna a the to being all always in on at my your
@@ -41,16 +47,18 @@ _NO_DENIAL = vocabulary(
 def denied_words(text: str) -> list[str]:
     """What a correction says it is not."""
     denied = [match["word"] for match in _DENIED.finditer(text) if match["word"].lower() not in _NO_DENIAL]
-    return [*denied, *(match["word"] for match in _OUTDATED.finditer(text))]
+    others = (match["word"] for cue in (_OUTDATED, _THE_OTHER, _PLAINLY) for match in cue.finditer(text))
+    return [*denied, *others]
+
+
+def is_broken_off(text: str) -> bool:
+    """ "My roommate will come for, no": given up before it was said."""
+    return bool(_BROKEN_OFF.search(text))
 
 
 def values_denied(text: str) -> list[str]:
     """Of what a correction says it is not, the numbers and names: those are wrong wherever else they were said."""
-    return [
-        word
-        for word in denied_words(text)
-        if word[0].isupper() or word[0].isdigit() or re.fullmatch(rf"{NUMBER_WORD}(?:[ -]{NUMBER_WORD})*", word, re.I)
-    ]
+    return [word for word in denied_words(text) if word[0].isupper() or word[0].isdigit() or re.fullmatch(_FIGURES, word, re.I)]
 
 
 def erase(text: str, denied: list[str]) -> str:

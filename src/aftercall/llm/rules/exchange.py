@@ -60,6 +60,7 @@ class Exchange(Agreement):
             self._declined = restated is None
             if restated is None:
                 self._refuse(offer.act)
+                self._forget_prompt(offer)
             self._declined_at = seq
             self._standing_offer = None
             self._current = restated or self._current
@@ -80,6 +81,12 @@ class Exchange(Agreement):
                 ask.add_detail(told.seq, told.text)
             self._proposals = []  # the yes was to the offer
             self._raise(ask)
+
+    def _forget_prompt(self, offer: Offer) -> None:
+        """ "And packing boxes, do you do those?": asked about and then declined, so no part of any request."""
+        about = stems(offer.act)
+        for ask in self.asks:
+            ask.details = [(seq, text) for seq, text in ask.details if seq != offer.seq - 1 or not (stems(text) & about) - stems(ask.act)]
 
     def _prompts(self, offer: Offer) -> list[Clause]:
         """What the caller said that the offer answers, as far as no request holds it yet."""
@@ -180,7 +187,7 @@ class Exchange(Agreement):
         asks = slot and (timed or taken or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
         slot = None if cues.NO_SLOT.search(self._said) or not asks else slot
         told = next((clause for clause in reversed((*self._hearsay, *self._before)) if len(clause.body.split()) > 3), None)
-        matter = self._inquiry or self._matter or told
+        matter = self._inquiry or self._topic or self._matter or told
         if matter is None or not self._agent_seq or not (slot or self._inquiry):
             return
         seq = clauses[0].seq

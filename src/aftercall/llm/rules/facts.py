@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aftercall.llm.rules.asks import tidy, visible
-from aftercall.llm.rules.corrections import REPAIRS, after_repair, erase, longest_without, values_denied
+from aftercall.llm.rules.corrections import REPAIRS, after_repair, erase, is_broken_off, longest_without, values_denied
 from aftercall.llm.rules.cue import Caseless, Cue
+from aftercall.llm.rules.faults import FAULT
 from aftercall.llm.rules.relations import RELATION, is_about_someone
 from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.standing import find_standing
 from aftercall.llm.rules.stems import share, stems
-from aftercall.llm.rules.triggers import is_real
+from aftercall.llm.rules.triggers import is_others_wish, is_real
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.reading import Category, FactDraft, Sentiment, Visibility
 
@@ -202,6 +203,8 @@ _WHICH = Cue(
 _NAMES_SOMEONE = Cue(rf"\b(?i:my|our) (?:\w+ )?(?i:{RELATION}),? [A-Z]\w+", 0)
 _POINTS_BACK = Cue(r"^(?:it|that|they|she|he|those|these)\b")
 _IF = Cue(r"(?:(?:and|but|so|or|well|oh)[, ]+)*if\b")
+_NEIGHBOURS = Cue(r"(?:my|our|the) (?:[\w-]+ )?(?:neighbou?rs?|friend|colleague|mate|cousin|pal|boss|coworker)\b")
+_OF_THEM = Cue(r"(?:he|she|they)(?:['’]\w+)?\b")
 _LENGTH = 30
 _LEAST_WORDS = 2
 
@@ -274,13 +277,23 @@ def _of_turn(heard: Heard) -> Iterator[FactDraft]:
             or (clause.is_question and not _NAMES_SOMEONE.search(clause.text))
             or not is_real(clause)
             or _IF.match(clause.text)
+            or is_broken_off(clause.text)
             or _is_taken_back(clause, heard.clauses)
+            or _is_theirs(clause, heard.clauses)
         ):
             continue
         for category, visibility, confidence in _readings(clause, heard, answered):
             made = draft(clause, heard.clauses, category, visibility, confidence)
             if made and not (category == "decision" and len(made.text.split()) < 3 and "stay" not in made.text):
                 yield made
+
+
+def _is_theirs(clause: Clause, clauses: list[Clause]) -> bool:
+    """What is said of somebody right after what they want: "My neighbour said she'd take him. But she's got birds." """
+    before = clauses[: clauses.index(clause)][-1:]
+    if _NEIGHBOURS.match(clause.body) and FAULT.occurs(clause.text):
+        return True
+    return bool(_OF_THEM.match(clause.body)) and any(is_others_wish(other.text) for other in before)
 
 
 def _readings(clause: Clause, heard: Heard, answered: Clause | None) -> Iterator[tuple[Category, Visibility, float]]:

@@ -34,7 +34,7 @@ FAULT = Caseless(
     r"(?! (?:the|of|in|a|with))|"
     r"\b(?:lights?|lamp|power|internet|heating|lift|water|phones?|screen|alarm|signal|boiler|wi-?fi|broadband)\b[\w ]* (?:is|are) (?:out|"
     r"off|down)\W*$|"
-    r"\b(?:does|do) nothing but\b|\bmissed (?:us|our|my)(?: out)?\b|"
+    r"\b(?:giving|having|making|causing) (?:\w+ ){0,2}(?:trouble|bother|grief)\b|\b(?:does|do) nothing but\b|\bmissed (?:us|our|my)(?: out)?\b|"
     r"\b(?:gone off|cuts? out|cutting out|(?:gives?|giving|shows?|getting) (?:me )?an? (?:blank|white|error)|"
     r"can['’]?t get (?:out|in|into)|failed|fails|keeps failing|broke (?:down|off)|crashed|crashes|fell off|went out|blew up|"
     r"snapped|sprung a leak|(?:is|are|['’]s) making (?:a|an|this|that|some|funny|weird|strange|the most|such)|makes a (?:weird|strange|"

@@ -50,7 +50,7 @@ class Floor(Yielding):
             if index and answer and not self._asked_openly and cues.GOES_ON.match(clause.text):
                 self._question = ""  # it has been answered
             if self._departs(clause, self._current):
-                self._current, self._matter = None, clause
+                self._current, self._topic = None, clause
             self._hear(clause, clauses[index + 1 :])
             self._here = self._keep_day(clause.text) or self._here
             if is_others_wish(clause.text):
@@ -145,7 +145,7 @@ class Floor(Yielding):
     def _changes_standing(self, clause: Clause) -> bool:
         """ "I've an appointment tomorrow at four. Could you make it later?" """
         told = [other for other in self._before if other.seq == clause.seq]
-        standing = [other for other in told if cues.BOOKED.search(other.body) or other is self._matter]
+        standing = [other for other in told if cues.BOOKED.search(other.body) or other is self._topic]
         if not standing or not (clause.is_question or cues.BIDS.match(clause.body) or cues.WISH.match(clause.body)):
             return False
         booked = any(cues.BOOKED.search(other.body) for other in standing)
@@ -363,11 +363,20 @@ class Floor(Yielding):
         if not self._asked_when and (other := cues.DATED_THING.match(body)) and stems(other["thing"]) - ask.stems:
             return False
         about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
-        if not clause.is_question and len(body.split()) <= _SHORT and cues.DAY_FIRST.match(body) and is_about_request(body, self.today, self._anchor(ask)):
+        if (
+            not clause.is_question
+            and len(body.split()) <= _SHORT
+            and cues.DAY_FIRST.match(body)
+            and is_about_request(body, self.today, self._anchor(ask))
+        ):
             return clause.seq - ask.turns[-1] <= _NEAR
         if must_be(body) and is_about_request(body, self.today, self._anchor(ask)):
             return clause.seq - ask.turns[-1] <= 2 * _NEAR
-        if (about_matter and not asked_when) or clause.seq - ask.turns[-1] > _NEAR or not is_about_request(body, self.today, self._anchor(ask)):
+        if (
+            (about_matter and not asked_when)
+            or clause.seq - ask.turns[-1] > _NEAR
+            or not is_about_request(body, self.today, self._anchor(ask))
+        ):
             return False
         short = len(body.split()) <= _SHORT
         if ask.due is None:

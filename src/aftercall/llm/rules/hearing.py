@@ -110,7 +110,7 @@ class Hearing(Ledger):
         """What the agent says it takes down, in its own words."""
         for sentence in split_sentences(text):
             current = self._current if self._current and self._current.turns[-1] >= seq - _FRESH else None
-            if sentence.endswith("?"):
+            if sentence.endswith("?") or cues.REFUSES.search(sentence):
                 continue
             if not (is_promise(sentence) or cues.CONFIRMS.search(sentence)):
                 if current and not current.is_stop and self._echoes(current, sentence):

@@ -35,6 +35,8 @@ class Ledger:
         self._before: list[Clause] = []
         self._matter: Clause | None = None
         """What the caller came with, as far as no request has said it."""
+        self._topic: Clause | None = None
+        """What the caller went on to last, before asking for anything about it."""
         self._told: list[Clause] = []
         """What the caller has told since the last request and that none of them holds."""
         self._used = False
@@ -65,7 +67,7 @@ class Ledger:
 
     def _raise(self, ask: Ask) -> None:
         self._used = True
-        self._told = []
+        self._told, self._topic = [], None
         self.asks.append(ask)
         self._current = ask
 
@@ -101,8 +103,9 @@ class Ledger:
         """An act that only points ("move it") takes its matter from what the caller said before."""
         told = [other for other in self._before if not find_trigger(other.text) and stems(other.body) and len(other.body.split()) > 1]
         matter = [other for other in told if other.seq == clause.seq][-2:] or told[-1:]
-        if self._matter and self._matter not in matter and len(stems(" ".join(other.body for other in matter))) < _TELLING:
-            matter = [self._matter, *matter]
+        first = self._topic or self._matter
+        if first and first not in matter and len(stems(" ".join(other.body for other in matter))) < _TELLING:
+            matter = [first, *matter]
         for other in matter:
             ask.add_detail(other.seq, other.text)
         if not cues.TELLS_ONLY.match(ask.act) and ask.due is None and ask.kind not in ("message", "note"):

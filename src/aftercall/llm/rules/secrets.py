@@ -9,7 +9,7 @@ from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.numbers import ALL_NUMBERS, digit_pattern, figures_of, paired_pattern
+from aftercall.llm.rules.numbers import ALL_NUMBERS, NUMBER_WORD, digit_pattern, figures_of, paired_pattern
 from aftercall.llm.rules.sentences import LEAD_IN, MASK, Clause, split_clauses
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.triggers import is_asking
@@ -46,6 +46,7 @@ _MAY_CONFIDE = Caseless(
     r"private|public|know|find|told|word|wraps|shout|discuss|hear|learn|else|"
     r"hush|quiet|ears|from me|stay|discreet|record|n['’]?t g|not g|not for|announce|rather no|write|put"
 )
+_DENIAL = re.compile(rf",? not (?:{NUMBER_WORD}|\d)[\w ]*\W*$", re.I)  # "eight one six now, not six one eight"
 _TELLING = Cue(r"\b(?:tell|telling|mention|share|say|let)\b")
 _TO_WHOM = Cue(
     r"^\W*(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people|(?-i:[A-Z])\w+)?\s*(?:that|this|it|about (?:it|that|"
@@ -110,13 +111,13 @@ def secret_facts(secrets: list[Secret]) -> list[FactDraft]:
     return [
         FactDraft(
             category=secret.category,
-            text=secret.text,
-            summary=secret.text[:100],
+            text=_DENIAL.sub("", secret.text),
+            summary=_DENIAL.sub("", secret.text)[:100],
             visibility="secret",
             confidence=0.9,
             sentiment="negative" if secret.category == "emotional" else "neutral",
             turns=(secret.seq,),
-            words=secret.words,
+            words=_DENIAL.sub("", secret.words),
         )
         for secret in secrets
     ]

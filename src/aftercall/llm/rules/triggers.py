@@ -292,7 +292,7 @@ _NO_SUBJECT = Cue(
 
 HYPOTHETICAL = Caseless(
     r"^(?:and |but |so |well )*if\b(?! you (?:would|do)n['’]?t mind)[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
-    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\byou['’]ll be hearing from\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|"
+    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\byou['’]ll be hearing from\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|we)['’]d\b(?! (?:like|rather|better))|\bif (?:i|"
     r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|"
     r"\bif (?:it|this|that|they)(?:['’]s|['’]re| is| are) not\b|\bif (?:it|"
     r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t(?! mind)|doesn['’]t)\b|"
@@ -318,7 +318,7 @@ _SPEAKER = (
 )
 _WISHES = (
     r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps (?:asking|"
-    r"saying|telling)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
+    r"saying|telling)|(?:(?:is|are|['’]s) going to|will|might|may) (?:\w+ ){0,4}(?:ask|want)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
     r"was saying|was asking|(?:has|have|['’]s|['’]ve) been (?:saying|telling|asking|nagging|on at)|(?:keeps?|kept|is|was) (?:\w+ing) "
     r"(?:me|us|on at)|nags?|wishes|begged|hopes)"
 )
