@@ -12,7 +12,7 @@ from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stances import Stance
 from aftercall.llm.rules.stems import stems
 
-_OPENS = 4  # characters before a day that opens a sentence: "On "
+OPENS = 4  # characters before a day that opens a sentence: "On "
 
 
 class Agreement(Hearing):
@@ -53,7 +53,7 @@ class Agreement(Hearing):
         echoes = len(stems(proposal.sentence) & ask.stems) > 1 and ask.kind in ("task", "booking", "other")
         if ask.due is None and (ask.kind == "booking" or echoes):
             return True
-        is_slot = cues.SLOT.search(proposal.sentence) or proposal.mention.start <= _OPENS
+        is_slot = cues.SLOT.search(proposal.sentence) or proposal.mention.start <= OPENS
         put = ask.kind in ("booking", "task", "issue") and is_slot and not cues.NO_SLOT.search(proposal.sentence)
         return bool(put) and not any(mention.day != day for clause in clauses for mention in self._days_in(clause))
 

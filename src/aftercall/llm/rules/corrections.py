@@ -4,7 +4,7 @@ import re
 
 from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.numbers import NUMBER_WORD
+from aftercall.llm.rules.numbers import NUMBER_WORD, quantities
 from aftercall.llm.rules.vocabulary import vocabulary
 
 REPLACES = Cue(
@@ -31,9 +31,11 @@ _DENIED = Cue(
 # "It still says eleven, it's fourteen now."
 _OUTDATED = Cue(rf"\b(?:still|wrongly) (?:says|shows|reads|lists|has|had) (?P<word>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})*|\d+)\b")
 # "The Heron Path is the other one."
-_THE_OTHER = Cue(r"(?P<word>(?-i:[A-Z])[\w'’]+(?: (?-i:[A-Z])[\w'’]+)*) (?:is|was) the (?:other|old|wrong) (?:one|name|address|number)\b")
-# Without punctuation only a figure tells what is put right: "eight point two i think no eight point three".
 _FIGURES = rf"{NUMBER_WORD}(?:[ -](?:point |and )?{NUMBER_WORD})*"
+_THE_OTHER = Cue(
+    rf"\b(?P<word>(?-i:[A-Z])[\w'’]+(?: (?-i:[A-Z])[\w'’]+)*|{_FIGURES}) (?:is|was) the (?:other|old|wrong) (?:one|name|address|number)\b"
+)
+# Without punctuation only a figure tells what is put right: "eight point two i think no eight point three".
 _PLAINLY = Cue(rf"(?P<word>{_FIGURES})(?: i think| maybe)? (?:no|sorry|i mean|wait|or rather) (?={_FIGURES})")
 _BROKEN_OFF = Cue(r",\s*(?:no|nah|wait|nope)\W*$")
 _NO_DENIAL = vocabulary(
@@ -49,6 +51,16 @@ def denied_words(text: str) -> list[str]:
     denied = [match["word"] for match in _DENIED.finditer(text) if match["word"].lower() not in _NO_DENIAL]
     others = (match["word"] for cue in (_OUTDATED, _THE_OTHER, _PLAINLY) for match in cue.finditer(text))
     return [*denied, *others]
+
+
+_MAKE_IT = Cue(rf"\bmake (?:it|that) (?P<new>{_FIGURES}|\d+)\b(?! (?:o['’]?clock|[ap]\.?m|thirty|fifteen))")
+
+
+def outnumbered(text: str, said: str, told: str) -> list[str]:
+    """ "Ten drivers." "Make that nine.": what was told with the number that the agent has just said back."""
+    match = _MAKE_IT.search(text)
+    back = set(quantities(said).values()) if match else set()
+    return [f"{number} {noun}" for noun, number in quantities(told).items() if number in back and match and number != match["new"].lower()]
 
 
 def is_broken_off(text: str) -> bool:

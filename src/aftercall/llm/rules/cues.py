@@ -49,7 +49,9 @@ HEAD = Cue(
     r"^(?:by|on|for|from|at|before|it['’]s|so|the|this|next|tomorrow|today|any ?time|sometime|maybe|say|preferably|ideally|"
     r"around|in|ready)\b",
 )
-ANYTHING_ELSE = Cue(r"\b(?:anything|something|what) else\b|\bhow (?:else )?(?:can|may) i help\b")
+ANYTHING_ELSE = Cue(
+    r"\b(?:anything|something|what) else\b|\b(?:is|will) that (?:be )?(?:all(?! right)|everything)\b|\bhow (?:else )?(?:can|may) i help\b"
+)
 OPENS = Cue(r"\bwhat(?:['’]s (?:on your mind|up)| can i do| do you need| would you like me to do)\b|\bready when you are\b")
 IS_THAT = Cue(r"^(?:hi|hello|morning|good \w+|sorry|yes|,|!|\.| )*is (?:that|this) (?-i:[A-Z])[\w'’ ]+\?")
 NOT_THAT = Cue(r"^(?:no\b(?!,? (?:problem|worries))|i['’]m afraid not|sorry,? (?:no|this)|afraid not|not quite)")
@@ -157,11 +159,12 @@ NO_SLOT = Cue(
 # The agent speaks of a day to say that it is not to be had.
 NOT_FREE = Cue(
     r"\b(?:closed|taken|full|booked (?:up|out|solid)|sold out|unavailable|not available|not free|nothing (?:left )?(?:on|for|free)|"
-    r"(?:can['’]?t|cannot) (?:do|make|fit|offer)|no (?:slots|space|room|tables|appointments))\b",
+    r"(?:can['’]?t|cannot) (?:do|make|fit|offer)|no \w+ (?:on|for|this|that|until)|no (?:slots|space|room|tables|appointments))\b",
 )
 # The caller takes up a day to turn it down or to ask on.
 DEMURS = Cue(
-    r"\b(?:not|no good|can['’]?t|cannot|doesn['’]?t|don['’]?t|won['’]?t|isn['’]?t|too (?:late|early|soon|far)|instead|rather|busy|away|"
+    r"\b(?:not (?:good|great|ideal|possible|free|really|then|that|the|this|on|until|before|able|sure|\w+day|today|tomorrow)|not\W*$|"
+    r"no good|can['’]?t|cannot|doesn['’]?t|don['’]?t|won['’]?t|isn['’]?t|too (?:late|early|soon|far)|instead|rather|busy|away|"
     r"working|earlier|later|sooner|else|other|hmm?)\b",
 )
 _HOURS = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|noon|midday|midnight|\d{1,2})"
@@ -277,6 +280,7 @@ DAY_FIRST = Cue(
     r"tomorrow|today|tonight)\w*(?:['’]ll|['’]s| will| is| then| itself| please| if|"
     r"[,.!]|$| (?:the|at|works|would|morning|afternoon|evening))",
 )
+PASSIVE = Cue(r"(?:done|ready|fixed|sorted|finished|moved|changed|pushed|delivered|sent|collected|picked up|booked|cancelled|seen)\b")
 CALL_ME = Cue(r"^(?:please |just |and |but |you can |everybody |everyone )*(?:call|calls|say|put)\b")
 NEW_TOPIC = Cue(
     r"^(?:uh+ |um+ )?(?:second|third|fourth) (?:um+|uh+|the|my|tell|ring|call|book|order|send)\b|^(?:and |oh |okay |right |so |then |"
@@ -340,4 +344,7 @@ THIS_ONE = Cue(r"\b(?:this|not next)\b")
 # A day is weighed against another: "Monday would be better".
 PREFERS = Cue(r"\b(?:better|best|rather|instead|easier|suits?)\b")
 GOES_ON = Cue(r"(?:(?:oh|okay|right|well|lovely|great|perfect|thanks|thank you)[,.!]? )*(?:and|also|then|plus|oh,? and)\b")
-POINTS_BACK = Cue(r"\b(?:it|that|this|them|those|these|there|one|same|both|either)\b|^(?:with|for|in|on|at|by|to|no|not|only|the one)\b")
+POINTS_BACK = Cue(
+    r"\b(?:it|that|this|them|those|these|there|one|same|both|either)\b(?! (?:year|month|week|time|morning|summer))|^(?:with|for|in|on|at|by|to|no|not|only|the one)\b"
+)
+SAYS_WHAT = Cue(r"\b(?:that|about|saying|to say|how|what|on the|on my|in my)\b|:")

@@ -277,7 +277,7 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
 
 
 _BARE_ORDINAL = Cue(
-    rf"(?<!day )(?<!day, )\bthe (?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b){ORDINAL}(?! of\b){_NO_NOUN}"
+    rf"(?:(?<!day )(?<!day, )\bthe |^(?!(?:first|second|third)\b))(?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b){ORDINAL}(?! of\b){_NO_NOUN}"
 )
 _MONTH_ALONE = Cue(rf"(?:(?:no|sorry|oh|actually|in|of|it's|i mean|not this one|next month),? )*(?P<month>{_MONTH})\W*")
 _NTH_BARE = Cue(rf"\bthe (?:first|second|third|fourth|last) {WEEKDAY}\b(?! (?:in|of))")

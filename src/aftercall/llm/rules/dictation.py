@@ -1,6 +1,7 @@
 """Words that are not the caller's own wish: dictated to somebody else, supposed, or wished by others."""
 
 from aftercall.llm.rules import cues
+from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.exchange import Exchange
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.sentences import Clause
@@ -32,6 +33,9 @@ class Dictation(Exchange):
             return True
         if self._current and self._dictates_on == clause.seq:
             return True
+        if self._current and self._opens_note(self._current, clause):
+            self._dictated = (clause.seq, clause.sentence)
+            return True
         if self._dictated != (clause.seq, clause.sentence):
             return False
         if self._current and self._current.kind == "message" and (asked := cues.THEY_ARE_ASKED.match(clause.body)):
@@ -49,6 +53,11 @@ class Dictation(Exchange):
         if trigger and runs_on and (kind_of(trigger.act) == "reminder" or (trigger.is_order and cues.THEN_ALSO.match(clause.text))):
             return False
         return not (cues.NEW_POINT.match(clause.text) and speaks_up)
+
+    def _opens_note(self, ask: Ask, clause: Clause) -> bool:
+        """ "Put a note down from the sponsor call. Yusra said they'll renew.": the sentence after says what is noted."""
+        follows = self._dictated == (clause.seq, clause.sentence - 1) and ask.turns == [clause.seq] and not ask.details
+        return follows and ask.kind == "note" and not cues.SAYS_WHAT.search(ask.act) and not find_trigger(clause.text)
 
     def _answers_what_to_say(self, clause: Clause) -> bool:
         """Whatever answers "what's the message?" is the message, wishes and all."""

@@ -34,17 +34,20 @@ _OWN_DOING = Cue(
     r"take|like)",
 )
 _MUST_BE = Cue(
-    r"^(?:i|we) (?:really )?(?:need|want|must have)\b.*\b(?:by|before)\b|^(?:it|that|this|they|those|everything|"
+    r"^(?:i|we) (?:really )?(?:need|want|must have)\b.*\b(?:by|before)\b|^(?:he|she|they) (?:really )?(?:needs?|wants?|must have) (?:it|that|this|them)\b.*\b(?:by|before)\b|"
+    r"^(?:it|that|this|they|those|everything|"
     r"the \w+)(?:['’]s| has| have| had|['’]d|['’]ll)?(?: got)? ?(?:must|has to|have to|needs? to|need|to|should|"
     r"gotta|better|"
     r"ought to) .*\b(?:by|before|on|for|until)\b",
 )
 _STRETCH = Cue(r"^[\w ]{0,12}\b(?:to|until|till|through)\b[\w ]{0,6}$")
 _TO_SOMEBODY = Cue(
-    r"\b(?:tell|ask|inform|let|warn|message|text|email)(?: (?:the |my |our |your )?[\w'’.]+(?:,? (?-i:[A-Z])[\w'’]+)?)?,?(?: know)?,?"
+    r"\b(?:tell|ask|inform|let|warn|message|text|email|ring|call|phone|write(?: to)?)(?: (?:the |my |our |your )?[\w'’.]+(?:,? (?-i:[A-Z])[\w'’]+)?)?,?(?: know)?,?"
     r"(?: (?:still|by|before|on|for|first thing))*\s*$",
 )
-_CONTENT_BEGINS = Cue(r"\W*$|[,:]? (?:that|if|whether|about|to|please|when|what|how|(?-i:[A-Z]))")
+_CONTENT_BEGINS = Cue(
+    r"\W*$|[,:]? (?:that|if|whether|about|to|please|when|what|how|and|there['’]?s?|i|i['’]\w+|we|he|she|they|it['’]?s?|my|our|the|(?-i:[A-Z])\w*)\b"
+)
 _FIRST_WORDS = 4  # characters a day may stand behind the start and still open the clause: "on ", "by "
 
 
@@ -62,7 +65,7 @@ def find_proposals(seq: int, text: str, today: date, anchor: date | None) -> lis
         Proposal(seq, sentence, *_put_forward(sentence, mentions))
         for sentence in split_sentences(text)
         if (sentence.endswith("?") or not is_promise(sentence))
-        and not cues.FAREWELL.match(sentence)
+        and not (cues.FAREWELL.match(sentence) or cues.ANYTHING_ELSE.search(sentence))
         and (mentions := find_dates(sentence, today, anchor))
     ]
 
@@ -123,10 +126,12 @@ def must_be(body: str) -> bool:
 
 def later_day(ask: Ask, text: str, today: date, anchor: date | None, *, asked: bool = False) -> date | None:
     """The day in words that fill in or correct a request, or that answer when it is `asked` for."""
-    if not asked and (not takes_day(ask) or cues.CONTENT_DATED.match(ask.act)):
+    if not asked and not takes_day(ask):
         return None
     text = settle_repairs(text)
     mentions = find_dates(text, today, anchor)
+    if not asked and cues.CONTENT_DATED.match(ask.act) and not must_be(text):
+        mentions = [mention for mention in mentions if _is_before_content(text, mention)]
     if not mentions:
         return None
     chosen = mentions[-1] if REPLACES.search(text) else mentions[0]

@@ -1,7 +1,7 @@
 """How the caller takes what the agent put forward: offers, slots, questions back."""
 
 from aftercall.llm.rules import cues
-from aftercall.llm.rules.agreement import Agreement
+from aftercall.llm.rules.agreement import OPENS, Agreement
 from aftercall.llm.rules.asks import Ask, as_caller
 from aftercall.llm.rules.corrections import REPAIRS
 from aftercall.llm.rules.dates import find_dates
@@ -172,10 +172,10 @@ class Exchange(Agreement):
     def _accepts(self, answer: Stance | None, clauses: list[Clause]) -> bool:
         if not (self._proposals or self._inquiry) or clauses[0].is_question:
             return False
+        if answer == "no":
+            return bool(self._proposals) and any(cues.TIME_ONLY.match(clause.body) for clause in clauses[1:])
         if self._repeats_slot(clauses):
             return True
-        if answer == "no":
-            return False
         named = any(find_dates(clause.text, self.today) for clause in clauses[:2])
         return answer == "yes" or named or any(cues.TAKES.search(clause.text) for clause in clauses[:3])
 
@@ -184,7 +184,10 @@ class Exchange(Agreement):
         slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
         timed = self._repeats_slot(clauses)
         taken = slot and cues.HAS_FREE.search(slot.sentence) and any(cues.SUITS.search(clause.text) for clause in clauses[:2])
-        asks = slot and (timed or taken or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence))
+        read_back = slot and slot.mention.start <= OPENS and len(self._bargain) > 1  # "Monday afternoon then."
+        asks = slot and (
+            timed or taken or read_back or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence)
+        )
         slot = None if cues.NO_SLOT.search(self._said) or not asks else slot
         told = next((clause for clause in reversed((*self._hearsay, *self._before)) if len(clause.body.split()) > 3), None)
         matter = self._inquiry or self._topic or self._matter or told
@@ -196,7 +199,8 @@ class Exchange(Agreement):
             if told is not matter and not told.is_question and len(told.body.split()) > 2:
                 ask.add_detail(told.seq, told.text)
         if slot:
-            ask.add_detail(slot.seq, slot.sentence)
+            for at, sentence in self._bargain:
+                ask.add_detail(at, sentence)
             ask.due = self._picked(slot, clauses) or slot.mention.day
         else:
             ask.due = self._first_day(matter.text)

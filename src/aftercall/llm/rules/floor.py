@@ -6,7 +6,7 @@ from datetime import date
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.additions import is_slight, only_adds, replaces, says_where_to
 from aftercall.llm.rules.asks import Ask
-from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words
+from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words, outnumbered
 from aftercall.llm.rules.dates import month_only, named_month
 from aftercall.llm.rules.due import is_about_request, must_be, opening_day, own_days, takes_day
 from aftercall.llm.rules.faults import is_absence, is_fault
@@ -55,13 +55,14 @@ class Floor(Yielding):
             self._here = self._keep_day(clause.text) or self._here
             if is_others_wish(clause.text):
                 self._hearsay = [*self._hearsay[-2:], clause]
-            if is_real(clause):
+            if is_real(clause) and self._muted != (clause.seq, clause.sentence):
                 self._before = [*self._before[-3:], clause]
                 self._keep_matter(clause)
                 self._keep_told(clause)
                 if REPAIRS.match(clause.text) or find_call_off(clause.text):
                     self._sound[clause.seq] = self._sound.get(clause.seq, [])[:-1]
-                if not (self._declined or is_slight(clause.body) or find_call_off(clause.text)):
+                asks = clause.is_question and not find_trigger(clause.whole) and not cues.CONDITION.match(clause.body)
+                if not (self._declined or asks or is_slight(clause.body) or find_call_off(clause.text)):
                     self._sound.setdefault(clause.seq, []).append(clause)
         keeps_open = answer is None and bool(clauses) and (clauses[-1].is_question or self._echoes_offer(clauses))
         self._offer = self._offer if keeps_open else None
@@ -71,15 +72,17 @@ class Floor(Yielding):
 
     def _departs(self, clause: Clause, ask: Ask | None) -> bool:
         """ "And the second tasting, we never had that": something else is brought up, though nothing is asked for yet."""
-        if self._question or self._proposals or self._dictated == (clause.seq, clause.sentence) or not cues.GOES_ON.match(clause.text):
+        if self._question or self._proposals or self._dictated == (clause.seq, clause.sentence):
+            return False
+        if not (clause.is_question or cues.GOES_ON.match(clause.text)):
             return False
         about = stems(clause.text)
         return (
-            bool(about)
+            bool(about - stems(self._said))
             and (ask is None or (ask.turns[-1] < clause.seq and not about & ask.stems))
             and not cues.POINTS_BACK.search(clause.body)
             and not (find_trigger(clause.text) or REPLACES.search(clause.text) or find_call_off(clause.text))
-            and not self._first_day(clause.text)
+            and (len(about) > 1 or not self._first_day(clause.text))
         )
 
     def _keep_told(self, clause: Clause) -> None:
@@ -122,7 +125,7 @@ class Floor(Yielding):
             and (not trigger or cues.ANAPHOR.match(trigger.act))
         ):
             self._correct(self._current, clause)
-        elif trigger and any(is_own_doing(other.text) for other in after[:2]):
+        elif trigger and any(is_own_doing(other.text) for other in after[:1]):
             self._called_off_at = clause.seq
         elif trigger:
             self._ask(trigger, clause)
@@ -192,6 +195,8 @@ class Floor(Yielding):
             self._record(trigger, clause)
         elif current and replaces(current, trigger, clause, self._before):
             self._current = current
+        elif cues.PASSIVE.match(trigger.act) and (known := self._overlapping(stems(trigger.words.partition(" be ")[0]))):
+            self._correct(known, clause)
         elif cues.ALL_DONE.match(trigger.act) and self.asks and (day := self._first_day(clause.text)):
             self._date_all(day, clause.seq)
         elif (current and self._points_elsewhere(current, trigger, clause)) or not self._asks_on(trigger, clause):
@@ -227,7 +232,8 @@ class Floor(Yielding):
                 ask.denied += denied_words(other.text)
                 ask.add_detail(other.seq, other.text)
         words = self._dated(f"{self._led} {first if others else clause.text}")
-        ask.due = opening_day(ask, words, self.today, self._anchor(), self._before) or self._day_around(ask, clause)
+        named = opening_day(ask, words, self.today, self._anchor(), self._before)
+        ask.due = named or self._day_around(ask, clause) or ask.due
         self._led = ""
         if kind in ("message", "note"):
             self._dictated = (clause.seq, clause.sentence)
@@ -312,7 +318,7 @@ class Floor(Yielding):
             return
         fault = is_fault(clause.body)
         ask = Ask("issue" if fault else "task", clause.body, clause.body, [clause.seq], from_fault=True)
-        ask.due = None if fault else self._first_day(clause.text)
+        ask.due = None if fault else self._first_day(clause.text) or self._first_day(clause.whole)
         if re.match(r"(?:it|she|he|they|that|this)\b", clause.body, re.I):
             self._lean_back(ask, clause)
         self._faults.append(ask)
@@ -321,7 +327,7 @@ class Floor(Yielding):
     def _correct(self, ask: Ask, clause: Clause) -> None:
         if REPAIRS.match(clause.text):
             ask.drop_details(clause.seq)
-        ask.denied += denied_words(clause.text)
+        ask.denied += denied_words(clause.text) + outnumbered(clause.text, self._said, ask.all_said)
         self._move(ask, clause.text)
         self._add(ask, clause)
         self._current = ask

@@ -4,6 +4,7 @@ from datetime import date
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask, as_caller
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.dates import find_dates, named_month
 from aftercall.llm.rules.due import Proposal, find_proposals, must_be, opening_day
 from aftercall.llm.rules.faults import is_fault
@@ -14,10 +15,14 @@ from aftercall.llm.rules.promises import is_promise
 from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stances import Offer, asks_openly, find_offer, is_offer
 from aftercall.llm.rules.stems import share, stem, stems
+from aftercall.llm.rules.triggers import find_trigger
 from aftercall.model.turns import Turn
 
 _FRESH = 3  # turns within which the agent's words are still about the request talked of
 SAME = 0.75  # how much of an offer must be the caller's own request for a no to call that off
+
+
+_ADDRESSES = Cue(r"(?:\w+ ?){0,2},? ?(?:mr|mrs|ms|miss|dr)\b\.? \w+\W*")  # "Thanks, Ms. Haddad."
 
 
 class Hearing(Ledger):
@@ -55,6 +60,7 @@ class Hearing(Ledger):
         self._proposals = [
             found for found in find_proposals(turn.seq, self._dated(text), self.today, self._anchor()) if not self._only_answers(found)
         ]
+        self._bargain += [(found.seq, found.sentence) for found in self._proposals]
         if not (offer or self._proposals):
             self._drop_ignored_faults(text)
         self._drop_refused(turn.seq, text, bool(offer))
@@ -126,7 +132,9 @@ class Hearing(Ledger):
 
     def _echoes(self, ask: Ask, sentence: str) -> bool:
         """The agent says back what it understood, in no words of its own: "Six people, on the terrace." """
-        said = ask.stems.union(*(stems(clause.text) for clause in self._before))
+        if _ADDRESSES.fullmatch(sentence):
+            return False
+        said = ask.stems.union(*(stems(clause.text) for clause in self._before if not clause.is_question or find_trigger(clause.text)))
         about = stems(sentence)
         others = any(about & stems(other.act) - ask.stems for other in self.asks if other is not ask)
         return bool(about & said) and not others and not cues.OWN_WORDS.search(sentence) and not cues.STAYS.search(sentence)

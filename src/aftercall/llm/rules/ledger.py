@@ -6,7 +6,7 @@ from datetime import date
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.dates import find_dates, in_month
-from aftercall.llm.rules.due import later_day
+from aftercall.llm.rules.due import later_day, takes_day
 from aftercall.llm.rules.faults import TAKEN_UP
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.promises import is_promise
@@ -35,6 +35,8 @@ class Ledger:
         self._before: list[Clause] = []
         self._matter: Clause | None = None
         """What the caller came with, as far as no request has said it."""
+        self._bargain: list[tuple[int, str]] = []
+        """The agent's sentences that put days forward since the last request."""
         self._topic: Clause | None = None
         """What the caller went on to last, before asking for anything about it."""
         self._told: list[Clause] = []
@@ -67,7 +69,7 @@ class Ledger:
 
     def _raise(self, ask: Ask) -> None:
         self._used = True
-        self._told, self._topic = [], None
+        self._told, self._topic, self._bargain = [], None, []
         self.asks.append(ask)
         self._current = ask
 
@@ -108,7 +110,7 @@ class Ledger:
             matter = [first, *matter]
         for other in matter:
             ask.add_detail(other.seq, other.text)
-        if not cues.TELLS_ONLY.match(ask.act) and ask.due is None and ask.kind not in ("message", "note"):
+        if not cues.TELLS_ONLY.match(ask.act) and ask.due is None and ask.kind != "message" and takes_day(ask):
             ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)
 
     def _move(self, ask: Ask, text: str) -> None:
@@ -161,7 +163,7 @@ class Ledger:
         kind, about = kind_of(trigger.act), stems(trigger.act)
         thing = stems(trigger.act.partition(" ")[2]) if trigger.is_order else about
         current = self._current
-        if current and current.turns[-1] >= clause.seq - 2:
+        if current and not current.is_stop and current.turns[-1] >= clause.seq - 2:
             other = about - _CONTAINERS and not (about - _CONTAINERS) & current.stems and kind == "issue"
             if current in self._faults and (cues.SEND_SOMEONE.match(trigger.act) or kind == "issue") and kind != "message" and not other:
                 return current

@@ -79,7 +79,7 @@ _ANYWHERE = tuple(
         (
             r"\b(?:i|we)(?:['’]d| would)? (?:really |just |also |still |actually )?(?:want|wanted|need|like|love|prefer|"
             r"expect)(?: for)? (?:you(?: guys)?|somebody|someone|a human|a person|a real person|a manager|a technician|"
-            r"an engineer|a nurse) to (?P<act>.+)"
+            r"an engineer|a nurse)(?: (?:from|in|at|with|else)(?: [\w'’]+){0,3})? to (?P<act>.+)"
         ),
         rf"\b(?:i|we)(?:['’]d| would) (?:really |also |just |still |actually |definitely )?(?:like|love) to (?P<act>{THROUGH_US}\b.*)",
         (
@@ -317,7 +317,7 @@ _SPEAKER = (
     r"woman))|[A-Z]\w+(?: [A-Z]\w+)?(?: (?:from|at|in) (?:the )?\w+(?: \w+)?)?))"
 )
 _WISHES = (
-    r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps (?:asking|"
+    r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps? (?:asking|going(?! (?:off|out|down|up|on|wrong|dead|blank|slow))|"
     r"saying|telling)|(?:(?:is|are|['’]s) going to|will|might|may) (?:\w+ ){0,4}(?:ask|want)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
     r"was saying|was asking|(?:has|have|['’]s|['’]ve) been (?:saying|telling|asking|nagging|on at)|(?:keeps?|kept|is|was) (?:\w+ing) "
     r"(?:me|us|on at)|nags?|wishes|begged|hopes)"
@@ -330,7 +330,7 @@ _QUOTES = (
 )
 THIRD_PARTY = Cue(
     rf"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always |keeps )?(?:{_WISHES}|{_QUOTES})|"
-    r"['’]s (?:all |been |always |forever )*(?:after|looking for|hoping|like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|"
+    r"['’]s (?:all |been |always |forever )*(?:after|at me|on at me|looking for|hoping|like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|"
     r"me)\b))\b(?! (?:me to ask you|"
     r"i could|i can|i should call|"
     r"to call you|to ask you))",

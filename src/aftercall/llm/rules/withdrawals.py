@@ -11,7 +11,7 @@ from aftercall.llm.rules.stems import stems
 
 Scope = Literal["all", "last", "named"]
 
-_PRONOUN = r"(?:that|it|this|him|her|them|those|these|that one|the last (?:one|bit|thing|part))"
+_PRONOUN = r"(?:anybody|anyone|anything|that|it|this|him|her|them|those|these|that one|the last (?:one|bit|thing|part))"
 _CALL_OFF = Table(
     (Cue(pattern), pattern.startswith("^"))
     for pattern in (
@@ -48,15 +48,15 @@ _CALL_OFF = Table(
         ),
         (
             r"^(?:then |so |please |okay |well |just |and )*don['’]?t (?:send|book|order|add|change|move|cancel|put|get|open|file|"
-            r"make|include|deliver|arrange|schedule) (?P<what>it|that|them|those|any of (?:it|that)|"
-            r"the \w+(?: \w+)?)(?:,? (?:then|anymore|after all|yet|for now))?[.!,]*$"
+            r"make|include|deliver|arrange|schedule) (?P<what>it|that|them|those|any of (?:it|that)|(?:anybody|anyone|anything|one)|"
+            r"the \w+(?: \w+)?)(?:,? (?:on )?\w+day)?(?:,? (?:then|anymore|after all|yet|for now))?[.!,]*$"
         ),
         r"\bdon['’]?t (?:worry about (?!it\b|that\b|me\b)|bother with |bother about |bother )(?P<what>[^.!?]*)",
         # "Leave the boosters" lets them be; "leave the parcel with Joan" does not.
         (
             r"^(?:no[, ]+|then |so |just |well |actually,? |okay,? |please |oh,? |yeah,? |and )*leave (?P<what>(?:the|those|my|any|that) "
             r"(?!(?:[\w'’-]+ ){0,3}(?:with|at|on|in|by|outside|under|behind|to|here|there|next|inside|around|"
-            r"where|until|till|alone|as|for)\b)"
+            r"where|until|till|alone|as(?! well)|for)\b)"
             r"[\w '’-]{3,40})(?:[,.!]|$)"
         ),
         (

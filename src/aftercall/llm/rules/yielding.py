@@ -100,6 +100,9 @@ class Yielding(Dictation):
             asked = self._asked_after
             if target and asked and self._agent_seq - 1 == asked.seq > target.told_at and not cues.CANCELS.search(clause.text):
                 return True
+            if target and not cues.CANCELS.search(clause.text) and self._turned_to_else(clause, target):
+                self._told, self._before, self._topic = [], [], None
+                return True
             if target and (brought := self._brought_up(clause, target)):
                 booked = any(cues.ON_THE_BOOKS.search(other.text) for other in brought)
                 if cues.TAKES_OFF.search(clause.text) or (cues.CANCELS.search(clause.text) and booked):
@@ -126,6 +129,12 @@ class Yielding(Dictation):
         for ask in standing:
             ask.details = [(seq, text) for seq, text in ask.details if not stems(text) & call_off.stems]
         return find_trigger(clause.text) is None or clause.body.lower().startswith(_LETS_BE)
+
+    def _turned_to_else(self, clause: Clause, target: Ask) -> bool:
+        """ "The Frankfurt trip, I don't know yet. Leave that.": something that was never asked for is let be."""
+        fronted = [other for other in self._before if other.seq == clause.seq > target.told_at and cues.FRONTED.fullmatch(other.text)]
+        topic = [self._topic] if self._topic and self._topic.seq > target.turns[-1] else []
+        return any(stems(other.text) and not stems(other.text) & target.stems for other in (*fronted, *topic))
 
     def _meant_by(self, clause: Clause, standing: list[Ask]) -> Ask | None:
         """What "leave that" leaves: the request its sentence names, or the agent's last words, or the one talked of."""
