@@ -25,7 +25,7 @@ def only_adds(current: Ask, trigger: Trigger, clause: Clause, said: str) -> bool
         and trigger.act.split()[0].lower() not in current.act.lower()
     ):
         return False
-    if to_them or cues.ANAPHOR.match(trigger.act) or _says_how_to_reach(trigger, said):
+    if to_them or cues.ANAPHOR.match(trigger.act):
         return True
     asked = "?" in said and current.turns[0] < clause.seq and not cues.ANYTHING_ELSE.search(said) and not cues.OPENS.search(said)
     return asked and (trigger.is_fragment or (_answers(trigger, clause) and not cues.STARTS_NEW.match(clause.text)))
@@ -42,8 +42,11 @@ def _answers(trigger: Trigger, clause: Clause) -> bool:
     return bool(wishes or instructs)
 
 
-def _says_how_to_reach(trigger: Trigger, said: str) -> bool:
-    return bool(is_promise(said) and cues.REACHES.search(said) and cues.REACH_ME.match(trigger.act))
+def says_how_to_reach(trigger: Trigger, said: str, before: list[Clause]) -> bool:
+    """ "Don't ring. Email me, the college one.": by which way, not that anybody should."""
+    if not cues.REACH_ME.match(trigger.act):
+        return False
+    return bool(is_promise(said) and cues.REACHES.search(said)) or any(cues.NOT_THAT_WAY.search(other.text) for other in before)
 
 
 @remember

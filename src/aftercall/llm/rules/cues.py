@@ -15,7 +15,10 @@ RECORDS = Cue(
     r"^(?:log|file|put|note|write|report|record|mark|flag|add|jot|raise|get)\b (?:that|this|it|those)\b.*\b(?:down|as|up|"
     r"(?:to|on|in|into|under) (?:the|my|our|an?|his|her|their|your|[\w-]+['’]s))\b",
 )
-TELLS_ONLY = Cue(r"^(?:tell|let|inform|notify|warn|ask)\b(?: (?:the|my|your|his|her))? ?\w+(?: \w+)?(?: know)?\W*$")
+TELLS_ONLY = Cue(
+    r"^(?:tell|let|inform|notify|warn|ask)\b(?: (?:the|my|your|his|her))? ?\w+(?: \w+)?(?:, (?-i:[A-Z])\w+)?(?: know)?"
+    r"(?:,? (?:still )?(?:today|tonight|tomorrow|by \w+))?\W*$"
+)
 MOVES = Cue(r"^(?:move|reschedule|change|push|switch|shift|postpone|rebook|bump|bring forward)\b")
 ENDS = Cue(r"^(?:cancel|stop|skip)\b")
 MOVED_TO = Cue(r"\b(?:to|for|until|till|instead)\b[^,]{0,20}$")
@@ -348,3 +351,7 @@ POINTS_BACK = Cue(
     r"\b(?:it|that|this|them|those|these|there|one|same|both|either)\b(?! (?:year|month|week|time|morning|summer))|^(?:with|for|in|on|at|by|to|no|not|only|the one)\b"
 )
 SAYS_WHAT = Cue(r"\b(?:that|about|saying|to say|how|what|on the|on my|in my)\b|:")
+NOT_THAT_WAY = Cue(
+    r"\b(?:don['’]?t|do not|never|no|not|can['’]?t) (?:\w+ ){0,2}?(?:calls?|calling|ring|ringing|phone|text|email|voicemail|answer|pick up|"
+    r"post|letters?)\b"
+)

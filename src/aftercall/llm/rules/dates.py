@@ -279,6 +279,8 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
 _BARE_ORDINAL = Cue(
     rf"(?:(?<!day )(?<!day, )\bthe |^(?!(?:first|second|third)\b))(?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b){ORDINAL}(?! of\b){_NO_NOUN}"
 )
+# "The twenty-third or the twenty-fourth of December"
+_ONE_OR_OTHER = Cue(rf"(?P<one>\bthe {ORDINAL})(?P<rest> (?:or|and|to|until|through)(?: the)? {ORDINAL} of (?P<month>{_MONTH}))")
 _MONTH_ALONE = Cue(rf"(?:(?:no|sorry|oh|actually|in|of|it's|i mean|not this one|next month),? )*(?P<month>{_MONTH})\W*")
 _NTH_BARE = Cue(rf"\bthe (?:first|second|third|fourth|last) {WEEKDAY}\b(?! (?:in|of))")
 _NAMED_MONTH = Cue(
@@ -302,7 +304,7 @@ def month_only(text: str, day: date) -> date | None:
 def in_month(text: str, month: str) -> str:
     """ "The twenty first", once March was spoken of, is the twenty first of March."""
     if _NAMED_MONTH.search(text):
-        return text
+        return _ONE_OR_OTHER.sub(r"\g<one> of \g<month>\g<rest>", text)
     return _NTH_BARE.sub(rf"\g<0> of {month}", _BARE_ORDINAL.sub(lambda match: f"{match.group()} of {month}", text))
 
 

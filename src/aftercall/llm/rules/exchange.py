@@ -181,10 +181,12 @@ class Exchange(Agreement):
 
     def _accept_slot(self, clauses: list[Clause]) -> None:
         """A slot put forward and taken is a booking though nobody said "book"; its matter is what the caller had told."""
-        slot = next((proposal for proposal in reversed(self._proposals) if cues.SLOT.search(proposal.sentence)), None)
+        bargained = len(self._bargain) > 1
+        slots = (put for put in reversed(self._proposals) if cues.SLOT.search(put.sentence) or (bargained and put.mention.start <= OPENS))
+        slot = next(slots, None)
         timed = self._repeats_slot(clauses)
         taken = slot and cues.HAS_FREE.search(slot.sentence) and any(cues.SUITS.search(clause.text) for clause in clauses[:2])
-        read_back = slot and slot.mention.start <= OPENS and len(self._bargain) > 1  # "Monday afternoon then."
+        read_back = slot and slot.mention.start <= OPENS and bargained  # "Monday afternoon then."
         asks = slot and (
             timed or taken or read_back or slot.sentence.endswith("?") or cues.ASSENT_ASKED.search(self._said) or is_offer(slot.sentence)
         )

@@ -4,7 +4,7 @@ import re
 from datetime import date
 
 from aftercall.llm.rules import cues
-from aftercall.llm.rules.additions import is_slight, only_adds, replaces, says_where_to
+from aftercall.llm.rules.additions import is_slight, only_adds, replaces, says_how_to_reach, says_where_to
 from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words, outnumbered
 from aftercall.llm.rules.dates import month_only, named_month
@@ -72,7 +72,7 @@ class Floor(Yielding):
 
     def _departs(self, clause: Clause, ask: Ask | None) -> bool:
         """ "And the second tasting, we never had that": something else is brought up, though nothing is asked for yet."""
-        if self._question or self._proposals or self._dictated == (clause.seq, clause.sentence):
+        if self._question or (self._proposals and not cues.GOES_ON.match(clause.text)) or self._dictated == (clause.seq, clause.sentence):
             return False
         if not (clause.is_question or cues.GOES_ON.match(clause.text)):
             return False
@@ -125,6 +125,8 @@ class Floor(Yielding):
             and (not trigger or cues.ANAPHOR.match(trigger.act))
         ):
             self._correct(self._current, clause)
+        elif trigger and says_how_to_reach(trigger, self._said, [other for other in self._before if other.seq == clause.seq]):
+            self._fill_in(clause, after)
         elif trigger and any(is_own_doing(other.text) for other in after[:1]):
             self._called_off_at = clause.seq
         elif trigger:
@@ -186,7 +188,7 @@ class Floor(Yielding):
         current = self._current
         if self._offer and self._offer.seq == clause.seq - 1 and not self._declined and cues.ANAPHOR.match(trigger.act):
             self._accept_changed(self._offer, clause)
-        elif current and cues.WITH_PERSON.fullmatch(trigger.act):
+        elif current and (cues.WITH_PERSON.fullmatch(trigger.act) or self._tells_another(current, trigger, clause)):
             self._correct(current, clause)
         elif says_where_to(trigger, self._said) and not (current and current.turns[-1] == clause.seq):
             if current:
@@ -201,6 +203,11 @@ class Floor(Yielding):
             self._date_all(day, clause.seq)
         elif (current and self._points_elsewhere(current, trigger, clause)) or not self._asks_on(trigger, clause):
             self._open(trigger, clause)
+
+    def _tells_another(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
+        """ "Ask Hamza for the rota. No, not Hamza. Ask Lindiwe.": the message stays, whom it is for does not."""
+        near = current.kind == "message" and current.turns[-1] >= clause.seq - 2
+        return near and bool(cues.TELLS_ONLY.match(trigger.act)) and any(word[:1].isupper() for word in current.denied)
 
     def _asks_on(self, trigger: Trigger, clause: Clause) -> bool:
         """Whether the words fill in the request talked of, or ask for one once more."""
@@ -226,7 +233,7 @@ class Floor(Yielding):
         ask = Ask(kind, first, trigger.words, [clause.seq], is_question=clause.is_question, is_soft=bool(cues.SOFT.match(first)))
         if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act) or not stems(trigger.act):
             self._lean_back(ask, clause)
-            ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details))))
+            ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details[:2]))))
         else:
             for other in self._leading_up(clause):
                 ask.denied += denied_words(other.text)

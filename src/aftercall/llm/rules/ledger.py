@@ -37,6 +37,8 @@ class Ledger:
         """What the caller came with, as far as no request has said it."""
         self._bargain: list[tuple[int, str]] = []
         """The agent's sentences that put days forward since the last request."""
+        self._put_up: tuple[int, str] | None = None
+        """What the agent has just named without asking: "it" may well be that."""
         self._topic: Clause | None = None
         """What the caller went on to last, before asking for anything about it."""
         self._told: list[Clause] = []
@@ -104,11 +106,15 @@ class Ledger:
     def _lean_back(self, ask: Ask, clause: Clause) -> None:
         """An act that only points ("move it") takes its matter from what the caller said before."""
         told = [other for other in self._before if not find_trigger(other.text) and stems(other.body) and len(other.body.split()) > 1]
-        matter = [other for other in told if other.seq == clause.seq][-2:] or told[-1:]
+        here = [other for other in told if other.seq == clause.seq][-2:]
+        if not here and self._put_up:
+            ask.heard_back.append(self._put_up)
+        matter = here or told[-1:]
         first = self._topic or self._matter
         if first and first not in matter and len(stems(" ".join(other.body for other in matter))) < _TELLING:
             matter = [first, *matter]
-        for other in matter:
+        # the first request takes all that was told up to it
+        for other in (*matter, *(() if self.asks else self._told)):
             ask.add_detail(other.seq, other.text)
         if not cues.TELLS_ONLY.match(ask.act) and ask.due is None and ask.kind != "message" and takes_day(ask):
             ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)

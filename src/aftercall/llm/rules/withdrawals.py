@@ -69,7 +69,7 @@ _CALL_OFF = Table(
             r"ask|talk|find out|sleep)\b"
             r".*\b(?:first|before (?:i|we)|on it|over)\b(?P<what>)"
         ),
-        r"\bi (?:wasn['’]?t|am not|['’]m not|was not) asking(?: for (?P<what>(?:that|it|the)\b[^.!?]*))?(?=[,.!]|$| but)",
+        r"\bi (?:wasn['’]?t|am not|['’]m not|was not) asking(?: for (?P<what>(?:that|it|the)\b[^.!?]*)| you to [^,.!?]*)?(?=[,.!]|$| but)",
         r"^(?:(?:oh|no|actually|wait|well|hm+)[, ]+)*not (?P<what>(?:the|my|that|those) [\w ]{3,25})(?:[,.!]|$)",
         r"\bdon['’]?t bother\b(?P<what>)",
         r"^(?:oh |no,? |actually,? |wait,? |hmm,? )*don['’]?t[.!]?$(?P<what>)",
