@@ -16,7 +16,8 @@ SECRET_NOUN = Cue(
     rf"visa|mastercard|amex|expiry|expires|{_PLACE_CODE} (?:code|number|pin|combination|key)|combination|cvv|cvc|"
     r"(?:credit |debit |bank |visa |mastercard |amex )?cards?(?: number)?|member(?:ship)?(?:['’]s)?(?: (?:number|id|no|card))?|"
     r"(?:bank |account|routing|policy|patient|nhs|medicare|medicaid|insurance|passport|licen[cs]e|tax|id) (?:account )?(?:number|id|no)|"
-    r"account|sort code|iban|social(?: security)?(?: number)?|ssn|national insurance|ni number|(?:customer|client|supporter|donor|loyalty|rewards|student|employee|staff|subscriber|frequent flyer|pension|hospital) (?:number|id)|"
+    r"account|sort code|iban|social(?: security)?(?: number)?|ssn|national insurance|ni number|(?:customer|client|supporter|donor|"
+    r"loyalty|rewards|student|employee|staff|subscriber|frequent flyer|pension|hospital) (?:number|id)|"
     r"(?:api |access |private |secret |live )?key(?= (?:is|starts|begins|ends)\b)|"
     r"(?<!error )(?<!fault )(?<!zip )(?<!post )(?<!area )(?<!dress )(?<!promo )(?<!discount )(?<!voucher )(?<!country )"
     r"(?<!dial )(?<!booking )(?<!reference )(?<!order )(?<!tracking )code|safe)\b",

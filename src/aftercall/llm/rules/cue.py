@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Final, Generic, TypeVar
 
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.needs import STUB, needed_words, stub
+from aftercall.llm.rules.needs import PREFIX, needed_words, prefix_of
 
 _WORD = re.compile(r"\w+")
 Entry = TypeVar("Entry")
@@ -25,7 +25,7 @@ def lowered(text: str) -> str:
 def words_of(text: str) -> frozenset[str]:
     """Its words, and the beginnings of those long enough to have one."""
     words = set(_WORD.findall(lowered(text)))
-    words |= {stub(word) for word in words if len(word) >= STUB}
+    words |= {prefix_of(word) for word in words if len(word) >= PREFIX}
     return frozenset(words)
 
 

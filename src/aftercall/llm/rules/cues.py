@@ -348,7 +348,8 @@ THIS_ONE = Cue(r"\b(?:this|not next)\b")
 PREFERS = Cue(r"\b(?:better|best|rather|instead|easier|suits?)\b")
 GOES_ON = Cue(r"(?:(?:oh|okay|right|well|lovely|great|perfect|thanks|thank you)[,.!]? )*(?:and|also|then|plus|oh,? and)\b")
 POINTS_BACK = Cue(
-    r"\b(?:it|that|this|them|those|these|there|one|same|both|either)\b(?! (?:year|month|week|time|morning|summer))|^(?:with|for|in|on|at|by|to|no|not|only|the one)\b"
+    r"\b(?:it|that|this|them|those|these|there|one|same|both|either)\b(?! (?:year|month|week|time|morning|summer))|^(?:with|for|"
+    r"in|on|at|by|to|no|not|only|the one)\b"
 )
 SAYS_WHAT = Cue(r"\b(?:that|about|saying|to say|how|what|on the|on my|in my)\b|:")
 NOT_THAT_WAY = Cue(

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.numbers import COUNT, ORDINAL, count, day_number
+from aftercall.llm.rules.numbers import COUNT, ORDINAL, ORDINAL_WORD, count, day_number
 from aftercall.llm.rules.reckoning import SHIFT, WEEKDAY, Mention, later, month_end, reckon, shift, weekday_of
 
 _MONTHS = tuple(name.lower() for name in calendar.month_name)[1:]
@@ -156,11 +156,11 @@ def _weekend(match: re.Match[str], today: date) -> date:
     return today + timedelta(days=days)
 
 
+_WRITTEN = Cue(r"\b\d{4}-\d{2}-\d{2}\b")
 # The first pattern that matches at a place wins; longer readings come first.
 _PATTERNS: Table[Resolve] = Table(
     (Cue(pattern), resolve)
     for pattern, resolve in (
-        (r"\b\d{4}-\d{2}-\d{2}\b", _iso),
         (r"\bthe day after tomorrow\b|\bday after tomorrow\b", lambda _, today: today + timedelta(days=2)),
         (
             r"\b(?:a week (?:from|after) (?:tomorrow)|tomorrow week|(?P<x>a week tomorrow))\b",
@@ -241,7 +241,7 @@ _PATTERNS: Table[Resolve] = Table(
             _bare_ordinal,
         ),
         # "Twenty-third, please.": an answer; "first, …" counts up.
-        (rf"^(?!(?:first|second|third)\b)(?P<ordinal>{ORDINAL})(?=[,.!]|$)", _bare_ordinal),
+        (rf"^(?!(?:first|second|third)\b)(?P<ordinal>{ORDINAL_WORD})\b(?=[,.!]|$)", _bare_ordinal),
     )
 )
 _WEEKDAY_ONLY = Cue(rf"(?:this )?{WEEKDAY}")
@@ -266,10 +266,11 @@ _BEFORE = Cue(r"(?<!on or )\bbefore(?: the)?\s*$")
 _SHIFTED = Cue(rf"{SHIFT}(?: (?:the|that|on|of))?\s*$")
 
 
+@remember
 def find_dates(text: str, today: date, anchor: date | None = None) -> list[Mention]:
     """Every day the text puts forward, in order. `anchor` is what "the day before" is the day before of."""
     named = _find_dates(text, today)
-    around = [mention for mention in reckon(text, named, anchor) if mention.day >= today]
+    around = [mention for mention in reckon(text, named, anchor) if mention.day >= today] if anchor or named else []
     if not around:
         return list(named)
     apart = [mention for mention in named if not any(mention.start < other.end and other.start < mention.end for other in around)]
@@ -277,7 +278,8 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
 
 
 _BARE_ORDINAL = Cue(
-    rf"(?:(?<!day )(?<!day, )\bthe |^(?!(?:first|second|third)\b))(?!(?:first|second|third|last) (?:morning|afternoon|evening|night)\b){ORDINAL}(?! of\b){_NO_NOUN}"
+    rf"(?:(?<!day )(?<!day, )\bthe |^(?!(?:first|second|third)\b))(?!(?:first|second|third|last) (?:morning|afternoon|evening|"
+    rf"night)\b){ORDINAL}(?! of\b){_NO_NOUN}"
 )
 # "The twenty-third or the twenty-fourth of December"
 _ONE_OR_OTHER = Cue(rf"(?P<one>\bthe {ORDINAL})(?P<rest> (?:or|and|to|until|through)(?: the)? {ORDINAL} of (?P<month>{_MONTH}))")
@@ -313,7 +315,7 @@ def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
     taken: list[tuple[int, int]] = []
     mentions: list[Mention] = []
     refused: set[date] = set()
-    for pattern, resolve in _PATTERNS.of(text):
+    for pattern, resolve in (*(((_WRITTEN, _iso),) if "-" in text else ()), *_PATTERNS.of(text)):
         for match in pattern.finditer(text):
             if any(match.start() < end and start < match.end() for start, end in taken):
                 continue

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from aftercall.llm.rules.cue import Caseless, Cue
+from aftercall.llm.rules.cue import Caseless, Cue, words_of
 from aftercall.llm.rules.vocabulary import alternatives, vocabulary
 
 _NAMED = vocabulary(
@@ -39,10 +39,10 @@ _OF_SOMEONE = Caseless(
     r"\b(?:i|i['’]\w+|my|me|he|he['’]s|she|she['’]s|his|her|we|our|it['’]?s|it is|they|they['’]\w+|found|got|has|who has|suffer\w*|had)\b"
 )
 _MAY_NAME = Caseless(
-    rf"diagnos|cancer|scleros|motor neur|bipolar|disorder|fibrillation|heart|kidney|liver|lung|thyroid|sickle|"
-    rf"fibros|covid|apn|blood|tumo|panic|autoimmune|"
-    rf"macular|stage|syndrome|disease|itis|osis|aemia|noma|algia|plegia|opathy|\bvon |\b(?:ms|als|ibs|cfs|mnd|ckd|pots|tb)\b|\b{alternatives(_NAMED)}"
+    rf"\b(?:diagnos|cancer|scleros|motor neur|bipolar|disorder|fibrillation|heart|kidney|liver|lung|thyroid|sickle|fibros|covid|apnea|"
+    rf"apnoea|blood|tumo|panic|autoimmune|macular|stage|syndrome|disease|von |(?:ms|als|ibs|cfs|mnd|ckd|pots|tb)\b|{alternatives(_NAMED)})"
 )
+_ENDINGS = ("itis", "osis", "aemia", "noma", "algia", "plegia", "opathy")
 _NO_ILLNESS = Cue(r"\b(?:allerg\w+|if i)\b")
 _NO_DISEASE = vocabulary("diagnosis prognosis hypnosis osmosis symbiosis economical")
 
@@ -64,7 +64,7 @@ _ORDERED = Cue(r"\b(?:refill|prescription|order|renew\w*|collect|pick ?up|fetch|
 
 def find_diagnoses(text: str) -> Iterator[str]:
     """The illness a clause names of somebody."""
-    if not _MAY_NAME.occurs(text):
+    if not _MAY_NAME.occurs(text) and not any(word.endswith(_ENDINGS) for word in words_of(text)):
         return
     match = _DIAGNOSED.search(text) or (_CONDITION.search(text) if _OF_SOMEONE.occurs(text) else None)
     if match and not _NO_ILLNESS.search(text) and match["value"].lower() not in _NO_DISEASE:

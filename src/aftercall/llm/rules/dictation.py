@@ -4,8 +4,9 @@ from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.exchange import Exchange
 from aftercall.llm.rules.kinds import kind_of
+from aftercall.llm.rules.reality import is_real
 from aftercall.llm.rules.sentences import Clause
-from aftercall.llm.rules.triggers import find_trigger, is_real
+from aftercall.llm.rules.triggers import find_trigger
 
 _RUN_ON_WORDS = 30
 

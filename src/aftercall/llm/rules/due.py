@@ -7,8 +7,9 @@ from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.corrections import REPLACES, settle_repairs
 from aftercall.llm.rules.cue import Cue
-from aftercall.llm.rules.dates import Mention, find_dates
+from aftercall.llm.rules.dates import find_dates
 from aftercall.llm.rules.promises import is_promise
+from aftercall.llm.rules.reckoning import Mention
 from aftercall.llm.rules.sentences import Clause, split_sentences
 
 # What a request is about when it goes on: the thing wanted, whoever is to act, or what the caller wants and can do.
@@ -34,7 +35,8 @@ _OWN_DOING = Cue(
     r"take|like)",
 )
 _MUST_BE = Cue(
-    r"^(?:i|we) (?:really )?(?:need|want|must have)\b.*\b(?:by|before)\b|^(?:he|she|they) (?:really )?(?:needs?|wants?|must have) (?:it|that|this|them)\b.*\b(?:by|before)\b|"
+    r"^(?:i|we) (?:really )?(?:need|want|must have)\b.*\b(?:by|before)\b|^(?:he|she|they) (?:really )?(?:needs?|wants?|"
+    r"must have) (?:it|that|this|them)\b.*\b(?:by|before)\b|"
     r"^(?:it|that|this|they|those|everything|"
     r"the \w+)(?:['’]s| has| have| had|['’]d|['’]ll)?(?: got)? ?(?:must|has to|have to|needs? to|need|to|should|"
     r"gotta|better|"
@@ -42,11 +44,13 @@ _MUST_BE = Cue(
 )
 _STRETCH = Cue(r"^[\w ]{0,12}\b(?:to|until|till|through)\b[\w ]{0,6}$")
 _TO_SOMEBODY = Cue(
-    r"\b(?:tell|ask|inform|let|warn|message|text|email|ring|call|phone|write(?: to)?)(?: (?:the |my |our |your )?[\w'’.]+(?:,? (?-i:[A-Z])[\w'’]+)?)?,?(?: know)?,?"
+    r"\b(?:tell|ask|inform|let|warn|message|text|email|ring|call|phone|write(?: to)?)(?: (?:the |my |our |"
+    r"your )?[\w'’.]+(?:,? (?-i:[A-Z])[\w'’]+)?)?,?(?: know)?,?"
     r"(?: (?:still|by|before|on|for|first thing))*\s*$",
 )
 _CONTENT_BEGINS = Cue(
-    r"\W*$|[,:]? (?:that|if|whether|about|to|please|when|what|how|and|there['’]?s?|i|i['’]\w+|we|he|she|they|it['’]?s?|my|our|the|(?-i:[A-Z])\w*)\b"
+    r"\W*$|[,:]? (?:that|if|whether|about|to|please|when|what|how|and|there['’]?s?|i|i['’]\w+|we|he|she|they|it['’]?s?|my|our|the|"
+    r"(?-i:[A-Z])\w*)\b"
 )
 _FIRST_WORDS = 4  # characters a day may stand behind the start and still open the clause: "on ", "by "
 

@@ -8,12 +8,12 @@ from aftercall.llm.rules.asks import tidy, visible
 from aftercall.llm.rules.corrections import REPAIRS, after_repair, erase, is_broken_off, longest_without, values_denied
 from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.faults import FAULT
+from aftercall.llm.rules.reality import is_others_wish, is_real
 from aftercall.llm.rules.relations import RELATION, is_about_someone
 from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.standing import find_standing
 from aftercall.llm.rules.stems import share, stems
-from aftercall.llm.rules.triggers import is_others_wish, is_real
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.reading import Category, FactDraft, Sentiment, Visibility
 

@@ -14,11 +14,12 @@ from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.matters import is_bare_thing
 from aftercall.llm.rules.names import asks_name
 from aftercall.llm.rules.persons import person_in
+from aftercall.llm.rules.reality import is_others_wish, is_real
 from aftercall.llm.rules.secrets import is_confided
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.stances import stance
 from aftercall.llm.rules.stems import stems
-from aftercall.llm.rules.triggers import Trigger, find_trigger, is_others_wish, is_own_doing, is_real
+from aftercall.llm.rules.triggers import Trigger, find_trigger, is_own_doing
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.llm.rules.yielding import Yielding
 
@@ -69,21 +70,6 @@ class Floor(Yielding):
         self._proposals, self._question, self._declined, self._agent_dated, self._asked_when = [], "", False, False, False
         self._asks_matter = self._rechecked = None
         self._asked_after = next((clause for clause in clauses if clause.is_question and cues.ASKED_AFTER.search(clause.body)), None)
-
-    def _departs(self, clause: Clause, ask: Ask | None) -> bool:
-        """ "And the second tasting, we never had that": something else is brought up, though nothing is asked for yet."""
-        if self._question or (self._proposals and not cues.GOES_ON.match(clause.text)) or self._dictated == (clause.seq, clause.sentence):
-            return False
-        if not (clause.is_question or cues.GOES_ON.match(clause.text)):
-            return False
-        about = stems(clause.text)
-        return (
-            bool(about - stems(self._said))
-            and (ask is None or (ask.turns[-1] < clause.seq and not about & ask.stems))
-            and not cues.POINTS_BACK.search(clause.body)
-            and not (find_trigger(clause.text) or REPLACES.search(clause.text) or find_call_off(clause.text))
-            and (len(about) > 1 or not self._first_day(clause.text))
-        )
 
     def _keep_told(self, clause: Clause) -> None:
         """Until the agent acts on it, nobody knows whether what is told is a request."""

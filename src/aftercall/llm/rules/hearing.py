@@ -33,10 +33,8 @@ class Hearing(Ledger):
         self._question = ""
         self._declined = False
         self._agent_dated = False
-        self._said = ""
         self._asks_house = False
         self._asked_openly = False
-        self._agent_seq = 0
         self._inquiry: Clause | None = None
         self._dictated: tuple[int, int] | None = None
         self._dictates_on = 0
@@ -79,8 +77,6 @@ class Hearing(Ledger):
         self._keep_day(text)
         self._question = text if "?" in text else ""
         self._said = text
-        named = [said for said in split_sentences(text) if stems(said) and not said.endswith("?") and not is_promise(said)]
-        self._put_up = (turn.seq, named[-1]) if named else None
         self._asked_openly = asks_openly(text)
         self._asked_when = bool(cues.ASKS_WHEN.search(self._question))
         if cues.ANYTHING_ELSE.search(text):

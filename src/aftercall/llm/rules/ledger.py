@@ -10,7 +10,7 @@ from aftercall.llm.rules.due import later_day, takes_day
 from aftercall.llm.rules.faults import TAKEN_UP
 from aftercall.llm.rules.kinds import kind_of
 from aftercall.llm.rules.promises import is_promise
-from aftercall.llm.rules.sentences import Clause
+from aftercall.llm.rules.sentences import Clause, split_sentences
 from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.triggers import Trigger, find_trigger
 from aftercall.model.reading import RequestKind
@@ -37,8 +37,8 @@ class Ledger:
         """What the caller came with, as far as no request has said it."""
         self._bargain: list[tuple[int, str]] = []
         """The agent's sentences that put days forward since the last request."""
-        self._put_up: tuple[int, str] | None = None
-        """What the agent has just named without asking: "it" may well be that."""
+        self._said = ""
+        self._agent_seq = 0
         self._topic: Clause | None = None
         """What the caller went on to last, before asking for anything about it."""
         self._told: list[Clause] = []
@@ -107,8 +107,8 @@ class Ledger:
         """An act that only points ("move it") takes its matter from what the caller said before."""
         told = [other for other in self._before if not find_trigger(other.text) and stems(other.body) and len(other.body.split()) > 1]
         here = [other for other in told if other.seq == clause.seq][-2:]
-        if not here and self._put_up:
-            ask.heard_back.append(self._put_up)
+        if not here and (named := self._put_up()):
+            ask.heard_back.append(named)
         matter = here or told[-1:]
         first = self._topic or self._matter
         if first and first not in matter and len(stems(" ".join(other.body for other in matter))) < _TELLING:
@@ -118,6 +118,11 @@ class Ledger:
             ask.add_detail(other.seq, other.text)
         if not cues.TELLS_ONLY.match(ask.act) and ask.due is None and ask.kind != "message" and takes_day(ask):
             ask.due = next((day for other in matter if (day := self._first_day(other.text))), None)
+
+    def _put_up(self) -> tuple[int, str] | None:
+        """What the agent has just named without asking: "it" may well be that."""
+        said = [said for said in split_sentences(self._said) if stems(said) and not said.endswith("?") and not is_promise(said)]
+        return (self._agent_seq, said[-1]) if said else None
 
     def _move(self, ask: Ask, text: str) -> None:
         if day := later_day(ask, self._dated(text), self.today, self._anchor(ask), asked=self._asked_when):

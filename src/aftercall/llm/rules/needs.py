@@ -13,11 +13,11 @@ _COMMON = vocabulary(
 )
 _FEW = 4  # letters of a class that are followed one by one
 
-STUB = 4  # letters by which a word is known whose end may differ
+PREFIX = 4  # letters by which a word is known whose end may differ
 
 
-def stub(word: str) -> str:
-    return f"{word[:STUB]}*"
+def prefix_of(word: str) -> str:
+    return f"{word[:PREFIX]}*"
 
 
 Said = frozenset[str] | None
@@ -54,7 +54,7 @@ class _Ways:
         """Some letter or other: of the word begun, only its first letters are known."""
         after = _Ways({})
         for (piece, clean), said in self.places.items():
-            begun = frozenset({stub(piece)}) if clean and len(piece) >= STUB else None
+            begun = frozenset({prefix_of(piece)}) if clean and len(piece) >= PREFIX else None
             after.put(("", False), _better(said, begun))
         return after
 

@@ -19,9 +19,9 @@ _COUNT_OF = {"a": 1, "an": 1, "couple": 2, "couple of": 2, "a couple": 2, "a cou
 }
 
 # Longest first: "twenty-second" before "second".
-ORDINAL = (
-    "(?:" + "|".join(sorted((word.replace("-", "[- ]") for word in _ORDINAL_WORDS), key=len, reverse=True)) + r"|\d{1,2}(?:st|nd|rd|th))"
-)
+_SPOKEN = "|".join(sorted((word.replace("-", "[- ]") for word in _ORDINAL_WORDS), key=len, reverse=True))
+ORDINAL_WORD = f"(?:{_SPOKEN})"
+ORDINAL = rf"(?:{_SPOKEN}|\d{{1,2}}(?:st|nd|rd|th))"
 COUNT = r"(?:\d{1,3}|a couple of|a couple|couple of|a few|" + "|".join((*_UNITS, *_TEENS, "an", "a")) + ")"
 
 _DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {word: str(number) for number, word in enumerate(_UNITS, 1)}

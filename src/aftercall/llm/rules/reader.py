@@ -17,13 +17,13 @@ from aftercall.llm.rules.language import language_of
 from aftercall.llm.rules.memo import forget
 from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
+from aftercall.llm.rules.reality import is_real
 from aftercall.llm.rules.reckoning import WEEKDAY, weekday_of
 from aftercall.llm.rules.secrets import find_secrets, mask, secret_facts
 from aftercall.llm.rules.sentences import Clause, split_clauses
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.summary import summarise, summarise_foreign
 from aftercall.llm.rules.todos import find_todos
-from aftercall.llm.rules.triggers import is_real
 from aftercall.llm.rules.zones import stated_zone, zone_of_place
 from aftercall.llm.whole import WholeReader
 from aftercall.model.calls import Call

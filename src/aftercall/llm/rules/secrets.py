@@ -128,6 +128,7 @@ def _tells(run: list[str]) -> bool:
     return len(found) > 1 or any(len(stem) >= _TELLING_STEM for stem in found)
 
 
+@remember
 def _patterns(value: str) -> list[str]:
     """The whole value first; then the groups of a long number and the telling runs of a sentence, which agents repeat."""
     words = re.findall(r"\w+", value)

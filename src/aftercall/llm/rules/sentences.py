@@ -32,7 +32,8 @@ _AND_DO = (
     r"confirmation|addresses|messages?\b)[a-z]{3,}"
 )
 _JOINED = re.compile(
-    r"(?<!ahead)(?<!try)(?<!\bgo)(?<!come),?\s+(?P<joint>(?:and|but|so|then|or|because|cause|cos|though|which|also|plus)(?: (?:then|also|maybe|honestly|please|so|"
+    r"(?<!ahead)(?<!try)(?<!\bgo)(?<!come),?\s+(?P<joint>(?:and|but|so|then|or|because|cause|cos|though|which|also|"
+    r"plus)(?: (?:then|also|maybe|honestly|please|so|"
     rf"just))?)\s+(?={_SUBJECT}|{_ASKING}|{_AND_DO})",
     re.I,
 )

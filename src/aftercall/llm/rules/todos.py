@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.facts import Heard, draft
+from aftercall.llm.rules.reality import is_real
 from aftercall.llm.rules.sentences import Clause
-from aftercall.llm.rules.triggers import find_trigger, is_real
+from aftercall.llm.rules.triggers import find_trigger
 from aftercall.model.reading import FactDraft
 
 _WILL = Cue(

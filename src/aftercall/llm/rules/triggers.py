@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass, replace
 
-from aftercall.llm.rules.cue import Caseless, Cue, Table
+from aftercall.llm.rules.cue import Cue, Table, words_of
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import NUMBER_WORD
-from aftercall.llm.rules.sentences import Clause, body_of
+from aftercall.llm.rules.reality import is_others_wish, is_unreal
+from aftercall.llm.rules.sentences import body_of
 from aftercall.llm.rules.verbs import IMPERATIVE, NEEDED, SERVICE, THROUGH_US
 
 _OBJECT = (
@@ -212,14 +213,6 @@ _STATES = Cue(
     r"we|he|she|they|it|you)\b|['’](?:s|m|re|ve|ll|d|t)\b|"
     r"^(?:a (?:lot|bit|few|while|couple|friend|question|quick|minute|second|moment)|one (?:more|of|thing|day|last)|two (?:of|things))\b",
 )
-# "Poppy wants to swap, but she can ring you herself": their matter, not the caller's.
-_THEIR_OWN = Cue(
-    r"\b(?:he|she|they)(?:['’](?:d|ll)| can| could| should| will|['’]s going to)\b[^.!?]*\b(?:himself|herself|themselves|themself)\b"
-)
-_THEN_I_WILL = Cue(
-    r"(?:and |but |so |well )*if (?:i|we|it|they|he|she|that|my|the)\b[^.!?]*\b(?:i|we)(?:['’]ll| will|['’]m going to)\b(?! (?:need|want|"
-    r"like))"
-)
 _WHEN = Cue(r"(?:when|once|after|as soon as)\b")
 _ORDER = Cue(
     rf"^{_LESS}(?P<act>{IMPERATIVE} (?:(?:please|today|tomorrow|still|also|kindly|now) )?{_OBJECT}.*|(?:put|add|block|enter) [\w' "
@@ -233,7 +226,8 @@ _ORDER = Cue(
 _NO_ASKING = Cue(
     r"^(?:remind (?:me|us)(?:,| again\b|,? (?:what|how|where|which|who|why|is|are|do|does|did)\b)|(?:your (?:help|"
     r"time)|that|all|everything|any help)\W*$|tell a (?:lie|story)|keep (?:it|that|this) (?:between|"
-    r"to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|look (?:by|under|me up)|hold (?:on|the line|"
+    r"to yourself|quiet|secret|private|in mind|confidential)|(?:email|text|call|phone|letter)s? only|hear|look (?:by|under|me up)|"
+    r"hold (?:on|the line|"
     r"a)|wait|repeat|say|spell|explain|speak(?! (?:to|with))|talk (?:up|slower|louder)|slow|tell (?:me|us)\b(?! when (?:it|"
     r"they))|"
     r"give (?:me|us) (?:a|one|two|just)? ?(?:sec|second|minute|moment|idea|hint|figure|rough)|take (?:care|your time|it easy|"
@@ -251,7 +245,8 @@ _NO_ASKING = Cue(
     r"next|after|before|tonight|about|once|as|and|in|by|every|to|with|any|regarding|again|between|soon|or|a\b|please|first)|"
     r"show me|come (?:on|to think)|do\b(?! (?:it|that|the|a|my|this))|run (?:late|errands)|pick up (?:the|my) (?:kids|phone|"
     r"son|daughter)|leave (?:it|that|them)(?: (?:there|at that|alone|be|with (?:you|me)))?[.!]?$|"
-    r"give (?!.*\b(?:call|ring|message|refund|discount|credit|note|bell|heads up|shout|copy|update|nudge|reminder|buzz|text|prod)\b)|turn (?:left|right|up|"
+    r"give (?!.*\b(?:call|ring|message|refund|discount|credit|note|bell|heads up|shout|copy|update|nudge|reminder|buzz|text|"
+    r"prod)\b)|turn (?:left|right|up|"
     r"out)|set (?:for|on)|get (?:it|that|them)[.!]?$|see\b(?! (?:dr|doctor|the|a|my|someone|somebody|him|her|[a-z]+ (?:about|"
     r"for|on))))",
 )
@@ -282,6 +277,7 @@ _OWN_DOING = Cue(
 )
 
 _HESITATES = re.compile(r"(?<=\w)(?:[,…]|\.\.\.)? (?:u+h+m?|u+m+|e+r+m?)\b[,…]? (?=\w)", re.I)
+_FILLERS = frozenset(("uh", "um", "er", "erm", "uhm", "umm", "uhh"))
 _HESITATION = re.compile(r"(?:u+h+m?|u+m+|e+r+m?)[,…]?", re.I)
 _EMPHATIC = Cue(rf"^(?:do|one|two|three|four|five|number \w+)[,:]? (?={IMPERATIVE}\b)")
 # "Need a car to the station": the speaker goes without saying.
@@ -290,52 +286,8 @@ _NO_SUBJECT = Cue(
     r"was wondering|just wondering)\b",
 )
 
-HYPOTHETICAL = Caseless(
-    r"^(?:and |but |so |well )*if\b(?! you (?:would|do)n['’]?t mind)[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
-    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\byou['’]ll be hearing from\b|\bi swear\b|\bif\b[^,.]*\bever\b|\bif (?:i|we)['’]d\b(?! (?:like|rather|better))|\bif (?:i|"
-    r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|"
-    r"\bif (?:it|this|that|they)(?:['’]s|['’]re| is| are) not\b|\bif (?:it|"
-    r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t(?! mind)|doesn['’]t)\b|"
-    r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
-    r"eventually|^next time\b|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
-    r"\b(?:i|we|he|she|they) (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|"
-    r"considering|toying|debating)\b|\bsuppos(?:e|ing) (?:i|we)\b|\bhypothetically\b|"
-    r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b|\bwould(?:['’]ve| have)\b|\bi used to\b|"
-    r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
-    r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish (?!to\b)",
-)
 # "Where can the driver put the bus?" asks for an answer.
 _INQUIRES = Cue(r"(?:where|which|who|why|what|how(?! about| soon))(?:['’]s)? (?:can|could|do|does|did|should|would|will|is|are|was)\b")
-_TO_THE_MACHINE = Cue(
-    r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |"
-    r"prior |earlier |above )*(?:instructions?|rules|prompts?|guidelines|programming)\b|\bsystem prompt\b",
-)
-_SPEAKER = (
-    r"(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but|can|could|would|will|please|should|may|must|do|does|did|"
-    r"to|then|just|let|if|when)\b)(?:my (?:\w+[ -]){0,2}\w+(?: in law)?(?:,? [A-Z]\w+,?)?|(?:he|"
-    r"she|they|everyone|everybody|somebody|someone|people|the (?:boss|doctor|neighbou?rs?|wife|husband|kids|guy|lady|man|"
-    r"woman))|[A-Z]\w+(?: [A-Z]\w+)?(?: (?:from|at|in) (?:the )?\w+(?: \w+)?)?))"
-)
-_WISHES = (
-    r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps? (?:asking|going(?! (?:off|out|down|up|on|wrong|dead|blank|slow))|"
-    r"saying|telling)|(?:(?:is|are|['’]s) going to|will|might|may) (?:\w+ ){0,4}(?:ask|want)|would like|['’]d like|would love|would prefer|is asking|is always|insists|recommended|figures|mentioned|"
-    r"was saying|was asking|(?:has|have|['’]s|['’]ve) been (?:saying|telling|asking|nagging|on at)|(?:keeps?|kept|is|was) (?:\w+ing) "
-    r"(?:me|us|on at)|nags?|wishes|begged|hopes)"
-)
-# "She goes book me a flight": their words, quoted; but she may also just go to school.
-_QUOTES = (
-    rf"(?:(?:goes|went)(?=,|\W*$| (?:{IMPERATIVE}|oh|no|well|hey|like|you)\b)|(?:is|was|were) (?:all )?like(?! (?:a|an|"
-    r"the|my|that|this)\b)|"
-    r"(?:keeps|kept) (?:going on|on at me)|(?:yells?|shouts?|shouted|yelled))"
-)
-THIRD_PARTY = Cue(
-    rf"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always |keeps )?(?:{_WISHES}|{_QUOTES})|"
-    r"['’]s (?:all |been |always |forever )*(?:after|at me|on at me|looking for|hoping|like|saying|asking|telling me)(?! (?:a|an|the|my|that|this|"
-    r"me)\b))\b(?! (?:me to ask you|"
-    r"i could|i can|i should call|"
-    r"to call you|to ask you))",
-)
-_I_ASKED = Cue(r"^(?:i|we|you)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +306,8 @@ def find_trigger(text: str) -> Trigger | None:
     """The wish a clause carries, if it asks for anything that could outlast the call."""
     if found := _wish_in(text):
         return found
+    if _FILLERS.isdisjoint(words_of(text)):
+        return None
     fluent = _HESITATES.sub(" ", text)
     if fluent == text or not (found := _wish_in(fluent)):
         return None
@@ -398,28 +352,6 @@ def _in_frame(spoken: str, supplied: int = 0) -> Trigger | None:
 
 def is_asking(text: str) -> bool:
     return find_trigger(text) is not None
-
-
-@remember
-def is_unreal(text: str) -> bool:
-    return bool(HYPOTHETICAL.occurs(text) or _TO_THE_MACHINE.search(text))
-
-
-@remember
-def is_others_wish(text: str) -> bool:
-    body = body_of(text)
-    return bool(THIRD_PARTY.match(body)) and not _I_ASKED.match(body)
-
-
-def is_real(clause: Clause) -> bool:
-    """Whether the caller means it, and means it of their own matters: nothing supposed, wished by others or left to them."""
-    return not (is_unreal(clause.text) or is_others_wish(clause.text) or _is_not_now(clause.whole))
-
-
-@remember
-def _is_not_now(sentence: str) -> bool:
-    """Said of what others do themselves, or of what the caller would do if something happened."""
-    return bool(_THEIR_OWN.search(sentence) or _THEN_I_WILL.match(sentence))
 
 
 def is_own_doing(text: str) -> bool:

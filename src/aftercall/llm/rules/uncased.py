@@ -24,7 +24,10 @@ _FRAMES = tuple(
         ),
         rf"\b(?:this is|it['’]?s|it is) (?:uh |um |just |me )*(?P<name>{_WORD}(?: {_WORD}){{0,2}}?){_AFTER}",
         rf"\b(?:i['’]m|i am) (?:uh |um )*(?P<name>{_WORD}(?: {_WORD})?),? (?=(?:from|with|calling from)\b)",
-        rf"\b(?:this is|it['’]?s|it is) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| (?:i|i['’]m|i['’]ve|and|we|my|about|in|at|um+|uh+)\b)",
+        (
+            rf"\b(?:this is|it['’]?s|it is) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| (?:i|i['’]m|i['’]ve|and|we|my|about|in|at|"
+            rf"um+|uh+)\b)"
+        ),
         (
             rf"^{_GREETING}(?:this is|it['’]?s|it is) (?:uh |um |me |again )*(?P<name>{_WORD})(?=[,.!]? (?:so|um|uh|i|i['’]m|"
             r"i['’]ve|and i|my)\b|[,.!]*$)"

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aftercall.llm.rules.cue import Cue, Table
-from aftercall.llm.rules.dates import WEEKDAY
 from aftercall.llm.rules.memo import remember
+from aftercall.llm.rules.reckoning import WEEKDAY
 from aftercall.llm.rules.sentences import body_of
 from aftercall.llm.rules.stems import stems
 

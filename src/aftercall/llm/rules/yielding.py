@@ -1,4 +1,4 @@
-"""What a caller gives up: called off, thought better of, put off, kept after all."""
+"""What a caller gives up: called off, thought better of, put off, left for another matter, kept after all."""
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask, tidy
@@ -14,6 +14,22 @@ _LETS_BE = ("forget", "scratch", "never", "skip", "don", "leave", "hold", "keep"
 
 
 class Yielding(Dictation):
+    def _departs(self, clause: Clause, ask: Ask | None) -> bool:
+        """ "And the second tasting, we never had that": something else is brought up, though nothing is asked for yet."""
+        goes_on = cues.GOES_ON.match(clause.text)
+        if not (clause.is_question or goes_on) or self._question or self._dictated == (clause.seq, clause.sentence):
+            return False
+        if self._proposals and not goes_on:
+            return False
+        about = stems(clause.text)
+        return (
+            bool(about - stems(self._said))
+            and (ask is None or (ask.turns[-1] < clause.seq and not about & ask.stems))
+            and not cues.POINTS_BACK.search(clause.body)
+            and not (find_trigger(clause.text) or REPLACES.search(clause.text) or find_call_off(clause.text))
+            and (len(about) > 1 or not self._first_day(clause.text))
+        )
+
     def _negates(self, clause: Clause) -> bool:
         """ "Don't cancel": the request that has this verb is called off, whichever was last."""
         negated = find_negated(clause.text)
