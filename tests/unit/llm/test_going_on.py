@@ -23,17 +23,15 @@ def _due_of(script: str, word: str) -> str | None:
 @pytest.mark.parametrize(
     ("script", "due"),
     [
-        ("C: I'd like to book a chimney sweep. | A: We have Monday at nine. | C: Grand so.", "2026-03-09"),
-        ("C: I'd like to book a chimney sweep. | A: We have Monday at nine. | C: Anything later in the week? | A: Thursday the twelfth at two. "
-         "| C: That'll do nicely.", "2026-03-12"),
-        ("C: I'd like to book a chimney sweep. | A: The tenth or the eleventh of June? | C: Eleventh, the tenth's a nightmare.", "2026-06-11"),
-        ("C: I'd like to book a chimney sweep. | A: We have Monday at nine. | C: Monday I'm away. What about the day after? | "
-         "A: Tuesday the tenth at nine. | C: Lovely.", "2026-03-10"),
-        ("C: I'd like to book a chimney sweep for the fourteenth. | A: That's a Saturday. | C: Oh. Could you do the Monday?", "2026-03-16"),
+        ("A: We have Monday at nine. | C: Grand so.", "2026-03-09"),
+        ("A: We have Monday at nine. | C: Anything later? | A: Thursday the twelfth at two. | C: That'll do nicely.", "2026-03-12"),
+        ("A: The tenth or the eleventh of June? | C: Eleventh, the tenth's a nightmare.", "2026-06-11"),
+        ("A: We have Monday. | C: Monday I'm away. What about the day after? | A: Tuesday the tenth? | C: Lovely.", "2026-03-10"),
+        ("A: On the fourteenth? | C: Isn't that a Saturday? Could you do the Monday?", "2026-03-16"),
     ],
-)  # fmt: skip
+)
 def test_a_day_put_forward_stands_unless_something_is_said_against_it(script: str, due: str) -> None:
-    assert _due_of(script, "sweep") == due
+    assert _due_of(f"C: I'd like to book a chimney sweep. | {script}", "sweep") == due
 
 
 @pytest.mark.parametrize(

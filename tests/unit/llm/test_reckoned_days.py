@@ -16,7 +16,7 @@ ORDINALS = (
 COUNTS = {"a": 1, "two": 2, "three": 3, "four": 4}
 UNITS = {"day": 1, "week": 7, "fortnight": 14}
 TODAYS = st.dates(date(2026, 1, 1), date(2027, 12, 31))
-AHEAD = st.integers(40, 200)
+AHEAD = st.integers(60, 200)
 LEADS = st.sampled_from(("", "remind me ", "could you do it ", "so we need it "))
 
 

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from aftercall.llm.rules.cue import Cue, Table
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, ORDINAL_WORD, count, day_number
-from aftercall.llm.rules.reckoning import SHIFT, WEEKDAY, Mention, later, month_end, reckon, shift, weekday_of
+from aftercall.llm.rules.reckoning import SHIFTED, WEEKDAY, Mention, later, month_end, reckon, shift, weekday_of
 
 _MONTHS = tuple(name.lower() for name in calendar.month_name)[1:]
 _SHORT_MONTHS = ("jan", "feb", "mar", "apr", "jun", "jul", "aug", "sept", "sep", "oct", "nov", "dec")
@@ -72,9 +72,8 @@ def _in_units(match: re.Match[str], today: date) -> date | None:
     return None if number is None else later(today, number, match["unit"].lower())
 
 
-def _weeks_from_weekday(match: re.Match[str], today: date) -> date | None:
-    number = count(match["count"] or "a") or 1
-    return _next_weekday(match["weekday"], today) + timedelta(weeks=number)
+def _weekday_week(match: re.Match[str], today: date) -> date:
+    return _next_weekday(match["weekday"], today) + timedelta(weeks=2 if match["unit"].lower() == "fortnight" else 1)
 
 
 def _with_day_number(match: re.Match[str], today: date) -> date | None:
@@ -112,7 +111,7 @@ def _feast(match: re.Match[str], today: date) -> date | None:
     return _upcoming_day(day, today, month)
 
 
-_PART_OF_WEEK = {"start": "monday", "beginning": "monday", "early": "monday", "middle": "wednesday", "end": "friday", "late": "friday"}
+_PART_OF_WEEK = {"start": "monday", "beginning": "monday", "early": "monday", "middle": "wednesday", "mid": "wednesday"}
 _PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 
 
@@ -152,7 +151,7 @@ def _in_the_morning(match: re.Match[str], today: date) -> date | None:
 
 
 def _weekend(match: re.Match[str], today: date) -> date:
-    days = (5 - today.weekday()) % 7 + (7 if match["next"] and today.weekday() < 5 else 0)
+    days = (5 - today.weekday()) % 7 + (7 if (match["next"] or match["later"]) and today.weekday() < 5 else 0)
     return today + timedelta(days=days)
 
 
@@ -166,8 +165,7 @@ _PATTERNS: Table[Resolve] = Table(
             r"\b(?:a week (?:from|after) (?:tomorrow)|tomorrow week|(?P<x>a week tomorrow))\b",
             lambda _, today: today + timedelta(days=8),
         ),
-        (rf"\b(?P<count>{COUNT}) weeks? (?:from|on|after)(?: this)? (?P<weekday>{WEEKDAY})\b", _weeks_from_weekday),
-        (rf"\b(?P<weekday>{WEEKDAY}) week\b(?P<count>)", _weeks_from_weekday),
+        (rf"\b(?P<weekday>{WEEKDAY}) (?P<unit>week|fortnight)\b", _weekday_week),
         (rf"\b(?P<count>{COUNT}) {_UNIT} (?:from (?:now|today)|today)\b", _in_units),
         (rf"\bin (?:about |around |exactly )?(?P<count>{COUNT}) {_UNIT}(?:'s)?(?: time)?\b", _in_units),
         (rf"\bwithin (?:the next )?(?P<count>{COUNT}) {_UNIT}\b", _in_units),
@@ -193,17 +191,16 @@ _PATTERNS: Table[Resolve] = Table(
         (rf"\b(?P<weekday>{WEEKDAY}),? not this week,? (?:but )?next\b", lambda match, today: _week_after(match["weekday"], today)),
         (r"\bthis time next week\b|\bwithin (?:the|a|one) week\b", lambda _, today: today + timedelta(days=7)),
         (r"\bin half a year\b|\bin six months\b", lambda _, today: later(today, 6, "month")),
-        (rf"\ba week (?P<weekday>{WEEKDAY})\b(?P<count>)", _weeks_from_weekday),
         (rf"\bthe (?P<ordinal>{ORDINAL}) of next month\b", _of_next_month),
         (rf"\b(?P<ordinal>{ORDINAL}|\d{{1,2}}) (?:of )?(?P<month>{_MONTH})", _month_day),
         (rf"\b(?P<month>{_MONTH}) (?:the )?(?P<ordinal>{ORDINAL}|\d{{1,2}}\b(?!:))", _month_day),
-        (r"\b(?:the )?end of (?:the |this )?(?:day|business)\b|\beod\b", lambda _, today: today),
+        (rf"\b(?:(?:the )?end of (?:the |this )?(?:day|business)|eod)\b(?! (?:on )?(?:{WEEKDAY}|tomorrow))", lambda _, today: today),
         (
-            r"\b(?P<part>end|middle|start|beginning|early|late) (?:of )?next week\b",
-            lambda match, today: _week_after(_PART_OF_WEEK[match["part"].lower()], today),
+            r"\b(?P<part>end|middle|mid|start|beginning|early|late)[ -](?:of )?next week\b",
+            lambda match, today: _week_after(_PART_OF_WEEK.get(match["part"].lower(), "friday"), today),
         ),
         (
-            r"\b(?:the )?end of (?:the|this) week\b",
+            r"\b(?:the )?end of (?:the|this) (?:working )?week\b",
             lambda _, today: today if today.weekday() == 4 else _next_weekday("friday", today),
         ),
         (r"\b(?:the )?end of next month\b", lambda _, today: month_end(today, 1)),
@@ -215,7 +212,7 @@ _PATTERNS: Table[Resolve] = Table(
         (r"\b(?:the )?end of the year\b", lambda _, today: date(today.year, 12, 31)),
         (rf"\b(?:close of business|end of play|cob)\b(?! (?:on )?(?:{WEEKDAY}|tomorrow))", lambda _, today: today),
         (rf"\b(?:next|(?:the )?following) (?P<weekday>{WEEKDAY})\b", lambda match, today: _week_after(match["weekday"], today)),
-        (rf"\b(?:the )?(?P<weekday>{WEEKDAY}) after next\b", lambda match, today: _week_after(match["weekday"], today)),
+        (rf"\b(?:the )?(?P<weekday>{WEEKDAY}) (?P<unit>after next)\b", _weekday_week),
         (
             rf"\b(?:the )?week after next,?(?: on)? (?P<weekday>{WEEKDAY})\b|\b(?P<earlier>{WEEKDAY}) (?:of )?the week after next\b",
             lambda match, today: _week_after(match["weekday"] or match["earlier"], today) + timedelta(weeks=1),
@@ -224,7 +221,7 @@ _PATTERNS: Table[Resolve] = Table(
             rf"\b(?P<weekday>{WEEKDAY}) (?:of )?next week\b|\bnext week(?:,? on)? (?P<later>{WEEKDAY})\b",
             lambda match, today: _week_after(match["weekday"] or match["later"], today),
         ),
-        (r"\b(?P<next>next )?(?:this |the )?weekend\b", _weekend),
+        (r"\b(?:the )?weekend (?P<next>after next)\b|\b(?P<later>next )?(?:this |the )?weekend\b", _weekend),
         (r"\b(?:first thing )?in the morning\b", _in_the_morning),
         (rf"\btomorrow(?: {_DAYPART})?\b|\btomorow\b", lambda _, today: today + timedelta(days=1)),
         (rf"\b(?:today|tonight|this {_DAYPART})\b", lambda _, today: today),
@@ -254,7 +251,8 @@ _NOT_MEANT = Cue(
 )
 _NEGATED = Cue(r"\b(?:not|isn't)(?: (?:this|the|on|for))?\s*$")  # "not today, today is a holiday" names no today at all
 _REFUSED_AFTER = Cue(
-    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|here|over here|for me|already here|taken|full|bad|tricky|when (?:i'm|i was|"
+    r"^(?:'s| is|,)? ?(?:no good|not good|out|a holiday|off|here|over here|for me|already here|taken|full|bad|tricky|gone|"
+    r"when (?:i'm|i was|"
     r"we're|we were)|doesn't|does not|"
     r"won't|isn't|is not|not going to|"
     r"night was|was|i was|we were|i can't|i cannot|we can't|(?:i'm|i am|we're|we are|i have|i've got|i work|we have|we close|he|she|my "
@@ -262,8 +260,6 @@ _REFUSED_AFTER = Cue(
     r"(?! (?:free|available|good|off|fine|around|able|home|there)))\b",
 )
 _BEFORE = Cue(r"(?<!on or )\bbefore(?: the)?\s*$")
-# "Two days before the tenth": a day told from another that follows at once.
-_SHIFTED = Cue(rf"{SHIFT}(?: (?:the|that|on|of))?\s*$")
 
 
 @remember
@@ -332,7 +328,7 @@ def _find_dates(text: str, today: date) -> tuple[Mention, ...]:
 
 def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> Mention | None:
     before = text[: match.start()]
-    shifted = _SHIFTED.search(before)
+    shifted = SHIFTED.search(before)
     if not shifted and ((_NOT_MEANT.search(before) and not _NEGATED.search(before)) or _REFUSED_AFTER.match(text[match.end() :])):
         return None
     try:
@@ -344,6 +340,8 @@ def _mention(text: str, match: re.Match[str], resolve: Resolve, today: date) -> 
     if shifted:
         return Mention(shifted.start(), match.end(), shift(day, shifted))
     weekday_only = bool(_WEEKDAY_ONLY.fullmatch(match.group()))
+    if weekday_only and before.lower().endswith(" a "):
+        return None  # "isn't that a Saturday?" names no day of its own
     if _BEFORE.search(before) and "end of" not in match.group().lower() and day > today:
         day -= timedelta(days=1)
     return Mention(match.start(), match.end(), day, weekday_only)

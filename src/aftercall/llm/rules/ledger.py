@@ -143,9 +143,14 @@ class Ledger:
         return self._here or (apart and apart.due) or (bookings[-1].due if bookings else self._lately)
 
     def _keep_day(self, text: str) -> date | None:
-        named = find_dates(self._dated(text), self.today, self._anchor())
-        self._lately = named[-1].day if named else self._lately
-        return self._lately if named else None
+        """The day these words name; a bare weekday that fits the day talked of is that day."""
+        known = self._anchor()
+        named = find_dates(self._dated(text), self.today, known)
+        if not named:
+            return None
+        fits = named[-1].weekday_only and known and known.weekday() == named[-1].day.weekday()
+        self._lately = known if fits else named[-1].day
+        return self._lately
 
     def _day_of_occasion(self, clause: Clause) -> date | None:
         """ "It's her birthday on Sunday, order her something nice." """

@@ -12,11 +12,14 @@ from aftercall.llm.rules.numbers import COUNT, count
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _DAYS_OF = {"week": 7, "fortnight": 14, "year": 365}
-SHIFT = (
+_SHIFT = (
     rf"\b(?:(?P<count>{COUNT}) |the )?(?P<unit>day|night|evening|afternoon|morning|week|fortnight|month)s? "
     r"(?P<which>before(?:hand)?|ahead(?: of)?|earlier(?: than)?|prior(?: to)?|after(?:wards?)?|later(?: than)?)\b"
 )
-_OFF = Cue(rf"{SHIFT}(?! (?:yesterday|tomorrow|last|next|long|all|this|in the|on)\b)")
+# "Two days before the tenth", "a fortnight from Friday", "a week this Friday": told from a day that follows at once.
+_AHEAD = rf"(?<!for )\b(?P<number>{COUNT}) (?P<of>week|fortnight|month)s?(?: from| on)?"  # "for a week from Friday" is how long it lasts
+SHIFTED = Cue(rf"(?:{_SHIFT}|{_AHEAD})(?: (?:the|that|on|of))?\s*$")
+_OFF = Cue(rf"{_SHIFT}(?! (?:yesterday|tomorrow|last|next|long|all|this|in the|on)\b)")
 _WEEKDAY_OFF = Cue(rf"\b(?:the|that) (?P<weekday>{WEEKDAY}) (?P<which>before|after)\b(?! (?:last|next|that one|yesterday))")
 _SAME_DAY = Cue(
     r"\b(?:on )?(?:the|that) same (?:day|morning|afternoon|evening|date)\b|"
@@ -56,9 +59,10 @@ def later(day: date, number: int, unit: str) -> date | None:
 
 def shift(day: date, match: re.Match[str]) -> date:
     """The day so far before or after another."""
-    number = count(match["count"] or "a") or 1
-    ahead = match["which"].lower().startswith(("after", "later"))
-    return later(day, number if ahead else -number, match["unit"].lower()) or day
+    said = match.groupdict()
+    number = count(said["count"] or said.get("number") or "a") or 1
+    ahead = said["which"] is None or said["which"].lower().startswith(("after", "later"))
+    return later(day, number if ahead else -number, (said["unit"] or said["of"]).lower()) or day
 
 
 def reckon(text: str, named: Iterable[Mention], anchor: date | None) -> Iterator[Mention]:

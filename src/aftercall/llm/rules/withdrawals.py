@@ -211,7 +211,7 @@ _NEGATED = Cue(
 def find_negated(text: str) -> tuple[str, frozenset[str]] | None:
     """ "Don't tell him anything": the verb not to be done, and what it would be done to."""
     match = _NEGATED.match(text)
-    return (match["verb"].lower(), stems(match["rest"])) if match else None
+    return (match["verb"].lower(), stems(match["rest"].partition(",")[0])) if match else None
 
 
 def find_earlier(text: str) -> bool:
