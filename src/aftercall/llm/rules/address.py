@@ -61,7 +61,7 @@ _ONE_PRONOUN = Cue(
         r"sir|ma['’]?am|mr|mrs|ms)|pronouns)\b)"
     ),
 )
-_MAY_CALL = Caseless(r"call|go by|known|say|short|answer|prefer|to (?:my|every|most|you)")
+_MAY_CALL = Caseless(r"\b(?:call|go by\b|known|says?\b|short|answer|prefer|to (?:my|every|most|you))")
 _MAY_TELL = Caseless(
     r"\b(?:she|he|they|ze|xe)\b[\s,/]+(?:and |slash )?(?:her|him|them|they|zir|hir|xem)\b|(?:it['’]s|use|go by|"
     r"pronoun is) (?:she|he|they)\b"

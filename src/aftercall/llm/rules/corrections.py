@@ -46,6 +46,7 @@ _NO_DENIAL = vocabulary(
 )
 
 
+@remember
 def denied_words(text: str) -> list[str]:
     """What a correction says it is not."""
     denied = [match["word"] for match in _DENIED.finditer(text) if match["word"].lower() not in _NO_DENIAL]

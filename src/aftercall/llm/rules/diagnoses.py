@@ -40,7 +40,8 @@ _OF_SOMEONE = Caseless(
 )
 _MAY_NAME = Caseless(
     rf"\b(?:diagnos|cancer|scleros|motor neur|bipolar|disorder|fibrillation|heart|kidney|liver|lung|thyroid|sickle|fibros|covid|apnea|"
-    rf"apnoea|blood|tumo|panic|autoimmune|macular|stage|syndrome|disease|von |(?:ms|als|ibs|cfs|mnd|ckd|pots|tb)\b|{alternatives(_NAMED)})"
+    rf"apnoea|blood|tumo|panic|autoimmune|macular|stage|syndrome|disease|von |"
+    rf"(?:ms|als|ibs|cfs|mnd|ckd|pots|tb|{alternatives(_NAMED)})\b)"
 )
 _ENDINGS = ("itis", "osis", "aemia", "noma", "algia", "plegia", "opathy")
 _NO_ILLNESS = Cue(r"\b(?:allerg\w+|if i)\b")

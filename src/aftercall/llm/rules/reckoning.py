@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from aftercall.llm.rules.cue import Cue
+from aftercall.llm.rules.cue import Cue, words_of
 from aftercall.llm.rules.numbers import COUNT, count
+from aftercall.llm.rules.vocabulary import vocabulary
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -26,6 +27,9 @@ _SAME_DAY = Cue(
     r"\bwhile (?:i|we|he|she|they|it|you)(?:['’](?:m|re|s)| am| is| are) (?:there|here|in|out|over|at it)\b"
 )
 _THE_WEEKDAY = Cue(rf"\bthe (?P<weekday>{WEEKDAY})\b(?!['’]s| (?:before|after|the|of|in|{COUNT}|week))")
+
+
+_TELLING = vocabulary("before beforehand ahead earlier prior after afterward afterwards later same while") | frozenset(_WEEKDAYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ def shift(day: date, match: re.Match[str]) -> date:
 
 def reckon(text: str, named: Iterable[Mention], anchor: date | None) -> Iterator[Mention]:
     """Days told from the last one named before them in the text, or else from `anchor`."""
+    if _TELLING.isdisjoint(words_of(text)):
+        return
     for cue, resolve in ((_OFF, shift), (_WEEKDAY_OFF, _weekday_off), (_SAME_DAY, _same), (_THE_WEEKDAY, _nearest)):
         for match in cue.finditer(text):
             if any(mention.start <= match.start() < mention.end and mention.end > match.end() for mention in named):
