@@ -1,5 +1,6 @@
 """Prepared briefings go out of date in the very transaction that changes what they rest on."""
 
+from collections.abc import Sequence
 from secrets import randbits
 from typing import Any
 
@@ -21,6 +22,13 @@ def outdate(connection: Connection, agent_id: str, caller: str | None) -> None:
     """Something that this caller's next call is told of has changed. A caller without a row has nothing to go out of date."""
     if caller is not None:
         at_parting(connection, (agent_id, caller, "outdated"), lambda last: _empty(last, _row_of(agent_id, caller)))
+    _outdate_shared(connection, agent_id)
+
+
+def outdate_all(connection: Connection, agent_id: str, callers: Sequence[str]) -> None:
+    """The same for several callers of one agent. Nothing else may be outdated in that transaction: rows are locked in one order."""
+    listed = and_(briefings.c.agent_id == agent_id, briefings.c.caller.in_(sorted(set(callers))))
+    at_parting(connection, (agent_id, "", "outdated"), lambda last: _empty(last, listed))
     _outdate_shared(connection, agent_id)
 
 
