@@ -5,6 +5,7 @@ They are built like any other statement, belong to the connection's transaction,
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from sqlalchemy import ARRAY, BindParameter, Column, ColumnElement, Connection, Delete, Dialect, Insert, Select, Text, Update, bindparam
@@ -85,9 +86,11 @@ class Prepared:
 
     def fetch(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         made = self._for(connection)
-        rows = connection.exec_driver_sql(made.text, made.given(values)).fetchall()
+        with closing(connection.exec_driver_sql(made.text, made.given(values))) as result:
+            cursor: Any = result.cursor
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
         if not made.results:
-            return [tuple(row) for row in rows]
+            return rows
         fetched = []
         for row in rows:
             cells = list(row)

@@ -1,5 +1,6 @@
 """The SQL of facts. Secrets are sealed on the way in and opened only where somebody asks for it by name."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -250,19 +251,21 @@ class FactStore:
         if known:
             _CHANGE.run_each(connection, [{f"new_{name}": value for name, value in self._row(fact).items()} for fact in known])
             reach("facts.after_retire")
-        if created:
-            _ADD.run_each(connection, [self._row(ledger.facts[fact_id]) for fact_id in ledger.created])
-        fresh = self._add_occurrences(connection, ledger)
-        if said := sorted({occurrence.fact_id for occurrence in ledger.occurrences}):
-            _COUNT.run(connection, {"ids": said})
-        self._seal_occurrences(connection, ledger.hidden)
-        self._tell_index(connection, ledger, fresh)
-
-    def _add_occurrences(self, connection: Connection, ledger: Ledger) -> list[Occurrence]:
-        """Only those that are new: a call that is read again says nothing again."""
         once: dict[tuple[str, str, int], Occurrence] = {}
         for item in ledger.occurrences:
             once.setdefault((item.fact_id, item.call_id, item.first_turn), item)
+        if created:
+            times = Counter(fact_id for fact_id, _, _ in once)
+            rows = [self._row(ledger.facts[fact_id]) | {"occurrence_count": times[fact_id]} for fact_id in ledger.created]
+            _ADD.run_each(connection, rows)
+        fresh = self._add_occurrences(connection, ledger, once)
+        if again := sorted({fact_id for fact_id, _, _ in once} - created):
+            _COUNT.run(connection, {"ids": again})
+        self._seal_occurrences(connection, ledger.hidden)
+        self._tell_index(connection, ledger, fresh)
+
+    def _add_occurrences(self, connection: Connection, ledger: Ledger, once: Mapping[tuple[str, str, int], Occurrence]) -> list[Occurrence]:
+        """Only those that are new: a call that is read again says nothing again."""
         calls_read = sorted({item.call_id for item in once.values()})
         there = set(_SAID_IN.fetch(connection, {"calls": calls_read})) if calls_read else set()
         fresh = [item for key, item in once.items() if key not in there]
