@@ -34,10 +34,13 @@ def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
         "Hey Bill Harker, last time you asked me to send Dana the signed contract",
         "held       Open a bug about the broken thumbnails on the gallery page  it leaves this machine, and the caller is unknown",
         "done       Open a bug about the broken thumbnails on the gallery page  https://github.com/acme/site/issues/41",
+        "noted      Send Dana the signed contract  tasks/",
+        "Written down: Send Dana the signed contract",
         "withdrawn  Book a table for four",
         "all proven: 4 sealed calls",
     ):
         assert told in shown.stdout
+    assert "Done: Send Dana" not in shown.stdout  # nobody sent anything
     homes = re.findall(r"its home is (\S+)", shown.stdout)
     assert (Path(homes[0]) / "workspace" / "CALLS.md").read_text().count("### ") == 4
 

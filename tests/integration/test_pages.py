@@ -187,11 +187,11 @@ def test_a_long_shelf_is_shown_in_parts(client: TestClient, app: App) -> None:
     done = app.work.followups.page(limit=50, state="done")
     first = client.get("/followups").text
     assert first.count('<li class="item">') == 15
-    assert "All of “done”" in first
-    whole = client.get("/followups?shelf=done").text
+    assert "All of “done or noted”" in first
+    whole = client.get("/followups?shelf=done or noted").text
     assert whole.count('<li class="item">') == 18
     assert "Older ones" not in whole
-    assert client.get(f"/followups?shelf=done&before={done[14].id}").text.count('<li class="item">') == 3
+    assert client.get(f"/followups?shelf=done or noted&before={done[14].id}").text.count('<li class="item">') == 3
 
 
 def test_a_promise_that_no_work_keeps_shows_as_broken(client: TestClient, app: App) -> None:

@@ -90,10 +90,10 @@ def add(connection: Connection, fresh: Iterable[Passage]) -> None:
         _insert(connection, zip(_next_pages(connection, len(others)), others, strict=True))
 
 
-def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage]) -> None:
-    """The turns and the summary of a call, once however often this is done; its facts are left alone."""
+def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage], kinds: Sequence[str] = ("turn", "summary")) -> None:
+    """The turns and the summary of a call, or one of the two, once however often this is done; its facts are left alone."""
     _lock_call(connection, call_id)
-    connection.execute(delete(passages).where(passages.c.call_id == call_id, passages.c.ref.is_(None)))
+    connection.execute(delete(passages).where(passages.c.call_id == call_id, passages.c.ref.is_(None), passages.c.kind.in_(kinds)))
     add(connection, fresh)
 
 
