@@ -13,7 +13,7 @@ from aftercall.engine.openai_realtime import make_update
 from aftercall.engine.voice import Opening
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.openai_realtime import EmulatedRealtime
-from aftercall.lab.script import Say, Use, in_order
+from aftercall.lab.script import Mood, Say, Use, in_order
 from aftercall.lab.speech import Ear, utter
 from aftercall.model.turns import Turn
 from aftercall.settings import DeepgramSettings, OpenAISettings
@@ -107,7 +107,10 @@ async def test_the_emulated_agent_refuses_a_wrong_first_message(first: str | byt
         await socket.wait_closed()
 
 
-@pytest.mark.parametrize("message", ['{"type":"Settings","audio":{},"agent":{}}', '{"type":"ForceEndTurn"}', '{"type":"KeepAlive","x":1}'])
+@pytest.mark.parametrize(
+    "message",
+    ['{"type":"Settings","audio":{},"agent":{}}', '{"type":"ForceEndTurn"}', '{"type":"KeepAlive","x":1}', "[object Blob]", "\ufffd" * 80],
+)
 async def test_the_emulated_agent_ends_a_session_over_what_it_does_not_know(message: str) -> None:
     async with EmulatedDeepgram(KEY, in_order()) as server, knock(server) as socket:
         await socket.recv()
@@ -139,6 +142,17 @@ async def test_the_emulated_model_answers_with_an_error_and_stays(event: str) ->
             for _ in range(2):
                 await socket.send(event)
                 assert json.loads(await socket.recv())["type"] == "error"
+
+
+@pytest.mark.parametrize(("mood", "answer"), [(Mood.FINE, "ConversationText"), (Mood.STRICT, "Error")])
+async def test_typed_words_of_the_caller_are_taken_unless_the_emulated_agent_is_strict(mood: Mood, answer: str) -> None:
+    async with EmulatedDeepgram(KEY, in_order("Yes?"), moods=(mood,)) as server, knock(server) as socket:
+        await socket.recv()
+        await socket.send('{"type":"Settings","audio":{},"agent":{}}')
+        await socket.recv()
+        await socket.send('{"type":"InjectUserMessage","content":"Hello"}')
+        assert json.loads(await socket.recv())["type"] == answer
+        assert server.calls[0].faults == (["UNPARSABLE_CLIENT_MESSAGE"] if mood is Mood.STRICT else [])
 
 
 def knock(server: EmulatedDeepgram) -> connect:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
-from aftercall.durable import Intake, open_queue
+from aftercall.durable import Intake, begin, open_queue, room_for
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.memory.extraction import limit_per_minute
@@ -23,6 +23,9 @@ AFTER_CALL = "aftercall.after_call"
 MINUTE_S = 60.0
 AT_ONCE = 64  # calls whose steps wait their turn together, so that the urgent one of each can come first
 AT_ONCE_OF_SEVERAL = 32  # where other processes may be at work: who takes all of them leaves none to the others
+AT_HAND = 16  # calls begun the moment they are due; when more end together the others queue, with one wait for the disk for all
+POLL_S = 1.0
+UNUSED_POLL_S = 10.0  # without a limit only what was begun under one is there
 ATTEMPTS = 10  # with doubling pauses: a database that is away for a quarter of an hour
 
 
@@ -120,8 +123,9 @@ async def open_office(at: Office) -> None:
     global _shift, _intake
     _shift, _intake = Shift.of(at), Intake(at.desk.settings)
     at_once = AT_ONCE if at.desk.database.dialect == "sqlite" else min(AT_ONCE, AT_ONCE_OF_SEVERAL)
-    await open_queue(QUEUE, at_once)
-    await open_queue(RATIONED_QUEUE, at_once, limit=limit_per_minute(at.desk.settings, at.desk.reader), period_s=MINUTE_S)
+    await open_queue(QUEUE, at_once, poll_s=POLL_S)
+    limit = limit_per_minute(at.desk.settings, at.desk.reader)
+    await open_queue(RATIONED_QUEUE, at_once, poll_s=POLL_S if limit else UNUSED_POLL_S, limit=limit, period_s=MINUTE_S)
     await start_due(at)
 
 
@@ -149,7 +153,12 @@ async def _start(at: Office, due: list[str]) -> list[str]:
     rationed = [RATIONED] if limit_per_minute(at.desk.settings, at.desk.reader) else []
     names = [name for name in names_for(at.desk) if name not in rationed]
     await asyncio.to_thread(at.steps.await_start, due, [*names, *rationed], at.desk.clock.now())
-    await asyncio.to_thread(intake().put, QUEUE, AFTER_CALL, [(call_id, (call_id, names, rationed)) for call_id in due])
+    room = room_for(QUEUE, AT_HAND)
+    if due[room:]:
+        await asyncio.to_thread(intake().put, QUEUE, AFTER_CALL, [(call_id, (call_id, names, rationed)) for call_id in due[room:]])
+    for call_id in due[:room]:
+        with SetWorkflowID(call_id):
+            await begin(QUEUE, AT_HAND, after_call, call_id, names, rationed)
     reach("postcall.after_enqueue")
     await asyncio.to_thread(at.steps.mark_started, due)
     return due
