@@ -46,6 +46,12 @@ class CallRow:
     addenda: int
     archive_name: str | None
     archive_sha256: str | None
+    whose: str | None
+
+    @property
+    def party(self) -> str | None:
+        """Whose call it is; as long as that is not decided, its number's."""
+        return self.whose or self.live.caller
 
 
 @dataclass(frozen=True)
@@ -238,18 +244,12 @@ class CallStore:
         with self._database.read() as connection:
             return {row.id: row.whose for row in connection.execute(select(calls.c.id, calls.c.whose).where(calls.c.id.in_(call_ids)))}
 
-    def decide_all(self, decided: Mapping[str, str]) -> dict[str, str | None]:
+    def decide_whose(self, decided: Mapping[str, str]) -> dict[str, str | None]:
         """Note whose each of these calls is, once and in the order of their ids; returns what stands."""
+        note = update(calls).where(calls.c.id == bindparam("call"), calls.c.whose.is_(None)).values(whose=bindparam("party"))
         with self._database.write() as connection:
-            note = update(calls).where(calls.c.id == bindparam("call"), calls.c.whose.is_(None)).values(whose=bindparam("party"))
             connection.execute(note, [{"call": call_id, "party": whose} for call_id, whose in sorted(decided.items())])
         return self.whose_all(list(decided))
-
-    def decide_whose(self, call_id: str, whose: str) -> str:
-        """Note whose it is, once; returns what stands."""
-        with self._database.write() as connection:
-            connection.execute(update(calls).where(calls.c.id == call_id, calls.c.whose.is_(None)).values(whose=whose))
-            return str(connection.execute(select(calls.c.whose).where(calls.c.id == call_id)).scalar() or whose)
 
     def unsealed(self) -> list[CallRow]:
         with self._database.read() as connection:

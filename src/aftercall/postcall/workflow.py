@@ -10,7 +10,7 @@ from contextlib import ExitStack, nullcontext
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
 from aftercall.db.pieces import in_pieces
-from aftercall.durable import Intake, open_queue
+from aftercall.durable import Intake, begin, open_queue, room_for
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.memory.extraction import limit_per_minute
@@ -24,7 +24,10 @@ AFTER_CALL = "aftercall.after_call"
 MINUTE_S = 60.0
 AT_ONCE = 64  # calls whose steps wait their turn together, so that the urgent one of each can come first
 AT_ONCE_OF_SEVERAL = 32  # where other processes may be at work: who takes all of them leaves none to the others
-TOGETHER = 25  # calls summed up, and calls started, in one go: nobody else writes meanwhile
+TOGETHER = 25  # calls summed up in one go: nobody else writes meanwhile
+AT_HAND = 16  # calls begun the moment they are due; when more end together the others queue, with one wait for the disk for all
+POLL_S = 1.0
+UNUSED_POLL_S = 10.0  # without a limit only what was begun under one is there
 ATTEMPTS = 10  # with doubling pauses: a database that is away for a quarter of an hour
 
 
@@ -122,8 +125,9 @@ async def open_office(at: Office) -> None:
     global _shift, _intake
     _shift, _intake = Shift.of(at), Intake(at.desk.settings)
     at_once = AT_ONCE if at.desk.database.dialect == "sqlite" else min(AT_ONCE, AT_ONCE_OF_SEVERAL)
-    await open_queue(QUEUE, at_once)
-    await open_queue(RATIONED_QUEUE, at_once, limit=limit_per_minute(at.desk.settings, at.desk.reader), period_s=MINUTE_S)
+    await open_queue(QUEUE, at_once, poll_s=POLL_S)
+    limit = limit_per_minute(at.desk.settings, at.desk.reader)
+    await open_queue(RATIONED_QUEUE, at_once, poll_s=POLL_S if limit else UNUSED_POLL_S, limit=limit, period_s=MINUTE_S)
     await start_due(at)
 
 
@@ -155,8 +159,12 @@ async def _start(at: Office, due: list[str]) -> list[str]:
             await asyncio.to_thread(at.steps.await_start, some, [*names, *rationed], at.desk.clock.now())
             if shift().sums_up_ahead:
                 await shift().sum_up_ahead(some)
-        for some in in_pieces(due, TOGETHER):
-            await asyncio.to_thread(intake().put, QUEUE, AFTER_CALL, [(call_id, (call_id, names, rationed)) for call_id in some])
-            reach("postcall.after_enqueue")
-            await asyncio.to_thread(at.steps.mark_started, some)
+    room = room_for(QUEUE, AT_HAND)
+    if due[room:]:
+        await asyncio.to_thread(intake().put, QUEUE, AFTER_CALL, [(call_id, (call_id, names, rationed)) for call_id in due[room:]])
+    for call_id in due[:room]:
+        with SetWorkflowID(call_id):
+            await begin(QUEUE, AT_HAND, after_call, call_id, names, rationed)
+    reach("postcall.after_enqueue")
+    await asyncio.to_thread(at.steps.mark_started, due)
     return due
