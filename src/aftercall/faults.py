@@ -30,6 +30,7 @@ POINTS = (
     "postcall.before_step",
     "postcall.after_step",
     "postcall.after_finish",
+    "postcall.after_late_summary",
     "facts.after_read",
     "facts.after_retire",
     "facts.before_commit",

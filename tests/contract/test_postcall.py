@@ -109,7 +109,7 @@ async def test_what_may_pass_is_tried_again_by_itself(live: App, monkeypatch: py
     reader = FakeReader(ASKED, WorkspaceBusy("held"), WorkspaceBusy("held"))
     (steps,) = await finish(with_reader(live, reader), make_call(SAID, started_at=live.clock.now()))  # its follow-up is not due yet
     assert {step.state for step in steps.values()} == {"done"}
-    assert sum(step.attempts for step in steps.values()) == len(steps) + 2
+    assert sum(step.attempts for step in steps.values()) >= len(steps) + 2
 
 
 async def test_a_step_whose_end_is_on_record_is_not_taken_again(live: App) -> None:

@@ -14,15 +14,15 @@ from aftercall.engine.voice import Opening
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.openai_realtime import EmulatedRealtime
 from aftercall.lab.script import Mood, Say, Use, in_order
-from aftercall.lab.speech import SILENCE, Ear, utter
+from aftercall.lab.speech import Ear, utter
 from aftercall.model.turns import Turn
 from aftercall.settings import DeepgramSettings, OpenAISettings
 from aftercall.testing import START
+from vendors import PAUSE, converse_with_realtime
 from voice import KEY
 
 HISTORY = [Turn(seq=1, speaker="agent", text="Hello!", at=START), Turn(seq=2, speaker="caller", text="Hi.", at=START)]
 OPENING = Opening("Be brief.", "Hello there!", HISTORY)
-PAUSE = 20 * SILENCE
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -70,22 +70,7 @@ async def test_openais_own_client_holds_a_conversation_with_the_emulated_model()
         async with client.realtime.connect(model="gpt-realtime") as connection:
             update: Any = make_update(OpenAISettings(), OPENING, offered())
             await connection.session.update(session=update["session"])
-            kinds: list[str] = []
-            transcripts: list[str] = []
-            async for event in connection:
-                kinds.append(event.type)
-                if event.type == "session.updated":
-                    await connection.response.create(response={"instructions": "Say: Hello there!"})
-                elif event.type == "response.output_audio_transcript.done":
-                    transcripts.append(event.transcript)
-                elif event.type == "response.done" and len(transcripts) == 1:
-                    from base64 import b64encode
-
-                    await connection.input_audio_buffer.append(audio=b64encode(utter("Open a bug.") + PAUSE).decode())
-                elif event.type == "conversation.item.input_audio_transcription.completed":
-                    transcripts.append(event.transcript)
-                elif event.type == "response.done":
-                    break
+            kinds, transcripts = await converse_with_realtime(connection, "Open a bug.")
         await client.close()
     assert transcripts == ["Hello there!", "Open a bug.", "Which one?"]
     assert kinds[:2] == ["session.created", "session.updated"]

@@ -46,6 +46,12 @@ class CallRow:
     addenda: int
     archive_name: str | None
     archive_sha256: str | None
+    whose: str | None
+
+    @property
+    def party(self) -> str | None:
+        """Whose call it is; as long as that is not decided, its number's."""
+        return self.whose or self.live.caller
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.journal.archive import Archive
 from aftercall.journal.presence import Presence
 from aftercall.journal.store import CallStore
+from aftercall.log import get_logger
+from aftercall.memory.embedding import embed_new
 from aftercall.model.calls import Call
 from aftercall.model.steps import Outcome
 from aftercall.postcall.hush import hush
-from aftercall.postcall.steps import Desk, make
+from aftercall.postcall.steps import FIRST, LAST, NO_SUMMARY, PAGES, Desk, make
 from aftercall.postcall.store import StepStore
 
 KEPT = 16
+
+log = get_logger("postcall")
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,26 @@ class Office:
             outcome = self.make(call, name)
             self.steps.finish(call_id, name, outcome, self.desk.clock.now())
             reach("postcall.after_finish")
-            self.hush(call)  # the durable engine takes the step for done only after this
+            self.round_off(call, name)  # the durable engine takes the step for done only after this
         finally:
             self.let_go(call_id, name)
 
-    def hush(self, call: Call) -> None:
+    def round_off(self, call: Call, name: str = "") -> None:
+        """What is due once the end of a step is on record: secrets hidden, and what the summary says found by its meaning."""
         hush(self.desk, self.steps, call)
+        if name == FIRST and self.desk.embedder is not None:
+            try:
+                embed_new(self.desk.database, self.desk.embedder)
+            except AftercallError as error:  # its passage is found by its words, and gets a vector with the next ones
+                log.warning("the summary has no vector yet", call=call.id, error=error.code)
+
+    def left_behind(self, call_id: str) -> list[str]:
+        """The steps to take now that the summary has come late: its pages, as far as they waited for it, and the pins, which it names."""
+        known = {step.name: step.state for step in self.steps.of_call(call_id)}
+        if known.get(FIRST) not in ("done", "skipped"):
+            return []
+        waited = [name for name in PAGES if known.get(name) not in (None, "done", "skipped")]
+        return [*waited, *(name for name in LAST if name in known)]
 
     def hold(self, call_id: str, names: Sequence[str]) -> None:
         """The call is in this process's memory until these steps have ended."""
@@ -79,8 +98,9 @@ class Office:
     def put_off(self, call_id: str, name: str, reason: str, pause_s: float) -> None:
         """The step is to be tried again; until then it shows why it waits."""
         again = self.desk.clock.now() + timedelta(seconds=pause_s)
-        self.steps.put_off(call_id, name, f"{reason} (tried again at {again:%H:%M:%S} UTC)", self.desk.clock.now())
+        reason = f"{reason} (tried again at {again:%H:%M:%S} UTC)"
+        self.steps.put_off(call_id, name, reason, self.desk.clock.now(), PAGES if name == FIRST else ())
         reach("step.after_put_off")
 
     def give_up(self, call_id: str, name: str, reason: str) -> None:
-        self.steps.fail(call_id, name, reason, self.desk.clock.now())
+        self.steps.fail(call_id, name, reason, self.desk.clock.now(), PAGES if name == FIRST else (), NO_SUMMARY)

@@ -18,7 +18,7 @@ from aftercall.model.calls import Call
 from aftercall.postcall.crew import Crew
 from aftercall.postcall.office import Office
 from aftercall.postcall.patience import pause_after
-from aftercall.postcall.steps import FIRST, LAST
+from aftercall.postcall.steps import FIRST, LAST, PAGES
 from aftercall.postcall.store import begin, finish
 
 HANDS = 24  # steps that mostly wait for a model's answer
@@ -42,13 +42,13 @@ class Shift:
         self.crew.close()
         self.clerk.close()
 
-    async def take(self, call_id: str, names: Sequence[str], number: int) -> dict[str, float]:
+    async def take(self, call_id: str, names: Sequence[str], number: int, *, again: bool = False) -> dict[str, float]:
         """Take steps of a call, for the so-manieth time; which of them should be taken again, and after how many seconds.
 
         One step's failure never stops another. What is raised is the database's: then it was not recorded how some step ended.
         """
         now = self.office.desk.clock.now()
-        begun = await self.clerk.write(lambda connection: begin(connection, call_id, names, now))
+        begun = await self.clerk.write(lambda connection: begin(connection, call_id, names, now, again=again))
         reach("postcall.after_begin")
         begun.sort(key=LAST.__contains__)
         self.office.hold(call_id, begun)
@@ -59,15 +59,34 @@ class Shift:
                 self.office.let_go(call_id, name)
         return {name: pause_s for name, pause_s in zip(begun, pauses, strict=True) if pause_s is not None}
 
+    async def take_left_behind(self, call_id: str) -> dict[str, float]:
+        """What the summary had left behind, once it has come after all."""
+        names = await asyncio.to_thread(self.office.left_behind, call_id)
+        reach("postcall.after_late_summary")
+        return await self.take(call_id, names, 1, again=True) if names else {}
+
     async def _take_begun(self, call_id: str, begun: list[str], number: int, *, is_repeat: bool) -> list[float | None]:
         try:
             call = await self._in_thread(FIRST, partial(self.office.read, call_id))
             if is_repeat:  # a crash may have come between a step's end and this
-                await self._in_thread(FIRST, partial(self.office.hush, call))
+                await self._in_thread(FIRST, partial(self.office.round_off, call))
         except Exception as error:  # noqa: BLE001 - the edge of all its steps: without the call there is none
             return [await self._put_off_or_give_up(call_id, name, number, error) for name in begun]
-        pauses = await _all(self._take_one(call, name, number) for name in begun if name not in LAST)
+        summary = asyncio.Event()
+        if FIRST not in begun:
+            summary.set()
+        pauses = await _all(self._take_in_order(call, name, number, summary) for name in begun if name not in LAST)
         return pauses + await _all(self._take_one(call, name, number) for name in begun if name in LAST)
+
+    async def _take_in_order(self, call: Call, name: str, number: int, summary: asyncio.Event) -> float | None:
+        """Pages are made of the summary, and begun when it has come to some end or other."""
+        if name in PAGES:
+            await summary.wait()
+        try:
+            return await self._take_one(call, name, number)
+        finally:
+            if name == FIRST:
+                summary.set()
 
     async def _take_one(self, call: Call, name: str, number: int) -> float | None:
         """Seconds until it should be tried again, or None: it ended."""
@@ -76,7 +95,7 @@ class Shift:
             now = self.office.desk.clock.now()
             await self.clerk.write(lambda connection: finish(connection, call.id, name, outcome, now))
             reach("postcall.after_finish")
-            await self._in_thread(FIRST, partial(self.office.hush, call))  # the durable engine takes the step for done only after this
+            await self._in_thread(FIRST, partial(self.office.round_off, call, name))  # the engine takes it for done only after this
         except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded, shown, and can be run again
             return await self._put_off_or_give_up(call.id, name, number, error)
         return None

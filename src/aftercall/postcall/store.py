@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Row, and_, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -17,7 +17,7 @@ from aftercall.db.upsert import upsert
 from aftercall.memory.documents.page import context_of
 from aftercall.model.briefing import RecentCall
 from aftercall.model.reading import Trace
-from aftercall.model.steps import OPEN_STATES, Outcome, Step
+from aftercall.model.steps import OPEN_STATES, Outcome, Step, StepState
 
 KEY = ["call_id", "name"]
 ALONE_S = 30
@@ -71,13 +71,24 @@ class StepStore:
         with self._database.write() as connection:
             finish(connection, call_id, name, outcome, now)
 
-    def put_off(self, call_id: str, name: str, reason: str, now: datetime) -> None:
+    def put_off(self, call_id: str, name: str, reason: str, now: datetime, after: Sequence[str] = ()) -> None:
+        """Steps that wait for it wait from now on: they are not forgotten, however long it takes."""
         with self._database.write() as connection:
             _end(connection, call_id, name, {"state": "waiting", "reason": reason, "changed_at": now})
+            if after:
+                connection.execute(update(steps).where(_waiting(call_id, after)).values(changed_at=now))
 
-    def fail(self, call_id: str, name: str, reason: str, now: datetime) -> None:
+    def fail(self, call_id: str, name: str, reason: str, now: datetime, after: Sequence[str] = (), told: str = "") -> None:
+        """Steps that wait for it fail with it; `told` is their reason."""
         with self._database.write() as connection:
             _end(connection, call_id, name, {"state": "failed", "reason": reason, "changed_at": now})
+            if after:
+                connection.execute(update(steps).where(_waiting(call_id, after)).values(state="failed", reason=told, changed_at=now))
+
+    def state_of(self, call_id: str, name: str) -> StepState | None:
+        with self._database.glance() as query:
+            rows = query("SELECT state FROM steps WHERE call_id = ? AND name = ?", (call_id, name))
+        return rows[0][0] if rows else None
 
     def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
         """Take a secret out of what the steps made."""
@@ -129,6 +140,10 @@ def _end(connection: Connection, call_id: str, name: str, values: dict[str, Any]
     upsert(connection, steps, {"call_id": call_id, "name": name}, values)
     if name == TOLD:
         _outdate(connection, call_id)
+
+
+def _waiting(call_id: str, names: Sequence[str]) -> ColumnElement[bool]:
+    return and_(steps.c.call_id == call_id, steps.c.name.in_(names), steps.c.state == "waiting")
 
 
 def _statement(connection: Connection, name: str) -> ReturningInsert[Any] | Insert:

@@ -15,7 +15,7 @@ from aftercall.faults import reach
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.office import Office
 from aftercall.postcall.shift import Shift
-from aftercall.postcall.steps import LAST, RATIONED, names_for
+from aftercall.postcall.steps import FIRST, LAST, RATIONED, names_for
 
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
@@ -71,6 +71,7 @@ async def post_call(call_id: str, names: list[str], rationed: list[str]) -> None
     pauses += [await take_step(call_id, name, 1) for name in last]
     for name, pause_s in zip([*first, *last], pauses, strict=True):
         await come_back(call_id, name, 1, pause_s)
+    await take_late(call_id)
 
 
 @DBOS.workflow(name="aftercall.rationed_step")
@@ -80,7 +81,16 @@ async def rationed_step(call_id: str, name: str) -> None:
 
 @DBOS.workflow(name="aftercall.step_again")
 async def step_again(call_id: str, name: str, number: int) -> None:
-    await come_back(call_id, name, number, await take_step(call_id, name, number))
+    pause_s = await take_step(call_id, name, number)
+    await come_back(call_id, name, number, pause_s)
+    if name == FIRST and pause_s is None:
+        await take_late(call_id)
+
+
+async def take_late(call_id: str) -> None:
+    """Last in a workflow: the engine goes on with what an earlier version began only where it finds the steps on record."""
+    for name, pause_s in (await take_left_behind(call_id)).items():
+        await come_back(call_id, name, 1, pause_s)
 
 
 async def come_back(call_id: str, name: str, number: int, pause_s: float | None) -> None:
@@ -101,6 +111,11 @@ async def take_steps(call_id: str, names: list[str]) -> dict[str, float]:
 async def take_step(call_id: str, name: str, number: int) -> float | None:
     """Seconds until it should be tried again, or None: it ended."""
     return (await shift().take(call_id, [name], number)).get(name)
+
+
+@DBOS.step(name="aftercall.take_left_behind", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+async def take_left_behind(call_id: str) -> dict[str, float]:
+    return await shift().take_left_behind(call_id)
 
 
 async def open_office(at: Office) -> None:

@@ -59,10 +59,13 @@ class FollowUpStore:
     def of_conversation(self, conversation: str) -> list[FollowUp]:
         return self._select(followups.c.conversation == conversation, order=followups.c.id)
 
-    def page(self, *, limit: int, state: str | None = None, caller: str | None = None, before: str | None = None) -> list[FollowUp]:
-        """Newest first; ids sort by the time they were made."""
+    def page(
+        self, *, limit: int, state: str | None = None, caller: str | None = None, party: str | None = None, before: str | None = None
+    ) -> list[FollowUp]:
+        """Newest first; ids sort by the time they were made. `caller` is a number, `party` one of those who speak from it."""
         wanted = [followups.c.state == state] if state else []
         wanted += [followups.c.caller == caller] if caller else []
+        wanted += [exists().where(calls.c.id == followups.c.call_id, calls.c.whose == party)] if party else []
         wanted += [followups.c.id < before] if before else []
         return self._select(and_(True, *wanted), limit=limit)
 
