@@ -24,7 +24,7 @@ from aftercall.work import workflow as work
 from aftercall.work.health.sweep import sweep_if_due
 
 GLANCE_S = 0.2  # a part of how long a summary is waited for
-START_S = 0.1  # how long at least between two looks of a kind, however much is written meanwhile
+START_S = 0.25  # how long at least between two looks of a kind, however much is written meanwhile
 DUE_S = 0.5
 SWEEP_S = 10.0  # how often to look whether the hourly sweep is due
 
