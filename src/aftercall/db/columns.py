@@ -1,6 +1,7 @@
 """What every table is made of: the naming of constraints, instants, and numbers that count up."""
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import BigInteger, DateTime, Dialect, Integer, MetaData, Text
@@ -31,12 +32,15 @@ class InstantColumn(TypeDecorator[datetime]):
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
         if value is None or dialect.name == "postgresql":
             return value
-        return format_instant(value)
+        return _written(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         if value is None:
             return None
         return to_millisecond(value) if dialect.name == "postgresql" else datetime.fromisoformat(value)
+
+
+_written = lru_cache(maxsize=4096)(format_instant)  # one call's rows name few instants, many times
 
 
 Number = BigInteger().with_variant(Integer(), "sqlite")

@@ -4,9 +4,9 @@ What only the agent said is no evidence: it may have been read out from memory. 
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 
 from aftercall.memory.claims import Claim, Word, content_words, look_up, read_plain
 from aftercall.memory.wording import plain
@@ -41,31 +41,40 @@ class Transcript:
 
     def __init__(self, call: Call) -> None:
         self.call = call
+        self._folds: dict[str, str] = {}
         self._kept: dict[int, frozenset[str]] = {}
         self._plain: dict[str, str] = {}
         self._known: dict[str, Word] = {}
 
     def find(self, draft: FactDraft) -> Ground | None:
         """None where the words were not said, were only the agent's, or have nothing to do with the fact."""
-        words = fold(draft.words)
+        words = self._fold(draft.words)
         if not words:
             return None
-        named = [seq - 1 for seq in draft.turns if 0 < seq <= len(self.call.turns)]
-        order = [*named, *(at for at in range(len(self.call.turns)) if at not in named)]
-        for at in order:
+        for at in self._order(draft):
             if self._holds(at, words) and (ground := self._ground(at, at, draft)):
                 return ground
-        for at in order:
+        for at in self._order(draft):
             if (last := self._runs_on(at, words)) and (ground := self._ground(at, last, draft)):
                 return ground
         return None
 
-    @cached_property
-    def _folded(self) -> list[str]:
-        return [f" {fold(turn.text)} " for turn in self.call.turns]
+    def _order(self, draft: FactDraft) -> Iterator[int]:
+        """The turns that the draft names first: the words are mostly there."""
+        named = [seq - 1 for seq in draft.turns if 0 < seq <= len(self.call.turns)]
+        yield from named
+        yield from (at for at in range(len(self.call.turns)) if at not in named)
+
+    def _folded(self, at: int) -> str:
+        return f" {self._fold(self.call.turns[at].text)} "
+
+    def _fold(self, text: str) -> str:
+        if text not in self._folds:
+            self._folds[text] = fold(text)
+        return self._folds[text]
 
     def _holds(self, at: int, words: str) -> bool:
-        return f" {words} " in self._folded[at]
+        return f" {words} " in self._folded(at)
 
     def _runs_on(self, at: int, words: str) -> int | None:
         """Words may run over two turns of one speaker, with a word of the other between them."""
@@ -73,7 +82,7 @@ class Transcript:
         following = next((n for n in range(at + 1, min(at + 3, len(turns))) if turns[n].speaker == turns[at].speaker), None)
         if following is None:
             return None
-        return following if f" {words} " in f"{self._folded[at].rstrip()} {self._folded[following].lstrip()}" else None
+        return following if f" {words} " in f"{self._folded(at).rstrip()} {self._folded(following).lstrip()}" else None
 
     def _ground(self, first: int, last: int, draft: FactDraft) -> Ground | None:
         turns = self.call.turns
@@ -103,6 +112,8 @@ class Transcript:
 
     def _supports(self, first: int, last: int, draft: FactDraft) -> bool:
         """Something of what the fact says was said there, or in the question before."""
+        if first == last and self._holds(first, self._fold(draft.text)):
+            return True
         told = content_words(self.plain(draft.text), self._look_up)
         return not told or any(told & self._words(at) for at in (*range(first, last + 1), *range(max(0, first - 1), first)))
 

@@ -81,9 +81,6 @@ class _Frame(NamedTuple):
     needs: tuple[str, ...]
     pattern: re.Pattern[str]
 
-    def fits(self, text: str) -> re.Match[str] | None:
-        return self.pattern.search(text) if any(map(text.__contains__, self.needs)) else None
-
 
 def _frame(attribute: str, needs: tuple[str, ...], pattern: str) -> _Frame:
     return _Frame(attribute, needs, re.compile(pattern))
@@ -385,3 +382,15 @@ FRAMES = (
         rf"\b(?:only|use) (?P<value>{_WAYS})(?: i)?$",
     ),
 )
+
+
+_NEEDS = tuple(dict.fromkeys(need for frame in FRAMES for need in frame.needs))
+
+
+def fitting(text: str) -> tuple[str, re.Match[str]] | None:
+    """The attribute that a plain sentence gives a value to, and how."""
+    there = {need for need in _NEEDS if need in text}
+    for frame in FRAMES:
+        if not there.isdisjoint(frame.needs) and (match := frame.pattern.search(text)):
+            return frame.attribute, match
+    return None

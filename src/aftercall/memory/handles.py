@@ -9,13 +9,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
-from aftercall.memory.claims import Claim, look_up_again
+from aftercall.memory.claims import Claim, canonical, look_up_again
 from aftercall.memory.dedupe import ALIKE
 from aftercall.memory.wording import fold
 
 _PIECE = re.compile(r"[^\W_]+")
 _JOINED = re.compile(r"[.@+:'-][^\W_]")
 _WHOLE = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)+")
+START = 3  # letters of a word that stay when it is cut to its stem
 _FEELS = frozenset(["hate", "hates", "dislike", "dislikes", "stand", "bear", "loathe", "loathes", "detest", "detests"])
 
 
@@ -23,7 +24,9 @@ class Handles:
     """Which facts of a memory a claim is to be compared with."""
 
     def __init__(self) -> None:
-        self._by_word: dict[str, list[str]] = defaultdict(list)
+        self._by_start: dict[str, list[str]] = defaultdict(list)
+        self._pieces: dict[str, list[str]] = {}
+        self._words: dict[str, set[str]] = {}
         self._by_slot: dict[str, list[str]] = defaultdict(list)
         self._always: list[str] = []
         self._all: list[str] = []
@@ -31,12 +34,13 @@ class Handles:
     def add(self, fact_id: str, content: str, matching: str | None) -> None:
         """`matching` is the fact's subject and attribute."""
         self._all.append(fact_id)
-        words = loose_words(content)
-        if words is None:
+        pieces = _loose_pieces(content)
+        if pieces is None:
             self._always.append(fact_id)
             return
-        for word in words:
-            self._by_word[word].append(fact_id)
+        self._pieces[fact_id] = pieces
+        for start in {canonical(piece)[:START] for piece in pieces}:
+            self._by_start[start].append(fact_id)
         if matching:
             self._by_slot[matching].append(fact_id)
 
@@ -56,25 +60,33 @@ class Handles:
         return found | self._that_hold(claim.denied, len(claim.denied)) if claim.denied else found
 
     def _that_hold(self, words: Collection[str], least: int) -> set[str]:
+        """Few share the beginnings of the words: only those are asked for the words themselves."""
         held = Counter[str]()
         for word in words:
-            held.update(self._by_word.get(word, ()))
-        return {fact_id for fact_id, count in held.items() if count >= least}
+            held.update(self._by_start.get(word[:START], ()))
+        return {fact_id for fact_id, count in held.items() if count >= least and len(self._of(fact_id).intersection(words)) >= least}
+
+    def _of(self, fact_id: str) -> set[str]:
+        if fact_id not in self._words:
+            self._words[fact_id] = {look_up_again(piece).stem for piece in self._pieces[fact_id]}
+        return self._words[fact_id]
 
 
-def loose_words(content: str) -> set[str] | None:
-    """At least the stems that its claim will hold; None where making it plain gives words another form."""
+def _loose_pieces(content: str) -> list[str] | None:
+    """At least the words that its claim will hold; None where making it plain gives words another form."""
     text = content.lower() if content.isascii() else fold(content)
     if " dot " in text:
         return None
     words = _PIECE.findall(text)
-    if "nt" in text or "n't" in text:
-        words += [word.removesuffix("nt") for word in words if word.endswith("nt")] + _PIECE.findall(text.replace("n't", " not"))
+    if "n't" in text:
+        words += _PIECE.findall(text.replace("n't", " not"))
+    if "nt" in text:
+        words += [word.removesuffix("nt") for word in words if word.endswith("nt")]
     if not _FEELS.isdisjoint(words):
         words.append("like")
     if _JOINED.search(text):
         words += _WHOLE.findall(text)
-    return {look_up_again(word).stem for word in words}
+    return words
 
 
 def _has_letters(word: str) -> bool:

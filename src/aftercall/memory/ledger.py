@@ -71,6 +71,7 @@ class Ledger:
         self.restored: list[str] = []
         self.occurrences: list[Occurrence] = []
         self._keeper = keeper
+        self._marked: tuple[Sifted, Marks] | None = None
         self._known: set[str] = set()
         self._claims: dict[str, Claim | None] = {}
         self._handles = Handles()
@@ -268,7 +269,8 @@ class Ledger:
             reader=trace.reader,
             prompt_hash=trace.prompt,
         )
-        fact = replace(fact, **links)  # type: ignore[arg-type]
+        if links:
+            fact = replace(fact, **links)  # type: ignore[arg-type]
         self.created.append(fact.id)
         self._keep(fact, found.claim)
         self._occur(fact.id, found, call_id, trace, _manner(found, manner or "said"))
@@ -315,7 +317,10 @@ class Ledger:
         self.changed.add(fact_id)
 
     def _marks(self, found: Sifted) -> Marks:
-        return self._keeper.mark(found.claim, found.visibility == "secret")
+        """Of the draft at hand they are asked twice."""
+        if self._marked is None or self._marked[0] is not found:
+            self._marked = found, self._keeper.mark(found.claim, found.visibility == "secret")
+        return self._marked[1]
 
 
 def _manner(found: Sifted, otherwise: str) -> str:

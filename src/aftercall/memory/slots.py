@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aftercall.memory.frames import DOMAINS, FRAMES, WAY, WISH
+from aftercall.memory.frames import DOMAINS, WAY, WISH, fitting
 
 CALLER = "caller"
 _AGE = re.compile(
@@ -36,10 +36,9 @@ def find_slots(text: str) -> Iterator[Slot]:
     """`text` in its plain form. What is denied has no value to fill a slot with."""
     if _DENIES.search(_BESIDES.sub("", text)):
         return
-    for frame in FRAMES:
-        if match := frame.fits(text):
-            yield _slot(frame.attribute, match)
-            return
+    if found := fitting(text):
+        yield _slot(*found)
+        return
     if age := _AGE.search(text):
         yield Slot(_named(age["who"] or age["pron"]), "age", age["value"])
         return

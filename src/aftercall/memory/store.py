@@ -1,18 +1,19 @@
 """The SQL of facts. Secrets are sealed on the way in and opened only where somebody asks for it by name."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, Table, bindparam, func, insert, or_, select, text, update
+from sqlalchemy import Connection, Select, Table, bindparam, func, insert, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.connect import Database
 from aftercall.db.freshness import outdate
-from aftercall.db.pieces import in_pieces
+from aftercall.db.prepared import OneOf, Prepared
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
 from aftercall.errors import NotFound, SecretUnreadable
 from aftercall.faults import reach
@@ -32,31 +33,34 @@ def _write_over(fresh: sqlite.Insert | postgresql.Insert, key: str) -> sqlite.In
 
 
 _KEPT = ("id", "occurrence_count")  # the second is counted from the occurrences, never written
-_CHANGE = (
+_CHANGE = Prepared(
     update(facts)
     .where(facts.c.id == bindparam("new_id"))
     .values({column.name: bindparam(f"new_{column.name}", type_=column.type) for column in facts.c if column.name not in _KEPT})
 )
+_ADD = Prepared(insert(facts))
 _OF = (facts.c.agent_id == bindparam("agent_id"), facts.c.caller == bindparam("caller"))
-_OUTLINE = select(*(facts.c[name] for name in Outline._fields)).where(*_OF).order_by(facts.c.id)
-_WHOLE = select(facts).where(facts.c.id.in_(bindparam("ids", expanding=True)))
-_SAID_IN = select(fact_occurrences.c.fact_id, fact_occurrences.c.call_id, fact_occurrences.c.first_turn).where(
-    fact_occurrences.c.call_id.in_(bindparam("calls", expanding=True))
+_OUTLINE = Prepared(select(*(facts.c[name] for name in Outline._fields)).where(*_OF).order_by(facts.c.id))
+_WHOLE = Prepared(select(facts).where(OneOf(facts.c.id, "ids")))
+_SAID_IN = Prepared(
+    select(fact_occurrences.c.fact_id, fact_occurrences.c.call_id, fact_occurrences.c.first_turn).where(
+        OneOf(fact_occurrences.c.call_id, "calls")
+    )
 )
-_COUNT = (
+_COUNT = Prepared(
     update(facts)
-    .where(facts.c.id.in_(bindparam("ids", expanding=True)))
+    .where(OneOf(facts.c.id, "ids"))
     .values(occurrence_count=select(func.count()).where(fact_occurrences.c.fact_id == facts.c.id).scalar_subquery())
 )
-_TELL = (
+_TELL = Prepared(
     select(facts.c.id, facts.c.category, facts.c.content)
     .where(*_OF, facts.c.is_active, facts.c.visibility != "secret")
     .order_by(facts.c.last_seen_at.desc())
     .limit(bindparam("most"))
 )
 _INSERTS: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-_OCCUR = {name: fresh(fact_occurrences).on_conflict_do_nothing() for name, fresh in _INSERTS.items()}
-_LOG = {name: _write_over(fresh(extraction_log), "call_id") for name, fresh in _INSERTS.items()}
+_OCCUR = {name: Prepared(fresh(fact_occurrences).on_conflict_do_nothing()) for name, fresh in _INSERTS.items()}
+_LOG = {name: Prepared(_write_over(fresh(extraction_log), "call_id")) for name, fresh in _INSERTS.items()}
 _GIST = [facts.c[name] for name in Gist.__dataclass_fields__]
 TRIES = 5
 MOST = 10_000
@@ -85,11 +89,10 @@ class _Keeper:
     vault: Vault
 
     def outline(self) -> list[Outline]:
-        return [Outline._make(row) for row in self.connection.execute(_OUTLINE, self.key._asdict())]
+        return list(map(Outline._make, _OUTLINE.fetch(self.connection, self.key._asdict())))
 
     def fetch(self, fact_ids: Collection[str]) -> Iterator[Fact]:
-        for some in in_pieces(list(fact_ids)):
-            yield from map(_to_fact, self.connection.execute(_WHOLE, {"ids": some}))
+        return map(_to_fact, _WHOLE.fetch(self.connection, {"ids": fact_ids}))
 
     def read(self, fact: Fact) -> Claim | None:
         if not fact.is_secret:
@@ -147,8 +150,8 @@ class FactStore:
     def known(self, key: MemoryKey, limit: int) -> list[KnownFact]:
         """What a reader may be told: believed now, never a secret, the freshest first."""
         with self._database.read() as connection:
-            rows = connection.execute(_TELL, key._asdict() | {"most": limit}).all()
-        return [KnownFact(id=row.id, category=row.category, text=row.content) for row in rows]
+            rows = _TELL.fetch(connection, key._asdict() | {"most": limit})
+        return [KnownFact(id=fact_id, category=category, text=content) for fact_id, category, content in rows]
 
     def freshest(self, key: MemoryKey, limit: int) -> list[Gist]:
         """What an agent may be told: believed now, never a secret, the last said first."""
@@ -246,31 +249,30 @@ class FactStore:
         created = set(ledger.created)
         known = [ledger.facts[fact_id] for fact_id in sorted(ledger.changed - created)]
         if known:
-            connection.execute(_CHANGE, [{f"new_{name}": value for name, value in self._row(fact).items()} for fact in known])
+            _CHANGE.run_each(connection, [{f"new_{name}": value for name, value in self._row(fact).items()} for fact in known])
             reach("facts.after_retire")
-        if created:
-            connection.execute(insert(facts), [self._row(ledger.facts[fact_id]) for fact_id in ledger.created])
-        fresh = self._add_occurrences(connection, ledger)
-        self._count(connection, {occurrence.fact_id for occurrence in ledger.occurrences})
-        self._seal_occurrences(connection, ledger.hidden)
-        self._tell_index(connection, ledger, fresh)
-
-    def _add_occurrences(self, connection: Connection, ledger: Ledger) -> list[Occurrence]:
-        """Only those that are new: a call that is read again says nothing again."""
         once: dict[tuple[str, str, int], Occurrence] = {}
         for item in ledger.occurrences:
             once.setdefault((item.fact_id, item.call_id, item.first_turn), item)
+        if created:
+            times = Counter(fact_id for fact_id, _, _ in once)
+            rows = [self._row(ledger.facts[fact_id]) | {"occurrence_count": times[fact_id]} for fact_id in ledger.created]
+            _ADD.run_each(connection, rows)
+        fresh = self._add_occurrences(connection, ledger, once)
+        if again := sorted({fact_id for fact_id, _, _ in once} - created):
+            _COUNT.run(connection, {"ids": again})
+        self._seal_occurrences(connection, ledger.hidden)
+        self._tell_index(connection, ledger, fresh)
+
+    def _add_occurrences(self, connection: Connection, ledger: Ledger, once: Mapping[tuple[str, str, int], Occurrence]) -> list[Occurrence]:
+        """Only those that are new: a call that is read again says nothing again."""
         calls_read = sorted({item.call_id for item in once.values()})
-        there = {tuple(row) for row in connection.execute(_SAID_IN, {"calls": calls_read})} if calls_read else set()
+        there = set(_SAID_IN.fetch(connection, {"calls": calls_read})) if calls_read else set()
         fresh = [item for key, item in once.items() if key not in there]
         if fresh:
             rows = [self._sealed(vars(item), ("words", "context"), ledger.facts[item.fact_id].is_secret) for item in fresh]
-            connection.execute(_OCCUR[connection.dialect.name], rows)
+            _OCCUR[connection.dialect.name].run_each(connection, rows)
         return fresh
-
-    def _count(self, connection: Connection, fact_ids: set[str]) -> None:
-        for some in in_pieces(sorted(fact_ids)):
-            connection.execute(_COUNT, {"ids": some})
 
     def _seal_occurrences(self, connection: Connection, fact_ids: Sequence[str]) -> None:
         """A fact has become secret, and so has what was written down with it before."""
@@ -303,7 +305,7 @@ class FactStore:
         return {**row, **{name: row[name] if is_sealed(row[name]) else self._vault.seal(row[name]) for name in names}}
 
     def _log(self, connection: Connection, entry: Extraction) -> None:
-        connection.execute(_LOG[connection.dialect.name], vars(entry))
+        _LOG[connection.dialect.name].run(connection, vars(entry))
 
     def _facts(self, query: Select[Any]) -> list[Fact]:
         with self._database.read() as connection:
@@ -319,8 +321,8 @@ def _of(key: MemoryKey) -> tuple[Any, Any]:
     return facts.c.agent_id == key.agent_id, facts.c.caller == key.caller
 
 
-def _to_fact(row: Row[Any]) -> Fact:
-    values = dict(row._mapping)
+def _to_fact(row: Sequence[Any]) -> Fact:
+    values = dict(zip(facts.c.keys(), row, strict=True))
     key = MemoryKey(values.pop("agent_id"), values.pop("caller"))
     return Fact(key=key, **values)
 

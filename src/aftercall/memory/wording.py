@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from aftercall.llm.rules.vocabulary import vocabulary
+
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 _NUMBERS = {word: number for number, word in enumerate(_UNITS.split())} | {"oh": 0}
 _TENS = {word: 10 * number for number, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)}
@@ -42,7 +44,18 @@ _IN_THE = re.compile(r"\b(\d{1,2})(?: o'?clock)? (?:in the (morning|afternoon|ev
 _EMAIL_SPOKEN = re.compile(r"\b([\w.+-]+) at ([\w-]+) dot (\w+)\b")
 _DIGITS_APART = re.compile(r"\b\d(?:[ -]\d)+\b")
 _GROUPS = re.compile(r"(?<![\d:])\+?\d{2,}(?:[ -]\d{2,})+\b")
-_COUNTS = re.compile(rf"\b(?:{'|'.join((*_NUMBERS, *_TENS))})\b")
+_COUNTED = frozenset((*_NUMBERS, *_TENS))
+# A text without any of these has nothing for the pattern of that name: most have not, and to know its words is cheaper than to search.
+_PIECE = re.compile(r"[^\W_]+")
+_SPEAKERS = vocabulary("caller user customer client our ours mine we us me myself")
+_HUMS = vocabulary("um uh er ah hm")
+_FILLERS = vocabulary(
+    """
+    eh oh well know mean guess think believe basically honestly really actually just so anyway please okay ok yes yeah yep right
+    listen look way said honest course definitely absolutely quite very currently days nowadays moment still also too already
+    simply always usually normally generally typically mostly
+    """
+)
 _FIGURE = re.compile(r"\d")
 _ODD = re.compile(r"[^\w\s@+:'.-]|(?<!\w)['.-]|['.-](?!\w)")
 _TOKEN = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)*")
@@ -58,8 +71,10 @@ def plain(text: str) -> str:
         words = _CANNOT.sub("can not", words)
     if "nt" in words:
         words = _WITHOUT_MARK.sub(r"\1 not", words)
-    words = _SPEAKER.sub(lambda who: "my" if who["own"] or who["ours"] else "i", words)
-    if _COUNTS.search(words):
+    said = set(_PIECE.findall(words))
+    if not _SPEAKERS.isdisjoint(said):
+        words = _SPEAKER.sub(lambda who: "my" if who["own"] or who["ours"] else "i", words)
+    if not _COUNTED.isdisjoint(said):
         words = _figures(words)
     if " dot " in words:
         words = _EMAIL_SPOKEN.sub(r"\1@\2.\3", words)
@@ -67,7 +82,9 @@ def plain(text: str) -> str:
         words = _hours(words)
         words = _DIGITS_APART.sub(lambda run: re.sub(r"[ -]", "", run.group()), words)
         words = _GROUPS.sub(lambda run: _joined(run.group()), words)
-    return " ".join(_ODD.sub(" ", _FILLER.sub(" ", words)).split())
+    if not _FILLERS.isdisjoint(said) or any(piece[:2] in _HUMS for piece in said):
+        words = _FILLER.sub(" ", words)
+    return " ".join(_ODD.sub(" ", words).split())
 
 
 def fold(text: str) -> str:

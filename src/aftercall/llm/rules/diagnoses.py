@@ -63,6 +63,11 @@ _TAKES = Cue(
 _ORDERED = Cue(r"\b(?:refill|prescription|order|renew\w*|collect|pick ?up|fetch|run out|running (?:low|out)|repeat|deliver)\b")
 
 
+def may_name(text: str) -> bool:
+    """Cheaply, for a whole turn: where no illness or medicine can be named, none of its clauses need be asked."""
+    return _MAY_NAME.occurs(text) or _TAKES.search(text) is not None
+
+
 def find_diagnoses(text: str) -> Iterator[str]:
     """The illness a clause names of somebody."""
     if not _MAY_NAME.occurs(text) and not any(word.endswith(_ENDINGS) for word in words_of(text)):

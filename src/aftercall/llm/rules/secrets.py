@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aftercall.llm.rules.codes import find_codes
 from aftercall.llm.rules.cue import Caseless, Cue
-from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines
+from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines, may_name
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import ALL_NUMBERS, NUMBER_WORD, digit_pattern, figures_of, paired_pattern
@@ -87,17 +87,24 @@ class Secret:
 def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
     secrets: list[Secret] = []
     question = ""
-    earlier: list[Clause] = []
+    earlier: Turn | None = None
     spoken = " ".join(turn.text for turn in turns)
     for index, turn in enumerate(turns):
         if turn.speaker == "agent":
             question = turn.text
             continue
-        clauses = split_clauses(turn)
         reply = turns[index + 1].text if index + 1 < len(turns) and turns[index + 1].speaker == "agent" else ""
-        secrets += [*_codes(turn, question, reply), *_illnesses(clauses, spoken), *_confidences(clauses, earlier)]
-        question, earlier = "", clauses
+        secrets += _codes(turn, question, reply)
+        if _may_tell(turn.text):
+            clauses = split_clauses(turn)
+            secrets += [*_illnesses(clauses, spoken), *_confidences(clauses, split_clauses(earlier) if earlier else [])]
+        question, earlier = "", turn
     return _once(secrets)
+
+
+def _may_tell(text: str) -> bool:
+    """Most turns hold no word of confidence or illness, and need not be taken apart to be sure of it."""
+    return _MAY_CONFIDE.occurs(text) or may_name(text)
 
 
 def mask(text: str, secrets: list[Secret]) -> str:

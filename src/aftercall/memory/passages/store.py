@@ -10,11 +10,12 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, text, update
 
 from aftercall.db.connect import Database, translated_errors
 from aftercall.db.fulltext import LEXEMES
 from aftercall.db.pieces import in_pieces
+from aftercall.db.prepared import OneOf, Prepared
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
 from aftercall.db.upsert import upsert
 from aftercall.memory.ranking import marks_of
@@ -27,9 +28,10 @@ MOST_AROUND = 200  # words kept around a fact, the newest first
 MOST_POSTINGS = 1_000  # of one term, newest first: bounds the cost of an owner's search through everything
 
 
-_LISTED: BindParameter[str] = bindparam("refs", expanding=True)
-_SAID = select(passages.c.ref, passages.c.n, passages.c.mentions, passages.c.day, passages.c.around).where(passages.c.ref.in_(_LISTED))
-_SAY_AGAIN = (
+_LISTED = OneOf(passages.c.ref, "refs")
+_ADD = Prepared(insert(passages))
+_SAID = Prepared(select(passages.c.ref, passages.c.n, passages.c.mentions, passages.c.day, passages.c.around).where(_LISTED))
+_SAY_AGAIN = Prepared(
     update(passages)
     .where(passages.c.n == bindparam("at_n"))
     .values({name: bindparam(f"new_{name}") for name in ("mentions", "day", "around")})
@@ -39,14 +41,15 @@ _REWORD = (
     .where(passages.c.n == bindparam("at_n"))
     .values({name: bindparam(f"new_{name}") for name in ("text", "terms", "around")})
 )
-_ACTIVE = select(passages.c.n, passages.c.ref, passages.c.agent_id, passages.c.caller).where(passages.c.ref.in_(_LISTED), passages.c.active)
-_RETIRE = (
+_ACTIVE = Prepared(select(passages.c.n, passages.c.ref, passages.c.agent_id, passages.c.caller).where(_LISTED, passages.c.active))
+_RETIRE = Prepared(
     update(passages)
     .where(passages.c.n == bindparam("at_n"))
     .values(active=False, until=bindparam("new_until", type_=passages.c.until.type), shelf=bindparam("new_shelf"))
 )
-_ENDS = select(facts.c.id, facts.c.valid_from, facts.c.valid_until).where(facts.c.id.in_(_LISTED))
-_NEWEST = select(func.max(passages.c.n))
+_ENDS = Prepared(select(facts.c.id, facts.c.valid_from, facts.c.valid_until).where(OneOf(facts.c.id, "refs")))
+_LOCK_ALL = text("SELECT pg_advisory_xact_lock(hashtextextended(named, 0)) FROM unnest(CAST(:calls AS text[])) AS named")
+_NEWEST = Prepared(select(func.max(passages.c.n)))
 _DRAW = select(passage_pages.next_value()).select_from(func.generate_series(1, bindparam("count")))
 
 
@@ -88,10 +91,19 @@ def add(connection: Connection, fresh: Iterable[Passage]) -> None:
         _insert(connection, zip(_next_pages(connection, len(others)), others, strict=True))
 
 
-def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage]) -> None:
-    """The turns and the summary of a call, once however often this is done; its facts are left alone."""
+def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage], kinds: Sequence[str] = ("turn", "summary")) -> None:
+    """The turns and the summary of a call, or one of the two, once however often this is done; its facts are left alone."""
     _lock_call(connection, call_id)
-    connection.execute(delete(passages).where(passages.c.call_id == call_id, passages.c.ref.is_(None)))
+    connection.execute(delete(passages).where(passages.c.call_id == call_id, passages.c.ref.is_(None), passages.c.kind.in_(kinds)))
+    add(connection, fresh)
+
+
+def replace_summaries(connection: Connection, fresh: Sequence[Passage]) -> None:
+    """The summaries of several calls at once, each once however often this is done."""
+    named = sorted(str(passage.call_id) for passage in fresh)
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK_ALL, {"calls": named})
+    connection.execute(delete(passages).where(passages.c.call_id.in_(named), passages.c.ref.is_(None), passages.c.kind == "summary"))
     add(connection, fresh)
 
 
@@ -143,24 +155,22 @@ def tell(connection: Connection, told: Sequence[Passage]) -> None:
         before = again.get(ref) or said.get(ref) or _Said.first(places[ref], first[ref])
         again[ref] = before.again(passage)
     if again:
-        connection.execute(_SAY_AGAIN, [each.as_values() for each in again.values()])
+        _SAY_AGAIN.run_each(connection, [each.as_values() for each in again.values()])
 
 
 def retire(connection: Connection, ends: Mapping[str, datetime]) -> None:
     """These facts no longer hold: found only by a search as of an instant before their end."""
     moved = [
-        {"at_n": row.n, "new_until": ends[row.ref], "new_shelf": _shelf_tokens(row.agent_id, row.caller, active=False)}
-        for some in in_pieces(list(ends))
-        for row in connection.execute(_ACTIVE, {"refs": some})
+        {"at_n": n, "new_until": ends[ref], "new_shelf": _shelf_tokens(agent_id, caller, active=False)}
+        for n, ref, agent_id, caller in _ACTIVE.fetch(connection, {"refs": ends})
     ]
     if moved:
-        connection.execute(_RETIRE, moved)
+        _RETIRE.run_each(connection, moved)
 
 
 def ends_of_facts(connection: Connection, refs: Sequence[str]) -> dict[str, datetime]:
     """When facts that are believed no longer ceased to hold, as the facts themselves tell; where they do not, they never held."""
-    rows = [row for some in in_pieces(refs) for row in connection.execute(_ENDS, {"refs": some})]
-    return {row.id: row.valid_until or row.valid_from for row in rows}
+    return {fact_id: until or since for fact_id, since, until in _ENDS.fetch(connection, {"refs": refs})}
 
 
 @dataclass(frozen=True)
@@ -314,8 +324,7 @@ def _lock_call(connection: Connection, call_id: str) -> None:
 
 
 def _find_said(connection: Connection, refs: Iterable[str]) -> dict[str, _Said]:
-    rows = [row for some in in_pieces(list(refs)) for row in connection.execute(_SAID, {"refs": some})]
-    return {row.ref: _Said(row.n, row.mentions, row.day, row.around) for row in rows}
+    return {ref: _Said(*said) for ref, *said in _SAID.fetch(connection, {"refs": refs})}
 
 
 def _next_pages(connection: Connection, count: int, *, has_neighbours: bool = False) -> list[int]:
@@ -325,14 +334,14 @@ def _next_pages(connection: Connection, count: int, *, has_neighbours: bool = Fa
     if connection.dialect.name == "postgresql":
         fresh: Sequence[int] = connection.execute(_DRAW, {"count": count}).scalars().all()
     else:
-        newest: int | None = connection.execute(_NEWEST).scalar()
+        ((newest,),) = _NEWEST.fetch(connection, {})
         first = ((newest or 0) >> (PAGE_BITS + 1)) + 1
         fresh = range(first, first + count)
     return [(2 * page + has_neighbours) << PAGE_BITS for page in fresh]
 
 
 def _insert(connection: Connection, numbered: Iterable[tuple[int, Passage]]) -> None:
-    connection.execute(insert(passages), [_row(n, passage) for n, passage in numbered])
+    _ADD.run_each(connection, [_row(n, passage) for n, passage in numbered])
 
 
 def _row(n: int, passage: Passage) -> dict[str, Any]:

@@ -1,0 +1,127 @@
+"""Statements made into the driver's own text once, for what is written so often that SQLAlchemy's execution costs more than the work.
+
+They are built like any other statement, belong to the connection's transaction, and raise what it raises.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from sqlalchemy import ARRAY, BindParameter, Column, ColumnElement, Connection, Delete, Dialect, Insert, Select, Text, Update, bindparam
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+Convert = Callable[[Any], Any]
+Statement = Select[Any] | Insert | Update | Delete
+
+
+class _List(TypeDecorator[Any]):
+    """A list as one value: the text of a statement is the same however long it is."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(ARRAY(Text()) if dialect.name == "postgresql" else Text())
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
+
+
+class OneOf(ColumnElement[bool]):
+    """The column's value is in the list of this name."""
+
+    inherit_cache = False
+
+    def __init__(self, column: Column[Any], name: str) -> None:
+        self.column = column
+        self.listed: BindParameter[Any] = bindparam(name, type_=_List)
+
+
+@compiles(OneOf, "postgresql")
+def _any_of(element: OneOf, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"{compiler.process(element.column, **kw)} = ANY ({compiler.process(element.listed, **kw)})"
+
+
+@compiles(OneOf, "sqlite")
+def _among(element: OneOf, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"{compiler.process(element.column, **kw)} IN (SELECT value FROM json_each({compiler.process(element.listed, **kw)}))"  # noqa: S608 - no value is in it
+
+
+class _Made(NamedTuple):
+    """The text for one driver, its values in order (by name where the driver takes names), and what a result's cells are made into.
+
+    `own` are the values that the statement itself gives.
+    """
+
+    text: str
+    values: tuple[tuple[str, Convert | None], ...]
+    own: Mapping[str, Any]
+    is_named: bool
+    results: tuple[tuple[int, Convert], ...]
+
+    def given(self, values: Mapping[str, Any]) -> Any:
+        told = {**values, **self.own} if self.own else values
+        if self.is_named:
+            return {name: convert(told[name]) if convert else told[name] for name, convert in self.values}
+        return tuple([convert(told[name]) if convert else told[name] for name, convert in self.values])
+
+
+class Prepared:
+    def __init__(self, statement: Statement) -> None:
+        self._statement = statement
+        self._made: dict[str, _Made] = {}
+
+    def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
+        """Returns how many rows it touched."""
+        made = self._for(connection)
+        return connection.exec_driver_sql(made.text, made.given(values)).rowcount
+
+    def run_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Once for each row, in one go."""
+        made = self._for(connection)
+        connection.exec_driver_sql(made.text, [made.given(row) for row in rows])
+
+    def fetch(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        made = self._for(connection)
+        with closing(connection.exec_driver_sql(made.text, made.given(values))) as result:
+            cursor: Any = result.cursor
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+        if not made.results:
+            return rows
+        fetched = []
+        for row in rows:
+            cells = list(row)
+            for at, convert in made.results:
+                cells[at] = convert(cells[at])
+            fetched.append(tuple(cells))
+        return fetched
+
+    def _for(self, connection: Connection) -> _Made:
+        dialect = connection.dialect
+        if dialect.name not in self._made:
+            self._made[dialect.name] = self._make(dialect)
+        return self._made[dialect.name]
+
+    def _make(self, dialect: Dialect) -> _Made:
+        compiled: Any = self._statement.compile(dialect=dialect)
+        binds: dict[str, BindParameter[Any]] = compiled.binds
+        is_named = compiled.positiontup is None
+        values = tuple((name, _processor(binds[name], dialect)) for name in (binds if is_named else compiled.positiontup))
+        own = {name: bound.value for name, bound in binds.items() if not bound.required}
+        columns = self._statement.selected_columns if isinstance(self._statement, Select) else ()
+        made = [(at, _reader(column.type, dialect)) for at, column in enumerate(columns)]
+        return _Made(str(compiled), values, own, is_named, tuple((at, convert) for at, convert in made if convert))
+
+
+def _processor(bound: BindParameter[Any], dialect: Dialect) -> Convert | None:
+    return bound.type.dialect_impl(dialect).bind_processor(dialect)
+
+
+def _reader(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
+    """Postgres' driver gives whole values; only what our own columns make of them is left to do."""
+    if dialect.name == "postgresql" and not isinstance(kind, TypeDecorator):
+        return None
+    return kind.dialect_impl(dialect).result_processor(dialect, None)
