@@ -65,12 +65,16 @@ _ORDERED = Cue(r"\b(?:refill|prescription|order|renew\w*|collect|pick ?up|fetch|
 
 def may_name(text: str) -> bool:
     """Cheaply, for a whole turn: where no illness or medicine can be named, none of its clauses need be asked."""
-    return _MAY_NAME.occurs(text) or _TAKES.search(text) is not None
+    return _may_be_ill(text) or _TAKES.search(text) is not None
+
+
+def _may_be_ill(text: str) -> bool:
+    return _MAY_NAME.occurs(text) or any(word.endswith(_ENDINGS) for word in words_of(text))
 
 
 def find_diagnoses(text: str) -> Iterator[str]:
     """The illness a clause names of somebody."""
-    if not _MAY_NAME.occurs(text) and not any(word.endswith(_ENDINGS) for word in words_of(text)):
+    if not _may_be_ill(text):
         return
     match = _DIAGNOSED.search(text) or (_CONDITION.search(text) if _OF_SOMEONE.occurs(text) else None)
     if match and not _NO_ILLNESS.search(text) and match["value"].lower() not in _NO_DISEASE:
