@@ -83,7 +83,7 @@ _REBUKE = re.compile(
 
 # Figures in a row, or a word for a word that opens something.
 _MAY_HOLD = Caseless(
-    rf"\d[\s,\-]*\d[\s,\-]*\d|{_TOKEN}[\s,\-]+(?:uh |um |then )*{_TOKEN}|pass|log ?in|word|maiden|security|phrase|answer|wi-?fi"
+    rf"\d[\s,\-]*\d[\s,\-]*\d|\b{_TOKEN}[\s,\-]+(?:uh |um |then )*{_TOKEN}|pass|log ?in|word|maiden|security|phrase|answer|wi-?fi"
 )
 
 

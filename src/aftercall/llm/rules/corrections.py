@@ -94,10 +94,10 @@ def settle_repairs(text: str) -> str:
 
 
 def find_repair(text: str) -> re.Match[str] | None:
-    return _WITHIN.search(text)
+    return _WITHIN.search(text) if _MAY_REPAIR.search(text) else None
 
 
 def after_repair(text: str) -> str:
     """The verbatim rest of a text behind the last thing that was put right in it."""
-    repairs = list(_WITHIN.finditer(text))
+    repairs = list(_WITHIN.finditer(text)) if _MAY_REPAIR.search(text) else []
     return text[repairs[-1].end() :] if repairs else text

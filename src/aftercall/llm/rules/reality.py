@@ -76,10 +76,14 @@ def is_others_wish(text: str) -> bool:
 
 def is_real(clause: Clause) -> bool:
     """Whether the caller means it, and means it of their own matters: nothing supposed, wished by others or left to them."""
-    return not (is_unreal(clause.text) or is_others_wish(clause.text) or _is_not_now(clause.whole))
+    return _is_meant(clause.text, clause.whole)
 
 
 @remember
+def _is_meant(text: str, sentence: str) -> bool:
+    return not (is_unreal(text) or is_others_wish(text) or _is_not_now(sentence))
+
+
 def _is_not_now(sentence: str) -> bool:
     """Said of what others do themselves, or of what the caller would do if something happened."""
     return bool(_THEIR_OWN.search(sentence) or _THEN_I_WILL.match(sentence))
