@@ -133,9 +133,8 @@ class App:
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
         desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
-        desk = replace(
-            desk, as_party=self.register.as_party, stated_name=stated_name, summary_state=partial(self.steps.state_of, name=FIRST)
-        )
+        desk = replace(desk, as_party=self.register.as_party, as_parties=self.register.as_parties, stated_name=stated_name)
+        desk = replace(desk, summary_state=partial(self.steps.state_of, name=FIRST))
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property

@@ -34,7 +34,7 @@ def assert_each_stands_once(app: App, count: int) -> None:
 
 
 def test_what_waited_for_a_late_summary_is_made_once(app: App) -> None:
-    assert start(app, belated.run, "postcall.after_late_summary:1", ["first"], 1) == -9
+    assert start(app, belated.run, "step.after_late_summary:1", ["first"], 1) == -9
     assert start(app, belated.run, "postcall.after_finish:9", ["first", "second"], 1) == -9
     assert start(app, belated.run, "", ["first", "second"], 0) == 0
     assert_each_stands_once(app, 2)

@@ -17,7 +17,7 @@ from aftercall.postcall.hush import hush
 from aftercall.postcall.steps import FIRST, LAST, NO_SUMMARY, PAGES, Desk, make
 from aftercall.postcall.store import StepStore
 
-KEPT = 16
+KEPT = 128  # more than are worked on at once
 
 log = get_logger("postcall")
 
@@ -77,14 +77,21 @@ class Office:
         return outcome
 
     def read(self, call_id: str) -> Call:
-        """A sealed call never changes, and its steps come one after another: it is read once for them."""
+        """As its party has it. A sealed call never changes, and its steps come one after another: it is read once for them.
+
+        Whose it is is decided for calls that get no step, too.
+        """
         call = self._lately.get(call_id)
         if call is None:
-            call, _ = self.archive.read(str(self.calls.get(call_id).archive_name))
-            self._lately[call_id] = call
-            for old in list(self._lately)[:-KEPT]:
-                self._lately.pop(old, None)
+            call = self.desk.as_party(self.archive.read(str(self.calls.get(call_id).archive_name))[0])
+            self.keep(call)
         return call
+
+    def keep(self, call: Call) -> None:
+        """In this process's memory, as its party has it, for whoever reads it next."""
+        self._lately[call.id] = call
+        for old in list(self._lately)[:-KEPT]:
+            self._lately.pop(old, None)
 
     def let_go(self, call_id: str, name: str) -> None:
         """With its last step a call leaves this process: what is erased then is in no process's memory either."""

@@ -3,8 +3,9 @@
 Each may run again after a crash, and leaves the same thing behind when it does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 
 from sqlalchemy import Connection
 
@@ -25,6 +26,7 @@ from aftercall.model.calls import IMPORTED, Call
 from aftercall.model.documents import Document
 from aftercall.model.generic import is_generic
 from aftercall.model.knowledge import Extraction
+from aftercall.model.passages import Passage
 from aftercall.model.reading import Trace
 from aftercall.model.steps import Outcome, StepState, awaiting, done, failed, skipped
 from aftercall.settings import Settings
@@ -60,6 +62,8 @@ class Desk:
     board: Pinboard | None = None
     as_party: Callable[[Call], Call] = lambda call: call
     """The call with whoever it belongs to as its caller."""
+    as_parties: Callable[[Sequence[Call]], Sequence[Call]] = lambda calls: calls
+    """The same for several: where whose a call is has to be decided, the decision is kept."""
     stated_name: Callable[[Call], str | None] = lambda call: None
     summary_state: Callable[[str], StepState | None] = lambda call_id: None
     """How far the summary of a call is; None where no such step is known of."""
@@ -74,16 +78,40 @@ class Desk:
 
 def summarise(desk: Desk, call: Call) -> Outcome:
     """CALLS.md: what the call was about, in plain words."""
+    made = sum_up(desk, call, desk.confided(call.id))
+    if made.entry:
+        enter(desk, desk.workspace(call), [made.entry])
+    if made.passage is None:
+        return made.outcome
+    fresh = [made.passage]
+    return replace(made.outcome, write=lambda connection: replace_call(connection, call.id, fresh, ["summary"]))
+
+
+def enter(desk: Desk, workspace: Workspace, entries: Sequence[calls_md.Entry]) -> None:
+    """However many there are, the file is written once."""
+    keep = desk.settings.calls.max_entries
+    files.edit(workspace.calls, lambda text: reduce(lambda page, entry: calls_md.append(page, entry, keep), entries, text))
+
+
+@dataclass(frozen=True)
+class SummedUp:
+    """How the summary of a call ends, what it enters into CALLS.md, and by what it is found."""
+
+    outcome: Outcome
+    entry: calls_md.Entry | None = None
+    passage: Passage | None = None
+
+
+def sum_up(desk: Desk, call: Call, confided: Sequence[str] = ()) -> SummedUp:
     answer = desk.reader.summarise(call)
     summary = calls_md.plain_summary(answer.value.text)
     if not summary:
-        return skipped(NOTHING_FOUND, answer.trace)
+        return SummedUp(skipped(NOTHING_FOUND, answer.trace))
     entry = calls_md.Entry.of(call, summary, desk.settings.zone)
-    files.edit(desk.workspace(call).calls, lambda text: calls_md.append(text, entry, desk.settings.calls.max_entries))
     if call.direction == "outbound" or desk.workspace(call).person(call.caller) is None:
-        return done(summary, answer.trace)
-    passage = passage_of_summary(call, summary, desk.settings.memory.secret_words, desk.confided(call.id))
-    return done(summary, answer.trace, lambda connection: replace_call(connection, call.id, [passage], ["summary"]))
+        return SummedUp(done(summary, answer.trace), entry)
+    passage = passage_of_summary(call, summary, desk.settings.memory.secret_words, confided)
+    return SummedUp(done(summary, answer.trace), entry, passage)
 
 
 def fill_profile(desk: Desk, call: Call) -> Outcome:
@@ -255,7 +283,7 @@ def names_for(desk: Desk) -> list[str]:
 
 def take(desk: Desk, name: str, call: Call) -> Outcome:
     """Do one step, and write what it leaves in the database; nobody records it."""
-    outcome = make(desk, name, call)
+    outcome = make(desk, name, desk.as_party(call))
     if outcome.write:
         with desk.database.write() as connection:
             outcome.write(connection)
@@ -263,17 +291,17 @@ def take(desk: Desk, name: str, call: Call) -> Outcome:
 
 
 def make(desk: Desk, name: str, call: Call) -> Outcome:
-    """Do one step, if the call is one for it. What it leaves in the database is still to be written.
+    """Do one step, if the call is one for it. What it leaves in the database is still to be written. The call is as its party has it."""
+    reason = excuse(desk, name, call)
+    return skipped(reason) if reason else STEPS[name](desk, call)
 
-    Whose the call is comes first: it is decided for calls that get no step, too.
-    """
-    call = desk.as_party(call)
+
+def excuse(desk: Desk, name: str, call: Call) -> str:
+    """Why a call does not get a step, if it does not."""
     if not desk.settings.post_call_extraction:
-        return skipped(SWITCHED_OFF)
+        return SWITCHED_OFF
     if not call.turns:
-        return skipped(NOTHING_SAID)
+        return NOTHING_SAID
     if call.source == IMPORTED and name not in OF_NOTES:
-        return skipped(NOT_A_CALL)
-    if call.direction == "outbound" and name != "summary":
-        return skipped(OUTBOUND)
-    return STEPS[name](desk, call)
+        return NOT_A_CALL
+    return OUTBOUND if call.direction == "outbound" and name != FIRST else ""

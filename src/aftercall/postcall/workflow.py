@@ -5,10 +5,11 @@ A step in flight at a crash runs again; one that finished does not. A step that 
 """
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
+from aftercall.db.pieces import in_pieces
 from aftercall.durable import Intake, begin, open_queue, room_for
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
@@ -23,6 +24,7 @@ AFTER_CALL = "aftercall.after_call"
 MINUTE_S = 60.0
 AT_ONCE = 64  # calls whose steps wait their turn together, so that the urgent one of each can come first
 AT_ONCE_OF_SEVERAL = 32  # where other processes may be at work: who takes all of them leaves none to the others
+TOGETHER = 25  # calls summed up in one go: nobody else writes meanwhile
 AT_HAND = 16  # calls begun the moment they are due; when more end together the others queue, with one wait for the disk for all
 POLL_S = 1.0
 UNUSED_POLL_S = 10.0  # without a limit only what was begun under one is there
@@ -152,7 +154,11 @@ async def start_due(at: Office) -> list[str]:
 async def _start(at: Office, due: list[str]) -> list[str]:
     rationed = [RATIONED] if limit_per_minute(at.desk.settings, at.desk.reader) else []
     names = [name for name in names_for(at.desk) if name not in rationed]
-    await asyncio.to_thread(at.steps.await_start, due, [*names, *rationed], at.desk.clock.now())
+    with shift().crew.only_urgent() if shift().sums_up_ahead else nullcontext():
+        for some in in_pieces(due, TOGETHER):
+            await asyncio.to_thread(at.steps.await_start, some, [*names, *rationed], at.desk.clock.now())
+            if shift().sums_up_ahead:
+                await shift().sum_up_ahead(some)
     room = room_for(QUEUE, AT_HAND)
     if due[room:]:
         await asyncio.to_thread(intake().put, QUEUE, AFTER_CALL, [(call_id, (call_id, names, rationed)) for call_id in due[room:]])
