@@ -312,6 +312,17 @@ class FactStore:
             return [_to_fact(row) for row in connection.execute(query)]
 
 
+def retell(connection: Connection, index: Index, fact_ids: Sequence[str]) -> None:
+    """Some of the times that these facts were said are gone: they are counted, and found, by those that are left."""
+    if not fact_ids:
+        return
+    _COUNT.run(connection, {"ids": fact_ids})
+    index.remove(connection, fact_ids)
+    told = [fact for fact in map(_to_fact, _WHOLE.fetch(connection, {"ids": fact_ids})) if not fact.is_secret]
+    index.add(connection, [_passage(fact, item) for fact in told for item in _occurrences(connection, fact.id)])
+    index.retire(connection, [fact.id for fact in told if not fact.is_active])
+
+
 def _occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:
     query = select(fact_occurrences).where(fact_occurrences.c.fact_id == fact_id).order_by(fact_occurrences.c.at, fact_occurrences.c.id)
     return [Occurrence(**row._mapping) for row in connection.execute(query)]
