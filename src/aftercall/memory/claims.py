@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.memory.slots import Slot, find_slots
-from aftercall.memory.wording import plain, tokens
+from aftercall.memory.wording import fold, plain, tokens
 
 _SAME_WORD = {
     same: word
@@ -91,6 +91,7 @@ _VERB = re.compile(
 )
 _ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s", "e", "y")
 _NAME = re.compile(r"(?<=\w )[A-Z][a-z]+\b")
+_WRITTEN_LARGE = re.compile(r"(?<=[\w.,'’] )(?!I\b)[A-Z][\w'’-]*")
 _NUMBER = re.compile(r"\+?\d[\d:.,/-]*(?:st|nd|rd|th)?")
 
 
@@ -164,7 +165,7 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     puts_right = denied is not None and main is not said
     return Claim(
         text=said,
-        slots=tuple(find_slots(main)),
+        slots=tuple(find_slots(main, _written_names(text))),
         words=frozenset(words),
         kin=frozenset(word.canonical for word in spoken if word.canonical in _KIN),
         numbers=frozenset(numbers),
@@ -176,6 +177,11 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
         everything=frozenset(words | numbers | days),
         identity=_identify(said, words, numbers, days, is_denied),
     )
+
+
+def _written_names(text: str) -> frozenset[str] | None:
+    """Words that are written as names, in their plain form; None where nothing is written large at all."""
+    return frozenset(map(fold, _WRITTEN_LARGE.findall(text))) if text != text.lower() else None
 
 
 def _identify(said: str, words: set[str], numbers: set[str], days: set[str], is_denied: bool) -> str:

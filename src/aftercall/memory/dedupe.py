@@ -69,7 +69,10 @@ def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
     if mine == theirs or _joined(mine) == _joined(theirs):
         return "same"
     short, long = sorted((set(mine.split()), set(theirs.split())), key=len)
-    return "same" if short and short <= long and not _has_more_figures(long - short) else "update"
+    if short and short <= long and not _has_more_figures(long - short):
+        return "same"
+    # "I live in Porto" does not give way to "I live near the station": a name and a description can both hold.
+    return None if {new.slots[0].is_named, known.slots[0].is_named} == {True, False} else "update"
 
 
 def _joined(value: str) -> str:

@@ -18,6 +18,9 @@ _SHORT_WISH = re.compile(rf"\b{WISH}\b|\bi pay\b|\bsit\b|\bfor i\b|\bfavou?rite\
 _DOMAIN = tuple((name, re.compile(rf"\b(?P<value>{values})\b")) for name, values in DOMAINS)
 _TIDY = re.compile(r"\b(?:now|instead|from now on|these days|any more|anymore|i am in|i live|a|an|the|my|since \w+|again)\b")
 _DENIES = re.compile(r"\b(?:not|never|no longer|stopped|hate)\b")
+_BEGINNING = 2
+# "My doctor is lovely" says nothing of the doctor's name, nor "my car is a bit noisy" of the kind of car.
+_NAMES_ONLY = re.compile(r"'s name$|^kind of |^call name$")
 _BESIDES = re.compile(r"\s+(?:and|but|because|since|so|not|which|with|if|unless|rather than|instead of|when|where)\b.*$")
 
 
@@ -26,18 +29,22 @@ class Slot:
     subject: str
     attribute: str
     value: str
+    is_named: bool | None = None
+    """Whether the value is a name and not a description; None where the writing does not tell."""
 
     @property
     def key(self) -> str:
         return f"{self.subject}|{self.attribute}"
 
 
-def find_slots(text: str) -> Iterator[Slot]:
-    """`text` in its plain form. What is denied has no value to fill a slot with."""
+def find_slots(text: str, names: frozenset[str] | None = None) -> Iterator[Slot]:
+    """`text` in its plain form. What is denied has no value to fill a slot with. `names` are its words that were written as such."""
     if _DENIES.search(_BESIDES.sub("", text)):
         return
     if found := fitting(text):
-        yield _slot(*found)
+        slot = _slot(*found, names)
+        if slot.is_named or not _NAMES_ONLY.search(slot.attribute) or _is_surely_name(found[1]):
+            yield slot
         return
     if age := _AGE.search(text):
         yield Slot(_named(age["who"] or age["pron"]), "age", age["value"])
@@ -49,7 +56,12 @@ def find_slots(text: str) -> Iterator[Slot]:
                 return
 
 
-def _slot(attribute: str, match: re.Match[str]) -> Slot:
+def _is_surely_name(match: re.Match[str]) -> bool:
+    """ "My wife is called Ana", "my doctor is Dr Patel"."""
+    return any(match.groupdict().get(sign) for sign in ("name", "called", "title"))
+
+
+def _slot(attribute: str, match: re.Match[str], names: frozenset[str] | None) -> Slot:
     groups = match.groupdict()
     value = groups.get("value") or groups.get("value2") or ""
     kind = (groups.get("kind") or "").replace("cell", "mobile").replace("office", "work").replace("business", "work")
@@ -57,7 +69,13 @@ def _slot(attribute: str, match: re.Match[str]) -> Slot:
     name = re.sub(r"\s+", " ", attribute.format(kind=kind, what=what)).strip()
     if name == "contact":
         return Slot(CALLER, name, WAY[value])
-    return Slot(CALLER, name, tidy_value(value))
+    told = tidy_value(value)
+    return Slot(CALLER, name, told, None if names is None else _is_named(told, names))
+
+
+def _is_named(value: str, names: frozenset[str]) -> bool:
+    """A name stands at its beginning: "red Volvo", not "one that Ana gave me"."""
+    return any(word in names or (len(word) > 1 and word[:1].isdecimal()) for word in value.split()[:_BEGINNING])
 
 
 def tidy_value(value: str) -> str:
