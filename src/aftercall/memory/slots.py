@@ -5,7 +5,7 @@ What is not in the tables has no slot: two such sentences may both hold, and nei
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aftercall.memory.frames import DOMAINS, WAY, WISH, fitting
 
@@ -19,6 +19,7 @@ _DOMAIN = tuple((name, re.compile(rf"\b(?P<value>{values})\b")) for name, values
 _TIDY = re.compile(r"\b(?:now|instead|from now on|these days|any more|anymore|i am in|i live|a|an|the|my|since \w+|again)\b")
 _DENIES = re.compile(r"\b(?:not|never|no longer|stopped|hate)\b")
 _BEGINNING = 2
+_OWNER = re.compile(r"\b(?:my|his|her|their) (?P<who>\w+(?: \w+)?)'s (?!name\b)")
 # "My doctor is lovely" says nothing of the doctor's name, nor "my car is a bit noisy" of the kind of car.
 _NAMES_ONLY = re.compile(r"'s name$|^kind of |^call name$")
 _BESIDES = re.compile(r"\s+(?:and|but|because|since|so|not|which|with|if|unless|rather than|instead of|when|where)\b.*$")
@@ -42,7 +43,7 @@ def find_slots(text: str, names: frozenset[str] | None = None) -> Iterator[Slot]
     if _DENIES.search(_BESIDES.sub("", text)):
         return
     if found := fitting(text):
-        slot = _slot(*found, names)
+        slot = replace(_slot(*found, names), subject=_whose(text[: _start(found[1])]))
         if slot.is_named or not _NAMES_ONLY.search(slot.attribute) or _is_surely_name(found[1]):
             yield slot
         return
@@ -54,6 +55,17 @@ def find_slots(text: str, names: frozenset[str] | None = None) -> Iterator[Slot]
             if match := pattern.search(_BESIDES.sub("", text)):
                 yield Slot(CALLER, name, match["value"])
                 return
+
+
+def _start(match: re.Match[str]) -> int:
+    """Where the value begins."""
+    return next(start for name in ("value", "value2") if (start := match.start(name) if name in match.re.groupindex else -1) >= 0)
+
+
+def _whose(before: str) -> str:
+    """ "My mother's address is …" says nothing of the caller's."""
+    owner = _OWNER.search(before)
+    return _named(owner["who"] if owner else None)
 
 
 def _is_surely_name(match: re.Match[str]) -> bool:
