@@ -98,7 +98,7 @@ _VERB = re.compile(
 _ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s", "e", "y")
 _NAME = re.compile(r"(?<=\w )[A-Z][a-z]+\b")
 _WRITTEN_LARGE = re.compile(r"(?<=[\w.,'’] )(?!I\b)(?:[A-Z][\w'’-]*|[a-z]+[A-Z]\w*)")
-_ADDS = re.compile(r"\b(?:again|also|as well|another|too|second|extra|besides)\b")
+_ADDS = re.compile(r"\b(?:again|also|as well|another|too|second|extra|besides)\b", re.I)
 # Of these there are several, told apart by a number: it names the one that is spoken of, and is not what is said of it.
 _NUMBERED = vocabulary(
     """
@@ -193,7 +193,7 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
         names=frozenset(stem(name) for name in map(str.lower, _NAME.findall(text)) if not _day(name)),
         is_denied=is_denied,
         corrects=puts_right or bool(_CORRECTS.search(said)),
-        adds=_ADDS.search(fold(text)) is not None,
+        adds=_ADDS.search(text) is not None,
         denied=frozenset(map(_value, map(look, tokens(denied[1])))) if denied and puts_right else frozenset(),
         everything=frozenset(words | numbers | days),
         identity=_identify(said, words, numbers, days, is_denied),
