@@ -11,7 +11,7 @@ from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.memory.slots import Slot, find_slots
 from aftercall.memory.wording import fold, plain, tokens
 
-_SAME_WORD = {
+SAME_WORD = {
     same: word
     for word, others in {
         "mother": "mum mom mam mama mummy",
@@ -50,10 +50,17 @@ _CORRECTS = re.compile(
     r"is now|are now|it is .{0,30} now|i meant|correction|is wrong|was wrong|got that wrong|scratch that|should be|new number|new address|"
     r"new email|not any more|moved|from now on|changed my mind|stopped|gave up|given up|quit)\b"
 )
-_DOES = "".join(rf"(?<!\b{verb} )" for verb in ("will", "do", "does", "did", "can", "could", "would", "should", "has", "have", "had"))
+_DOES = "".join(rf"(?<!\b{verb} not)" for verb in ("will", "do", "does", "did", "can", "could", "would", "should", "has", "have", "had"))
 _DENIED = re.compile(
-    rf"{_DOES}\b(?:not|instead of|rather than|no longer)(?: the| a| an| in| at| on| my| by)* ([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$"
+    rf"\b(?:not{_DOES}|instead of|rather than|no longer)(?: the| a| an| in| at| on| my| by)* ([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$"
 )
+# A sentence without any of these words has nothing for the pattern of that name.
+_DISLIKES = vocabulary("hate hates dislike dislikes stand bear loathe loathes detest detests")
+_NOES = vocabulary("not never no without stopped quit gave given neither nor avoid avoids")
+_CORRECTIONS = vocabulary(
+    "longer more anymore used instead changed switched now meant correction wrong scratch should new moved stopped gave given quit"
+)
+_DENIALS = vocabulary("not instead rather longer")
 _DAYS = {day: day[:3] for day in ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]}
 _DAYS |= {f"{day}s": short for day, short in tuple(_DAYS.items())}
 _MONTHS = vocabulary(
@@ -97,6 +104,7 @@ _VERB = re.compile(
 )
 _ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s", "e", "y")
 _NAME = re.compile(r"(?<=\w )[A-Z][a-z]+\b")
+_PIECE = re.compile(r"[^\W_]+")
 _WRITTEN_LARGE = re.compile(r"(?<=[\w.,'’] )(?!I\b)(?:[A-Z][\w'’-]*|[a-z]+[A-Z]\w*)")
 _ADDS = re.compile(r"\b(?:again|also|as well|another|too|second|extra|besides)\b", re.I)
 # Of these there are several, told apart by a number: it names the one that is spoken of, and is not what is said of it.
@@ -169,9 +177,10 @@ def read_secret_claim(text: str) -> Claim:
 
 def read_plain(text: str, said: str, look: Lookup) -> Claim:
     """`said` is the text in its plain form."""
-    disliked = _DISLIKE.search(said) is not None
+    there = set(_PIECE.findall(said))
+    disliked = not _DISLIKES.isdisjoint(there) and _DISLIKE.search(said) is not None
     said = _DISLIKE.sub("like", said) if disliked else said
-    denied = _DENIED.search(said)
+    denied = None if _DENIALS.isdisjoint(there) else _DENIED.search(said)
     main = said[: denied.start()] if denied and denied.start() > 8 else said
     heard = tokens(main)
     spoken = [look(word) for word in heard]
@@ -181,7 +190,7 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     numbers = {word.number for at, word in enumerate(spoken) if word.number is not None and at not in which}
     days = {word.day for word in spoken if word.day}
     words = {word.stem for at, word in enumerate(spoken) if not word.is_empty and not word.day and (word.number is None or at in which)}
-    is_denied = disliked ^ bool(_NO.search(_ONLY_NO.sub("", main)))
+    is_denied = disliked ^ (not _NOES.isdisjoint(there) and bool(_NO.search(_ONLY_NO.sub("", main))))
     puts_right = denied is not None and main is not said
     return Claim(
         text=said,
@@ -192,7 +201,7 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
         days=frozenset(days),
         names=frozenset(stem(name) for name in map(str.lower, _NAME.findall(text)) if not _day(name)),
         is_denied=is_denied,
-        corrects=puts_right or bool(_CORRECTS.search(said)),
+        corrects=puts_right or (not _CORRECTIONS.isdisjoint(there) and bool(_CORRECTS.search(said))),
         adds=_ADDS.search(text) is not None,
         denied=frozenset(map(_value, map(look, tokens(denied[1])))) if denied and puts_right else frozenset(),
         everything=frozenset(words | numbers | days),
@@ -228,7 +237,7 @@ def _value(word: Word) -> str:
 
 def canonical(word: str) -> str:
     bare = word.removesuffix("'s")
-    return _SAME_WORD.get(bare, bare)
+    return SAME_WORD.get(bare, bare)
 
 
 def stem(word: str) -> str:

@@ -14,6 +14,7 @@ _AGE = re.compile(
     r"\b(?:i am|my (?P<who>[\w ]+?) (?:is|turned|just turned|has turned)|(?P<pron>he|she) is)(?: now| only| "
     r"nearly)? (?P<value>\d{1,3})(?: years old| years| year old| today)?$"
 )
+_FIGURE = re.compile(r"\d")
 _SHORT_WISH = re.compile(rf"\b{WISH}\b|\bi pay\b|\bsit\b|\bfor i\b|\bfavou?rite\b|\bonly\b")
 _DOMAIN = tuple((name, re.compile(rf"\b(?P<value>{values})\b")) for name, values in DOMAINS)
 _TIDY = re.compile(r"\b(?:now|instead|from now on|these days|any more|anymore|i am in|i live|a|an|the|my|since \w+|again)\b")
@@ -40,14 +41,14 @@ class Slot:
 
 def find_slots(text: str, names: frozenset[str] | None = None) -> Iterator[Slot]:
     """`text` in its plain form. What is denied has no value to fill a slot with. `names` are its words that were written as such."""
-    if _DENIES.search(_BESIDES.sub("", text)):
+    if _DENIES.search(text) and _DENIES.search(_BESIDES.sub("", text)):
         return
     if found := fitting(text):
         slot = replace(_slot(*found, names), subject=_whose(text[: _start(found[1])]))
         if slot.is_named or not _NAMES_ONLY.search(slot.attribute) or _is_surely_name(found[1]):
             yield slot
         return
-    if age := _AGE.search(text):
+    if _FIGURE.search(text) and (age := _AGE.search(text)):
         yield Slot(_named(age["who"] or age["pron"]), "age", age["value"])
         return
     if _SHORT_WISH.search(text):
