@@ -276,9 +276,11 @@ class FactStore:
 
     def _seal_occurrences(self, connection: Connection, fact_ids: Sequence[str]) -> None:
         """A fact has become secret, and so has what was written down with it before."""
+        if not fact_ids:
+            return
         said = fact_occurrences.c
         query = select(said.id, said.words, said.context).where(said.fact_id.in_(fact_ids))
-        for row in connection.execute(query).all() if fact_ids else ():
+        for row in connection.execute(query).all():
             sealed = self._sealed({"words": row.words, "context": row.context}, ("words", "context"), True)
             connection.execute(update(fact_occurrences).where(fact_occurrences.c.id == row.id).values(sealed))
 
