@@ -90,4 +90,4 @@ def _loose_pieces(content: str) -> list[str] | None:
 
 
 def _has_letters(word: str) -> bool:
-    return any(letter.isalpha() for letter in word)
+    return word.isalpha() or any(letter.isalpha() for letter in word)

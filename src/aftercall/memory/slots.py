@@ -52,8 +52,9 @@ def find_slots(text: str, names: frozenset[str] | None = None) -> Iterator[Slot]
         yield Slot(_named(age["who"] or age["pron"]), "age", age["value"])
         return
     if _SHORT_WISH.search(text):
+        wish = _BESIDES.sub("", text)
         for name, pattern in _DOMAIN:
-            if match := pattern.search(_BESIDES.sub("", text)):
+            if match := pattern.search(wish):
                 yield Slot(CALLER, name, match["value"])
                 return
 
