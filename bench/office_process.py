@@ -94,19 +94,22 @@ class Load:
 
     machine: float = 0.0
     processes: tuple[float, ...] = ()
+    server: float = 0.0
+    """A database server with all its children."""
 
 
 @contextmanager
-def measured_load(processes: list[int]) -> Iterator[Load]:
+def measured_load(processes: list[int], server: int | None = None) -> Iterator[Load]:
     """By the counters of Linux; elsewhere the figures stay nothing."""
     load = Load()
-    begun, before = time.perf_counter(), _seconds(processes)
+    begun, before = time.perf_counter(), [*_seconds(processes), _family_seconds(server)]
     try:
         yield load
     finally:
         took = time.perf_counter() - begun
-        machine, *each = (after - then for after, then in zip(_seconds(processes), before, strict=True))
-        load.machine, load.processes = machine / took, tuple(value / took for value in each)
+        after = [*_seconds(processes), _family_seconds(server)]
+        machine, *each, family = ((now - then) / took for now, then in zip(after, before, strict=True))
+        load.machine, load.processes, load.server = machine, tuple(each), family
 
 
 def _seconds(processes: list[int]) -> list[float]:
@@ -117,6 +120,21 @@ def _seconds(processes: list[int]) -> list[float]:
     except (OSError, ValueError):
         return [0.0] * (1 + len(processes))
     return [(user + nice + system + irq + soft) / tick, *((int(fields[11]) + int(fields[12])) / tick for fields in each)]
+
+
+def _family_seconds(parent: int | None) -> float:
+    """Of a process, of its children, and of those that have ended."""
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat") if parent else ():
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if int(stat.parent.name) == parent:
+            total += sum(map(int, fields[11:15]))
+        elif int(fields[1]) == parent:
+            total += sum(map(int, fields[11:13]))
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

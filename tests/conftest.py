@@ -15,7 +15,7 @@ from aftercall.db.connect import Database
 from aftercall.db.upgrade import upgrade
 from aftercall.ids import new_id
 from aftercall.journal import record
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import BriefingSettings, DatabaseSettings, Settings
 from aftercall.testing import VirtualClock
 from outlets import Locked, Outlet, Stopped
 
@@ -81,7 +81,9 @@ def outlet(request: pytest.FixtureRequest, tmp_path: Path) -> Outlet:
 
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", database=DatabaseSettings(url=database_url))
+    """Calls wait for their briefing as long as they may: a busy machine is no reason for a test to be told less."""
+    patient = BriefingSettings(timeout_ms=2_000)
+    return Settings(home=tmp_path / "home", database=DatabaseSettings(url=database_url), briefing=patient)
 
 
 @pytest.fixture

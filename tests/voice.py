@@ -27,6 +27,7 @@ from aftercall.model.calls import Call
 from aftercall.phone.client_state import unpack_state
 from aftercall.settings import (
     BridgeSettings,
+    BriefingSettings,
     DatabaseSettings,
     DeepgramSettings,
     OpenAISettings,
@@ -69,6 +70,7 @@ def voice_settings(
         deepgram=DeepgramSettings(api_key=SecretStr(key), url=f"ws://{engine.address}/v1/agent/converse"),
         openai=OpenAISettings(api_key=SecretStr(key), base_url=f"http://{engine.address}/v1"),
         bridge=BridgeSettings.model_validate({"drain_s": 0.2} | bridge),
+        briefing=BriefingSettings(timeout_ms=2_000),
     )
 
 

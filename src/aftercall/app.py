@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import httpx2
 from pydantic import SecretStr
@@ -65,7 +65,7 @@ from aftercall.phone.passes import StreamPasses
 from aftercall.postcall.answers.store import AnswerStore
 from aftercall.postcall.office import Office
 from aftercall.postcall.recording_desk import RecordingDesk
-from aftercall.postcall.steps import Desk
+from aftercall.postcall.steps import FIRST, Desk
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
 from aftercall.speech.organs import Organs, find_missing, make_organs
@@ -133,7 +133,8 @@ class App:
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
         desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
-        desk = replace(desk, as_party=self.register.as_party, stated_name=stated_name)
+        desk = replace(desk, as_party=self.register.as_party, as_parties=self.register.as_parties, stated_name=stated_name)
+        desk = replace(desk, summary_state=partial(self.steps.state_of, name=FIRST))
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property

@@ -7,11 +7,13 @@ import asyncio
 import logging
 import sqlite3
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, ParamSpec
 
-from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
+from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions, WorkflowHandleAsync
 from sqlalchemy import create_engine, inspect
 
 from aftercall.log import get_logger
@@ -19,14 +21,20 @@ from aftercall.settings import Settings
 
 NAME = "aftercall"
 VERSION = "1"
-POLL_S = 0.25
+POLL_S = 2.0  # a look costs the engine more than a millisecond; what is in a hurry is begun without the queue
+SELDOM_S = 60.0
 FILE = "work.db"
 SCHEMA = "dbos"
 CONSOLE = "__dbos_console_log_handler__"
 SOME = 200
 THREADS = 32  # the engine's and, as it puts them under the loop, everybody's: long downloads must not hold up its own records
 
+P = ParamSpec("P")
+
 log = get_logger("durable")
+
+# By queue: what was begun without it. One at a time in a process, because the engine is one.
+_at_hand: dict[str, set["asyncio.Task[None]"]] = {}
 
 
 async def launch(settings: Settings, process: str) -> None:
@@ -45,18 +53,48 @@ def _point_logs_here() -> None:
 
 async def close(patience_s: int = 5) -> None:
     await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=patience_s)
+    watching = [task for tasks in _at_hand.values() for task in tasks]
+    for task in watching:
+        task.cancel()
+    await asyncio.gather(*watching, return_exceptions=True)
+    _at_hand.clear()
     # The engine had put its own threads under this loop and has just ended them.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="aftercall"))
 
 
-async def open_queue(name: str, at_once: int, *, limit: int | None = None, period_s: float = 60.0) -> None:
+async def open_queue(name: str, at_once: int, *, poll_s: float = POLL_S, limit: int | None = None, period_s: float = 60.0) -> None:
     """With a limit no more than so many begin in a period; the others wait their turn, and none is lost."""
     await DBOS.register_queue_async(
         name,
         worker_concurrency=at_once,
         limiter={"limit": limit, "period": period_s} if limit else None,
-        polling_interval_sec=POLL_S,
+        polling_interval_sec=poll_s,
     )
+
+
+def room_for(queue: str, few: int) -> int:
+    """How many more can be begun without the queue."""
+    return max(0, few - len(_at_hand.get(queue, ())))
+
+
+async def begin(queue: str, few: int, workflow: Callable[P, Coroutine[Any, Any, None]], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Begin the workflow whose id has been set: here and now while a few are at hand, else in its turn in the queue.
+
+    Either way it is on record before this returns, and one whose id is known already stays as it is.
+    """
+    if not room_for(queue, few):
+        await DBOS.enqueue_workflow_async(queue, workflow, *args, **kwargs)
+        return
+    handle = await DBOS.start_workflow_async(workflow, *args, **kwargs)
+    watching = asyncio.create_task(_watch(handle))
+    mine = _at_hand.setdefault(queue, set())
+    mine.add(watching)
+    watching.add_done_callback(mine.discard)
+
+
+async def _watch(handle: WorkflowHandleAsync[None]) -> None:
+    with suppress(Exception):  # the edge of a workflow: how it failed is on record
+        await handle.get_result(polling_interval_sec=SELDOM_S)
 
 
 class Intake:

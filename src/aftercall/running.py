@@ -3,16 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime
 
 from aftercall import durable
 from aftercall.app import App
 from aftercall.briefing import prepare
 from aftercall.custody import retention
 from aftercall.custody.workflow import close_retention, open_retention, start_retention
+from aftercall.db.changes import Changes
 from aftercall.errors import AftercallError
 from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
 from aftercall.log import get_logger
+from aftercall.lookout import Lookout
 from aftercall.memory.pins import board
 from aftercall.postcall.office import Office
 from aftercall.postcall.recording import open_recordings, start_due_recordings
@@ -20,8 +23,9 @@ from aftercall.postcall.workflow import close_office, open_office, start_due
 from aftercall.work import workflow as work
 from aftercall.work.health.sweep import sweep_if_due
 
+GLANCE_S = 0.2  # a part of how long a summary is waited for
+START_S = 0.25  # how long at least between two looks of a kind, however much is written meanwhile
 DUE_S = 0.5
-START_S = 0.25  # a part of how long a summary is waited for
 SWEEP_S = 10.0  # how often to look whether the hourly sweep is due
 
 log = get_logger("running")
@@ -39,13 +43,15 @@ async def running(app: App) -> AsyncIterator[App]:
     await open_recordings(app.recording_desk)
     await open_retention(app.retention)
     await _take_over(app)
-    upkeep = [asyncio.create_task(job) for job in _upkeep(app, office)]
+    changes = Changes(app.database)
+    upkeep = [asyncio.create_task(job) for job in (*_upkeep(app), *_looks(app, office, changes))]
     try:
         yield app
     finally:
         for task in upkeep:
             task.cancel()
         await asyncio.gather(*upkeep, return_exceptions=True)
+        changes.close()
         for record in app.journal.live:
             with suppress(AftercallError):  # recovery will seal it at the next start
                 await app.journal.seal(record, end_reason="server_stopped")
@@ -56,7 +62,7 @@ async def running(app: App) -> AsyncIterator[App]:
         close_retention()
 
 
-def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
+def _upkeep(app: App) -> list[Coroutine[None, None, None]]:
     async def sweep() -> None:
         await asyncio.to_thread(recover, app.journal)
         await asyncio.to_thread(app.resume.sweep, app.clock.now())
@@ -66,13 +72,25 @@ def _upkeep(app: App, office: Office) -> list[Coroutine[None, None, None]]:
     return [
         _keep_doing(app, BEAT_S, lambda: asyncio.to_thread(app.presence.beat)),
         _keep_doing(app, EVERY_S, sweep),
-        _keep_doing(app, START_S, lambda: start_due(office)),
-        _keep_doing(app, DUE_S, lambda: work.start_due(app.work)),
         _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
-        _keep_doing(app, DUE_S, lambda: start_due_recordings(app.recording_desk)),
-        _keep_doing(app, prepare.EVERY_S, lambda: asyncio.to_thread(prepare.prepare_due, app.composer, app.briefings)),
         _keep_doing(app, retention.EVERY_S, lambda: start_retention(app.retention)),
         _keep_doing(app, board.EVERY_S, lambda: asyncio.to_thread(app.pins.sweep)),
+    ]
+
+
+def _looks(app: App, office: Office, changes: Changes) -> list[Coroutine[None, None, None]]:
+    lookout = Lookout(changes, app.clock)
+
+    async def look_at_work() -> datetime | None:
+        await work.start_due(app.work)
+        return await work.next_due(app.work)
+
+    return [
+        _keep_doing(app, START_S, lookout.expect(lambda: start_due(office))),
+        _keep_doing(app, DUE_S, lookout.expect(look_at_work)),
+        _keep_doing(app, DUE_S, lookout.expect(lambda: start_due_recordings(app.recording_desk))),
+        _keep_doing(app, prepare.EVERY_S, lookout.expect(lambda: asyncio.to_thread(prepare.prepare_due, app.composer, app.briefings))),
+        _keep_doing(app, GLANCE_S, lookout.glance),
     ]
 
 

@@ -10,6 +10,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import pytest
 from websockets.sync.client import connect
 
 AFTERCALL = [sys.executable, "-m", "aftercall"]
@@ -20,6 +21,7 @@ def environment(home: Path) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")} | {"AFTERCALL_HOME": str(home)}
 
 
+@pytest.mark.timeout(400)  # half a minute where nothing else runs
 def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
     env = environment(tmp_path) | {"TMPDIR": str(tmp_path)}
     shown = subprocess.run([*AFTERCALL, "demo"], env=env, capture_output=True, text=True, cwd=tmp_path, check=False)
@@ -32,10 +34,13 @@ def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
         "Hey Bill Harker, last time you asked me to send Dana the signed contract",
         "held       Open a bug about the broken thumbnails on the gallery page  it leaves this machine, and the caller is unknown",
         "done       Open a bug about the broken thumbnails on the gallery page  https://github.com/acme/site/issues/41",
+        "noted      Send Dana the signed contract  tasks/",
+        "Written down: Send Dana the signed contract",
         "withdrawn  Book a table for four",
         "all proven: 4 sealed calls",
     ):
         assert told in shown.stdout
+    assert "Done: Send Dana" not in shown.stdout  # nobody sent anything
     homes = re.findall(r"its home is (\S+)", shown.stdout)
     assert (Path(homes[0]) / "workspace" / "CALLS.md").read_text().count("### ") == 4
 

@@ -85,6 +85,7 @@ def office(tmp_path: Path) -> Iterator[Office]:
 def test_the_four_files_stand_and_a_second_call_adds_without_touching_what_people_wrote(office: Office) -> None:
     steps = office.ingest(FIRST, "CA1")
     assert {step["state"] for step in steps.values()} == {"done"}
+    assert steps.pop("index")["trace"] is None  # words are found without a reader
     assert all(step["trace"]["reader"] == "anthropic:claude-sonnet-5-5" for step in steps.values())
     paid = [step["trace"]["input_tokens"] > 0 for name, step in steps.items() if name in NEED_SUMMARY]
     assert paid.count(True) == 1  # one summary, whoever asked first

@@ -112,7 +112,7 @@ def test_a_held_request_is_approved_from_the_first_page(browser: Browser, tmp_pa
             page.goto("/")
         waiting.click()
         page.goto("/followups")
-        while not page.get_by_role("heading", name="Done 1").count():
+        while not page.get_by_role("heading", name="Done or noted 1").count():
             page.reload()
         expect(page.locator("main")).to_contain_text("tasks/call-the-plumber")
         context.close()

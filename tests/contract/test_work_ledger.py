@@ -345,7 +345,7 @@ def test_the_owner_is_told_once_of_each_conversation(app: App) -> None:
     follow(desk, call.conversation)
     (notice,) = sink.effects
     assert notice.purpose == "notice"
-    assert notice.title == "+15550100 called: 3 asked for, 2 done, 1 waits for approval"
+    assert notice.title == "+15550100 called: 3 asked for, 2 written down, 1 waits for approval"
     assert "aftercall followups approve" in notice.details
     handover.notify(desk, call.conversation, 1)
     assert len(sink.effects) == 1

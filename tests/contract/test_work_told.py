@@ -6,7 +6,9 @@ from aftercall.app import App
 from aftercall.briefing.render import render
 from aftercall.testing import VirtualClock
 from aftercall.work import handover
+from aftercall.work.notice import notice_work
 from aftercall.work.told import Teller
+from aftercall.work.view import followup_json
 from working import RecordingSink, follow, hold_call, with_sink
 
 
@@ -18,12 +20,30 @@ def test_what_was_done_and_what_waits_is_told_to_the_caller_who_asked_and_to_no_
     told = app.composer.preview(call.caller)
     assert told.work == (
         "Done: Open a bug about the broken thumbnails, number 41",
-        "Done: Remind me to follow up with Markus on Tuesday",
+        "Written down: Remind me to follow up with Markus on Tuesday",
         "Waits for the owner's approval: File a note about the Carl conversation",
     )
     assert "Work from earlier calls. Done: Open a bug about the broken thumbnails, number 41" in render(told, app.settings.zone)
     assert app.composer.preview("+15550142").work == ()
     assert app.composer.preview(None).work == ()
+
+
+def test_nobody_is_told_that_a_thing_was_done_which_was_only_written_down(app: App, clock: VirtualClock) -> None:
+    said = [("caller", "Please send Dana the signed contract."), ("agent", "I will send Dana the signed contract.")]
+    call = hold_call(app, said)
+    clock.move(400)
+    rows = follow(app.work, call.conversation)
+    assert [(row.kind, row.state, row.standing) for row in rows] == [("request", "done", "noted"), ("promise", "done", "noted")]
+    told = app.composer.preview(call.caller)
+    assert told.work == ("Written down: Send Dana the signed contract",)
+    assert followup_json(rows[0])["standing"] == "noted"
+    notice = notice_work(app.work.runs.get(call.conversation), rows, "key")
+    assert notice.title.endswith("called: 1 asked for, 1 written down")
+    assert notice.details.startswith("noted: Send Dana")
+    (journal,) = (app.settings.home / "workspace" / "journal").rglob("*.md")
+    written = journal.read_text()
+    assert written.count("Send Dana the signed contract — noted: tasks/") == 2
+    assert "done" not in written + notice.title + notice.details + render(told, app.settings.zone).lower()
 
 
 def test_what_was_told_is_not_told_again_after_the_next_call_but_what_waits_is(app: App, clock: VirtualClock) -> None:

@@ -19,7 +19,7 @@ from crash import afterwork
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 100 if SOAK else 6
 WORKING = [point for point in faults.POINTS if point.startswith("postcall")]
-ONCE_A_CALL = ("postcall.after_enqueue", "postcall.after_begin")
+ONCE_A_CALL = ("postcall.after_early_entry", "postcall.after_early_summary", "postcall.after_enqueue", "postcall.after_begin")
 
 spawner = multiprocessing.get_context("forkserver")
 

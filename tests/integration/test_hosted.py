@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
+from aftercall.errors import DatabaseUnreachable
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import ElevenLabsSettings, Settings
@@ -61,6 +62,30 @@ def test_a_call_handed_over_is_kept_once_and_a_stranger_is_refused(live: App) ->
     assert post(client, {"type": "post_call_audio", "data": {}}) == (200, {"id": None})
     assert post(client, {"type": "post_call_transcription", "data": {}})[0] == 422
     assert client.post("/hosted/vapi", content=b"{}").status_code == 503
+
+
+def test_megabytes_of_audio_without_a_length_are_taken_and_left_alone(live: App) -> None:
+    client = TestClient(make_server(live), base_url="https://calls.example")
+    raw = json.dumps({"type": "post_call_audio", "data": {"conversation_id": "conv_1", "full_audio": "A" * 4_000_000}}).encode()
+    now = str(int(time.time()))
+    headers = {"ElevenLabs-Signature": f"t={now},v0={hmac.new(SECRET.encode(), f'{now}.'.encode() + raw, sha256).hexdigest()}"}
+    pieces = (raw[start : start + 65_536] for start in range(0, len(raw), 65_536))
+    answer = client.post("/hosted/elevenlabs", content=pieces, headers=headers)
+    assert "content-length" not in answer.request.headers
+    assert (answer.status_code, answer.json()) == (200, {"id": None})
+
+
+def test_trouble_of_ours_is_never_answered_as_if_the_platform_were_at_fault(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    data: dict[str, object] = {"conversation_id": "conv_1", "transcript": [], "metadata": {"start_time_unix_secs": int(time.time()) - 60}}
+    client = TestClient(make_server(live), base_url="https://calls.example")
+
+    def fail(*_: object) -> None:
+        raise DatabaseUnreachable("no connection to the database")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(live.journal.store, "find", fail)
+        assert post(client, {"type": "post_call_transcription", "data": data})[0] == 503
+    assert post(client, {"type": "post_call_transcription", "data": data})[0] == 200
 
 
 def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refused(live: App) -> None:

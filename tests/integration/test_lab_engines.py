@@ -13,16 +13,16 @@ from aftercall.engine.openai_realtime import make_update
 from aftercall.engine.voice import Opening
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.openai_realtime import EmulatedRealtime
-from aftercall.lab.script import Say, Use, in_order
-from aftercall.lab.speech import SILENCE, Ear, utter
+from aftercall.lab.script import Mood, Say, Use, in_order
+from aftercall.lab.speech import Ear, utter
 from aftercall.model.turns import Turn
 from aftercall.settings import DeepgramSettings, OpenAISettings
 from aftercall.testing import START
+from vendors import PAUSE, converse_with_realtime
 from voice import KEY
 
 HISTORY = [Turn(seq=1, speaker="agent", text="Hello!", at=START), Turn(seq=2, speaker="caller", text="Hi.", at=START)]
 OPENING = Opening("Be brief.", "Hello there!", HISTORY)
-PAUSE = 20 * SILENCE
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -70,22 +70,7 @@ async def test_openais_own_client_holds_a_conversation_with_the_emulated_model()
         async with client.realtime.connect(model="gpt-realtime") as connection:
             update: Any = make_update(OpenAISettings(), OPENING, offered())
             await connection.session.update(session=update["session"])
-            kinds: list[str] = []
-            transcripts: list[str] = []
-            async for event in connection:
-                kinds.append(event.type)
-                if event.type == "session.updated":
-                    await connection.response.create(response={"instructions": "Say: Hello there!"})
-                elif event.type == "response.output_audio_transcript.done":
-                    transcripts.append(event.transcript)
-                elif event.type == "response.done" and len(transcripts) == 1:
-                    from base64 import b64encode
-
-                    await connection.input_audio_buffer.append(audio=b64encode(utter("Open a bug.") + PAUSE).decode())
-                elif event.type == "conversation.item.input_audio_transcription.completed":
-                    transcripts.append(event.transcript)
-                elif event.type == "response.done":
-                    break
+            kinds, transcripts = await converse_with_realtime(connection, "Open a bug.")
         await client.close()
     assert transcripts == ["Hello there!", "Open a bug.", "Which one?"]
     assert kinds[:2] == ["session.created", "session.updated"]
@@ -122,7 +107,10 @@ async def test_the_emulated_agent_refuses_a_wrong_first_message(first: str | byt
         await socket.wait_closed()
 
 
-@pytest.mark.parametrize("message", ['{"type":"Settings","audio":{},"agent":{}}', '{"type":"ForceEndTurn"}', '{"type":"KeepAlive","x":1}'])
+@pytest.mark.parametrize(
+    "message",
+    ['{"type":"Settings","audio":{},"agent":{}}', '{"type":"ForceEndTurn"}', '{"type":"KeepAlive","x":1}', "[object Blob]", "\ufffd" * 80],
+)
 async def test_the_emulated_agent_ends_a_session_over_what_it_does_not_know(message: str) -> None:
     async with EmulatedDeepgram(KEY, in_order()) as server, knock(server) as socket:
         await socket.recv()
@@ -154,6 +142,17 @@ async def test_the_emulated_model_answers_with_an_error_and_stays(event: str) ->
             for _ in range(2):
                 await socket.send(event)
                 assert json.loads(await socket.recv())["type"] == "error"
+
+
+@pytest.mark.parametrize(("mood", "answer"), [(Mood.FINE, "ConversationText"), (Mood.STRICT, "Error")])
+async def test_typed_words_of_the_caller_are_taken_unless_the_emulated_agent_is_strict(mood: Mood, answer: str) -> None:
+    async with EmulatedDeepgram(KEY, in_order("Yes?"), moods=(mood,)) as server, knock(server) as socket:
+        await socket.recv()
+        await socket.send('{"type":"Settings","audio":{},"agent":{}}')
+        await socket.recv()
+        await socket.send('{"type":"InjectUserMessage","content":"Hello"}')
+        assert json.loads(await socket.recv())["type"] == answer
+        assert server.calls[0].faults == (["UNPARSABLE_CLIENT_MESSAGE"] if mood is Mood.STRICT else [])
 
 
 def knock(server: EmulatedDeepgram) -> connect:

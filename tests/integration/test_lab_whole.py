@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +14,13 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from aftercall.lab.speech import SILENCE, Ear, utter
+from aftercall.lab.speech import Ear, utter
 from aftercall.speech.sound import write_wav
 from boxes import listening
 from serving import serving_on
+from vendors import PAUSE, converse_with_realtime
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
-PAUSE = 20 * SILENCE
 HI: list[Any] = [{"role": "user", "content": "Hi"}]
 
 
@@ -103,18 +102,7 @@ async def test_openais_client_chats_transcribes_and_talks(lab: Running) -> None:
         text = await client.audio.transcriptions.create(model="whisper-1", file=("a.wav", write_wav(utter("Hello"))))
         assert text.text.startswith("Hello")
         async with client.realtime.connect(model="gpt-realtime") as connection:
-            transcripts: list[str] = []
-            async for event in connection:
-                if event.type == "session.created":
-                    await connection.response.create(response={"instructions": "Say: Hello there!"})
-                elif event.type == "response.output_audio_transcript.done":
-                    transcripts.append(event.transcript)
-                elif event.type == "response.done" and len(transcripts) == 1:
-                    await connection.input_audio_buffer.append(audio=b64encode(utter("Open a bug.") + PAUSE).decode())
-                elif event.type == "conversation.item.input_audio_transcription.completed":
-                    transcripts.append(event.transcript)
-                elif event.type == "response.done":
-                    break
+            _, transcripts = await converse_with_realtime(connection, "Open a bug.")
     assert transcripts[:2] == ["Hello there!", "Open a bug."]
     assert len(transcripts) == 3
 

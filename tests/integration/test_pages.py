@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.model.turns import Event
+from aftercall.postcall.steps import STEPS
 from aftercall.settings import PagesSettings, Settings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.door import TRIES
@@ -186,11 +187,11 @@ def test_a_long_shelf_is_shown_in_parts(client: TestClient, app: App) -> None:
     done = app.work.followups.page(limit=50, state="done")
     first = client.get("/followups").text
     assert first.count('<li class="item">') == 15
-    assert "All of “done”" in first
-    whole = client.get("/followups?shelf=done").text
+    assert "All of “done or noted”" in first
+    whole = client.get("/followups?shelf=done or noted").text
     assert whole.count('<li class="item">') == 18
     assert "Older ones" not in whole
-    assert client.get(f"/followups?shelf=done&before={done[14].id}").text.count('<li class="item">') == 3
+    assert client.get(f"/followups?shelf=done or noted&before={done[14].id}").text.count('<li class="item">') == 3
 
 
 def test_a_promise_that_no_work_keeps_shows_as_broken(client: TestClient, app: App) -> None:
@@ -200,6 +201,27 @@ def test_a_promise_that_no_work_keeps_shows_as_broken(client: TestClient, app: A
         page = client.get(path).text
         assert "mail you the invoice" in page
         assert "broken" in page
+
+
+def test_whoever_else_speaks_from_a_phone_has_a_page_of_their_own(client: TestClient, app: App) -> None:
+    for sid, name, town, food in (("1", "This is Tom", "Porto", "oatmeal"), ("2", "This is Anna, not Tom", "Utrecht", "saffron")):
+        lines = (f"{name}. I prefer calls in the evening.", f"My sister Lucy lives in {town}.", f"Please remind me to buy {food}.")
+        said = [(speaker, text) for line in lines for speaker, text in (("caller", line), ("agent", "Noted."))]
+        call = hold_call(app, said, caller=CALLER, sid=sid)
+        for step in STEPS:
+            app.office.do(call.id, step)
+    anna = "/people/%2B15550142%23anna"
+    assert f'href="{anna}"' in client.get(f"/people/{CALLER}").text
+    page = client.get(anna).text
+    assert [word for word in ("Utrecht", "saffron", "Porto", "oatmeal") if word in page] == ["Utrecht", "saffron"]
+    assert "Anna" in client.get("/people").text
+    facts = client.get("/api/facts", params={"caller": f"{CALLER}#anna"}).json()["facts"]
+    assert [fact["content"] for fact in facts if "Utrecht" in fact["content"]]
+    assert f'href="{anna}"' in client.get(f"/memory/facts/{facts[0]['id']}").text
+    erasing = client.post(f"{anna}/erase", data={"csrf": csrf_of(page), "typed": CALLER})
+    assert erasing.status_code == 422
+    assert "with its number" in erasing.text
+    assert "Utrecht" in client.get(anna).text
 
 
 def test_unknown_calls_and_withheld_callers_are_clear_errors(client: TestClient) -> None:

@@ -53,3 +53,16 @@ def test_what_was_not_begun_when_the_crew_goes_home_is_cancelled_and_what_goes_o
     assert going_on.result(10) == "done"
     with pytest.raises(CancelledError):
         waiting.result(10)
+
+
+def test_while_only_the_urgent_is_wanted_nothing_else_is_begun_and_all_of_it_afterwards() -> None:
+    crew, taken = Crew(2), list[str]()
+    with crew.only_urgent(), crew.only_urgent():
+        others = [crew.submit(1, partial(taken.append, "other")) for _ in range(5)]
+        for _ in range(5):
+            crew.submit(0, partial(taken.append, "urgent")).result(10)
+        assert taken == ["urgent"] * 5
+    for other in others:
+        other.result(10)
+    crew.close()
+    assert taken == ["urgent"] * 5 + ["other"] * 5

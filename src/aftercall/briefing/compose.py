@@ -37,6 +37,7 @@ from aftercall.workspace import files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Person, Workspace
 
 LOOKED_AT = 100
+TOLD_AS = 2  # one more when the same things are told in other words: what was prepared in the old ones is prepared again
 T = TypeVar("T")
 
 log = get_logger("briefing")
@@ -138,7 +139,7 @@ class Composer:
     def form(self) -> str:
         """What a prepared briefing was composed under: under other settings it is of no use."""
         told, scope = self.settings.briefing, self.settings.memory.scope
-        parts = (told.calls, told.facts, scope, self.teller is not None, self.facts is not None, self.board is not None)
+        parts = (TOLD_AS, told.calls, told.facts, scope, self.teller is not None, self.facts is not None, self.board is not None)
         return _hash(parts)
 
     def _find(self, name: str, found: Gathering, step: Callable[[], None]) -> None:

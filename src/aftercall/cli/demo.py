@@ -68,7 +68,7 @@ async def _play(show: "_Show", home: Path) -> None:
             await phone.say(*AFTER_THE_CRASH)
             await phone.hang_up()
             await _finished(address, 3)
-        show.step("Later, when the reconnect window has passed, what was asked for is done: once, and nothing that was taken back")
+        show.step("Later, when the reconnect window has passed, what was asked for is seen to: once, and nothing that was taken back")
         with EmulatedGitHub(TOKEN) as github, _server(home, address, AFTERCALL_RECONNECT_WINDOW_S="0", **_issues_at(github)):
             items = await _followed_up(address)
             show.items(items)
@@ -106,7 +106,7 @@ class _Show:
 
     def items(self, items: list[dict[str, Any]]) -> None:
         for item in items:
-            self.note(f"{item['state']:10} {item['title']}  {item['link'] or item['reason']}")
+            self.note(f"{item['standing']:10} {item['title']}  {item['link'] or item['reason']}")
 
     def said(self, speaker: str, text: str) -> None:
         self.console.print(f"   [bold]{speaker:7}[/]{escape(text)}")

@@ -40,7 +40,7 @@ def list_followups(
     for row in rows:
         kind = "promise" if row.kind == "promise" else row.request_kind
         shown = [escape(text) for text in (row.caller or "withheld", row.title, row.link or row.reason)]
-        table.add_row(row.id, row.state, kind, row.due or "", *shown)
+        table.add_row(row.id, row.standing, kind, row.due or "", *shown)
     stage.console.print(table)
 
 
@@ -57,7 +57,7 @@ def show_followup(context: typer.Context, followup_id: str = ID, json: bool = JS
         print_json(followup_json(row) | extra)
         return
     stage.console.print(f"[bold]{row.id}[/]  {row.kind}, {row.request_kind}: {escape(row.title)}")
-    stage.console.print(f"{row.state}{': ' + escape(row.reason) if row.reason else ''}{'  ' + escape(row.link) if row.link else ''}")
+    stage.console.print(f"{row.standing}{': ' + escape(row.reason) if row.reason else ''}{'  ' + escape(row.link) if row.link else ''}")
     stage.console.print(f"caller {escape(row.caller or 'withheld')} ({row.trust}), call {row.call_id}")
     if row.words:
         stage.console.print(f"said: {escape(row.words)}")

@@ -52,9 +52,19 @@ class Rebuilder:
         with self.database.write() as connection:
             is_new = adopt(connection, call, link.name, link.sha256, office.desk.clock.now())
         office.begin(call.id, STEPS, again=True)
-        for name in STEPS:
-            office.do(call.id, name)
+        faults = [error for name in STEPS if (error := self._do(call.id, name))]
+        if faults:
+            raise faults[0]
         return is_new
+
+    def _do(self, call_id: str, name: str) -> AftercallError | None:
+        """Without a summary the words of a call are found all the same; what failed can be run again by itself."""
+        try:
+            self.office.do(call_id, name)
+        except AftercallError as error:
+            self.office.give_up(call_id, name, str(error))
+            return error
+        return None
 
     def _sealed(self) -> list[Link]:
         """The calls' own files, without addenda and without those that were erased."""

@@ -11,6 +11,7 @@ from aftercall.log import get_logger
 from aftercall.settings import RetentionKind
 
 QUEUE = "aftercall.retention"
+POLL_S = 10.0
 ATTEMPTS = 5
 
 log = get_logger("retention")
@@ -47,7 +48,7 @@ async def open_retention(at: Retention) -> None:
     """Call once the durable engine is launched."""
     global _retention
     _retention = at
-    await open_queue(QUEUE, 1)
+    await open_queue(QUEUE, 1, poll_s=POLL_S)
 
 
 def close_retention() -> None:

@@ -16,6 +16,7 @@ from aftercall.db.connect import Database
 MOST = 32  # entries in one transaction: others wait for the database meanwhile
 T = TypeVar("T")
 Entry = Callable[[Connection], Any]
+Then = Callable[[Any], Any]
 Ended = tuple[Any, Exception | None]
 """What an entry returned, or what it raised."""
 
@@ -26,13 +27,16 @@ class Clerk:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="aftercall-clerk")
-        self._waiting: list[tuple[Entry, asyncio.Future[Any]]] = []
+        self._waiting: list[tuple[Entry, Then | None, asyncio.Future[Any]]] = []
         self._writing: asyncio.Task[None] | None = None
 
-    async def write(self, entry: Callable[[Connection], T]) -> T:
-        """Return once it is on disk. What the entry raises is raised here, and nothing of it is written."""
+    async def write(self, entry: Callable[[Connection], T], then: Callable[[T], T] | None = None) -> T:
+        """Return once it is on disk. What the entry raises is raised here, and nothing of it is written.
+
+        `then` is a look at what others have written by the time it is on disk; the clerk takes it, being there already.
+        """
         written: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append((entry, written))
+        self._waiting.append((entry, then, written))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_all())
         return await written
@@ -45,11 +49,17 @@ class Clerk:
         while self._waiting:
             some, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
             try:
-                ended = await loop.run_in_executor(self._thread, self._commit, [entry for entry, _ in some])
+                ended = await loop.run_in_executor(self._thread, self._do, [(entry, then) for entry, then, _ in some])
             except Exception as error:  # noqa: BLE001 - the edge of a transaction: whoever has an entry in it is told
                 ended = [(None, error)] * len(some)
-            for (_, written), (value, fault) in zip(some, ended, strict=True):
+            for (_, _, written), (value, fault) in zip(some, ended, strict=True):
                 _tell(written, value, fault)
+
+    def _do(self, some: list[tuple[Entry, Then | None]]) -> list[Ended]:
+        ended = self._commit([entry for entry, _ in some])
+        return [
+            _go_on(then, value) if then and fault is None else (value, fault) for (_, then), (value, fault) in zip(some, ended, strict=True)
+        ]
 
     def _commit(self, entries: list[Entry]) -> list[Ended]:
         try:
@@ -67,6 +77,13 @@ class Clerk:
                 return entry(connection), None
         except Exception as error:  # noqa: BLE001 - the edge of an entry: the others shall not fall with it
             return None, error
+
+
+def _go_on(then: Then, value: Any) -> Ended:
+    try:
+        return then(value), None
+    except Exception as error:  # noqa: BLE001 - the edge of an entry, as above
+        return None, error
 
 
 def _tell(written: asyncio.Future[Any], value: Any, fault: Exception | None) -> None:

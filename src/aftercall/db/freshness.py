@@ -1,12 +1,13 @@
 """Prepared briefings go out of date in the very transaction that changes what they rest on."""
 
+from collections.abc import Mapping, Sequence
 from secrets import randbits
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, bindparam, select, update
 
 from aftercall.db.connect import at_parting
-from aftercall.db.prepared import Prepared
+from aftercall.db.prepared import OneOf, Prepared
 from aftercall.db.tables import briefings
 from aftercall.db.upsert import upsert
 
@@ -22,6 +23,13 @@ def outdate(connection: Connection, agent_id: str, caller: str | None) -> None:
     """Something that this caller's next call is told of has changed. A caller without a row has nothing to go out of date."""
     if caller is not None:
         at_parting(connection, (agent_id, caller, "outdated"), lambda last: _OF_ONE.empty(last, {"agent": agent_id, "whose": caller}))
+    _outdate_shared(connection, agent_id)
+
+
+def outdate_all(connection: Connection, agent_id: str, callers: Sequence[str]) -> None:
+    """The same for several callers of one agent. Nothing else may be outdated in that transaction: rows are locked in one order."""
+    named = {"agent": agent_id, "callers": sorted(set(callers))}
+    at_parting(connection, (agent_id, "", "outdated"), lambda last: _OF_SEVERAL.empty(last, named))
     _outdate_shared(connection, agent_id)
 
 
@@ -51,7 +59,7 @@ class _Rows(NamedTuple):
         lock = select(briefings.c.caller).where(*conditions).order_by(briefings.c.caller).with_for_update()
         return cls(Prepared(lock), Prepared(update(briefings).where(*conditions).values(STALE)))
 
-    def empty(self, connection: Connection, named: dict[str, str]) -> None:
+    def empty(self, connection: Connection, named: Mapping[str, Any]) -> None:
         if connection.dialect.name == "postgresql":  # an update of several locks them in no order at all
             self.lock.fetch(connection, named)
         self.outdate.run(connection, named)
@@ -59,4 +67,5 @@ class _Rows(NamedTuple):
 
 _OF_AGENT = briefings.c.agent_id == bindparam("agent")
 _OF_ONE = _Rows.where(_OF_AGENT, briefings.c.caller == bindparam("whose"))
+_OF_SEVERAL = _Rows.where(_OF_AGENT, OneOf(briefings.c.caller, "callers"))
 _SHARED = _Rows.where(_OF_AGENT, briefings.c.rests_on_all)

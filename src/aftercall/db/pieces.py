@@ -7,6 +7,6 @@ T = TypeVar("T")
 SOME = 500
 
 
-def in_pieces(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(values), SOME):
-        yield values[start : start + SOME]
+def in_pieces(values: Sequence[T], size: int = SOME) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]

@@ -1,8 +1,10 @@
 """ElevenLabs Agents: the post-call transcription, signed with a time in the header, and the question how a call should begin."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
+
+from pydantic import SecretStr
 
 from aftercall.hosted.platform import Json, Platform, Report, Said, instant, items, offset, part, party, sid_of, text_of
 from aftercall.model.calls import Call, LiveCall
@@ -15,6 +17,11 @@ _TIME, _DIGEST = re.compile(r"\d{1,12}"), re.compile(r"[0-9a-fA-F]{64}")
 class ElevenLabs(Platform):
     name = "elevenlabs"
     setting = "ELEVENLABS_WEBHOOK_SECRET"
+
+    def __init__(self, secret: SecretStr | None, agents: Collection[str] = ()) -> None:
+        """One webhook serves a whole workspace there: calls of other agents than these are not ours; with none named all are."""
+        super().__init__(secret)
+        self._agents = frozenset(agents)
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
         """In any order, and beside signatures of schemes to come: so does ElevenLabs' own helper read it."""
@@ -29,6 +36,9 @@ class ElevenLabs(Platform):
         scheme, _, token = headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and self._key.is_(token.strip())
 
+    def is_ours(self, told: Json) -> bool:
+        return not self._agents or text_of(told.get("agent_id")) in self._agents
+
     def read_start(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
         """The call that is about to begin there; a number that is none is a stranger's."""
         sid = text_of(event.get("call_sid")) or text_of(event.get("conversation_id")) or "unknown"
@@ -40,6 +50,8 @@ class ElevenLabs(Platform):
         if event.get("type") != "post_call_transcription":
             return None
         data = part(event, "data")
+        if not self.is_ours(data):
+            return None
         metadata, analysis = part(data, "metadata"), part(data, "analysis")
         phone = part(metadata, "phone_call")
         start = instant(metadata.get("start_time_unix_secs"), "metadata.start_time_unix_secs")

@@ -1,12 +1,12 @@
 """The SQL of calls, journal rows and resume states."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Text, and_, case, cast, delete, func, insert, literal, or_, select, update
+from sqlalchemy import Connection, Row, Text, and_, bindparam, case, cast, delete, func, insert, literal, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import PoolProxiedConnection
 
@@ -46,6 +46,12 @@ class CallRow:
     addenda: int
     archive_name: str | None
     archive_sha256: str | None
+    whose: str | None
+
+    @property
+    def party(self) -> str | None:
+        """Whose call it is; as long as that is not decided, its number's."""
+        return self.whose or self.live.caller
 
 
 @dataclass(frozen=True)
@@ -230,14 +236,20 @@ class CallStore:
 
     def whose(self, call_id: str) -> str | None:
         """Whose memory the call belongs to; empty for nobody's, None as long as that is not decided."""
-        with self._database.read() as connection:
-            return connection.execute(select(calls.c.whose).where(calls.c.id == call_id)).scalar()
+        with self._database.glance() as query:
+            rows = query("SELECT whose FROM calls WHERE id = ?", (call_id,))
+        return rows[0][0] if rows else None
 
-    def decide_whose(self, call_id: str, whose: str) -> str:
-        """Note whose it is, once; returns what stands."""
+    def whose_all(self, call_ids: Sequence[str]) -> dict[str, str | None]:
+        with self._database.read() as connection:
+            return {row.id: row.whose for row in connection.execute(select(calls.c.id, calls.c.whose).where(calls.c.id.in_(call_ids)))}
+
+    def decide_whose(self, decided: Mapping[str, str]) -> dict[str, str | None]:
+        """Note whose each of these calls is, once and in the order of their ids; returns what stands."""
+        note = update(calls).where(calls.c.id == bindparam("call"), calls.c.whose.is_(None)).values(whose=bindparam("party"))
         with self._database.write() as connection:
-            connection.execute(update(calls).where(calls.c.id == call_id, calls.c.whose.is_(None)).values(whose=whose))
-            return str(connection.execute(select(calls.c.whose).where(calls.c.id == call_id)).scalar() or whose)
+            connection.execute(note, [{"call": call_id, "party": whose} for call_id, whose in sorted(decided.items())])
+        return self.whose_all(list(decided))
 
     def unsealed(self) -> list[CallRow]:
         with self._database.read() as connection:

@@ -40,13 +40,17 @@ class AgentVisit(Visit):
         super().__init__(peer, call, mood, script)
         self._answers: dict[str, asyncio.Future[str]] = {}
 
+    @property
+    def _speaks(self) -> bool:
+        return self._mood in (Mood.FINE, Mood.STRICT)
+
     async def hold(self) -> None:
         await self._send("Welcome", request_id=secrets.token_hex(8))
         try:
             settings = _read_settings(await self._receive())
             self._call.opening = settings.model_dump(mode="json", exclude_none=True)
             await self._send("SettingsApplied")
-            if settings.agent.greeting and self._mood is Mood.FINE:
+            if settings.agent.greeting and self._speaks:
                 self._tongue.begin(self._say(settings.agent.greeting))
             while True:
                 await self._take(await self._receive())
@@ -71,7 +75,8 @@ class AgentVisit(Visit):
         if message["type"] == "Settings":
             raise _Refusal("SETTINGS_ALREADY_APPLIED")
         form = CLIENT_MESSAGES.get(message["type"])
-        if form is None:
+        is_untaken = self._mood is Mood.STRICT and message["type"] == "InjectUserMessage"  # as some have met it
+        if form is None or is_untaken:
             raise _Refusal("UNPARSABLE_CLIENT_MESSAGE")
         try:
             form.model_validate(message)
@@ -87,7 +92,7 @@ class AgentVisit(Visit):
                 await self._send("PromptUpdated")
             case "InjectAgentMessage" if self._ear.is_hearing or (self._tongue.is_busy and message.get("behavior") != "interrupt"):
                 await self._send("InjectionRefused", message="somebody is talking")
-            case "InjectAgentMessage" if self._mood is Mood.FINE:
+            case "InjectAgentMessage" if self._speaks:
                 self._tongue.begin(self._say(message["message"]))
             case "InjectUserMessage":
                 await self._hear(message["content"], begins=False)
@@ -104,7 +109,7 @@ class AgentVisit(Visit):
             return
         self._call.heard.append(text)
         await self._send("ConversationText", role="user", content=text)
-        if self._mood is Mood.FINE:
+        if self._speaks:
             self._tongue.begin(self._answer(text))
 
     async def _answer(self, heard: str) -> None:

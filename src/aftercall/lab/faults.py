@@ -17,7 +17,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "anthropic": _MODEL_FAULTS,
     "openai": _MODEL_FAULTS,
     "audio": _STATUSES,
-    "deepgram": _MOODS,
+    "deepgram": _MOODS | {"strict": Mood.STRICT},
     "realtime": _MOODS,
     "remem": {name: name for name in get_args(remem.Fault)},
     "github": {name: name for name in get_args(github.Fault)},

@@ -12,6 +12,7 @@ class Mood(StrEnum):
     FINE = "as documented"
     MUTE = "takes the socket and never says a word"
     DEAF = "takes the settings and never says a word after that"
+    STRICT = "takes no typed words in the caller's place"
 
 
 @dataclass(frozen=True)

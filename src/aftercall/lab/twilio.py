@@ -4,11 +4,8 @@ The caller's side is yours: what they hear, what they say, when they hang up.
 """
 
 import secrets
-from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha1
-from hmac import digest
 from types import TracebackType
 from typing import Self
 from urllib.parse import urljoin
@@ -19,12 +16,11 @@ from websockets.exceptions import InvalidHandshake
 from aftercall.clock import Clock, SystemClock
 from aftercall.lab.carriers import TwilioSide
 from aftercall.lab.media import MediaPhone
-from aftercall.lab.twiml import BAD_STREAM, NOTHING_TO_FETCH, Connect, Gather, HangUp, Redirect, Reject, Say, TwimlFault, Verb, read_twiml
+from aftercall.lab.twilio_posts import HTTP_FAILED, TwilioPosts
+from aftercall.lab.twiml import BAD_STREAM, Connect, Gather, HangUp, Redirect, Reject, Say, TwimlFault, Verb, read_twiml
 
-HTTP_FAILED = 11200
 MOST_REDIRECTS = 20
 APOLOGY = "We are sorry, an application error has occurred. Goodbye."
-_TWIML_TYPES = ("text/xml", "application/xml")
 
 
 @dataclass
@@ -59,17 +55,16 @@ class EmulatedTwilio:
         speed: float = 1.0,
     ) -> None:
         """With a `transport` (an ASGI app's, say) no socket is opened for webhooks. `speed` is that of streamed audio."""
-        self._token = auth_token.encode()
         self._account = account_sid
         self._clock = clock or SystemClock()
         self._speed = speed
-        self._http = httpx2.AsyncClient(timeout=15.0, trust_env=False, transport=transport)  # Twilio waits 15 seconds for an answer
+        self._posts = TwilioPosts(auth_token, transport)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self._http.aclose()
+        await self._posts.close()
 
     async def ring(self, voice_url: str, *, caller: str, callee: str = "+15550101", status_url: str | None = None) -> LabCall:
         """Someone dials; returns when the agent has said its first words and listens, or the call is over."""
@@ -108,12 +103,14 @@ class EmulatedTwilio:
             await self._play(call, call.rest)
 
     def sign(self, url: str, form: dict[str, str]) -> str:
-        signed = url + "".join(name + form[name] for name in sorted(form))
-        return b64encode(digest(self._token, signed.encode(), sha1)).decode()
+        return self._posts.sign(url, form)
 
     async def post(self, call: LabCall, url: str, fields: dict[str, str]) -> httpx2.Response:
         """One webhook, signed; you may send one again to see that it changes nothing."""
-        form = {
+        return await self._posts.post(url, self._form(call, fields))
+
+    def _form(self, call: LabCall, fields: dict[str, str]) -> dict[str, str]:
+        return {
             "CallSid": call.sid,
             "AccountSid": self._account,
             "ApiVersion": "2010-04-01",
@@ -122,7 +119,6 @@ class EmulatedTwilio:
             "Direction": "inbound",
             "CallStatus": call.state,
         } | fields
-        return await self._http.post(url, data=form, headers={"X-Twilio-Signature": self.sign(url, form)})
 
     async def _follow(self, call: LabCall, url: str, fields: dict[str, str], redirects: int = 0) -> None:
         """Ask the agent what to do, and do it."""
@@ -140,15 +136,7 @@ class EmulatedTwilio:
     async def _fetch(self, call: LabCall, url: str, fields: dict[str, str], redirects: int) -> str:
         if redirects > MOST_REDIRECTS:
             raise TwimlFault(HTTP_FAILED, f"more than {MOST_REDIRECTS} redirects in a row")
-        try:
-            answer = await self.post(call, url, fields)
-        except httpx2.HTTPError as error:
-            raise TwimlFault(HTTP_FAILED, f"no answer from the webhook ({type(error).__name__})") from None
-        if answer.status_code != 200:
-            raise TwimlFault(HTTP_FAILED, f"the webhook answered {answer.status_code}")
-        if answer.headers.get("content-type", "").partition(";")[0] not in _TWIML_TYPES:
-            raise TwimlFault(NOTHING_TO_FETCH, "the webhook's answer is not text/xml")
-        return answer.text
+        return await self._posts.fetch_twiml(url, self._form(call, fields))
 
     async def _play(self, call: LabCall, verbs: list[Verb], redirects: int = 0) -> None:
         call.listening = None

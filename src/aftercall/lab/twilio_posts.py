@@ -10,7 +10,7 @@ import httpx2
 from aftercall.lab.twiml import NOTHING_TO_FETCH, TwimlFault
 
 HTTP_FAILED = 11200
-TIMEOUT_S = 15.0
+TIMEOUT_S = 15.0  # how long Twilio waits for an answer
 _TWIML_TYPES = ("text/xml", "application/xml")
 
 

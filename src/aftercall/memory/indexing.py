@@ -1,7 +1,7 @@
 """A sealed call as passages: each turn with the secrets blotted out, and its summary."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from aftercall.db.connect import Database
 from aftercall.llm.rules.secrets import find_secrets, mask
@@ -19,6 +19,32 @@ _BLOTS = re.compile(f"{MASK}[{MASK} ]*(?<! )")
 def passages_of(call: Call, summary: str = "", secrets: Iterable[str] = (), confided: Iterable[str] = ()) -> list[Passage]:
     """What can be found of a call. `secrets` are words that the settings name, `confided` those that facts told in confidence
     rest on; what our own rules know is hidden anyway."""
+    clean = _cleaner(call, secrets, confided)
+    turns = [
+        Passage("turn", call.agent_id, call.caller, call.id, clean(turn.text), turn.at, seq=turn.seq, speaker=turn.speaker)
+        for turn in call.turns
+    ]
+    return [*turns, _of_summary(call, clean(summary))] if summary else turns
+
+
+def passage_of_summary(call: Call, summary: str, secrets: Iterable[str] = (), confided: Iterable[str] = ()) -> Passage:
+    """By itself: it may come long after the turns."""
+    return _of_summary(call, _cleaner(call, secrets, confided)(summary))
+
+
+def index_call(database: Database, call: Call, summary: str = "", secrets: Iterable[str] = (), confided: Iterable[str] = ()) -> int:
+    """Make a call findable, once however often this is done; returns how many passages it has."""
+    fresh = passages_of(call, summary, secrets, confided)
+    with database.write() as connection:
+        replace_call(connection, call.id, fresh)
+    return len(fresh)
+
+
+def _of_summary(call: Call, text: str) -> Passage:
+    return Passage("summary", call.agent_id, call.caller, call.id, text, call.ended_at)
+
+
+def _cleaner(call: Call, secrets: Iterable[str], confided: Iterable[str]) -> Callable[[str], str]:
     found = [*find_secrets(call.turns), *confide(confided)]
     hidden = _pattern(secrets)
 
@@ -26,25 +52,7 @@ def passages_of(call: Call, summary: str = "", secrets: Iterable[str] = (), conf
         masked = mask(text, found)
         return _BLOTS.sub(BLOT, hidden.sub(MASK, masked) if hidden else masked)
 
-    turns = [
-        Passage("turn", call.agent_id, call.caller, call.id, clean(turn.text), turn.at, seq=turn.seq, speaker=turn.speaker)
-        for turn in call.turns
-    ]
-    if not summary:
-        return turns
-    return [*turns, Passage("summary", call.agent_id, call.caller, call.id, clean(summary), call.ended_at)]
-
-
-def index_call(database: Database, call: Call, summary: str = "", secrets: Iterable[str] = (), confided: Iterable[str] = ()) -> int:
-    """Make a call findable, once however often this is done; returns how many passages it has."""
-    fresh = passages_of(call, summary, secrets, confided)
-    index_passages(database, call.id, fresh)
-    return len(fresh)
-
-
-def index_passages(database: Database, call_id: str, fresh: Sequence[Passage]) -> None:
-    with database.write() as connection:
-        replace_call(connection, call_id, fresh)
+    return clean
 
 
 def _pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:

@@ -11,8 +11,33 @@ FollowUpKind = Literal["request", "promise"]
 State = Literal["open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "broken"]
 Trust = Literal["verified", "known", "unknown"]
 Purpose = Literal["request", "reminder", "notice", "journal"]
+Effect = Literal["done", "passed on", "noted"]
+"""What `done` means of a request: the thing itself, that somebody was told to do it, or that it stands written somewhere."""
+EFFECTS: Mapping[str, Effect] = {
+    "agent": "done",
+    "mcp": "done",
+    "github": "done",
+    "webhook": "passed on",
+    "message": "passed on",
+    "email": "passed on",
+    "tasks": "noted",
+    "people": "noted",
+}
+"""By the sink that had it; the furthest of several counts."""
 Spot = tuple[str, int]
 """A turn: the call's id and the number within it."""
+
+
+def stand(state: State, kind: FollowUpKind, request_kind: RequestKind, sink: str) -> str:
+    """A state as people and callers are told it: a contract that only stands on a list has not been sent.
+
+    An issue is the thing itself where an issue was asked for. A sink nobody knows was given the request.
+    """
+    if state != "done" or not sink:
+        return state
+    is_task = kind == "request" and request_kind != "issue"
+    reached = {"noted" if name == "github" and is_task else EFFECTS.get(name, "passed on") for name in sink.split("+")}
+    return next(effect for effect in ("done", "passed on", "noted") if effect in reached)
 
 
 @dataclass(frozen=True)
@@ -63,6 +88,10 @@ class FollowUp:
     @property
     def sinks(self) -> tuple[str, ...]:
         return tuple(self.sink.split("+")) if self.sink else ()
+
+    @property
+    def standing(self) -> str:
+        return stand(self.state, self.kind, self.request_kind, self.sink)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,8 @@ class Item:
     due: str | None
     changed_at: datetime
     terms: frozenset[str] = field(default=frozenset(), repr=False)
+    standing: str = ""
+    """The state as it is told, where that is another word."""
 
 
 @dataclass(frozen=True)

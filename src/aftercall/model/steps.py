@@ -13,9 +13,9 @@ OPEN_STATES: tuple[StepState, ...] = ("waiting", "running")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended: what it made, or why it made nothing."""
+    """How a step ended: what it made, or why it made nothing. One that waits for another step is taken when that has ended."""
 
-    state: Literal["done", "skipped"]
+    state: StepState
     reason: str = ""
     result: str | None = None
     trace: Trace | None = None
@@ -38,6 +38,14 @@ class Step:
 
 def done(result: str | None = None, trace: Trace | None = None, write: Callable[[Any], None] | None = None) -> Outcome:
     return Outcome("done", result=result, trace=trace, write=write)
+
+
+def awaiting(reason: str) -> Outcome:
+    return Outcome("waiting", reason)
+
+
+def failed(reason: str) -> Outcome:
+    return Outcome("failed", reason)
 
 
 def skipped(reason: str, trace: Trace | None = None) -> Outcome:

@@ -4,17 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.journal.archive import Archive
 from aftercall.journal.presence import Presence
 from aftercall.journal.store import CallStore
+from aftercall.log import get_logger
+from aftercall.memory.embedding import embed_new
 from aftercall.model.calls import Call
 from aftercall.model.steps import Outcome
 from aftercall.postcall.hush import hush
-from aftercall.postcall.steps import Desk, make
+from aftercall.postcall.steps import FIRST, LAST, NO_SUMMARY, PAGES, Desk, make
 from aftercall.postcall.store import StepStore
 
-KEPT = 16
+KEPT = 128  # more than are worked on at once
+
+log = get_logger("postcall")
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,26 @@ class Office:
             outcome = self.make(call, name)
             self.steps.finish(call_id, name, outcome, self.desk.clock.now())
             reach("postcall.after_finish")
-            self.hush(call)  # the durable engine takes the step for done only after this
+            self.round_off(call, name)  # the durable engine takes the step for done only after this
         finally:
             self.let_go(call_id, name)
 
-    def hush(self, call: Call) -> None:
+    def round_off(self, call: Call, name: str = "") -> None:
+        """What is due once the end of a step is on record: secrets hidden, and what the summary says found by its meaning."""
         hush(self.desk, self.steps, call)
+        if name == FIRST and self.desk.embedder is not None:
+            try:
+                embed_new(self.desk.database, self.desk.embedder)
+            except AftercallError as error:  # its passage is found by its words, and gets a vector with the next ones
+                log.warning("the summary has no vector yet", call=call.id, error=error.code)
+
+    def left_behind(self, call_id: str) -> list[str]:
+        """The steps to take now that the summary has come late: its pages, as far as they waited for it, and the pins, which it names."""
+        known = {step.name: step.state for step in self.steps.of_call(call_id)}
+        if known.get(FIRST) not in ("done", "skipped"):
+            return []
+        waited = [name for name in PAGES if known.get(name) not in (None, "done", "skipped")]
+        return [*waited, *(name for name in LAST if name in known)]
 
     def hold(self, call_id: str, names: Sequence[str]) -> None:
         """The call is in this process's memory until these steps have ended."""
@@ -58,14 +77,21 @@ class Office:
         return outcome
 
     def read(self, call_id: str) -> Call:
-        """A sealed call never changes, and its steps come one after another: it is read once for them."""
+        """As its party has it. A sealed call never changes, and its steps come one after another: it is read once for them.
+
+        Whose it is is decided for calls that get no step, too.
+        """
         call = self._lately.get(call_id)
         if call is None:
-            call, _ = self.archive.read(str(self.calls.get(call_id).archive_name))
-            self._lately[call_id] = call
-            for old in list(self._lately)[:-KEPT]:
-                self._lately.pop(old, None)
+            call = self.desk.as_party(self.archive.read(str(self.calls.get(call_id).archive_name))[0])
+            self.keep(call)
         return call
+
+    def keep(self, call: Call) -> None:
+        """In this process's memory, as its party has it, for whoever reads it next."""
+        self._lately[call.id] = call
+        for old in list(self._lately)[:-KEPT]:
+            self._lately.pop(old, None)
 
     def let_go(self, call_id: str, name: str) -> None:
         """With its last step a call leaves this process: what is erased then is in no process's memory either."""
@@ -79,8 +105,9 @@ class Office:
     def put_off(self, call_id: str, name: str, reason: str, pause_s: float) -> None:
         """The step is to be tried again; until then it shows why it waits."""
         again = self.desk.clock.now() + timedelta(seconds=pause_s)
-        self.steps.put_off(call_id, name, f"{reason} (tried again at {again:%H:%M:%S} UTC)", self.desk.clock.now())
+        reason = f"{reason} (tried again at {again:%H:%M:%S} UTC)"
+        self.steps.put_off(call_id, name, reason, self.desk.clock.now(), PAGES if name == FIRST else ())
         reach("step.after_put_off")
 
     def give_up(self, call_id: str, name: str, reason: str) -> None:
-        self.steps.fail(call_id, name, reason, self.desk.clock.now())
+        self.steps.fail(call_id, name, reason, self.desk.clock.now(), PAGES if name == FIRST else (), NO_SUMMARY)

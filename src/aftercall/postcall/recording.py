@@ -8,6 +8,7 @@ import asyncio
 from dbos import DBOS, SetWorkflowID
 from dbos import error as engine_error
 
+from aftercall.durable import begin, open_queue
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.log import get_logger
@@ -15,7 +16,7 @@ from aftercall.postcall.recording_desk import RecordingDesk
 
 QUEUE = "aftercall.recordings"
 AT_ONCE = 2  # a long download is no reason to hold up the others, nor to fill the line
-POLL_S = 0.5
+AT_HAND = 1  # begun without the queue
 ATTEMPTS = 9  # with doubling pauses: a recording that is not there after four minutes is not coming
 
 log = get_logger("recordings")
@@ -80,7 +81,7 @@ async def open_recordings(at: RecordingDesk) -> None:
     """Call once the durable engine is launched."""
     global _desk
     _desk = at
-    await DBOS.register_queue_async(QUEUE, worker_concurrency=AT_ONCE, polling_interval_sec=POLL_S)
+    await open_queue(QUEUE, AT_ONCE)
     await start_due_recordings(at)
 
 
@@ -89,7 +90,7 @@ async def start_due_recordings(at: RecordingDesk) -> list[str]:
     due = await asyncio.to_thread(at.store.due)
     for recording_id in due:
         with SetWorkflowID(recording_id):
-            await DBOS.enqueue_workflow_async(QUEUE, get_recording, recording_id)
+            await begin(QUEUE, AT_HAND, get_recording, recording_id)
         reach("recording.after_enqueue")
         await asyncio.to_thread(at.store.mark_started, recording_id, at.clock.now())
     return due

@@ -3,7 +3,7 @@
 from aftercall.errors import AftercallError, NotFound
 from aftercall.model.steps import Step
 from aftercall.postcall.office import Office
-from aftercall.postcall.steps import STEPS
+from aftercall.postcall.steps import FIRST, STEPS
 
 
 def rerun(office: Office, call_id: str, name: str = "") -> list[Step]:
@@ -14,11 +14,24 @@ def rerun(office: Office, call_id: str, name: str = "") -> list[Step]:
     if row.archive_name is None:
         gone = "has no words any more: they were past their time" if row.state == "sealed" else "is still going on"
         raise NotFound(f"call {call_id} {gone}")
-    failed = [step.name for step in office.steps.of_call(call_id) if step.state == "failed"]
-    for step in [name] if name else failed:
-        office.steps.begin(call_id, [step], office.desk.clock.now(), again=True)
-        try:
-            office.do(call_id, step)
-        except AftercallError as error:
-            office.give_up(call_id, step, str(error))
+    failed = {step.name for step in office.steps.of_call(call_id) if step.state == "failed"}
+    wanted = [name] if name else [step for step in STEPS if step in failed]  # in their order: the summary before what is made of it
+    for step in wanted:
+        _take(office, call_id, step)
+    if FIRST in wanted:
+        for step in office.left_behind(call_id):
+            if step not in wanted:
+                _take(office, call_id, step)
     return office.steps.of_call(call_id)
+
+
+def _take(office: Office, call_id: str, name: str) -> None:
+    is_scheduled = office.steps.state_of(call_id, name) == "waiting"
+    office.steps.begin(call_id, [name], office.desk.clock.now(), again=True)
+    try:
+        office.do(call_id, name)
+    except AftercallError as error:
+        if is_scheduled and error.retryable:  # it would have been tried again by itself, and is
+            office.steps.put_off(call_id, name, str(error), office.desk.clock.now())
+        else:
+            office.give_up(call_id, name, str(error))

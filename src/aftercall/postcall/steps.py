@@ -3,8 +3,9 @@
 Each may run again after a crash, and leaves the same thing behind when it does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 
 from sqlalchemy import Connection
 
@@ -16,7 +17,7 @@ from aftercall.memory.documents.page import make_page
 from aftercall.memory.documents.store import DocumentStore
 from aftercall.memory.embedding import Embedder, embed_new
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.indexing import index_passages, passages_of
+from aftercall.memory.indexing import passage_of_summary, passages_of
 from aftercall.memory.key import memory_key
 from aftercall.memory.passages.store import replace_call
 from aftercall.memory.pins.board import Pinboard, Topics
@@ -25,8 +26,9 @@ from aftercall.model.calls import IMPORTED, Call
 from aftercall.model.documents import Document
 from aftercall.model.generic import is_generic
 from aftercall.model.knowledge import Extraction
+from aftercall.model.passages import Passage
 from aftercall.model.reading import Trace
-from aftercall.model.steps import Outcome, done, skipped
+from aftercall.model.steps import Outcome, StepState, awaiting, done, failed, skipped
 from aftercall.settings import Settings
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace
@@ -40,6 +42,8 @@ NOTHING_FOUND = "nothing sure was found"
 NO_MEMORY = "no memory is kept here"
 REMEMBERS_NOBODY = "nobody is remembered for this caller"
 NO_REMEM = "remem is not configured"
+NO_SUMMARY_YET = "waits for the summary"
+NO_SUMMARY = "waits for the summary, which failed"
 RULES = "rules"  # the reader whose topics are whole requests
 
 
@@ -58,7 +62,11 @@ class Desk:
     board: Pinboard | None = None
     as_party: Callable[[Call], Call] = lambda call: call
     """The call with whoever it belongs to as its caller."""
+    as_parties: Callable[[Sequence[Call]], Sequence[Call]] = lambda calls: calls
+    """The same for several: where whose a call is has to be decided, the decision is kept."""
     stated_name: Callable[[Call], str | None] = lambda call: None
+    summary_state: Callable[[str], StepState | None] = lambda call_id: None
+    """How far the summary of a call is; None where no such step is known of."""
 
     def confided(self, call_id: str) -> list[str]:
         """The words of this call that facts told in confidence rest on, as far as they have been found."""
@@ -70,13 +78,40 @@ class Desk:
 
 def summarise(desk: Desk, call: Call) -> Outcome:
     """CALLS.md: what the call was about, in plain words."""
+    made = sum_up(desk, call, desk.confided(call.id))
+    if made.entry:
+        enter(desk, desk.workspace(call), [made.entry])
+    if made.passage is None:
+        return made.outcome
+    fresh = [made.passage]
+    return replace(made.outcome, write=lambda connection: replace_call(connection, call.id, fresh, ["summary"]))
+
+
+def enter(desk: Desk, workspace: Workspace, entries: Sequence[calls_md.Entry]) -> None:
+    """However many there are, the file is written once."""
+    keep = desk.settings.calls.max_entries
+    files.edit(workspace.calls, lambda text: reduce(lambda page, entry: calls_md.append(page, entry, keep), entries, text))
+
+
+@dataclass(frozen=True)
+class SummedUp:
+    """How the summary of a call ends, what it enters into CALLS.md, and by what it is found."""
+
+    outcome: Outcome
+    entry: calls_md.Entry | None = None
+    passage: Passage | None = None
+
+
+def sum_up(desk: Desk, call: Call, confided: Sequence[str] = ()) -> SummedUp:
     answer = desk.reader.summarise(call)
     summary = calls_md.plain_summary(answer.value.text)
     if not summary:
-        return skipped(NOTHING_FOUND, answer.trace)
+        return SummedUp(skipped(NOTHING_FOUND, answer.trace))
     entry = calls_md.Entry.of(call, summary, desk.settings.zone)
-    files.edit(desk.workspace(call).calls, lambda text: calls_md.append(text, entry, desk.settings.calls.max_entries))
-    return done(summary, answer.trace)
+    if call.direction == "outbound" or desk.workspace(call).person(call.caller) is None:
+        return SummedUp(done(summary, answer.trace), entry)
+    passage = passage_of_summary(call, summary, desk.settings.memory.secret_words, confided)
+    return SummedUp(done(summary, answer.trace), entry, passage)
 
 
 def fill_profile(desk: Desk, call: Call) -> Outcome:
@@ -122,18 +157,24 @@ def leave_greeting(desk: Desk, call: Call) -> Outcome:
 
 
 def index(desk: Desk, call: Call) -> Outcome:
-    """The passages of the call: its turns and its summary can be searched. For a memory of nobody there is nothing to search."""
+    """The turns of the call can be searched, whatever becomes of its summary, which brings its own passage.
+
+    For a memory of nobody there is nothing to search.
+    """
     if desk.workspace(call).person(call.caller) is None:
         return skipped(REMEMBERS_NOBODY)
-    answer = desk.reader.summarise(call)
-    summary = calls_md.plain_summary(answer.value.text)
-    fresh = passages_of(call, summary, desk.settings.memory.secret_words, desk.confided(call.id))
+    fresh = passages_of(call, "", desk.settings.memory.secret_words, desk.confided(call.id))
     told = f"{len(fresh)} passages"
+
+    def write(connection: Connection) -> None:
+        replace_call(connection, call.id, fresh, ["turn"])
+
     if desk.embedder is None:
-        return done(told, answer.trace, lambda connection: replace_call(connection, call.id, fresh))
-    index_passages(desk.database, call.id, fresh)
+        return done(told, write=write)
+    with desk.database.write() as connection:
+        write(connection)
     embed_new(desk.database, desk.embedder)
-    return done(told, answer.trace)
+    return done(told)
 
 
 def find_facts(desk: Desk, call: Call) -> Outcome:
@@ -158,8 +199,8 @@ def _counted(entry: Extraction) -> str:
 def keep_document(desk: Desk, call: Call) -> Outcome:
     """The page of the call in our own store."""
     made = _page(desk, call)
-    if made is None:
-        return skipped(REMEMBERS_NOBODY)
+    if isinstance(made, Outcome):
+        return made
     page, trace = made
 
     def write(connection: Connection) -> None:
@@ -174,8 +215,8 @@ def send_document(desk: Desk, call: Call) -> Outcome:
     if desk.remem is None:
         return skipped(NO_REMEM)
     made = _page(desk, call)
-    if made is None:
-        return skipped(REMEMBERS_NOBODY)
+    if isinstance(made, Outcome):
+        return made
     page, trace = made
     desk.documents.put(page)  # whichever step comes first keeps it, and both tell the same page
     told = desk.remem.send(desk.documents.get(page.id))
@@ -183,27 +224,34 @@ def send_document(desk: Desk, call: Call) -> Outcome:
     return done(told, trace)
 
 
-def _page(desk: Desk, call: Call) -> tuple[Document, Trace] | None:
+def _page(desk: Desk, call: Call) -> tuple[Document, Trace] | Outcome:
+    """Or why there is none. A page is its summary: a reader that just failed at it is not asked again for the page's sake."""
     person = desk.workspace(call).person(call.caller)
     if person is None:
-        return None
+        return skipped(REMEMBERS_NOBODY)
+    match desk.summary_state(call.id):
+        case "failed":
+            return failed(NO_SUMMARY)
+        case "waiting" | "running":
+            return awaiting(NO_SUMMARY_YET)
     answer = desk.reader.summarise(call)
     profile = user_md.parse(files.read(person.user))
     return make_page(call, answer.value, profile.call_name or profile.name, desk.settings.zone, desk.clock.now()), answer.trace
 
 
 def keep_pins(desk: Desk, call: Call) -> Outcome:
-    """Topics that come back over several conversations."""
+    """Topics that come back over several conversations: counted by the caller's words, and named by the summary if there is one."""
     key = memory_key(desk.settings, call.agent_id, call.caller)
     person = desk.workspace(call).person(call.caller)
     if key is None or person is None or desk.board is None:
         return skipped(REMEMBERS_NOBODY if desk.board else NO_MEMORY)
-    answer = desk.reader.summarise(call)
+    is_summarised = desk.summary_state(call.id) in (None, "done", "skipped")
+    answer = desk.reader.summarise(call) if is_summarised else None
     profile, identity = user_md.parse(files.read(person.user)), identity_md.parse(files.read(desk.workspace(call).identity))
     own = (profile.name, profile.call_name, identity.name, desk.settings.receptionist.greeting)
-    topics = Topics(answer.value.topics, desk.reader.name != RULES, tuple(name for name in own if name))
+    topics = Topics(answer.value.topics if answer else (), desk.reader.name != RULES, tuple(name for name in own if name))
     changed = desk.board.note(key, call, topics)
-    return done(changed or "nothing changed", answer.trace)
+    return done(changed or "nothing changed", answer.trace if answer else None)
 
 
 def _named(found: user_md.UserProfile | identity_md.AgentIdentity) -> str:
@@ -224,6 +272,7 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
 }
 LAST = ("pins",)  # begun when the others have ended: they rest on what those found
 FIRST = "summary"  # of every call before the other steps of any: what the next call is told
+PAGES = ("document", "remem")  # made of the summary: begun when it has ended, and again when it comes late
 RATIONED = "facts"  # the one step with a limit a minute
 
 
@@ -234,7 +283,7 @@ def names_for(desk: Desk) -> list[str]:
 
 def take(desk: Desk, name: str, call: Call) -> Outcome:
     """Do one step, and write what it leaves in the database; nobody records it."""
-    outcome = make(desk, name, call)
+    outcome = make(desk, name, desk.as_party(call))
     if outcome.write:
         with desk.database.write() as connection:
             outcome.write(connection)
@@ -242,17 +291,17 @@ def take(desk: Desk, name: str, call: Call) -> Outcome:
 
 
 def make(desk: Desk, name: str, call: Call) -> Outcome:
-    """Do one step, if the call is one for it. What it leaves in the database is still to be written.
+    """Do one step, if the call is one for it. What it leaves in the database is still to be written. The call is as its party has it."""
+    reason = excuse(desk, name, call)
+    return skipped(reason) if reason else STEPS[name](desk, call)
 
-    Whose the call is comes first: it is decided for calls that get no step, too.
-    """
-    call = desk.as_party(call)
+
+def excuse(desk: Desk, name: str, call: Call) -> str:
+    """Why a call does not get a step, if it does not."""
     if not desk.settings.post_call_extraction:
-        return skipped(SWITCHED_OFF)
+        return SWITCHED_OFF
     if not call.turns:
-        return skipped(NOTHING_SAID)
+        return NOTHING_SAID
     if call.source == IMPORTED and name not in OF_NOTES:
-        return skipped(NOT_A_CALL)
-    if call.direction == "outbound" and name != "summary":
-        return skipped(OUTBOUND)
-    return STEPS[name](desk, call)
+        return NOT_A_CALL
+    return OUTBOUND if call.direction == "outbound" and name != FIRST else ""

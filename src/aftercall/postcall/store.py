@@ -1,23 +1,24 @@
 """The SQL of post-call work: which calls are due, and how far each step is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Row, and_, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
 from aftercall.db.connect import Database
-from aftercall.db.freshness import outdate
+from aftercall.db.freshness import outdate, outdate_all
 from aftercall.db.tables import calls, documents, steps
 from aftercall.db.upsert import upsert
 from aftercall.memory.documents.page import context_of
 from aftercall.model.briefing import RecentCall
 from aftercall.model.reading import Trace
-from aftercall.model.steps import OPEN_STATES, Outcome, Step
+from aftercall.model.steps import OPEN_STATES, Outcome, Step, StepState
 
 KEY = ["call_id", "name"]
 ALONE_S = 30
@@ -71,13 +72,37 @@ class StepStore:
         with self._database.write() as connection:
             finish(connection, call_id, name, outcome, now)
 
-    def put_off(self, call_id: str, name: str, reason: str, now: datetime) -> None:
+    def put_off(self, call_id: str, name: str, reason: str, now: datetime, after: Sequence[str] = ()) -> None:
+        """Steps that wait for it wait from now on: they are not forgotten, however long it takes."""
         with self._database.write() as connection:
             _end(connection, call_id, name, {"state": "waiting", "reason": reason, "changed_at": now})
+            if after:
+                connection.execute(update(steps).where(_waiting(call_id, after)).values(changed_at=now))
 
-    def fail(self, call_id: str, name: str, reason: str, now: datetime) -> None:
+    def fail(self, call_id: str, name: str, reason: str, now: datetime, after: Sequence[str] = (), told: str = "") -> None:
+        """Steps that wait for it fail with it; `told` is their reason."""
         with self._database.write() as connection:
             _end(connection, call_id, name, {"state": "failed", "reason": reason, "changed_at": now})
+            if after:
+                connection.execute(update(steps).where(_waiting(call_id, after)).values(state="failed", reason=told, changed_at=now))
+
+    def with_secrets(self, call_ids: Sequence[str]) -> set[str]:
+        """Those of the calls that any fact told in confidence rests on."""
+        listed = ", ".join("?" * len(call_ids))
+        confided = "SELECT o.call_id FROM fact_occurrences o JOIN facts f ON f.id = o.fact_id WHERE f.visibility = 'secret'"
+        with self._database.glance() as query:
+            return {row[0] for row in query(f"{confided} AND o.call_id IN ({listed})", call_ids)} if call_ids else set()
+
+    def archive_names(self, call_ids: Sequence[str]) -> list[str]:
+        """The sealed files of these calls, where there is one."""
+        query = select(calls.c.archive_name).where(calls.c.id.in_(call_ids), calls.c.archive_name.is_not(None))
+        with self._database.read() as connection:
+            return list(connection.execute(query).scalars())
+
+    def state_of(self, call_id: str, name: str) -> StepState | None:
+        with self._database.glance() as query:
+            rows = query("SELECT state FROM steps WHERE call_id = ? AND name = ?", (call_id, name))
+        return rows[0][0] if rows else None
 
     def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
         """Take a secret out of what the steps made."""
@@ -114,13 +139,33 @@ def begin(connection: Connection, call_id: str, names: Sequence[str], now: datet
     return [name for name in names if name in begun]
 
 
+def take_together(connection: Connection, name: str, outcomes: Mapping[str, Outcome], now: datetime) -> set[str]:
+    """Begin and end one step of several calls; those of them that had not come to its end before."""
+    running = {"name": name, "state": "running", "reason": "", "attempts": 1, "changed_at": now}
+    rows = [{"call_id": call_id, **running} for call_id in sorted(outcomes)]
+    begun = set(connection.execute(_statement(connection, "begin_calls"), rows).scalars())
+    ended = [{"call_id": call_id, "name": name, **_ended(outcomes[call_id], now)} for call_id in sorted(begun)]
+    if ended:
+        connection.execute(_statement(connection, "finish"), ended)
+    if ended and name == TOLD:
+        theirs: dict[str, list[str]] = defaultdict(list)
+        for row in connection.execute(select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(calls.c.id.in_(begun))):
+            theirs[row.agent_id].append(row.whose or row.caller or "")
+        for agent_id, callers in theirs.items():
+            outdate_all(connection, agent_id, callers)
+    return begun
+
+
+def _ended(outcome: Outcome, now: datetime) -> dict[str, Any]:
+    trace = asdict(outcome.trace) if outcome.trace else None
+    return {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "trace": trace, "changed_at": now}
+
+
 def finish(connection: Connection, call_id: str, name: str, outcome: Outcome, now: datetime) -> None:
     """How a step ended, and what it made in the database, stand or fall together."""
     if outcome.write:
         outcome.write(connection)
-    trace = asdict(outcome.trace) if outcome.trace else None
-    ended = {"state": outcome.state, "reason": outcome.reason, "result": outcome.result, "trace": trace, "changed_at": now}
-    connection.execute(_statement(connection, "finish"), {"call_id": call_id, "name": name, **ended})
+    connection.execute(_statement(connection, "finish"), {"call_id": call_id, "name": name, **_ended(outcome, now)})
     if name == TOLD:
         _outdate(connection, call_id)
 
@@ -129,6 +174,10 @@ def _end(connection: Connection, call_id: str, name: str, values: dict[str, Any]
     upsert(connection, steps, {"call_id": call_id, "name": name}, values)
     if name == TOLD:
         _outdate(connection, call_id)
+
+
+def _waiting(call_id: str, names: Sequence[str]) -> ColumnElement[bool]:
+    return and_(steps.c.call_id == call_id, steps.c.name.in_(names), steps.c.state == "waiting")
 
 
 def _statement(connection: Connection, name: str) -> ReturningInsert[Any] | Insert:
@@ -147,6 +196,7 @@ def _build(fresh: sqlite.Insert | postgresql.Insert) -> dict[str, ReturningInser
     ended = {name: new[name] for name in ("state", "reason", "result", "trace", "changed_at")}
     return {
         "begin": fresh.on_conflict_do_update(index_elements=KEY, set_=running, where=unfinished).returning(steps.c.name),
+        "begin_calls": fresh.on_conflict_do_update(index_elements=KEY, set_=running, where=unfinished).returning(steps.c.call_id),
         "again": fresh.on_conflict_do_update(index_elements=KEY, set_=running).returning(steps.c.name),
         "finish": fresh.on_conflict_do_update(index_elements=KEY, set_=ended),
     }

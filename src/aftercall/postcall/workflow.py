@@ -5,17 +5,18 @@ A step in flight at a crash runs again; one that finished does not. A step that 
 """
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
-from aftercall.durable import Intake, open_queue
+from aftercall.db.pieces import in_pieces
+from aftercall.durable import Intake, begin, open_queue, room_for
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.office import Office
 from aftercall.postcall.shift import Shift
-from aftercall.postcall.steps import LAST, RATIONED, names_for
+from aftercall.postcall.steps import FIRST, LAST, RATIONED, names_for
 
 QUEUE = "aftercall.post_call"
 RATIONED_QUEUE = "aftercall.rationed"
@@ -23,6 +24,10 @@ AFTER_CALL = "aftercall.after_call"
 MINUTE_S = 60.0
 AT_ONCE = 64  # calls whose steps wait their turn together, so that the urgent one of each can come first
 AT_ONCE_OF_SEVERAL = 32  # where other processes may be at work: who takes all of them leaves none to the others
+TOGETHER = 25  # calls summed up in one go: nobody else writes meanwhile
+AT_HAND = 16  # calls begun the moment they are due; when more end together the others queue, with one wait for the disk for all
+POLL_S = 1.0
+UNUSED_POLL_S = 10.0  # without a limit only what was begun under one is there
 ATTEMPTS = 10  # with doubling pauses: a database that is away for a quarter of an hour
 
 
@@ -68,6 +73,7 @@ async def post_call(call_id: str, names: list[str], rationed: list[str]) -> None
     pauses += [await take_step(call_id, name, 1) for name in last]
     for name, pause_s in zip([*first, *last], pauses, strict=True):
         await come_back(call_id, name, 1, pause_s)
+    await take_late(call_id)
 
 
 @DBOS.workflow(name="aftercall.rationed_step")
@@ -77,7 +83,16 @@ async def rationed_step(call_id: str, name: str) -> None:
 
 @DBOS.workflow(name="aftercall.step_again")
 async def step_again(call_id: str, name: str, number: int) -> None:
-    await come_back(call_id, name, number, await take_step(call_id, name, number))
+    pause_s = await take_step(call_id, name, number)
+    await come_back(call_id, name, number, pause_s)
+    if name == FIRST and pause_s is None:
+        await take_late(call_id)
+
+
+async def take_late(call_id: str) -> None:
+    """Last in a workflow: the engine goes on with what an earlier version began only where it finds the steps on record."""
+    for name, pause_s in (await take_left_behind(call_id)).items():
+        await come_back(call_id, name, 1, pause_s)
 
 
 async def come_back(call_id: str, name: str, number: int, pause_s: float | None) -> None:
@@ -100,13 +115,19 @@ async def take_step(call_id: str, name: str, number: int) -> float | None:
     return (await shift().take(call_id, [name], number)).get(name)
 
 
+@DBOS.step(name="aftercall.take_left_behind", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+async def take_left_behind(call_id: str) -> dict[str, float]:
+    return await shift().take_left_behind(call_id)
+
+
 async def open_office(at: Office) -> None:
     """Take up the work; the durable engine has been launched."""
     global _shift, _intake
     _shift, _intake = Shift.of(at), Intake(at.desk.settings)
     at_once = AT_ONCE if at.desk.database.dialect == "sqlite" else min(AT_ONCE, AT_ONCE_OF_SEVERAL)
-    await open_queue(QUEUE, at_once)
-    await open_queue(RATIONED_QUEUE, at_once, limit=limit_per_minute(at.desk.settings, at.desk.reader), period_s=MINUTE_S)
+    await open_queue(QUEUE, at_once, poll_s=POLL_S)
+    limit = limit_per_minute(at.desk.settings, at.desk.reader)
+    await open_queue(RATIONED_QUEUE, at_once, poll_s=POLL_S if limit else UNUSED_POLL_S, limit=limit, period_s=MINUTE_S)
     await start_due(at)
 
 
@@ -133,8 +154,17 @@ async def start_due(at: Office) -> list[str]:
 async def _start(at: Office, due: list[str]) -> list[str]:
     rationed = [RATIONED] if limit_per_minute(at.desk.settings, at.desk.reader) else []
     names = [name for name in names_for(at.desk) if name not in rationed]
-    await asyncio.to_thread(at.steps.await_start, due, [*names, *rationed], at.desk.clock.now())
-    await asyncio.to_thread(intake().put, QUEUE, AFTER_CALL, [(call_id, (call_id, names, rationed)) for call_id in due])
+    with shift().crew.only_urgent() if shift().sums_up_ahead else nullcontext():
+        for some in in_pieces(due, TOGETHER):
+            await asyncio.to_thread(at.steps.await_start, some, [*names, *rationed], at.desk.clock.now())
+            if shift().sums_up_ahead:
+                await shift().sum_up_ahead(some)
+    room = room_for(QUEUE, AT_HAND)
+    if due[room:]:
+        await asyncio.to_thread(intake().put, QUEUE, AFTER_CALL, [(call_id, (call_id, names, rationed)) for call_id in due[room:]])
+    for call_id in due[:room]:
+        with SetWorkflowID(call_id):
+            await begin(QUEUE, AT_HAND, after_call, call_id, names, rationed)
     reach("postcall.after_enqueue")
     await asyncio.to_thread(at.steps.mark_started, due)
     return due

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from aftercall.settings.section import Env, Section
+from aftercall.settings.section import Env, Section, Words
 
 
 class ReceptionistSettings(Section):
@@ -61,6 +61,7 @@ class ElevenLabsSettings(Section):
     webhook_secret: Annotated[SecretStr | None, Env("ELEVENLABS_WEBHOOK_SECRET")] = Field(
         default=None, description="checks webhook signatures"
     )
+    agents: Words = Field(default=(), description="ids of the agents whose calls are ours (all of the workspace's when empty)")
 
 
 class VapiSettings(Section):

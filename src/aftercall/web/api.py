@@ -14,7 +14,7 @@ from aftercall.memory.veil import veil
 from aftercall.memory.view import extraction_json
 from aftercall.postcall.view import steps_json
 from aftercall.web.bodies import read_body
-from aftercall.web.queries import cursor_of, parse_caller, parse_cursor
+from aftercall.web.queries import cursor_of, parse_caller, parse_cursor, parse_party
 
 MAX_BODY = 32 * 1024 * 1024
 
@@ -44,6 +44,6 @@ def make_router(app: App) -> APIRouter:
 
     @router.get("/briefing", summary="What an agent would be told if this caller rang now")
     def get_briefing(caller: str, verified: bool = False) -> dict[str, Any]:
-        return briefing_json(app.composer.preview(parse_caller(caller), is_verified=verified), app.settings.zone)
+        return briefing_json(app.composer.preview(parse_party(caller), is_verified=verified), app.settings.zone)
 
     return router

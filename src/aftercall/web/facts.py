@@ -15,7 +15,7 @@ from aftercall.memory.view import fact_json, parse_as_of, whole_fact_json
 from aftercall.model.knowledge import SHARED, MemoryKey
 from aftercall.model.passages import Where
 from aftercall.model.reading import Category
-from aftercall.web.queries import parse_caller
+from aftercall.web.queries import parse_party
 
 
 def make_router(app: App) -> APIRouter:
@@ -57,7 +57,7 @@ def _where(app: App, caller: str | None, category: Category | None, as_of: datet
 def _key(app: App, caller: str | None) -> MemoryKey | None:
     if caller is None:
         return None
-    key = memory_key(app.settings, app.settings.agent_id, parse_caller(caller))
+    key = memory_key(app.settings, app.settings.agent_id, parse_party(caller))
     if key is None:
         raise RefusedInput("caller", "nobody is remembered under this number")
     return key

@@ -23,15 +23,16 @@ log = get_logger("hosted")
 def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/hosted", tags=["hosted platforms"])
     settings = app.settings
+    elevenlabs = ElevenLabs(settings.elevenlabs.webhook_secret, settings.elevenlabs.agents)
     platforms: list[Platform] = [
-        ElevenLabs(settings.elevenlabs.webhook_secret),
+        elevenlabs,
         Vapi(settings.vapi.webhook_secret),
         Retell(settings.retell.api_key),
         Bland(settings.bland.webhook_secret),
     ]
     for platform in platforms:
         _add_door(router, app, platform)
-    _add_start(router, app, ElevenLabs(settings.elevenlabs.webhook_secret))
+    _add_start(router, app, elevenlabs)
     return router
 
 
@@ -43,9 +44,12 @@ def _add_start(router: APIRouter, app: App, platform: ElevenLabs) -> None:
         if not platform.is_start_genuine(request.headers):
             log.warning("a webhook was refused", platform=platform.name)
             raise HTTPException(403, f"the secret is not {platform.name}'s")
-        call = platform.read_start(parse_event(await read_body(request, MAX_START)), app.settings.agent_id, app.clock.now())
-        _, told = await app.brief(call)
-        return {"type": "conversation_initiation_client_data", "dynamic_variables": briefing_variables(told, app.settings.zone)}
+        event = parse_event(await read_body(request, MAX_START))
+        variables: dict[str, object] = {}
+        if platform.is_ours(event):  # another agent's caller is told nothing of what this one knows
+            _, told = await app.brief(platform.read_start(event, app.settings.agent_id, app.clock.now()))
+            variables |= briefing_variables(told, app.settings.zone)
+        return {"type": "conversation_initiation_client_data", "dynamic_variables": variables}
 
 
 def _add_door(router: APIRouter, app: App, platform: Platform) -> None:

@@ -11,7 +11,7 @@ from aftercall.memory.key import memory_key
 from aftercall.memory.pins.board import LONGEST_NOTE, LONGEST_TITLE
 from aftercall.memory.pins.view import pin_json
 from aftercall.model.knowledge import MemoryKey
-from aftercall.web.queries import parse_caller
+from aftercall.web.queries import parse_party
 
 WHO = "the API"
 
@@ -72,7 +72,7 @@ def _note(app: App, pin_id: str) -> None:
 
 
 def _key(app: App, caller: str) -> MemoryKey:
-    key = memory_key(app.settings, app.settings.agent_id, parse_caller(caller))
+    key = memory_key(app.settings, app.settings.agent_id, parse_party(caller))
     if key is None:
         raise RefusedInput("caller", "nobody is remembered under this number")
     return key

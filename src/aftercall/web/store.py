@@ -20,6 +20,7 @@ class Filter:
     """Which calls; None asks for all."""
 
     caller: str | None = None
+    party: str | None = None
     source: str | None = None
     state: str | None = None
     since: datetime | None = None
@@ -117,6 +118,8 @@ class PageStore:
 def _narrow(query: Select[tuple[object, ...]], wanted: Filter) -> Select[tuple[object, ...]]:
     if wanted.caller is not None:
         query = query.where(calls.c.caller == wanted.caller)
+    if wanted.party is not None:
+        query = query.where(calls.c.whose == wanted.party)
     if wanted.source is not None:
         query = query.where(calls.c.source == wanted.source)
     if wanted.state is not None:

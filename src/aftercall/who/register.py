@@ -32,7 +32,16 @@ class Register:
     def as_party(self, call: Call) -> Call:
         """The call as its party's memory takes it in: `caller` is the party, the passcode is hidden, and for a guest what the agent
         said before it knew who they are is left out."""
-        party = self.party_of(call)
+        return self._as(call, self.party_of(call))
+
+    def as_parties(self, calls: Sequence[Call]) -> list[Call]:
+        """The same for calls that ended together: what is decided of them is kept at once."""
+        kept = self.calls.whose_all([call.id for call in calls])
+        undecided = {call.id: self._decide(call) or "" for call in calls if kept.get(call.id) is None}
+        stands = kept | (self.calls.decide_whose(undecided) if undecided else {})
+        return [self._as(call, stands.get(call.id) or undecided.get(call.id) or None) for call in calls]
+
+    def _as(self, call: Call, party: str | None) -> Call:
         turns = self._hide(_since_introduction(call.turns) if party and split_party(party)[1] else call.turns)
         if party == call.caller and turns == call.turns:
             return call
@@ -42,7 +51,8 @@ class Register:
         """None where nobody is to be remembered."""
         kept = self.calls.whose(call.id)
         if kept is None:
-            kept = self.calls.decide_whose(call.id, self._decide(call) or "")
+            decided = self._decide(call) or ""
+            kept = self.calls.decide_whose({call.id: decided}).get(call.id, decided)  # of a call that no row knows nothing stands
         return kept or None
 
     def number_of(self, call: LiveCall, *, has_passcode: bool) -> str | None:

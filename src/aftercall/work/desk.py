@@ -91,7 +91,7 @@ class WorkDesk:
         for promise in rows:
             if promise.kind == "promise" and promise.state != "refused":
                 kept = judge(promise, requests)
-                values = (("fulfilled_by", kept.by), ("link", kept.link))
+                values = (("fulfilled_by", kept.by), ("link", kept.link), ("sink", kept.sink))
                 if (kept.state, kept.reason, kept.by) != (promise.state, promise.reason, promise.fulfilled_by):
                     self.followups.move(
                         promise.id, Transition(kept.state, WHO, kept.reason, values=values), self.clock.now(), only_from=(promise.state,)

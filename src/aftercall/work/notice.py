@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from aftercall.model.followups import FollowUp, Run, Work
 
-_WAITS = "waits for approval"
+_COUNTED = {"done": "done", "passed on": "passed on", "noted": "written down", "held": "waits for approval"}
 
 
 def notice_key(conversation: str, run: int, sink: str) -> str:
@@ -14,14 +14,13 @@ def notice_key(conversation: str, run: int, sink: str) -> str:
 def notice_work(run: Run, rows: Sequence[FollowUp], key: str) -> Work:
     """Who called, what was asked, what was done, what waits."""
     requests = [row for row in rows if row.kind == "request"]
-    held = sum(row.state == "held" for row in requests)
-    done = sum(row.state == "done" for row in requests)
-    told = f"{len(requests)} asked for, {done} done" if requests else "nothing asked for"
+    counts = [(sum(row.standing == standing for row in requests), told) for standing, told in _COUNTED.items()]
+    told = ", ".join([f"{len(requests)} asked for", *(f"{count} {told}" for count, told in counts if count)])
     return Work(
         key=key,
         purpose="notice",
         kind="note",
-        title=f"{run.caller or 'A withheld number'} called: {told}" + (f", {held} {_WAITS}" if held else ""),
+        title=f"{run.caller or 'A withheld number'} called: {told if requests else 'nothing asked for'}",
         details="\n".join(_line(row) for row in rows if row.kind == "request" or row.state == "broken"),
         caller=run.caller,
         agent_id=run.agent_id,
@@ -50,7 +49,7 @@ def reminder_work(row: FollowUp, sink: str) -> Work:
 
 
 def _line(row: FollowUp) -> str:
-    what = f"promised, broken: {row.title}" if row.kind == "promise" else f"{row.state}: {row.title}"
+    what = f"promised, broken: {row.title}" if row.kind == "promise" else f"{row.standing}: {row.title}"
     if row.state == "held":
         return f"{what} ({row.reason}) — approve with: aftercall followups approve {row.id}"
     return f"{what} ({row.link or row.reason})" if row.link or row.reason else what

@@ -31,6 +31,8 @@ class Kept:
     reason: str = ""
     by: str | None = None
     link: str | None = None
+    sink: str = ""
+    """Where the work behind it went: what a promise is worth."""
 
 
 def draft_promises(conversation: Conversation, asked: Asked) -> list[Draft]:
@@ -52,7 +54,7 @@ def judge(promise: FollowUp, requests: Sequence[FollowUp]) -> Kept:
         return Kept("broken", NO_WAY, work.id)
     match work.state:
         case "done":
-            return Kept("done", "", work.id, work.link)
+            return Kept("done", "", work.id, work.link, work.sink)
         case "open" | "doing" | "held":
             return Kept("held" if work.state == "held" else "open", work.reason, work.id)
         case "withdrawn" | "refused":

@@ -59,10 +59,13 @@ class FollowUpStore:
     def of_conversation(self, conversation: str) -> list[FollowUp]:
         return self._select(followups.c.conversation == conversation, order=followups.c.id)
 
-    def page(self, *, limit: int, state: str | None = None, caller: str | None = None, before: str | None = None) -> list[FollowUp]:
-        """Newest first; ids sort by the time they were made."""
+    def page(
+        self, *, limit: int, state: str | None = None, caller: str | None = None, party: str | None = None, before: str | None = None
+    ) -> list[FollowUp]:
+        """Newest first; ids sort by the time they were made. `caller` is a number, `party` one of those who speak from it."""
         wanted = [followups.c.state == state] if state else []
         wanted += [followups.c.caller == caller] if caller else []
+        wanted += [exists().where(calls.c.id == followups.c.call_id, calls.c.whose == party)] if party else []
         wanted += [followups.c.id < before] if before else []
         return self._select(and_(True, *wanted), limit=limit)
 
@@ -91,9 +94,12 @@ class FollowUpStore:
 
     def reminders_due(self, now: datetime, limit: int = 50) -> list[FollowUp]:
         """A held or failed request is not reminded of until it is settled; a withdrawn one never."""
-        state = func.coalesce(followups.c.state, "")  # keeps the planner off the index by state, which nearly every row shares
-        is_due = and_(followups.c.reminder == "due", followups.c.remind_at <= now, state.in_(("open", "doing", "done")))
-        return self._select(is_due, order=followups.c.remind_at, limit=limit)
+        return self._select(and_(_is_to_remind(), followups.c.remind_at <= now), order=followups.c.remind_at, limit=limit)
+
+    def next_reminder(self) -> datetime | None:
+        with self._database.read() as connection:
+            moment: datetime | None = connection.execute(select(func.min(followups.c.remind_at)).where(_is_to_remind())).scalar()
+        return moment
 
     def mark_reminder_started(self, followup_id: str) -> None:
         with self._database.write() as connection:
@@ -124,6 +130,11 @@ class FollowUpStore:
         order = followups.c.id.desc() if order is None else order
         with self._database.read() as connection:
             return [_to_followup(row) for row in connection.execute(select(followups).where(wanted).order_by(order).limit(limit))]
+
+
+def _is_to_remind() -> ColumnElement[bool]:
+    state = func.coalesce(followups.c.state, "")  # keeps the planner off the index by state, which nearly every row shares
+    return and_(followups.c.reminder == "due", state.in_(("open", "doing", "done")))
 
 
 def _known_keys(connection: Connection, keys: Sequence[str]) -> set[str]:

@@ -11,6 +11,8 @@ MOST = 10
 _ISSUE = re.compile(r"/issues/(\d+)$")
 _TOLD = {
     "done": "Done",
+    "passed on": "Passed on",
+    "noted": "Written down",
     "failed": "Could not be done",
     "refused": "Was not allowed",
     "expired": "Was never approved",
@@ -35,4 +37,4 @@ class Teller:
 
 def _line(row: FollowUp) -> str:
     number = _ISSUE.search(row.link or "")
-    return f"{_TOLD[row.state]}: {row.title}" + (f", number {number[1]}" if number else "")
+    return f"{_TOLD[row.standing]}: {row.title}" + (f", number {number[1]}" if number else "")

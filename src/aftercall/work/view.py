@@ -16,6 +16,7 @@ def followup_json(row: FollowUp) -> dict[str, Any]:
         "person": row.person,
         "due": row.due,
         "state": row.state,
+        "standing": row.standing,
         "reason": row.reason,
         "link": row.link,
         "trust": row.trust,

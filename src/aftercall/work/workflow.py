@@ -5,11 +5,12 @@ started. A step in flight at a crash runs again; the ledger and the keys of the 
 """
 
 import asyncio
+from datetime import datetime
 
 from dbos import DBOS, SetWorkflowID
 from dbos import error as engine_error
 
-from aftercall.durable import open_queue
+from aftercall.durable import begin, open_queue
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.log import get_logger
@@ -18,6 +19,7 @@ from aftercall.work.desk import WorkDesk
 
 QUEUE = "aftercall.follow_up"
 AT_ONCE = 8
+AT_HAND = 4  # begun without the queue
 ATTEMPTS = 10  # with doubling pauses: a sink that is away for a quarter of an hour loses nothing
 
 log = get_logger("work")
@@ -161,18 +163,26 @@ async def start_due(at: WorkDesk) -> None:
     for run in await asyncio.to_thread(at.runs.due, at.clock.now(), at.settings.reconnect_window_s):
         number = run.run + 1
         with SetWorkflowID(run_id(run.conversation, number)):
-            await DBOS.enqueue_workflow_async(QUEUE, follow_up, run.conversation, number)
+            await begin(QUEUE, AT_HAND, follow_up, run.conversation, number)
         reach("work.after_enqueue")
         await asyncio.to_thread(at.runs.mark_running, run.conversation, number, at.clock.now())
     for row in await asyncio.to_thread(at.followups.queued):
         with SetWorkflowID(f"followup:{row.conversation}:{row.id}:{row.round}"):
-            await DBOS.enqueue_workflow_async(QUEUE, follow_up_one, row.id, row.conversation)
+            await begin(QUEUE, AT_HAND, follow_up_one, row.id, row.conversation)
         reach("work.after_queue")
         await asyncio.to_thread(at.followups.mark_queued_started, row.id, row.round)
     for row in await asyncio.to_thread(at.followups.reminders_due, at.clock.now()) if at.settings.work.reminders else ():
         with SetWorkflowID(f"reminder:{row.id}"):
-            await DBOS.enqueue_workflow_async(QUEUE, remind, row.id)
+            await begin(QUEUE, AT_HAND, remind, row.id)
         await asyncio.to_thread(at.followups.mark_reminder_started, row.id)
+
+
+async def next_due(at: WorkDesk) -> datetime | None:
+    """When time alone will make something due; anything sooner is written first."""
+    moments = [await asyncio.to_thread(at.runs.next_due, at.settings.reconnect_window_s)]
+    if at.settings.work.reminders:
+        moments.append(await asyncio.to_thread(at.followups.next_reminder))
+    return min((moment for moment in moments if moment), default=None)
 
 
 def run_id(conversation: str, run: int) -> str:

@@ -111,8 +111,8 @@ def format_time(instant: datetime, zone: tzinfo) -> str:
 def _insert(blocks: list[_Block], entry: Entry) -> list[_Block]:
     """After the last entry that is not later: a call that is summarised late does not pass for the newest."""
     entries = [(at, block.entry) for at, block in enumerate(blocks) if block.entry]
-    earlier = [at for at, known in entries if not known.is_later_than(entry)]
-    at = earlier[-1] + 1 if earlier else entries[0][0] if entries else len(blocks)
+    earlier = next((at for at, known in reversed(entries) if not known.is_later_than(entry)), None)
+    at = earlier + 1 if earlier is not None else entries[0][0] if entries else len(blocks)
     return [*blocks[:at], _Block("", entry), *blocks[at:]]
 
 

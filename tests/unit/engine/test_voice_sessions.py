@@ -145,6 +145,28 @@ async def test_audio_of_an_interrupted_openai_item_is_dropped_and_only_of_that()
     assert events == [AgentAudio("a1", b"x"), CallerBegan("c1"), AgentAudio("a2", b"z")]
 
 
+async def test_a_cancelled_openai_answer_keeps_the_words_that_came_before_and_its_told_transcript_adds_none() -> None:
+    said = {"type": "response.output_audio_transcript.delta", "item_id": "a1", "delta": "Your order"}
+    began = {"type": "input_audio_buffer.speech_started", "item_id": "c1"}
+    told = {"type": "response.output_audio_transcript.done", "item_id": "a1", "transcript": "Your order ships tomorrow."}
+    part = {"type": "message", "status": "incomplete", "content": [{"type": "output_audio", "transcript": told["transcript"]}]}
+    item = {"type": "response.output_item.done", "item": {"id": "a1", **part}}
+    ended = {"type": "response.done", "response": {"status": "cancelled", "status_details": {"reason": "turn_detected"}}}
+    events, session, socket = await openai(delta("a1", b"x" * 800), said, began, told, item, ended)
+    assert events == [AgentAudio("a1", b"x" * 800), AgentText("a1", "Your order"), CallerBegan("c1")]
+    await session.cut("a1", 40)
+    assert socket.sent == [{"type": "conversation.item.truncate", "item_id": "a1", "content_index": 0, "audio_end_ms": 40}]
+
+
+async def test_audio_goes_out_as_bytes_and_words_as_text_on_an_engine_that_ends_over_either_in_the_others_place() -> None:
+    socket = FakeSocket()
+    session = DeepgramSession(cast(EngineSocket, socket))
+    await session.send_audio(b"[object Blob]")
+    await session.keep_alive()
+    await session.say("One moment.")
+    assert socket.sent == [b"[object Blob]", {"type": "KeepAlive"}, {"type": "InjectAgentMessage", "message": "One moment."}]
+
+
 async def test_an_item_is_never_cut_beyond_its_length() -> None:
     _, session, socket = await openai(delta("a1", b"x" * 800))
     await session.cut("a1", 100)

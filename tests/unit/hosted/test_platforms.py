@@ -137,8 +137,25 @@ def test_an_outbound_call_has_its_parties_the_other_way_round() -> None:
 
 def test_events_that_tell_of_no_call_are_taken_and_left_alone() -> None:
     assert CASES[0][0].read_call({"type": "post_call_audio", "data": {"full_audio": "…"}}, "main") is None
+    busy = {"agent_id": "a1", "conversation_id": "conv_1", "failure_reason": "busy", "metadata": {"type": "twilio", "body": {}}}
+    assert CASES[0][0].read_call({"type": "call_initiation_failure", "data": busy}, "main") is None
     assert CASES[1][0].read_call({"message": {"type": "status-update"}}, "main") is None
     assert CASES[2][0].read_call({"event": "call_started", "call": {}}, "main") is None
+
+
+def test_calls_of_other_agents_of_a_workspace_are_left_alone_when_ours_are_named() -> None:
+    secret = SecretStr("wsec_test")
+    assert ElevenLabs(secret, ["a1", "a2"]).read_call(ELEVENLABS, "main") is not None
+    assert ElevenLabs(secret, ["a2"]).read_call(ELEVENLABS, "main") is None
+    assert ElevenLabs(secret, ["a2"]).read_call({"type": "post_call_transcription", "data": {"conversation_id": "conv_1"}}, "main") is None
+
+
+def test_ended_and_analysed_tell_of_one_call_whichever_comes_first() -> None:
+    analysed = copy.deepcopy(RETELL) | {"event": "call_analyzed"}
+    analysed["call"]["call_analysis"] = {"call_summary": "Asked for an invoice."}
+    ended, later = read(CASES[2][0], RETELL), read(CASES[2][0], analysed)
+    assert (ended.source, ended.sid, ended.turns) == (later.source, later.sid, later.turns)
+    assert "platform_summary" not in ended.metadata
 
 
 def test_a_call_without_words_is_still_a_call() -> None:

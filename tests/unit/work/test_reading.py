@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aftercall.llm.masked import MaskedReader
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.model.followups import Draft, FollowUp
+from aftercall.model.followups import EFFECTS, Draft, FollowUp, stand
 from aftercall.model.reading import RequestKind
 from aftercall.testing import START, make_call
 from aftercall.work.conversation import join
@@ -18,6 +18,7 @@ from aftercall.work.passcode import HIDDEN, Mask, find_tries, normalise
 from aftercall.work.policy import Ruling
 from aftercall.work.promises import judge
 from aftercall.work.requests import fold_same, one_line, read_due
+from aftercall.work.sinks.choose import _NEEDED
 
 TODAY = date(2026, 2, 13)
 ORIGIN = Origin("K", "C", "main", "+15550100")
@@ -156,6 +157,29 @@ def row(title: str, state: str, kind: str = "request", sink: str = "tasks", deta
 )
 def test_a_promise_is_as_good_as_the_work_behind_it(promise: str, request_: FollowUp, state: str) -> None:
     assert judge(row(promise, "open", "promise", seq=2), [request_]).state == state
+
+
+@pytest.mark.parametrize(
+    ("sink", "kind", "standing"),
+    [
+        ("tasks", "task", "noted"),
+        ("people", "note", "noted"),
+        ("github", "issue", "done"),
+        ("github", "task", "noted"),
+        ("email", "task", "passed on"),
+        ("tasks+webhook", "task", "passed on"),
+        ("tasks+agent", "task", "done"),
+        ("a sink of earlier days", "task", "passed on"),
+        ("", "task", "done"),
+    ],
+)
+def test_done_is_told_as_what_the_furthest_sink_made_of_it(sink: str, kind: RequestKind, standing: str) -> None:
+    assert stand("done", "request", kind, sink) == standing
+    assert stand("held", "request", kind, sink) == "held"
+
+
+def test_of_every_sink_it_is_known_what_its_work_is_worth() -> None:
+    assert set(EFFECTS) == {"tasks", "people", *_NEEDED}
 
 
 def test_legs_are_one_transcript_and_every_turn_knows_where_it_was_said() -> None:

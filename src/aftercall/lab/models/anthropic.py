@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from aftercall.ids import new_id
-from aftercall.lab.models.door import BrokenResponse, Refusal, dawdle, need, read_json, refuse_unknown
+from aftercall.lab.models.door import Refusal, need, read_json, refuse_unknown, stumble
 from aftercall.lab.models.script import Asked, Script
 
 VERSIONS = ("2023-06-01", "2026-10-21")
@@ -70,14 +70,8 @@ def _text(content: Any) -> str:
 
 async def _answer(script: Script, asked: Asked) -> Response:
     fault = script.next_fault()
-    if fault in _FAULTS:
-        status, kind = _FAULTS[fault]
-        headers = {"retry-after": str(script.retry_after_s)} if fault == "rate_limit" else {}
-        return _refuse(Refusal(status, kind, "as ordered", headers))
-    if fault == "reset":
-        return BrokenResponse()
-    if fault == "slow":
-        await dawdle(script)
+    if (instead := await stumble(script, fault, _FAULTS, _refuse)) is not None:
+        return instead
     said = script.text_for(asked, fault)
     stop = {"cut_off": "max_tokens", "refusal": "refusal"}.get(fault or "", "end_turn")
     return JSONResponse(

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from aftercall.lab.models.script import Script
+from aftercall.lab.models.script import Fault, Script
 
 
 class Refusal(Exception):
@@ -52,5 +53,14 @@ def refuse_unknown(body: dict[str, Any], known: frozenset[str]) -> None:
             raise Refusal(400, "invalid_request_error", f"{name}: Extra inputs are not permitted")
 
 
-async def dawdle(script: Script) -> None:
-    await asyncio.sleep(script.slow_s)
+async def stumble(
+    script: Script, fault: Fault | None, failures: Mapping[str, tuple[int, str]], refuse: Callable[[Refusal], Response]
+) -> Response | None:
+    """What was ordered instead of an answer, if anything was; a slow answer is still one."""
+    if fault is not None and fault in failures:
+        status, kind = failures[fault]
+        headers = {"retry-after": str(script.retry_after_s)} if fault == "rate_limit" else {}
+        return refuse(Refusal(status, kind, "as ordered", headers))
+    if fault == "slow":
+        await asyncio.sleep(script.slow_s)
+    return BrokenResponse() if fault == "reset" else None

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from aftercall.ids import new_id
-from aftercall.lab.models.door import BrokenResponse, Refusal, dawdle, need, read_json
+from aftercall.lab.models.door import Refusal, need, read_json, stumble
 from aftercall.lab.models.embeddings import embeddings_body
 from aftercall.lab.models.script import Asked, Fault, Script
 
@@ -85,14 +85,8 @@ def _text(content: Any) -> str:
 async def _answer(script: Script, asked: Asked, shape: Any) -> Response:
     script.asked.append(asked)
     fault = script.next_fault()
-    if fault in _FAULTS:
-        status, kind = _FAULTS[fault]
-        headers = {"retry-after": str(script.retry_after_s)} if fault == "rate_limit" else {}
-        return _refuse(Refusal(status, kind, "as ordered", headers))
-    if fault == "reset":
-        return BrokenResponse()
-    if fault == "slow":
-        await dawdle(script)
+    if (instead := await stumble(script, fault, _FAULTS, _refuse)) is not None:
+        return instead
     body = shape(asked, script.text_for(asked, fault), fault)
     return JSONResponse(body, headers={"x-request-id": f"req_{new_id()}"})
 

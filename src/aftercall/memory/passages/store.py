@@ -49,6 +49,7 @@ _RETIRE = Prepared(
     .values(active=False, until=bindparam("new_until", type_=passages.c.until.type), shelf=bindparam("new_shelf"))
 )
 _ENDS = Prepared(select(facts.c.id, facts.c.valid_from, facts.c.valid_until).where(OneOf(facts.c.id, "refs")))
+_LOCK_ALL = text("SELECT pg_advisory_xact_lock(hashtextextended(named, 0)) FROM unnest(CAST(:calls AS text[])) AS named")
 _NEWEST = Prepared(select(func.max(passages.c.n)))
 _DRAW = select(passage_pages.next_value()).select_from(func.generate_series(1, bindparam("count")))
 
@@ -92,10 +93,19 @@ def add(connection: Connection, fresh: Iterable[Passage]) -> None:
         _insert(connection, zip(_next_pages(connection, len(others)), others, strict=True))
 
 
-def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage]) -> None:
-    """The turns and the summary of a call, once however often this is done; its facts are left alone."""
+def replace_call(connection: Connection, call_id: str, fresh: Sequence[Passage], kinds: Sequence[str] = ("turn", "summary")) -> None:
+    """The turns and the summary of a call, or one of the two, once however often this is done; its facts are left alone."""
     _lock_call(connection, call_id)
-    connection.execute(delete(passages).where(passages.c.call_id == call_id, passages.c.ref.is_(None)))
+    connection.execute(delete(passages).where(passages.c.call_id == call_id, passages.c.ref.is_(None), passages.c.kind.in_(kinds)))
+    add(connection, fresh)
+
+
+def replace_summaries(connection: Connection, fresh: Sequence[Passage]) -> None:
+    """The summaries of several calls at once, each once however often this is done."""
+    named = sorted(str(passage.call_id) for passage in fresh)
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK_ALL, {"calls": named})
+    connection.execute(delete(passages).where(passages.c.call_id.in_(named), passages.c.ref.is_(None), passages.c.kind == "summary"))
     add(connection, fresh)
 
 

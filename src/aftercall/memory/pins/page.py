@@ -1,5 +1,6 @@
 """What a pin's page says, made from its history and from the work that belongs to it; and whether it should be pinned still."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
@@ -69,15 +70,16 @@ def make_page(pin: Pin, items: Iterable[Item], zone: tzinfo) -> PinPage:
     own = items_of(pin, items)
     is_open, is_done = (tuple(item for item in own if item.state in states) for states in (OPEN, ("done",)))
     about = max(pin.history[:MOST_WEIGHED], key=lambda mention: _weight(terms_of(mention.words), pin), default=None)
-    return PinPage(pin, about.words if about else "", _status(pin, len(is_open), len(is_done), zone), is_open, is_done)
+    return PinPage(pin, about.words if about else "", _status(pin, is_open, is_done, zone), is_open, is_done)
 
 
-def _status(pin: Pin, open_count: int, done_count: int, zone: tzinfo) -> str:
+def _status(pin: Pin, is_open: Sequence[Item], is_done: Sequence[Item], zone: tzinfo) -> str:
     if pin.state == "unpinned":
         return pin.reason
     last = pin.history[-1] if pin.history else None
     told = f"last spoken of on {last.at.astimezone(zone):%d %B %Y}: {last.words}" if last and last.words else "not spoken of yet"
-    counts = ", ".join(f"{count} {name}" for count, name in ((open_count, "open"), (done_count, "done")) if count)
+    ended = Counter(item.standing or item.state for item in is_done)
+    counts = ", ".join(f"{count} {name}" for name, count in (("open", len(is_open)), *sorted(ended.items())) if count)
     return f"{told} ({counts})" if counts else told
 
 

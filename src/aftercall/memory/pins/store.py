@@ -10,6 +10,7 @@ from aftercall.db.freshness import outdate
 from aftercall.db.tables import call_topics, followups, pins
 from aftercall.db.upsert import upsert
 from aftercall.errors import NotFound
+from aftercall.model.followups import stand
 from aftercall.model.instants import format_instant, parse_instant
 from aftercall.model.knowledge import SHARED, MemoryKey
 from aftercall.model.pins import Item, Mention, Pin, Sentence, Spoken
@@ -63,10 +64,15 @@ def items_in(connection: Connection, key: MemoryKey) -> list[tuple[Item, str]]:
     """The newest requests and promises of a memory, each with the words it is known by."""
     own = [followups.c.agent_id == key.agent_id, *([followups.c.caller == key.caller] if key.caller != SHARED else [])]
     known = followups.c
-    columns = (known.id, known.title, known.state, known.due, known.changed_at, known.details)
+    columns = (known.id, known.title, known.state, known.due, known.changed_at, known.details, known.sink, known.kind, known.request_kind)
     query = select(*columns).where(*own).order_by(known.id.desc()).limit(MOST_ITEMS)
     rows = list(connection.execute(query))[::-1]
-    return [(Item(row.id, row.title, row.state, row.due, row.changed_at), f"{row.title} {row.details}") for row in rows]
+    return [(_to_item(row), f"{row.title} {row.details}") for row in rows]
+
+
+def _to_item(row: Any) -> Item:
+    standing = stand(row.state, row.kind, row.request_kind, row.sink)
+    return Item(row.id, row.title, row.state, row.due, row.changed_at, standing=standing)
 
 
 def pins_of(connection: Connection, key: MemoryKey, *, state: str | None = None) -> list[Pin]:

@@ -30,4 +30,4 @@ def pin_json(shown: PinPage) -> dict[str, Any]:
 
 
 def _item_json(item: Item) -> dict[str, Any]:
-    return {"id": item.id, "title": item.title, "state": item.state, "due": item.due}
+    return {"id": item.id, "title": item.title, "state": item.state, "standing": item.standing or item.state, "due": item.due}

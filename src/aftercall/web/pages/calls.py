@@ -98,7 +98,7 @@ class Asked:
         begin = datetime.combine(since, time(), zone) if since else None
         end = datetime.combine(until + timedelta(days=1), time(), zone) if until else None
         ids = self._said(desk, caller) if self.q else None
-        return Filter(caller, self.source or None, self.state or None, begin, end, ids), ""
+        return Filter(caller, None, self.source or None, self.state or None, begin, end, ids), ""
 
     def _said(self, desk: Desk, caller: str | None) -> tuple[str, ...]:
         """Calls in which it was said."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from aftercall.app import App
 from aftercall.config import Loaded
 from aftercall.journal.store import CallRow
+from aftercall.model.people import join_party, split_party
 from aftercall.model.steps import Step
 from aftercall.web.live import LiveFeed
 from aftercall.web.store import PageStore
@@ -30,11 +31,16 @@ class Desk:
         profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
         return profile.call_name or profile.name
 
+    def guests_at(self, number: str) -> list[tuple[str, str]]:
+        """Who else speaks from this phone: each as a party, and by name."""
+        parties = [join_party(number, person) for person in Workspace.of(self.app.settings).others(number)]
+        return [(party, self.name_of(party) or split_party(party)[1]) for party in parties]
+
     def lines(self, rows: list[CallRow]) -> list["CallLine"]:
         """Calls as a list shows them: who, when, what it was about, and how far the work is."""
         steps = self.store.steps_of([row.live.id for row in rows])
-        names = {caller: self.name_of(caller) for caller in {row.live.caller for row in rows}}
-        return [CallLine(row, names[row.live.caller], tuple(steps[row.live.id])) for row in rows]
+        names = {party: self.name_of(party) for party in {row.party for row in rows}}
+        return [CallLine(row, names[row.party], tuple(steps[row.live.id])) for row in rows]
 
 
 @dataclass(frozen=True)

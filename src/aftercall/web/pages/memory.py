@@ -14,7 +14,7 @@ from aftercall.model.knowledge import SHARED, MemoryKey
 from aftercall.model.passages import Where
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.pages.desk import WHO, Desk
-from aftercall.web.queries import parse_caller
+from aftercall.web.queries import parse_party
 
 PAGE = 100
 
@@ -75,7 +75,7 @@ class Asked:
         return {"facts": facts, "hits": [], "problem": ""}
 
     def _key(self, desk: Desk) -> MemoryKey | None:
-        caller = parse_caller(self.caller or None)
+        caller = parse_party(self.caller or None)
         return memory_key(desk.app.settings, desk.app.settings.agent_id, caller) if caller else None
 
 

@@ -16,8 +16,9 @@ from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
 from aftercall.memory.pins.board import mark_of
 from aftercall.memory.store import Wanted
+from aftercall.model.people import split_party
 from aftercall.web.pages.desk import WHO, Desk
-from aftercall.web.queries import parse_caller
+from aftercall.web.queries import parse_caller, parse_party
 from aftercall.web.store import Filter
 from aftercall.workspace import files
 from aftercall.workspace.paths import Person, Workspace
@@ -32,7 +33,7 @@ def make_router(desk: Desk) -> APIRouter:
     @router.get("", response_class=HTMLResponse)
     def get_people(request: Request, page: Annotated[int, Query(ge=1, le=10_000)] = 1) -> HTMLResponse:
         people = desk.store.people(limit=PAGE, offset=(page - 1) * PAGE)
-        named = [(person, desk.name_of(person.caller)) for person in people]
+        named = [(person, desk.name_of(person.caller), desk.guests_at(person.caller)) for person in people]
         return desk.view.page(request, "people.html", people=named, page=page, is_last=len(people) < PAGE)
 
     @router.get("/{caller}", response_class=HTMLResponse)
@@ -53,13 +54,13 @@ def make_router(desk: Desk) -> APIRouter:
     @router.post("/{caller}/export", dependencies=[Depends(desk.view.door.admit_change)])
     async def post_export(caller: str) -> Response:
         """Everything about them as one archive to download; secrets stay closed."""
-        packed = await run_in_threadpool(_pack, desk, known_caller(caller))
+        packed = await run_in_threadpool(_pack, desk, _known_number(caller))
         return Response(packed, media_type="application/zip", headers={"Content-Disposition": 'attachment; filename="caller.zip"'})
 
     @router.post("/{caller}/erase", dependencies=[Depends(desk.view.door.admit_change)])
     async def post_erase(request: Request, caller: str, typed: Annotated[str, Form()]) -> Response:
         """Whoever types the number means it."""
-        known = known_caller(caller)
+        known = _known_number(caller)
         if parse_caller(typed) != known:
             raise RefusedInput("typed", "is not the number of this caller; nothing was erased")
         receipt = await run_in_threadpool(desk.app.eraser.erase, known)
@@ -80,11 +81,14 @@ def show_person(
     """`typed` and `pin_typed` are words that could not be saved, because somebody else wrote meanwhile."""
     profile = files.read(_files_of(desk, caller).user) or ""
     briefing = render(desk.app.composer.preview(caller), desk.app.settings.zone)
-    calls = desk.lines(desk.store.calls(Filter(caller=caller), limit=20))
+    number, person = split_party(caller)
+    calls = desk.lines(desk.store.calls(Filter(party=caller) if person else Filter(caller=number), limit=20))
     key = memory_key(desk.app.settings, desk.app.settings.agent_id, caller)
     facts = desk.app.facts.page(Wanted(key=key, with_retired=True, limit=50)) if key else []
-    followups = desk.app.work.followups.page(limit=20, caller=caller)
+    followups = desk.app.work.followups.page(limit=20, caller=number, party=caller if person else None)
     values = {
+        "number": number,
+        "guests": [] if person else desk.guests_at(number),
         "facts": facts,
         "followups": followups,
         "profile": profile,
@@ -126,8 +130,17 @@ def _files_of(desk: Desk, caller: str) -> Person:
     return person
 
 
+def _known_number(caller: str) -> str:
+    """Calls are kept by number, so that is what is exported and erased."""
+    known = known_caller(caller)
+    if split_party(known)[1]:
+        raise RefusedInput("caller", "is one of those who speak from a phone; their calls are exported and erased with its number")
+    return known
+
+
 def known_caller(caller: str) -> str:
-    known = parse_caller(caller)
+    """A number, or a person at one."""
+    known = parse_party(caller)
     if known is None:
         raise RefusedInput("caller", "is withheld; nobody is remembered for it")
     return known

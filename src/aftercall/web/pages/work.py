@@ -18,7 +18,7 @@ SHELVES: dict[str, tuple[State, ...]] = {
     "waiting for you": ("held",),
     "in trouble": ("failed", "broken"),
     "under way": ("open", "doing"),
-    "done": ("done",),
+    "done or noted": ("done",),
     "let go": ("refused", "withdrawn", "expired"),
 }
 Decision = Literal["approve", "reject", "retry"]

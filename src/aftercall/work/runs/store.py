@@ -38,6 +38,13 @@ class RunStore:
         with self._database.read() as connection:
             return [_to_run(row) for row in connection.execute(query)]
 
+    def next_due(self, window_s: float) -> datetime | None:
+        """When the next window closes; in the past if a live call keeps one open."""
+        waiting = and_(runs.c.state == "due", is_open, runs.c.run == runs.c.finished_run)
+        with self._database.read() as connection:
+            first: datetime | None = connection.execute(select(func.min(runs.c.ended_at)).where(waiting)).scalar()
+        return first and first + timedelta(seconds=window_s)
+
     def mark_running(self, conversation: str, run: int, now: datetime) -> None:
         """Started; a second process that enqueued the same run changes nothing."""
         with self._database.write() as connection:

@@ -57,4 +57,4 @@ def _line(row: FollowUp) -> str:
         if row.reason
         else ""
     )
-    return f"- {escape(row.title)}{due} — {row.state}{end}"
+    return f"- {escape(row.title)}{due} — {row.standing}{end}"

@@ -1,0 +1,55 @@
+"""Workflows begun without their queue, while there are few of them."""
+
+import asyncio
+
+from dbos import DBOS, SetWorkflowID, WorkflowHandleAsync
+
+from aftercall import durable
+from aftercall.app import App
+
+QUEUE = "test.seldom_looked_at"
+SELDOM_S = 600.0
+_begun: list[str] = []
+_words: list[asyncio.Event] = []
+
+
+@DBOS.workflow(name="test.wait_for_a_word")
+async def wait_for_a_word(name: str) -> None:
+    _begun.append(name)
+    await _words[-1].wait()
+
+
+async def begin(name: str) -> None:
+    with SetWorkflowID(name):
+        await durable.begin(QUEUE, 2, wait_for_a_word, name)
+
+
+async def status_of(name: str) -> str:
+    status = await DBOS.get_workflow_status_async(name)
+    assert status
+    return str(status.status)
+
+
+async def test_a_few_begin_at_once_the_others_queue_and_one_begun_twice_is_one(app: App) -> None:
+    _begun.clear()
+    _words.append(asyncio.Event())
+    await durable.launch(app.settings, app.presence.process)
+    try:
+        await durable.open_queue(QUEUE, 8, poll_s=SELDOM_S)
+        for name in ("first", "second", "third"):
+            await begin(name)
+        assert durable.room_for(QUEUE, 2) == 0
+        assert [await status_of(name) for name in ("first", "second", "third")] == ["PENDING", "PENDING", "ENQUEUED"]
+        _words[-1].set()
+        for name in ("first", "second"):
+            handle: WorkflowHandleAsync[None] = await DBOS.retrieve_workflow_async(name)
+            await handle.get_result(polling_interval_sec=0.01)
+        while durable.room_for(QUEUE, 2) < 2:  # noqa: ASYNC110 - who watches is told a moment after the workflow's own end
+            await asyncio.sleep(0)
+        await begin("third")
+        await begin("first")
+        assert _begun == ["first", "second"]
+        assert await status_of("third") == "ENQUEUED"
+    finally:
+        await durable.close()
+    assert durable.room_for(QUEUE, 2) == 2
