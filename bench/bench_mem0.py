@@ -4,7 +4,9 @@ python bench/bench_mem0.py [--callers 30] [--stored 10000] [--mem0-python PATH]
 
 mem0 is no part of this project. Without --mem0-python an environment is made for it and thrown away afterwards. Model and embedder
 cost nothing on either side. Both keep what they are given on disk; ours also checks the evidence, compares with every fact known
-of the caller, and retires what was replaced, for which mem0 asks a model.
+of the caller, and retires what was replaced. mem0 2 does less for each call and does it together: one search for what is known (its
+local store compares with every vector there is, so this grows with the store), one answer of the model, all embeddings, rows and
+history at once, and only an equal text counts as said before. So its cost is mostly that one search, ours mostly the facts themselves.
 """
 
 import argparse

@@ -21,7 +21,7 @@ from aftercall.settings import Settings
 
 NAME = "aftercall"
 VERSION = "1"
-POLL_S = 2.0  # a look costs the engine more than a millisecond; what is in a hurry is begun without the queue
+POLL_S = 5.0  # a look costs the engine more than a millisecond; what is in a hurry is begun without the queue
 SELDOM_S = 60.0
 FILE = "work.db"
 SCHEMA = "dbos"

@@ -14,8 +14,6 @@ from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import VirtualClock
 from markers import BEA, TOM, Hall, Who, ring_by_turns, ring_by_voice
 
-pytestmark = pytest.mark.usefixtures("patient_disk")
-
 PEOPLE = [
     Who("main", TOM, "Tom", "Zeltor"),
     Who("main", TOM, "Anna", "Quibbra"),

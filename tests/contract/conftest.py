@@ -11,7 +11,7 @@ from aftercall.testing import VirtualClock
 
 
 @pytest.fixture
-async def rigged(tmp_path: Path, clock: VirtualClock, patient_disk: None) -> AsyncIterator[App]:
+async def rigged(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[App]:
     """An app whose time is ours."""
     app = build(Settings(home=tmp_path / "home"), clock)
     yield app

@@ -263,6 +263,13 @@ def test_an_export_holds_them(app: App, tmp_path: Path) -> None:
     assert (pin["title"], len(pin["history"])) == ("Orlando sale", 3)
 
 
+def test_an_export_holds_those_of_a_guest_of_whom_nothing_else_is_known(app: App, tmp_path: Path) -> None:
+    app.pins.pin(MemoryKey("main", f"{CALLER}#anna"), "Orlando sale")
+    app.pins.pin(MemoryKey("main", OTHER), "Visa")
+    app.exporter.export(CALLER, tmp_path / "out")
+    assert [(pin["title"], pin["person"]) for pin in json.loads((tmp_path / "out" / "pins.json").read_text())] == [("Orlando sale", "anna")]
+
+
 def test_a_rebuild_makes_ours_again_and_keeps_what_people_wrote(app: App) -> None:
     tell(app)
     tell(app, RECURRING["visa"], caller=OTHER)

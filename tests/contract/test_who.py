@@ -26,8 +26,6 @@ from aftercall.who.register import Register
 from patience import until
 from voice_rig import Rig
 
-pytestmark = pytest.mark.usefixtures("patient_disk")
-
 PHONE, OWNER = "+15550100", "+15550142"
 ANNA = f"{PHONE}#anna"
 TOM_SAYS = ("This is Tom. I prefer calls in the evening.", "My sister Lucy lives in Porto.", "Please remind me to buy oatmeal tomorrow.")

@@ -18,7 +18,8 @@ from crash import afterwork
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 100 if SOAK else 6
-WORKING = [point for point in faults.POINTS if point.startswith("postcall")]
+ELSEWHERE = ("postcall.after_late_summary",)  # these calls never come to it: test_kill_late_summary
+WORKING = [point for point in faults.POINTS if point.startswith("postcall") and point not in ELSEWHERE]
 ONCE_A_CALL = ("postcall.after_early_entry", "postcall.after_early_summary", "postcall.after_enqueue", "postcall.after_begin")
 
 spawner = multiprocessing.get_context("forkserver")

@@ -32,7 +32,9 @@ from aftercall.db.tables import (
 from aftercall.db.upsert import upsert
 from aftercall.ids import hash_caller
 from aftercall.journal.store import CallRow, bury, columns_of, to_call_row
+from aftercall.memory.passages.index import PassageIndex
 from aftercall.memory.pins.store import clear_pins, strip_calls
+from aftercall.memory.store import retell
 from aftercall.model.calls import Call
 from aftercall.model.people import AT
 
@@ -72,7 +74,8 @@ def calls_of(database: Database, number: str) -> list[CallRow]:
 
 def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
     """Take every row of theirs away, in an order that foreign keys allow; how many from each table."""
-    condemned = _doomed_facts(connection, subject)
+    told = _ids(connection, fact_occurrences.c.fact_id, _in(fact_occurrences.c.call_id, subject.calls))
+    condemned = _doomed_facts(connection, subject, told)
     own = _ids(connection, followups.c.id, [followups.c.caller == subject.number, *_in(followups.c.conversation, subject.conversations)])
     numbers = _ids(
         connection,
@@ -104,6 +107,7 @@ def erase_rows(connection: Connection, subject: Subject) -> dict[str, int]:
     counts = {}
     for table in ERASED:
         counts[table.name] = sum(connection.execute(delete(table).where(part)).rowcount for part in wanted[table])
+    retell(connection, PassageIndex(), sorted(set(told).difference(condemned)))
     return counts
 
 
@@ -148,10 +152,9 @@ def scrub(database: Database) -> None:
             connection.execute(text(f"VACUUM {table.name}"))
 
 
-def _doomed_facts(connection: Connection, subject: Subject) -> list[str]:
+def _doomed_facts(connection: Connection, subject: Subject, told: Sequence[str]) -> list[str]:
     """Their facts; and of a shared memory, those that nobody else ever said."""
     own = _ids(connection, facts.c.id, [_at(facts.c.caller, subject.number)])
-    told = _ids(connection, fact_occurrences.c.fact_id, _in(fact_occurrences.c.call_id, subject.calls))
     others = set()
     for some in _in(fact_occurrences.c.fact_id, told):
         query = select(fact_occurrences.c.fact_id, fact_occurrences.c.call_id).where(some)
@@ -177,9 +180,11 @@ def _at(column: Column[str], number: str) -> ColumnElement[bool]:
 
 def parties_at(database: Database, agent_id: str, number: str) -> list[str]:
     """Who is remembered at a number, its owner first."""
-    remembered = select(facts.c.caller).where(facts.c.agent_id == agent_id, _at(facts.c.caller, number)).distinct()
+    remembered = [
+        select(table.c.caller).where(table.c.agent_id == agent_id, _at(table.c.caller, number)).distinct() for table in (facts, pins)
+    ]
     with database.read() as connection:
-        return sorted({number, *(str(row.caller) for row in connection.execute(remembered))})
+        return sorted({number, *(str(row.caller) for query in remembered for row in connection.execute(query))})
 
 
 def _in(column: Column[str], values: Sequence[object]) -> list[ColumnElement[bool]]:

@@ -4,11 +4,13 @@ They are built like any other statement, belong to the connection's transaction,
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from typing import Any, NamedTuple
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import ARRAY, BindParameter, Column, ColumnElement, Connection, Delete, Dialect, Insert, Select, Text, Update, bindparam
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -68,6 +70,12 @@ class _Made(NamedTuple):
             return {name: convert(told[name]) if convert else told[name] for name, convert in self.values}
         return tuple([convert(told[name]) if convert else told[name] for name, convert in self.values])
 
+    def fetch_all(self, connection: Connection, given: Any) -> list[tuple[Any, ...]]:
+        if self.is_named:
+            return list(map(tuple, connection.exec_driver_sql(self.text, given)))
+        with _driver(connection) as driver:
+            return driver.execute(self.text, given).fetchall()
+
 
 class Prepared:
     def __init__(self, statement: Statement) -> None:
@@ -77,18 +85,24 @@ class Prepared:
     def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Returns how many rows it touched."""
         made = self._for(connection)
-        return connection.exec_driver_sql(made.text, made.given(values)).rowcount
+        if made.is_named:
+            return connection.exec_driver_sql(made.text, made.given(values)).rowcount
+        with _driver(connection) as driver:
+            return driver.execute(made.text, made.given(values)).rowcount
 
     def run_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Once for each row, in one go."""
         made = self._for(connection)
-        connection.exec_driver_sql(made.text, [made.given(row) for row in rows])
+        given = [made.given(row) for row in rows]
+        if made.is_named:
+            connection.exec_driver_sql(made.text, given)
+            return
+        with _driver(connection) as driver:
+            driver.executemany(made.text, given)
 
     def fetch(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         made = self._for(connection)
-        with closing(connection.exec_driver_sql(made.text, made.given(values))) as result:
-            cursor: Any = result.cursor
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
+        rows = made.fetch_all(connection, made.given(values))
         if not made.results:
             return rows
         fetched = []
@@ -114,6 +128,17 @@ class Prepared:
         columns = self._statement.selected_columns if isinstance(self._statement, Select) else ()
         made = [(at, _reader(column.type, dialect)) for at, column in enumerate(columns)]
         return _Made(str(compiled), values, own, is_named, tuple((at, convert) for at, convert in made if convert))
+
+
+@contextmanager
+def _driver(connection: Connection) -> Iterator[sqlite3.Connection]:
+    """SQLite's own connection, in the same transaction. A server's errors tell whether it is gone: Postgres is asked through SQLAlchemy."""
+    if not connection.in_transaction():
+        connection.begin()
+    try:
+        yield cast("sqlite3.Connection", connection.connection.driver_connection)
+    except sqlite3.Error as error:  # the values stay out of it: they may be what somebody said
+        raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=connection.dialect) from error
 
 
 def _processor(bound: BindParameter[Any], dialect: Dialect) -> Convert | None:

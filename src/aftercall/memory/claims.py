@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from aftercall.llm.rules.vocabulary import vocabulary
 from aftercall.memory.slots import Slot, find_slots
-from aftercall.memory.wording import plain, tokens
+from aftercall.memory.wording import fold, plain, tokens
 
-_SAME_WORD = {
+SAME_WORD = {
     same: word
     for word, others in {
         "mother": "mum mom mam mama mummy",
@@ -49,7 +50,17 @@ _CORRECTS = re.compile(
     r"is now|are now|it is .{0,30} now|i meant|correction|is wrong|was wrong|got that wrong|scratch that|should be|new number|new address|"
     r"new email|not any more|moved|from now on|changed my mind|stopped|gave up|given up|quit)\b"
 )
-_DENIED = re.compile(r"\b(?:not|instead of|rather than|no longer)(?: the| a| an| in| at| on| my| by)* ([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$")
+_DOES = "".join(rf"(?<!\b{verb} not)" for verb in ("will", "do", "does", "did", "can", "could", "would", "should", "has", "have", "had"))
+_DENIED = re.compile(
+    rf"\b(?:not{_DOES}|instead of|rather than|no longer)(?: the| a| an| in| at| on| my| by)* ([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$"
+)
+# A sentence without any of these words has nothing for the pattern of that name.
+_DISLIKES = vocabulary("hate hates dislike dislikes stand bear loathe loathes detest detests")
+_NOES = vocabulary("not never no without stopped quit gave given neither nor avoid avoids")
+_CORRECTIONS = vocabulary(
+    "longer more anymore used instead changed switched now meant correction wrong scratch should new moved stopped gave given quit"
+)
+_DENIALS = vocabulary("not instead rather longer")
 _DAYS = {day: day[:3] for day in ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]}
 _DAYS |= {f"{day}s": short for day, short in tuple(_DAYS.items())}
 _MONTHS = vocabulary(
@@ -74,6 +85,8 @@ _KIN = vocabulary(
     assistant ex
     """
 )
+_SIDES = vocabulary("front back left top bottom upper lower upstairs downstairs north south east west inner outer")
+_ARTICLES = vocabulary("the my a an his her their")
 _EMPTY = vocabulary(
     """
     a an the i my is are am was were be been being it its that this these those there here to of in on at for with from
@@ -91,12 +104,25 @@ _VERB = re.compile(
 )
 _ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s", "e", "y")
 _NAME = re.compile(r"(?<=\w )[A-Z][a-z]+\b")
+_PIECE = re.compile(r"[^\W_]+")
+_WRITTEN_LARGE = re.compile(r"(?<=[\w.,'’] )(?!I\b)(?:[A-Z][\w'’-]*|[a-z]+[A-Z]\w*)")
+_ADDS = re.compile(r"\b(?:again|also|as well|another|too|second|extra|besides)\b", re.I)
+# Of these there are several, told apart by a number: it names the one that is spoken of, and is not what is said of it.
+_NUMBERED = vocabulary(
+    """
+    room line lane till table bay gate platform desk unit dock pump door flat apartment invoice order ticket case claim machine camera
+    printer van lorry truck bus stop station aisle block building ward bed court pitch locker zone channel port rack box pallet
+    """
+)
 _NUMBER = re.compile(r"\+?\d[\d:.,/-]*(?:st|nd|rd|th)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`words` are the stems that carry meaning; values of each kind stand beside them, not among them."""
+    """`words` are the stems that carry meaning; values of each kind stand beside them, not among them.
+
+    `kin` tells whose or which it is, `adds` that it comes beside something.
+    """
 
     text: str
     slots: tuple[Slot, ...]
@@ -107,6 +133,7 @@ class Claim:
     names: frozenset[str]
     is_denied: bool
     corrects: bool
+    adds: bool
     denied: frozenset[str]
     everything: frozenset[str]
     identity: str
@@ -150,32 +177,46 @@ def read_secret_claim(text: str) -> Claim:
 
 def read_plain(text: str, said: str, look: Lookup) -> Claim:
     """`said` is the text in its plain form."""
-    disliked = _DISLIKE.search(said) is not None
+    there = set(_PIECE.findall(said))
+    disliked = not _DISLIKES.isdisjoint(there) and _DISLIKE.search(said) is not None
     said = _DISLIKE.sub("like", said) if disliked else said
-    denied = _DENIED.search(said)
+    denied = None if _DENIALS.isdisjoint(there) else _DENIED.search(said)
     main = said[: denied.start()] if denied and denied.start() > 8 else said
-    spoken = [look(word) for word in tokens(main)]
+    heard = tokens(main)
+    spoken = [look(word) for word in heard]
     first_verb = _VERB.search(main)
     before = len(tokens(main[: first_verb.start()])) if first_verb else 2  # "line 2 drops calls": which line, not how many
-    numbers = {word.number for word in spoken[before:] if word.number is not None}
+    which = {at for at, word in enumerate(spoken) if word.number and (at < before or spoken[at - 1].canonical in _NUMBERED)}
+    numbers = {word.number for at, word in enumerate(spoken) if word.number is not None and at not in which}
     days = {word.day for word in spoken if word.day}
-    words = {word.stem for at, word in enumerate(spoken) if not word.is_empty and not word.day and (word.number is None or at < before)}
-    is_denied = disliked ^ bool(_NO.search(_ONLY_NO.sub("", main)))
+    words = {word.stem for at, word in enumerate(spoken) if not word.is_empty and not word.day and (word.number is None or at in which)}
+    is_denied = disliked ^ (not _NOES.isdisjoint(there) and bool(_NO.search(_ONLY_NO.sub("", main))))
     puts_right = denied is not None and main is not said
     return Claim(
         text=said,
-        slots=tuple(find_slots(main)),
+        slots=tuple(find_slots(main, _written_names(text))),
         words=frozenset(words),
-        kin=frozenset(word.canonical for word in spoken if word.canonical in _KIN),
+        kin=frozenset(word.canonical for word in spoken if word.canonical in _KIN) | _sides(heard),
         numbers=frozenset(numbers),
         days=frozenset(days),
         names=frozenset(stem(name) for name in map(str.lower, _NAME.findall(text)) if not _day(name)),
         is_denied=is_denied,
-        corrects=puts_right or bool(_CORRECTS.search(said)),
-        denied=frozenset(stem(word) for word in tokens(denied[1])) if denied and puts_right else frozenset(),
+        corrects=puts_right or (not _CORRECTIONS.isdisjoint(there) and bool(_CORRECTS.search(said))),
+        adds=_ADDS.search(text) is not None,
+        denied=frozenset(map(_value, map(look, tokens(denied[1])))) if denied and puts_right else frozenset(),
         everything=frozenset(words | numbers | days),
         identity=_identify(said, words, numbers, days, is_denied),
     )
+
+
+def _sides(heard: list[str]) -> frozenset[str]:
+    """The front door is another than the back door."""
+    return frozenset(word for article, word in pairwise(heard) if word in _SIDES and article in _ARTICLES)
+
+
+def _written_names(text: str) -> frozenset[str] | None:
+    """Words that are written as names, in their plain form; None where nothing is written large at all."""
+    return frozenset(map(fold, _WRITTEN_LARGE.findall(text))) if text != text.lower() else None
 
 
 def _identify(said: str, words: set[str], numbers: set[str], days: set[str], is_denied: bool) -> str:
@@ -187,13 +228,16 @@ def _identify(said: str, words: set[str], numbers: set[str], days: set[str], is_
 
 def content_words(said: str, look: Lookup = look_up) -> frozenset[str]:
     """What a text in its plain form speaks of, values included."""
-    spoken = (look(word) for word in tokens(said))
-    return frozenset(word.number if word.number is not None else word.day or word.stem for word in spoken if not word.is_empty)
+    return frozenset(_value(word) for word in map(look, tokens(said)) if not word.is_empty)
+
+
+def _value(word: Word) -> str:
+    return word.number if word.number is not None else word.day or word.stem
 
 
 def canonical(word: str) -> str:
     bare = word.removesuffix("'s")
-    return _SAME_WORD.get(bare, bare)
+    return SAME_WORD.get(bare, bare)
 
 
 def stem(word: str) -> str:

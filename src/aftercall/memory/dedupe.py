@@ -6,7 +6,7 @@ A fact may be retired only by the same subject and attribute, or by an explicit 
 from collections.abc import Iterable
 from typing import Literal
 
-from aftercall.memory.claims import Claim, stem
+from aftercall.memory.claims import Claim, content_words, stem
 from aftercall.memory.wording import tokens
 from aftercall.model.reading import Category
 
@@ -30,7 +30,7 @@ def compare(new: Claim, known: Claim, category: Category = "preference") -> Verd
         return "update"
     if _puts_right(new, known):
         return "update"
-    if category in _EVENTS and not new.corrects:
+    if (category in _EVENTS or new.adds) and not new.corrects:
         return "different"
     return "update" if _has_another_value(new, known) else "different"
 
@@ -68,15 +68,24 @@ def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
     mine, theirs = new.slots[0].value, known.slots[0].value
     if mine == theirs or _joined(mine) == _joined(theirs):
         return "same"
-    short, long = sorted((set(mine.split()), set(theirs.split())), key=len)
-    return "same" if short and short <= long and not _has_more_figures(long - short) else "update"
+    short, long = sorted((_values(mine), _values(theirs)), key=len)
+    if short and short <= long and not _has_more_figures(long - short):
+        return "same"
+    # "I live in Porto" does not give way to "I live near the station": a name and a description can both hold.
+    can_both_hold = new.adds or {new.slots[0].is_named, known.slots[0].is_named} == {True, False}
+    return None if can_both_hold else "update"
+
+
+def _values(told: str) -> frozenset[str]:
+    """ "the 4th of June" is "4 June", and "evenings" are "evening"."""
+    return content_words(told) or frozenset(told.split())
 
 
 def _joined(value: str) -> str:
     return "".join(letter for letter in value if letter.isalnum())
 
 
-def _has_more_figures(rest: set[str]) -> bool:
+def _has_more_figures(rest: frozenset[str]) -> bool:
     return any(character.isdecimal() for word in rest for character in word)
 
 

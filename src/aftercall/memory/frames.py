@@ -74,6 +74,9 @@ _JOBS = (
 )
 
 
+_HOW_GOOD = r"(?:good|great|bad|terrible|keen|decent|lousy|lovely|nice|happy|slow|hopeless|poor|careful|nervous)\b"
+
+
 class _Frame(NamedTuple):
     """A sentence that gives an attribute its value; it holds at least one of `needs`, which is quickly told."""
 
@@ -132,8 +135,8 @@ FRAMES = (
             "move",
         ),
         (
-            rf"\bi (?:now )?(?:live|am living|stay|am|moved?|have moved)(?: now)? (?:at|to|on|in) (?P<value>\d+\w? .*|[\w ]+ "
-            rf"(?:{_STREET})\b.*)"
+            rf"\bi (?:now )?(?:(?:live|am living|stay|moved?|have moved)(?: now)? (?:at|to|on|in(?! \d))|am(?: now)? at) "
+            rf"(?P<value>\d+\w? .*|[\w ]+ (?:{_STREET})\b.*)"
         ),
     ),
     _frame(
@@ -231,7 +234,7 @@ FRAMES = (
             "become",
             "became",
         ),
-        rf"\bi (?:am|work as|have become|became)(?: now)?(?: a| an| the)? (?P<value>(?:\w+ )?(?:{_JOBS}))\b",
+        rf"\bi (?:am|work as|have become|became)(?: now)?(?: a| an| the)? (?P<value>(?:(?!{_HOW_GOOD})\w+ )?(?:{_JOBS}))\b",
     ),
     _frame("timezone", ("zone",), rf"\bmy time ?zone is {_REST}"),
     _frame("timezone", (" time",), r"\bi am (?:on|in) (?P<value>\w+) time\b"),
@@ -240,8 +243,8 @@ FRAMES = (
         "{what}'s name",
         ("my ",),
         (
-            rf"\bmy (?:new )?(?P<what>{_ROLE})(?:'s name)? (?:is|was)(?: now)?(?: called| named)? (?P<value>(?:dr |doctor |"
-            rf"mr |mrs |ms |miss )?[a-z][\w'-]+(?: [a-z][\w'-]+)?)$"
+            rf"\bmy (?:new )?(?P<what>{_ROLE})(?P<name>'s name)? (?:is|was)(?: now)?(?P<called> called| named)? (?P<value>(?P<title>dr |"
+            rf"doctor |mr |mrs |ms |miss )?[a-z][\w'-]+(?: [a-z][\w'-]+)?)$"
         ),
     ),
     _frame(

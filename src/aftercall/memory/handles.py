@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
-from aftercall.memory.claims import Claim, canonical, look_up_again
+from aftercall.memory.claims import SAME_WORD, Claim, look_up_again
 from aftercall.memory.dedupe import ALIKE
 from aftercall.memory.wording import fold
 
@@ -39,7 +39,7 @@ class Handles:
             self._always.append(fact_id)
             return
         self._pieces[fact_id] = pieces
-        for start in {canonical(piece)[:START] for piece in pieces}:
+        for start in {SAME_WORD.get(piece, piece)[:START] for piece in pieces}:
             self._by_start[start].append(fact_id)
         if matching:
             self._by_slot[matching].append(fact_id)
@@ -90,4 +90,4 @@ def _loose_pieces(content: str) -> list[str] | None:
 
 
 def _has_letters(word: str) -> bool:
-    return any(letter.isalpha() for letter in word)
+    return word.isalpha() or any(letter.isalpha() for letter in word)

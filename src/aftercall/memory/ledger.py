@@ -75,14 +75,16 @@ class Ledger:
         self._known: set[str] = set()
         self._claims: dict[str, Claim | None] = {}
         self._handles = Handles()
+        self._fresh = Handles()  # of what this call adds: few, so that those of the known facts are looked through once a claim
+        self._found: dict[int, tuple[Claim, set[str]]] = {}
         self._by_identity: dict[str, str] = {}
         self._past: dict[str, set[str]] = defaultdict(set)
         for known in keeper.outline():
-            self._outline(known)
+            self._outline(known, self._handles)
 
     def prepare(self, claims: Iterable[Claim], named: Iterable[str | None] = ()) -> None:
         """Fetch together what these claims will be compared with, and what a reader named."""
-        wanted = {fact_id for claim in claims for fact_id in self._handles.find(claim)}
+        wanted = {fact_id for claim in claims for fact_id in self._find_known(claim)}
         self._fetch({*wanted, *(fact_id for fact_id in named if fact_id in self._known)})
 
     def note(self, found: Sifted, call_id: str, trace: Trace) -> Noted:
@@ -151,11 +153,16 @@ class Ledger:
 
     def _near(self, claim: Claim, past: set[str]) -> Iterator[tuple[str, Claim]]:
         """Others cannot be the same, nor replaced. `past` are those that said the very same."""
-        ids = self._handles.find(claim) | past
+        ids = self._find_known(claim) | self._fresh.find(claim) | past
         self._fetch(ids)
         for fact_id in sorted(ids):
             if (known := self._claim(fact_id)) is not None:
                 yield fact_id, known
+
+    def _find_known(self, claim: Claim) -> set[str]:
+        if id(claim) not in self._found:
+            self._found[id(claim)] = claim, self._handles.find(claim)
+        return self._found[id(claim)][1]
 
     def _claim(self, fact_id: str) -> Claim | None:
         if fact_id not in self._claims:
@@ -295,7 +302,7 @@ class Ledger:
             )
         )
 
-    def _outline(self, known: Outline) -> None:
+    def _outline(self, known: Outline, handles: Handles) -> None:
         """A secret's words are sealed: it is opened for each comparison."""
         self._known.add(known.id)
         if known.is_active:
@@ -303,14 +310,14 @@ class Ledger:
         else:
             self._past[known.identity].add(known.id)
         if known.visibility == "secret":
-            self._handles.add_sealed(known.id)
+            handles.add_sealed(known.id)
         else:
-            self._handles.add(known.id, known.content, known.matching)
+            handles.add(known.id, known.content, known.matching)
 
     def _keep(self, fact: Fact, claim: Claim) -> None:
         self.facts[fact.id] = fact
         self._claims[fact.id] = claim
-        self._outline(Outline(fact.id, fact.content, fact.visibility, fact.is_active, fact.identity, fact.matching))
+        self._outline(Outline(fact.id, fact.content, fact.visibility, fact.is_active, fact.identity, fact.matching), self._fresh)
 
     def _change(self, fact_id: str, **values: object) -> None:
         self.facts[fact_id] = replace(self.facts[fact_id], **values)  # type: ignore[arg-type]

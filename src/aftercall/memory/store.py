@@ -276,9 +276,11 @@ class FactStore:
 
     def _seal_occurrences(self, connection: Connection, fact_ids: Sequence[str]) -> None:
         """A fact has become secret, and so has what was written down with it before."""
+        if not fact_ids:
+            return
         said = fact_occurrences.c
         query = select(said.id, said.words, said.context).where(said.fact_id.in_(fact_ids))
-        for row in connection.execute(query).all() if fact_ids else ():
+        for row in connection.execute(query).all():
             sealed = self._sealed({"words": row.words, "context": row.context}, ("words", "context"), True)
             connection.execute(update(fact_occurrences).where(fact_occurrences.c.id == row.id).values(sealed))
 
@@ -310,6 +312,17 @@ class FactStore:
     def _facts(self, query: Select[Any]) -> list[Fact]:
         with self._database.read() as connection:
             return [_to_fact(row) for row in connection.execute(query)]
+
+
+def retell(connection: Connection, index: Index, fact_ids: Sequence[str]) -> None:
+    """Some of the times that these facts were said are gone: they are counted, and found, by those that are left."""
+    if not fact_ids:
+        return
+    _COUNT.run(connection, {"ids": fact_ids})
+    index.remove(connection, fact_ids)
+    told = [fact for fact in map(_to_fact, _WHOLE.fetch(connection, {"ids": fact_ids})) if not fact.is_secret]
+    index.add(connection, [_passage(fact, item) for fact in told for item in _occurrences(connection, fact.id)])
+    index.retire(connection, [fact.id for fact in told if not fact.is_active])
 
 
 def _occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:

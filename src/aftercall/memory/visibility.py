@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
+from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.secrets import Secret, find_secrets, mask
 from aftercall.llm.rules.sentences import MASK
 from aftercall.memory.words import to_terms
@@ -26,29 +27,25 @@ DEFAULTS: dict[str, Visibility] = {
     "operational": "private",
 }
 BLOT = "•"
-_TOPICS: dict[str, re.Pattern[str]] = {
-    "credentials": re.compile(
+_TOPICS: dict[str, Cue] = {
+    "credentials": Cue(
         r"\b(?:pass ?words?|pass ?phrase|pass ?code|pin(?: number| code)?|cvv|cvc|(?:api|access|secret|private|"
         r"recovery) (?:key|token|code)|"
         r"security (?:code|word|answer|question))\b.{0,40}?(?:\bis\b|\bare\b|:|=|\d{3,})",
-        re.I,
     ),
-    "financial": re.compile(
+    "financial": Cue(
         r"\b(?:iban|sort code|routing number|account number|card number|social security|ssn|tax (?:id|number))\b|"
-        r"\b[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){3,7}\b|\bi (?:earn|make|owe) \D{0,12}\d|\b(?:my|our) (?:salary|income|"
-        r"debts?|savings|mortgage)\b|"
+        r"\bi (?:earn|make|owe) \D{0,12}\d|\b(?:my|our) (?:salary|income|debts?|savings|mortgage)\b|"
         r"\b(?:bankrupt\w*|in debt|credit score)\b",
-        re.I,
     ),
-    "medical": re.compile(
+    "medical": Cue(
         r"\b(?:diagnos\w+|prescri\w+|chemo\w*|antidepress\w+|biops\w+|miscarriage|abortion|suicid\w+|hiv|rehab|psychiatr\w+|"
         r"(?:test|blood|scan) results?|medications?|overdose)\b",
-        re.I,
     ),
-    "operational": re.compile(
-        r"\b(?:workflows?|run ?books?|deployments?|cron ?jobs?|on-?call rota|internal process|escalation path)\b", re.I
-    ),
+    "operational": Cue(r"\b(?:workflows?|run ?books?|deployments?|cron ?jobs?|on-?call rota|internal process|escalation path)\b"),
 }
+_FIGURE = re.compile(r"\d")
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){3,7}\b", re.I)
 _LONG_NUMBER = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
 
 
@@ -82,7 +79,7 @@ def classify(draft: FactDraft, confidences: list[Secret], settings: MemorySettin
 
 def topics_of(text: str) -> list[str]:
     found = [name for name, pattern in _TOPICS.items() if pattern.search(text)]
-    if any(_is_card(match.group()) for match in _LONG_NUMBER.finditer(text)):
+    if _FIGURE.search(text) and (_IBAN.search(text) or any(_is_card(match.group()) for match in _LONG_NUMBER.finditer(text))):
         found.append("financial")
     if any(find_secrets((Turn.model_construct(seq=1, speaker="caller", text=text, at=None, confidence=None),))):
         found.append("confided")

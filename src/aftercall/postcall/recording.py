@@ -16,7 +16,7 @@ from aftercall.postcall.recording_desk import RecordingDesk
 
 QUEUE = "aftercall.recordings"
 AT_ONCE = 2  # a long download is no reason to hold up the others, nor to fill the line
-AT_HAND = 1  # begun without the queue
+AT_HAND = 2  # begun without the queue; only when there are more of them does anybody wait for it
 ATTEMPTS = 9  # with doubling pauses: a recording that is not there after four minutes is not coming
 
 log = get_logger("recordings")

@@ -154,11 +154,7 @@ async def start_due(at: Office) -> list[str]:
 async def _start(at: Office, due: list[str]) -> list[str]:
     rationed = [RATIONED] if limit_per_minute(at.desk.settings, at.desk.reader) else []
     names = [name for name in names_for(at.desk) if name not in rationed]
-    with shift().crew.only_urgent() if shift().sums_up_ahead else nullcontext():
-        for some in in_pieces(due, TOGETHER):
-            await asyncio.to_thread(at.steps.await_start, some, [*names, *rationed], at.desk.clock.now())
-            if shift().sums_up_ahead:
-                await shift().sum_up_ahead(some)
+    due = await _make_ready(at, due, [*names, *rationed])
     room = room_for(QUEUE, AT_HAND)
     if due[room:]:
         await asyncio.to_thread(intake().put, QUEUE, AFTER_CALL, [(call_id, (call_id, names, rationed)) for call_id in due[room:]])
@@ -168,3 +164,18 @@ async def _start(at: Office, due: list[str]) -> list[str]:
     reach("postcall.after_enqueue")
     await asyncio.to_thread(at.steps.mark_started, due)
     return due
+
+
+async def _make_ready(at: Office, due: list[str], names: list[str]) -> list[str]:
+    """Show the steps, and sum up ahead where that is quick; calls that fall due meanwhile do not wait until the others are started."""
+    ready: list[str] = []
+    with shift().crew.only_urgent() if shift().sums_up_ahead else nullcontext():
+        while due:
+            for some in in_pieces(due, TOGETHER):
+                await asyncio.to_thread(at.steps.await_start, some, names, at.desk.clock.now())
+                if shift().sums_up_ahead:
+                    await shift().sum_up_ahead(some)
+            ready += due
+            more = await asyncio.to_thread(at.steps.due) if shift().sums_up_ahead else []
+            due = [call_id for call_id in more if call_id not in ready]  # of the hundred oldest: this comes to an end
+    return ready

@@ -19,7 +19,7 @@ from aftercall.work.desk import WorkDesk
 
 QUEUE = "aftercall.follow_up"
 AT_ONCE = 8
-AT_HAND = 4  # begun without the queue
+AT_HAND = 8  # begun without the queue; only when there are more of them does anybody wait for it
 ATTEMPTS = 10  # with doubling pauses: a sink that is away for a quarter of an hour loses nothing
 
 log = get_logger("work")

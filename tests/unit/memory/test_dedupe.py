@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from aftercall.memory.claims import read_claim
 from aftercall.memory.dedupe import best, compare, contradicts, is_related
 
+MOST_RETIRED, MOST_MISSED = 2, 3
 PAIRS = Path(__file__).parents[3] / "bench" / "facts"
 
 
@@ -29,8 +30,11 @@ def test_no_fact_of_the_tuned_pairs_is_retired_by_one_that_leaves_it_alone() -> 
 
 
 def test_on_pairs_nobody_tuned_for_wrong_retirements_stay_rare() -> None:
-    assert len(wrong("held_out.json", "different", "update") + wrong("held_out.json", "same", "update")) <= 3
-    assert len(wrong("held_out.json", "update", "different")) <= 6
+    """Counts only: what fails here is not to be looked at."""
+    retired = len(wrong("held_out.json", "different", "update")) + len(wrong("held_out.json", "same", "update"))
+    missed = len(wrong("held_out.json", "update", "different"))
+    assert retired <= MOST_RETIRED
+    assert missed <= MOST_MISSED
 
 
 @pytest.mark.parametrize(

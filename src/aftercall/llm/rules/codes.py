@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from aftercall.llm.rules.cue import Caseless, Cue
+from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import NUMBER_WORD, figures_of
 from aftercall.llm.rules.sentences import split_sentences
 
@@ -87,6 +88,11 @@ _MAY_HOLD = Caseless(
 )
 
 
+@remember
+def _may_hold(text: str) -> bool:
+    return _MAY_HOLD.occurs(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     words: str
@@ -97,7 +103,7 @@ class Code:
 
 def find_codes(text: str, question: str, reply: str) -> Iterator[Code]:
     """`question` is what the agent said before, `reply` what it said after."""
-    if not _MAY_HOLD.occurs(text):
+    if not _may_hold(text.rstrip(" .!?")):
         return
     sentences = split_sentences(text)
     noun = before = ""

@@ -95,13 +95,14 @@ def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
             continue
         reply = turns[index + 1].text if index + 1 < len(turns) and turns[index + 1].speaker == "agent" else ""
         secrets += _codes(turn, question, reply)
-        if _may_tell(turn.text):
+        if _may_tell(turn.text.rstrip(" .!?")):
             clauses = split_clauses(turn)
             secrets += [*_illnesses(clauses, spoken), *_confidences(clauses, split_clauses(earlier) if earlier else [])]
         question, earlier = "", turn
     return _once(secrets)
 
 
+@remember
 def _may_tell(text: str) -> bool:
     """Most turns hold no word of confidence or illness, and need not be taken apart to be sure of it."""
     return _MAY_CONFIDE.occurs(text) or may_name(text)

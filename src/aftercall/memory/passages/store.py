@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -74,6 +75,7 @@ class _Said:
         return {"at_n": self.n, "new_mentions": self.mentions, "new_day": self.day, "new_around": self.around}
 
 
+@lru_cache(maxsize=64)
 def scope_of(agent_id: str, caller: str | None) -> str:
     """Agent and caller as one token; empty for a withheld number, whose calls belong to nobody."""
     return sha256(f"{agent_id}\0{caller}".encode()).hexdigest()[:24] if caller else ""
@@ -303,6 +305,7 @@ def _filter(where: Where, phrases: Sequence[str], is_postgres: bool) -> tuple[st
     return "".join(f" AND {part}" for part in parts), values
 
 
+@lru_cache(maxsize=64)
 def _shelf(agent_id: str, caller: str | None) -> str:
     return "c" + scope_of(agent_id, caller) if caller else "a" + sha256(agent_id.encode()).hexdigest()[:24]
 
