@@ -94,8 +94,14 @@ def clock() -> VirtualClock:
 @pytest.fixture(autouse=True)
 def patient_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk keeps its own time: nobody loses patience with it because a test lets virtual minutes pass, or the machine is busy."""
-    if "outlet" not in request.fixturenames:
+    if not {"outlet", "usual_patience"} & set(request.fixturenames):
         monkeypatch.setattr(record, "PATIENCE_S", 30 * 24 * 3600.0)
+
+
+@pytest.fixture
+def usual_patience() -> float:
+    """For tests of a disk that hangs."""
+    return record.PATIENCE_S
 
 
 @pytest.fixture

@@ -139,6 +139,7 @@ async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_
     await app.journal.close()
 
 
+@pytest.mark.usefixtures("usual_patience")
 async def test_a_database_that_hangs_costs_the_caller_a_moment_and_the_call_is_sealed_when_it_is_back(
     app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +148,7 @@ async def test_a_database_that_hangs_costs_the_caller_a_moment_and_the_call_is_s
     hangs, real = threading.Event(), Pen.write
 
     def hang(self: Pen, entries: Sequence[Entry]) -> None:
-        hangs.wait()
+        hangs.wait(60)
         real(self, entries)
 
     monkeypatch.setattr(app.journal._writer, "_write", lambda entries: hang(app.journal._pen, entries))
