@@ -1,5 +1,6 @@
 """What stands in the query of a request: callers, and marks that continue a list."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 from aftercall.errors import RefusedInput
@@ -23,24 +24,18 @@ def parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
 
 
 def parse_caller(caller: str | None) -> str | None:
-    if caller is None:
-        return None
-    try:
-        return normalise_caller(_with_plus(caller))
-    except ValueError as error:
-        raise RefusedInput("caller", str(error)) from None
+    return _parse(caller, normalise_caller)
 
 
 def parse_party(party: str | None) -> str | None:
     """A number, or a person at one: `+15550100#anna`."""
-    if party is None:
+    return _parse(party, normalise_party)
+
+
+def _parse(given: str | None, normalise: Callable[[str], str | None]) -> str | None:
+    if given is None:
         return None
     try:
-        return normalise_party(_with_plus(party))
+        return normalise(given.replace(" ", "+", 1) if given.startswith(" ") else given)  # a query's `+` was read as a space
     except ValueError as error:
         raise RefusedInput("caller", str(error)) from None
-
-
-def _with_plus(number: str) -> str:
-    """As it was before a query's `+` was read as a space."""
-    return number.replace(" ", "+", 1) if number.startswith(" ") else number
