@@ -8,7 +8,9 @@ Every call leaves something at every step. The follow-up work is left out.
 
 import argparse
 import asyncio
+import gc
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,16 +21,19 @@ from dbos import DBOS, SetWorkflowID
 
 from aftercall import durable
 from aftercall.app import App
+from aftercall.cli.serve import SWITCH_S, settle_memory
 from aftercall.ids import new_id
 from aftercall.model.calls import Call
 from aftercall.postcall.office import Office
 from aftercall.postcall.steps import names_for
-from aftercall.postcall.workflow import QUEUE, close_office, open_office, start_due
+from aftercall.postcall.workflow import AT_ONCE, close_office, open_office, start_due
 from aftercall.running import running
 from office_process import make_calls, mark, measured_load, offices, open_app, until_finished
 from tables import met, percentile, print_table
 
 TICK_S = 0.02
+BARE_QUEUE = "bench.bare"
+BARE_POLL_S = 0.1  # the engine is not to wait for work that is there
 WARM_UP = 10
 
 
@@ -47,7 +52,7 @@ async def time_bare(count: int, names: list[str]) -> float:
     handles = []
     for _ in range(count):
         with SetWorkflowID(new_id()):
-            handles.append(await DBOS.enqueue_workflow_async(QUEUE, bare, "x", names))
+            handles.append(await DBOS.enqueue_workflow_async(BARE_QUEUE, bare, "x", names))
     for handle in handles:
         await handle.get_result(polling_interval_sec=0.05)
     return count / (time.perf_counter() - begun)
@@ -69,6 +74,7 @@ async def measure_share(home: Path, database: str, count: int) -> None:
     office = app.office
     await durable.launch(app.settings, app.presence.process)
     await open_office(office)
+    await durable.open_queue(BARE_QUEUE, AT_ONCE, poll_s=BARE_POLL_S)
     names = names_for(office.desk)
     await time_bare(WARM_UP, names)
     singly, at_once = [await time_bare(count, names)], [await time_bare(count, names[:1])]
@@ -120,17 +126,20 @@ async def measure_reading_time(home: Path, database: str, count: int) -> None:
 
 
 async def measure_ticker(home: Path, database: str, queued: int) -> None:
-    """How late a 20 ms tick comes, with nothing to do and while workflows are queued."""
+    """How late a 20 ms tick comes, with nothing to do and while workflows are queued; threads and memory as a server has them."""
+    sys.setswitchinterval(SWITCH_S)
     app = open_app(home, database)
     for call in make_calls(queued):
         app.journal.take_in(call)
     mark(app, None)  # none of it is done before the ticks are counted
     async with running(app):
+        settle_memory()
         idle = await tick(lambda n: n >= 150)
         await asyncio.to_thread(mark, app, "due")
         work = asyncio.create_task(until_finished(app, queued))
         busy = await tick(lambda n: n >= 100 and work.done())
         await work
+    gc.unfreeze()
     app.close()
     rows = []
     for name, late in (("idle", idle), (f"{queued} workflows queued", busy)):
