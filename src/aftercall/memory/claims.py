@@ -8,7 +8,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.memory.phrases import Phrases
 from aftercall.memory.slots import Slot, find_slots
+from aftercall.memory.subject import Subject
+from aftercall.memory.telling import take_apart
 from aftercall.memory.wording import fold, plain, tokens
 
 SAME_WORD = {
@@ -42,25 +45,30 @@ SAME_WORD = {
     }.items()
     for same in others.split()
 }
-_DISLIKE = re.compile(r"\b(?:hates?|dislikes?|can not stand|can not bear|loathes?|detests?)\b")
-_NO = re.compile(r"\b(?:not|never|no longer|no|without|stopped|quit|gave up|given up|neither|nor|avoid|avoids)\b")
-_ONLY_NO = re.compile(r"\b(?:not only|no problem|no later|no matter|no idea|not sure)\b")
-_CORRECTS = re.compile(
-    r"\b(?:no longer|not .{0,25}\bany ?more|used to (?:be|have)|instead of|(?:has|have) changed|changed (?:to|my|it)|switched|"
-    r"is now|are now|it is .{0,30} now|i meant|correction|is wrong|was wrong|got that wrong|scratch that|should be|new number|new address|"
-    r"new email|not any more|moved|from now on|changed my mind|stopped|gave up|given up|quit)\b"
+DISLIKE = Phrases(
+    *("hate", "hates", "dislike", "dislikes", "can not stand", "can not bear", "loathe", "loathes", "detest", "detests"),
+)
+_NO = Phrases(
+    *("not", "never", "no longer", "no", "without", "stopped", "quit", "gave up", "given up", "neither", "nor", "avoid", "avoids"),
+    "used to",
+)
+_NO_DENIAL = Phrases(
+    *("not only", "no problem", "no later", "no matter", "no idea", "not sure"),
+    *("am used to", "is used to", "are used to", "get used to", "got used to"),
+)
+_CORRECTS = Phrases(
+    *("no longer", "not … any more", "not … anymore", "used to be", "used to have", "instead of", "switched"),
+    *("has changed", "have changed", "changed to", "changed my", "changed it", "is now", "are now", "it is … now"),
+    *("i meant", "correction", "is wrong", "was wrong", "got that wrong", "scratch that", "should be", "new number", "new address"),
+    *("new email", "moved", "from now on", "stopped", "gave up", "given up", "quit"),
 )
 _DOES = "".join(rf"(?<!\b{verb} not)" for verb in ("will", "do", "does", "did", "can", "could", "would", "should", "has", "have", "had"))
+_NOT = Phrases("not")
+_RATHER = Phrases("instead of", "rather than", "no longer")
 _DENIED = re.compile(
-    rf"\b(?:not{_DOES}|instead of|rather than|no longer)(?: the| a| an| in| at| on| my| by)* ([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$"
+    rf"\b(?:{_NOT.alternatives}{_DOES}|{_RATHER.alternatives})(?: the| a| an| in| at| on| my| by)* ([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$"
 )
-# A sentence without any of these words has nothing for the pattern of that name.
-_DISLIKES = vocabulary("hate hates dislike dislikes stand bear loathe loathes detest detests")
-_NOES = vocabulary("not never no without stopped quit gave given neither nor avoid avoids")
-_CORRECTIONS = vocabulary(
-    "longer more anymore used instead changed switched now meant correction wrong scratch should new moved stopped gave given quit"
-)
-_DENIALS = vocabulary("not instead rather longer")
+_DENYING = _NOT.words | _RATHER.words
 _DAYS = {day: day[:3] for day in ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]}
 _DAYS |= {f"{day}s": short for day, short in tuple(_DAYS.items())}
 _MONTHS = vocabulary(
@@ -85,6 +93,8 @@ _KIN = vocabulary(
     assistant ex
     """
 )
+NOBODY = vocabulary("he she")
+"""Who is meant stands in another sentence."""
 _SIDES = vocabulary("front back left top bottom upper lower upstairs downstairs north south east west inner outer")
 _ARTICLES = vocabulary("the my a an his her their")
 _EMPTY = vocabulary(
@@ -121,13 +131,14 @@ _NUMBER = re.compile(r"\+?\d[\d:.,/-]*(?:st|nd|rd|th)?")
 class Claim:
     """`words` are the stems that carry meaning; values of each kind stand beside them, not among them.
 
-    `kin` tells whose or which it is, `adds` that it comes beside something.
+    `kin` tells whose or which it is, `who` the one it opens with if that is not the caller, `adds` that it comes beside something.
     """
 
     text: str
     slots: tuple[Slot, ...]
     words: frozenset[str]
     kin: frozenset[str]
+    who: Subject | None
     numbers: frozenset[str]
     days: frozenset[str]
     names: frozenset[str]
@@ -178,9 +189,9 @@ def read_secret_claim(text: str) -> Claim:
 def read_plain(text: str, said: str, look: Lookup) -> Claim:
     """`said` is the text in its plain form."""
     there = set(_PIECE.findall(said))
-    disliked = not _DISLIKES.isdisjoint(there) and _DISLIKE.search(said) is not None
-    said = _DISLIKE.sub("like", said) if disliked else said
-    denied = None if _DENIALS.isdisjoint(there) else _DENIED.search(said)
+    disliked = DISLIKE.occur(said, there)
+    said = DISLIKE.replace("like", said) if disliked else said
+    denied = None if _DENYING.isdisjoint(there) else _DENIED.search(said)
     main = said[: denied.start()] if denied and denied.start() > 8 else said
     heard = tokens(main)
     spoken = [look(word) for word in heard]
@@ -190,23 +201,31 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     numbers = {word.number for at, word in enumerate(spoken) if word.number is not None and at not in which}
     days = {word.day for word in spoken if word.day}
     words = {word.stem for at, word in enumerate(spoken) if not word.is_empty and not word.day and (word.number is None or at in which)}
-    is_denied = disliked ^ (not _NOES.isdisjoint(there) and bool(_NO.search(_ONLY_NO.sub("", main))))
+    is_denied = disliked ^ (not _NO.words.isdisjoint(there) and _NO.occur(_NO_DENIAL.replace("", main), there))
     puts_right = denied is not None and main is not said
+    told = take_apart(main)
     return Claim(
         text=said,
-        slots=tuple(find_slots(main, _written_names(text))),
+        slots=tuple(find_slots(told, _written_names(text))),
         words=frozenset(words),
-        kin=frozenset(word.canonical for word in spoken if word.canonical in _KIN) | _sides(heard),
+        kin=_kin(spoken) | _sides(heard),
+        who=told.head.subject if told.head else None,
         numbers=frozenset(numbers),
         days=frozenset(days),
         names=frozenset(stem(name) for name in map(str.lower, _NAME.findall(text)) if not _day(name)),
         is_denied=is_denied,
-        corrects=puts_right or (not _CORRECTIONS.isdisjoint(there) and bool(_CORRECTS.search(said))),
+        corrects=puts_right or _CORRECTS.occur(said, there),
         adds=_ADDS.search(text) is not None,
         denied=frozenset(map(_value, map(look, tokens(denied[1])))) if denied and puts_right else frozenset(),
         everything=frozenset(words | numbers | days),
         identity=_identify(said, words, numbers, days, is_denied),
     )
+
+
+def _kin(spoken: list[Word]) -> frozenset[str]:
+    """ "My sister, she …" is of the sister."""
+    kin = frozenset(word.canonical for word in spoken if word.canonical in _KIN)
+    return kin - NOBODY or kin
 
 
 def _sides(heard: list[str]) -> frozenset[str]:

@@ -4,9 +4,11 @@ A fact may be retired only by the same subject and attribute, or by an explicit 
 """
 
 from collections.abc import Iterable
+from itertools import combinations
 from typing import Literal
 
-from aftercall.memory.claims import Claim, content_words, stem
+from aftercall.memory.claims import NOBODY, Claim, content_words, stem
+from aftercall.memory.subject import CALLER, Subject, relate
 from aftercall.memory.wording import tokens
 from aftercall.model.reading import Category
 
@@ -22,10 +24,12 @@ def compare(new: Claim, known: Claim, category: Category = "preference") -> Verd
     """What `new` is to `known`."""
     if by_slot := _compare_slots(new, known):
         return by_slot
-    if _differ(new.kin, known.kin):
+    if _differ(new.kin, known.kin) or _are_two(new.who, known.who):
         return "different"
     if _is_same(new, known):
         return "same"
+    if not new.corrects and new.kin and new.kin <= NOBODY:
+        return "different"
     if _is_turned_round(new, known):
         return "update"
     if _puts_right(new, known):
@@ -37,9 +41,12 @@ def compare(new: Claim, known: Claim, category: Category = "preference") -> Verd
 
 def best(new: Claim, known: Iterable[tuple[str, Claim]], category: Category) -> tuple[Verdict, str | None]:
     """The known fact that `new` repeats, else the one it takes the place of; the likest if there are several."""
+    known = tuple(known)
     found: dict[Verdict, tuple[float, str]] = {}
     for fact_id, claim in known:
         verdict = compare(new, claim, category)
+        if verdict == "update" and not _is_told_apart(new, claim, (other for _, other in known)):
+            continue
         score = _likeness(new.everything, claim.everything)
         if verdict != "different" and (verdict not in found or score > found[verdict][0]):
             found[verdict] = (score, fact_id)
@@ -51,20 +58,47 @@ def best(new: Claim, known: Iterable[tuple[str, Claim]], category: Category) -> 
 
 def is_related(new: Claim, known: Claim) -> bool:
     """Whether a model's word that one replaces the other can be believed: the same subject, and something in common."""
-    if new.matching and known.matching:
-        return new.matching == known.matching
+    if new.slots and known.slots:
+        return new.slots[0].attribute == known.slots[0].attribute and relate(new.slots[0].subject, known.slots[0].subject) != "other"
     return not _differ(new.kin, known.kin) and _likeness(new.everything, known.everything) >= RELATED
 
 
 def contradicts(new: Claim, known: Claim) -> bool:
     """Whether they cannot be the same, whatever a model says: another value, or yes against no."""
     differ = any(_differ(mine, theirs) for mine, theirs in ((new.numbers, known.numbers), (new.days, known.days)))
-    return differ or new.is_denied != known.is_denied or _compare_slots(new, known) == "update"
+    return differ or new.is_denied != known.is_denied or _compare_slots(new, known) in ("update", "different")
+
+
+def _are_two(mine: Subject | None, theirs: Subject | None) -> bool:
+    """My son Tom and my son Jim, however they are written."""
+    if mine is None or theirs is None or not mine.role or mine.role != theirs.role:
+        return False
+    return bool(mine.name and theirs.name) and relate(mine, theirs) == "other"
+
+
+def _is_told_apart(new: Claim, known: Claim, others: Iterable[Claim]) -> bool:
+    """Where two sisters are known by name, "my sister" is neither of them for sure."""
+    if not new.slots or not known.slots or new.slots[0].attribute != known.slots[0].attribute:
+        return True
+    mine, theirs = new.slots[0].subject, known.slots[0].subject
+    if mine == CALLER or (mine.name and theirs.name and mine.role == theirs.role):
+        return True
+    slots = (claim.slots[0] for claim in others if claim.slots)
+    near = {slot.subject for slot in slots if slot.attribute == new.slots[0].attribute and _may_rival(slot.subject, mine)}
+    near |= {mine, theirs}
+    return all(relate(one, other) != "other" for one, other in combinations(near, 2))
+
+
+def _may_rival(one: Subject, other: Subject) -> bool:
+    return one.role == other.role or (bool(one.name) and one.name == other.name)
 
 
 def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
-    if not new.slots or not known.slots or new.slots[0].key != known.slots[0].key:
+    if not new.slots or not known.slots or new.slots[0].attribute != known.slots[0].attribute:
         return None
+    kinship = relate(new.slots[0].subject, known.slots[0].subject)
+    if kinship == "other":
+        return "different"
     mine, theirs = new.slots[0].value, known.slots[0].value
     if mine == theirs or _joined(mine) == _joined(theirs):
         return "same"
@@ -72,8 +106,10 @@ def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
     if short and short <= long and not _has_more_figures(long - short):
         return "same"
     # "I live in Porto" does not give way to "I live near the station": a name and a description can both hold.
-    can_both_hold = new.adds or {new.slots[0].is_named, known.slots[0].is_named} == {True, False}
-    return None if can_both_hold else "update"
+    described = [slot.is_named is False for slot in (new.slots[0], known.slots[0])]
+    if new.adds or any(described) != all(described):
+        return None
+    return "update" if kinship == "same" or new.corrects else "different"
 
 
 def _values(told: str) -> frozenset[str]:

@@ -9,15 +9,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
-from aftercall.memory.claims import SAME_WORD, Claim, look_up_again
+from aftercall.memory.claims import DISLIKE, SAME_WORD, Claim, look_up_again
 from aftercall.memory.dedupe import ALIKE
+from aftercall.memory.subject import CALLER
 from aftercall.memory.wording import fold
 
 _PIECE = re.compile(r"[^\W_]+")
 _JOINED = re.compile(r"[.@+:'-][^\W_]")
 _WHOLE = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)+")
 START = 3  # letters of a word that stay when it is cut to its stem
-_FEELS = frozenset(["hate", "hates", "dislike", "dislikes", "stand", "bear", "loathe", "loathes", "detest", "detests"])
 
 
 class Handles:
@@ -42,7 +42,7 @@ class Handles:
         for start in {SAME_WORD.get(piece, piece)[:START] for piece in pieces}:
             self._by_start[start].append(fact_id)
         if matching:
-            self._by_slot[matching].append(fact_id)
+            self._by_slot[_handle(matching)].append(fact_id)
 
     def add_sealed(self, fact_id: str) -> None:
         """Its words are not to be kept about: it is compared with everything."""
@@ -54,7 +54,7 @@ class Handles:
         telling = [word for word in claim.words if _has_letters(word)]
         if len(telling) < bool(claim.words) or not all(map(_has_letters, claim.denied)):
             return set(self._all)
-        found = {*self._always, *(self._by_slot.get(claim.matching, ()) if claim.matching else ())}
+        found = {*self._always, *(self._by_slot.get(_handle(claim.matching), ()) if claim.matching else ())}
         if telling:
             found |= self._that_hold(telling, math.ceil(ALIKE * len(claim.words)) - (len(claim.words) - len(telling)))
         return found | self._that_hold(claim.denied, len(claim.denied)) if claim.denied else found
@@ -72,6 +72,12 @@ class Handles:
         return self._words[fact_id]
 
 
+def _handle(matching: str) -> str:
+    """Whether Ann is the caller's sister Ann is asked when they are compared: of others than the caller only the attribute tells."""
+    subject, _, attribute = matching.partition("|")
+    return matching if subject == str(CALLER) else attribute
+
+
 def _loose_pieces(content: str) -> list[str] | None:
     """At least the words that its claim will hold; None where making it plain gives words another form."""
     text = content.lower() if content.isascii() else fold(content)
@@ -82,7 +88,7 @@ def _loose_pieces(content: str) -> list[str] | None:
         words += _PIECE.findall(text.replace("n't", " not"))
     if "nt" in text:
         words += [word.removesuffix("nt") for word in words if word.endswith("nt")]
-    if not _FEELS.isdisjoint(words):
+    if not DISLIKE.words.isdisjoint(words):
         words.append("like")
     if _JOINED.search(text):
         words += _WHOLE.findall(text)

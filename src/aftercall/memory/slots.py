@@ -5,30 +5,45 @@ What is not in the tables has no slot: two such sentences may both hold, and nei
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from aftercall.memory.frames import DOMAINS, WAY, WISH, fitting
+from aftercall.memory.frames import Fit, fitting
+from aftercall.memory.lexicon import DOMAINS, WAY, WISH
+from aftercall.memory.ordinary import MAKES, is_ordinary
+from aftercall.memory.subject import CALLER, Subject
+from aftercall.memory.telling import Told, read_for
 
-CALLER = "caller"
-_AGE = re.compile(
-    r"\b(?:i am|my (?P<who>[\w ]+?) (?:is|turned|just turned|has turned)|(?P<pron>he|she) is)(?: now| only| "
-    r"nearly)? (?P<value>\d{1,3})(?: years old| years| year old| today)?$"
-)
-_FIGURE = re.compile(r"\d")
 _SHORT_WISH = re.compile(rf"\b{WISH}\b|\bi pay\b|\bsit\b|\bfor i\b|\bfavou?rite\b|\bonly\b")
 _DOMAIN = tuple((name, re.compile(rf"\b(?P<value>{values})\b")) for name, values in DOMAINS)
 _TIDY = re.compile(r"\b(?:now|instead|from now on|these days|any more|anymore|i am in|i live|a|an|the|my|since \w+|again)\b")
-_DENIES = re.compile(r"\b(?:not|never|no longer|stopped|hate)\b")
+_DENIES = re.compile(r"\b(?:not|never|no longer|stopped|hate|(?<!am )(?<!is )(?<!are )(?<!get )(?<!got )used to)\b")
 _BEGINNING = 2
-_OWNER = re.compile(r"\b(?:my|his|her|their) (?P<who>\w+(?: \w+)?)'s (?!name\b)")
 # "My doctor is lovely" says nothing of the doctor's name, nor "my car is a bit noisy" of the kind of car.
 _NAMES_ONLY = re.compile(r"'s name$|^kind of |^call name$")
 _BESIDES = re.compile(r"\s+(?:and|but|because|since|so|not|which|with|if|unless|rather than|instead of|when|where)\b.*$")
+_DESCRIBES = re.compile(r"(?:a|an|the|my|his|her|their|this|that|another|some|one)\b")
+# Who is somewhere for a while still lives where they live.
+_FOR_A_WHILE = re.compile(
+    r"\b(?:until|till|tonight|today|tomorrow|temporarily|for now|for the moment|on holiday|visiting|over (?:christmas|easter|new year|the)|"
+    r"(?:this|next|for the|for a|for an|a few|for \d+|for some|for several) (?:\w+ )?(?:days?|nights?|weeks?|weekend|months?|while|"
+    r"summer|winter|spring|autumn|holidays?|time|term|fortnight))\b"
+)
+_DWELLING = frozenset({"residence", "address"})
+_NO_PLACE = re.compile(
+    r"(?:\d{1,2}:\d\d|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mornings?|afternoons?|evenings?|nights?|days?|(?:next|this|last) \w+)\b"
+)
+# One is called by several names, and of sisters there are several: neither takes another's place.
+_OF_CALLER_ONLY = frozenset({"name", "call name"})
+_OF_PERSONS_ONLY = frozenset({"diet", "marital status", "job", "employer", "school", "birthday", "birthplace", "surname", "contact"})
+_SUITING = frozenset({"contact", "best time"})
+_NAMED = frozenset({"residence", "address", "employer", "school", "birthplace"})
+_OWN = re.compile(r"\b(?:i|my)\b")
+_GOOD_FOR = re.compile(r" for (?!i\b|both\b|all\b|everyone\b|everything\b|that\b|now\b|the moment\b).*")
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    subject: str
+    subject: Subject
     attribute: str
     value: str
     is_named: bool | None = None
@@ -39,35 +54,62 @@ class Slot:
         return f"{self.subject}|{self.attribute}"
 
 
-def find_slots(text: str, names: frozenset[str] | None = None) -> Iterator[Slot]:
-    """`text` in its plain form. What is denied has no value to fill a slot with. `names` are its words that were written as such."""
+def find_slots(told: Told, names: frozenset[str] | None = None) -> Iterator[Slot]:
+    """What is denied has no value to fill a slot with. `names` are the words that were written as such."""
+    text = told.text
     if _DENIES.search(text) and _DENIES.search(_BESIDES.sub("", text)):
         return
-    if found := fitting(text):
-        slot = replace(_slot(*found, names), subject=_whose(text[: _start(found[1])]))
-        if slot.is_named or not _NAMES_ONLY.search(slot.attribute) or _is_surely_name(found[1]):
+    if found := _fit(told):
+        slot = _slot(*found, names)
+        if _counts(slot, found[1], text, names):
             yield slot
         return
-    if _FIGURE.search(text) and (age := _AGE.search(text)):
-        yield Slot(_named(age["who"] or age["pron"]), "age", age["value"])
+    yield from _find_wish(told)
+
+
+def _fit(told: Told) -> tuple[Subject, Fit] | None:
+    """Whose attribute is given a value: of several, whoever is spoken of first."""
+    text = told.text
+    own = fitting(text)
+    begin = text.count(" ", 0, own.match.start()) if own else len(text)
+    for telling in told.tellings:
+        if telling.start > begin:
+            break
+        fit = fitting(telling.told)
+        if fit and not fit.match.start() and _suits(telling.subject, fit.attribute):
+            return telling.subject, fit
+    if own is None or (told.of_other and begin > told.first and not _OWN.search(own.match.group())):
+        return None
+    if own.attribute not in _SUITING or not (good_for := _GOOD_FOR.match(text, own.match.end())):
+        return CALLER, own
+    whom = read_for(good_for.group())
+    return (whom, own) if whom else None
+
+
+def _suits(subject: Subject, attribute: str) -> bool:
+    return attribute not in _OF_CALLER_ONLY and (subject.is_person or attribute not in _OF_PERSONS_ONLY)
+
+
+def _counts(slot: Slot, fit: Fit, text: str, names: frozenset[str] | None) -> bool:
+    if slot.attribute in _DWELLING and (_FOR_A_WHILE.search(text) or _NO_PLACE.match(slot.value)):
+        return False
+    if slot.is_named or not _NAMES_ONLY.search(slot.attribute) or _is_surely_name(fit.match):
+        return True
+    return names is None and slot.is_named is None and slot.attribute.endswith("'s name")
+
+
+def _find_wish(told: Told) -> Iterator[Slot]:
+    """What somebody likes to have, of a kind of which one takes one."""
+    head = told.head
+    if (told.of_other and head is None) or not _SHORT_WISH.search(wish := head.told if head else told.text):
         return
-    if _SHORT_WISH.search(text):
-        wish = _BESIDES.sub("", text)
-        for name, pattern in _DOMAIN:
-            if match := pattern.search(wish):
-                yield Slot(CALLER, name, match["value"])
-                return
-
-
-def _start(match: re.Match[str]) -> int:
-    """Where the value begins."""
-    return next(start for name in ("value", "value2") if (start := match.start(name) if name in match.re.groupindex else -1) >= 0)
-
-
-def _whose(before: str) -> str:
-    """ "My mother's address is …" says nothing of the caller's."""
-    owner = _OWNER.search(before)
-    return _named(owner["who"] if owner else None)
+    for name, pattern in _DOMAIN:
+        if match := pattern.search(_BESIDES.sub("", wish)):
+            good_for = _GOOD_FOR.search(wish)
+            subject = read_for(good_for.group()) if good_for else head.subject if head else CALLER
+            if subject:
+                yield Slot(subject, name, match["value"])
+            return
 
 
 def _is_surely_name(match: re.Match[str]) -> bool:
@@ -75,27 +117,30 @@ def _is_surely_name(match: re.Match[str]) -> bool:
     return any(match.groupdict().get(sign) for sign in ("name", "called", "title"))
 
 
-def _slot(attribute: str, match: re.Match[str], names: frozenset[str] | None) -> Slot:
-    groups = match.groupdict()
+def _slot(subject: Subject, fit: Fit, names: frozenset[str] | None) -> Slot:
+    groups = fit.match.groupdict()
     value = groups.get("value") or groups.get("value2") or ""
     kind = (groups.get("kind") or "").replace("cell", "mobile").replace("office", "work").replace("business", "work")
     what = (groups.get("what") or "").strip()
-    name = re.sub(r"\s+", " ", attribute.format(kind=kind, what=what)).strip()
+    name = re.sub(r"\s+", " ", fit.attribute.format(kind=kind, what=what)).strip()
     if name == "contact":
-        return Slot(CALLER, name, WAY[value])
+        return Slot(subject, name, WAY[value])
     told = tidy_value(value)
-    return Slot(CALLER, name, told, None if names is None else _is_named(told, names))
+    return Slot(subject, name, told, _is_named(name, value, told, names))
 
 
-def _is_named(value: str, names: frozenset[str]) -> bool:
+def _is_named(attribute: str, value: str, told: str, names: frozenset[str] | None) -> bool | None:
     """A name stands at its beginning: "red Volvo", not "one that Ana gave me"."""
-    return any(word in names or (len(word) > 1 and word[:1].isdecimal()) for word in value.split()[:_BEGINNING])
+    start = told.split()[:_BEGINNING]
+    if not _NAMES_ONLY.search(attribute) and attribute not in _NAMED:
+        return None
+    if names is not None:
+        return any(word in names or (len(word) > 1 and word[:1].isdecimal()) for word in start)
+    if attribute.startswith("kind of "):
+        return True if not MAKES.isdisjoint(start) else None
+    return False if _DESCRIBES.match(value) or is_ordinary(start) else None
 
 
 def tidy_value(value: str) -> str:
     value = re.sub(r"\b(?:dr|doctor|mr|mrs|ms|miss)\b", " ", value)
     return re.sub(r"\s+", " ", _TIDY.sub(" ", _BESIDES.sub("", value))).strip()
-
-
-def _named(who: str | None) -> str:
-    return f"{CALLER}'s {who}" if who else CALLER

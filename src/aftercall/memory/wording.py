@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.memory.phrases import Phrases
 
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 _NUMBERS = {word: number for number, word in enumerate(_UNITS.split())} | {"oh": 0}
@@ -29,15 +29,22 @@ _CONTRACTIONS = _written(
 )
 _WITHOUT_MARK = re.compile(r"\b(d(?:o|oes|id)|is|are|was|ca|wo|would|could|should|have|has)nt\b")
 _CANNOT = re.compile(r"\bcann(?:ot|ae)\b")
-_SPEAKER = re.compile(r"\b(?:(?:(?:the )?(?:caller|user|customer|client)(?P<own>'s)?)|(?P<ours>ours?|mine)|we|us|me|myself)\b")
-_FILLER = re.compile(
-    r"\b(?:um+|uh+|er+m?|eh|ah+|oh(?! \d)|hmm|well|you know|i mean|i guess|i think|i believe|basically|honestly|"
-    r"really|actually|just|so|anyway|"
-    r"please|okay|ok|yes|yeah|yep|right|listen|look|by the way|as i said|like i said|to be honest|of course|"
-    r"definitely|absolutely|quite|very|"
-    r"currently|these days|nowadays|at the moment|still(?! water)|also|too|already|simply|always|usually|normally|"
-    r"generally|typically|mostly)\b"
+_CALLER = Phrases("caller", "user", "customer", "client")
+_OURS = Phrases("our", "ours", "mine")
+_WE = Phrases("we", "us", "me", "myself")
+_SPEAKER = re.compile(rf"\b(?:(?:the )?(?:{_CALLER.alternatives})(?P<own>'s)?|(?P<ours>{_OURS.alternatives})|{_WE.alternatives})\b")
+_SPEAKERS = _CALLER.words | _OURS.words | _WE.words
+_HUMS = {"um": "um+", "uh": "uh+", "er": "er+m?", "ah": "ah+", "hm": "hmm"}
+"""By the letters they begin with."""
+_FILLERS = Phrases(
+    *("eh", "oh", "well", "you know", "i mean", "i guess", "i think", "i believe", "basically", "honestly", "really", "actually"),
+    *("just", "so", "anyway", "please", "okay", "ok", "yes", "yeah", "yep", "right", "listen", "look", "by the way", "as i said"),
+    *("like i said", "to be honest", "of course", "definitely", "absolutely", "quite", "very", "currently", "these days"),
+    *("nowadays", "at the moment", "still", "also", "too", "already", "simply", "always", "usually", "normally", "generally"),
+    *("typically", "mostly"),
+    unless={"oh": r" \d", "still": " water", "well": " done"},
 )
+_FILLER = re.compile(rf"\b(?:{'|'.join(_HUMS.values())}|{_FILLERS.alternatives})\b")
 _CLOCK = re.compile(r"\b(\d{1,2})(?:[:. ](\d\d))? ?(a ?\.?m|p ?\.?m)\b\.?")
 _HALF = re.compile(r"\b(half|quarter) (past|to) (\d{1,2})\b")
 _IN_THE = re.compile(r"\b(\d{1,2})(?: o'?clock)? (?:in the (morning|afternoon|evening)|at night)\b")
@@ -45,17 +52,7 @@ _EMAIL_SPOKEN = re.compile(r"\b([\w.+-]+) at ([\w-]+) dot (\w+)\b")
 _DIGITS_APART = re.compile(r"\b\d(?:[ -]\d)+\b")
 _GROUPS = re.compile(r"(?<![\d:])\+?\d{2,}(?:[ -]\d{2,})+\b")
 _COUNTED = frozenset((*_NUMBERS, *_TENS))
-# A text without any of these has nothing for the pattern of that name: most have not, and to know its words is cheaper than to search.
 _PIECE = re.compile(r"[^\W_]+")
-_SPEAKERS = vocabulary("caller user customer client our ours mine we us me myself")
-_HUMS = vocabulary("um uh er ah hm")
-_FILLERS = vocabulary(
-    """
-    eh oh well know mean guess think believe basically honestly really actually just so anyway please okay ok yes yeah yep right
-    listen look way said honest course definitely absolutely quite very currently days nowadays moment still also too already
-    simply always usually normally generally typically mostly
-    """
-)
 _FIGURE = re.compile(r"\d")
 _ODD = re.compile(r"[^\w\s@+:'.-]|(?<!\w)['.-]|['.-](?!\w)")
 _TOKEN = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)*")
@@ -82,7 +79,7 @@ def plain(text: str) -> str:
         words = _hours(words)
         words = _DIGITS_APART.sub(lambda run: re.sub(r"[ -]", "", run.group()), words)
         words = _GROUPS.sub(lambda run: _joined(run.group()), words)
-    if not _FILLERS.isdisjoint(said) or any(piece[:2] in _HUMS for piece in said):
+    if not _FILLERS.words.isdisjoint(said) or any(piece[:2] in _HUMS for piece in said):
         words = _FILLER.sub(" ", words)
     return " ".join(_ODD.sub(" ", words).split())
 

@@ -4,17 +4,19 @@ import json
 from itertools import product
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.memory.claims import read_claim
 from aftercall.memory.dedupe import compare
-from aftercall.memory.frames import FRAMES, fitting
+from aftercall.memory.frames import FRAMES, Frame, fitting
 from aftercall.memory.handles import Handles
 from aftercall.memory.slots import find_slots
+from aftercall.memory.telling import take_apart
 from aftercall.memory.wording import plain
 
 PAIRS = json.loads((Path(__file__).parents[3] / "bench" / "facts" / "tuned.json").read_text())
+LETTERS = st.sampled_from("abcdefghijklmnopqrstuvwxyz0123456789 '-@.+:_")
 SENTENCES = sorted({pair[side] for pair in PAIRS for side in ("new", "known")})
 PIECES = (
     *(
@@ -95,4 +97,11 @@ def test_what_a_frame_is_quickly_told_by_never_hides_what_it_fits() -> None:
         found = fitting(sentence)
         assert (found[0] if found else None) == first, sentence
     assert fitted > 100
-    assert next(iter(find_slots("i live in porto"))).attribute == "residence"
+    assert next(iter(find_slots(take_apart("i live in porto")))).attribute == "residence"
+
+
+@settings(max_examples=40)
+@given(data=st.data(), frame=st.sampled_from(FRAMES))
+def test_whatever_a_frame_fits_holds_one_of_the_words_it_is_told_by(data: st.DataObject, frame: Frame) -> None:
+    text = data.draw(st.from_regex(frame.pattern, alphabet=LETTERS))
+    assert any(need in text for need in frame.needs)

@@ -13,7 +13,23 @@ from aftercall.memory.wording import plain
 PAIRS = json.loads((Path(__file__).parents[3] / "bench" / "facts" / "tuned.json").read_text())
 SENTENCES = sorted({pair[side] for pair in PAIRS for side in ("new", "known")})
 WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})
-HUMS = ["um", "ummm", "uh,", "erm", "hmm", "ahh", "you know,", "by the way", "At the moment", "oh", "oh 5", "well_", "still water", "two"]
+HUMS = [
+    "um",
+    "ummm",
+    "uh,",
+    "erm",
+    "hmm",
+    "ahh",
+    "you know,",
+    "by the way",
+    "At the moment",
+    "oh",
+    "oh 5",
+    "well_",
+    "still water",
+    "well done",
+    "two",
+]
 
 
 class _Always(frozenset[str]):
@@ -23,8 +39,9 @@ class _Always(frozenset[str]):
 
 def plain_the_long_way(text: str, patch: pytest.MonkeyPatch) -> str:
     with patch.context() as every:
-        for name in ("_SPEAKERS", "_COUNTED", "_FILLERS"):
+        for name in ("_SPEAKERS", "_COUNTED"):
             every.setattr(wording, name, _Always())
+        every.setattr(wording._FILLERS, "words", _Always())
         return plain(text)
 
 
@@ -38,3 +55,8 @@ def test_no_labelled_sentence_is_passed_over_wrongly(monkeypatch: pytest.MonkeyP
 def test_no_words_put_together_are_passed_over_wrongly(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> None:
     text = " ".join(said)
     assert plain(text) == plain_the_long_way(text, monkeypatch)
+
+
+def test_every_hum_begins_with_the_letters_it_is_told_by() -> None:
+    for start, pattern in wording._HUMS.items():
+        assert pattern.startswith(start)
