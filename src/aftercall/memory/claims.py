@@ -195,9 +195,7 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     main = said[: denied.start()] if denied and denied.start() > 8 else said
     heard = tokens(main)
     spoken = [look(word) for word in heard]
-    first_verb = _VERB.search(main)
-    before = len(tokens(main[: first_verb.start()])) if first_verb else 2  # "line 2 drops calls": which line, not how many
-    which = {at for at, word in enumerate(spoken) if word.number and (at < before or spoken[at - 1].canonical in _NUMBERED)}
+    which = _which(main, spoken)
     numbers = {word.number for at, word in enumerate(spoken) if word.number is not None and at not in which}
     days = {word.day for word in spoken if word.day}
     words = {word.stem for at, word in enumerate(spoken) if not word.is_empty and not word.day and (word.number is None or at in which)}
@@ -220,6 +218,15 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
         everything=frozenset(words | numbers | days),
         identity=_identify(said, words, numbers, days, is_denied),
     )
+
+
+def _which(main: str, spoken: list[Word]) -> set[int]:
+    """ "line 2 drops calls": which line, not how many."""
+    if not any(word.number for word in spoken):
+        return set()
+    first_verb = _VERB.search(main)
+    before = len(tokens(main[: first_verb.start()])) if first_verb else 2
+    return {at for at, word in enumerate(spoken) if word.number and (at < before or spoken[at - 1].canonical in _NUMBERED)}
 
 
 def _kin(spoken: list[Word]) -> frozenset[str]:

@@ -230,7 +230,10 @@ FRAMES = (
 )
 
 
-_NEEDS = tuple(dict.fromkeys(need for frame in FRAMES for need in frame.needs))
+_BY_NEED = {
+    need: tuple(place for place, frame in enumerate(FRAMES) if need in frame.needs)
+    for need in dict.fromkeys(need for frame in FRAMES for need in frame.needs)
+}
 
 
 class Fit(NamedTuple):
@@ -240,8 +243,8 @@ class Fit(NamedTuple):
 
 def fitting(text: str) -> Fit | None:
     """The attribute that a plain sentence gives a value to, and how."""
-    there = {need for need in _NEEDS if need in text}
-    for frame in FRAMES:
-        if not there.isdisjoint(frame.needs) and (match := frame.pattern.search(text)):
-            return Fit(frame.attribute, match)
+    told_by = [places for need, places in _BY_NEED.items() if need in text]
+    for place in sorted({place for places in told_by for place in places}):
+        if match := FRAMES[place].pattern.search(text):
+            return Fit(FRAMES[place].attribute, match)
     return None

@@ -15,6 +15,7 @@ from aftercall.memory.telling import Told, read_for
 
 _SHORT_WISH = re.compile(rf"\b{WISH}\b|\bi pay\b|\bsit\b|\bfor i\b|\bfavou?rite\b|\bonly\b")
 _DOMAIN = tuple((name, re.compile(rf"\b(?P<value>{values})\b")) for name, values in DOMAINS)
+_ANY_DOMAIN = re.compile(rf"\b(?:{'|'.join(values for _, values in DOMAINS)})\b")
 _TIDY = re.compile(r"\b(?:now|instead|from now on|these days|any more|anymore|i am in|i live|a|an|the|my|since \w+|again)\b")
 _DENIES = re.compile(r"\b(?:not|never|no longer|stopped|hate|(?<!am )(?<!is )(?<!are )(?<!get )(?<!got )used to)\b")
 _BEGINNING = 2
@@ -103,8 +104,9 @@ def _find_wish(told: Told) -> Iterator[Slot]:
     head = told.head
     if (told.of_other and head is None) or not _SHORT_WISH.search(wish := head.told if head else told.text):
         return
-    for name, pattern in _DOMAIN:
-        if match := pattern.search(_BESIDES.sub("", wish)):
+    wanted = _BESIDES.sub("", wish)
+    for name, pattern in _DOMAIN if _ANY_DOMAIN.search(wanted) else ():
+        if match := pattern.search(wanted):
             good_for = _GOOD_FOR.search(wish)
             subject = read_for(good_for.group()) if good_for else head.subject if head else CALLER
             if subject:
