@@ -109,7 +109,7 @@ def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
     described = [slot.is_named is False for slot in (new.slots[0], known.slots[0])]
     if new.adds or any(described) != all(described):
         return None
-    return "update" if kinship == "same" or new.corrects else "different"
+    return "update" if kinship == "same" or new.corrects or "now" in new.text.split() else "different"
 
 
 def _values(told: str) -> frozenset[str]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from aftercall.memory.lexicon import CODE, DIETS, HOURS, HOW_GOOD, JOBS, KIND, MARITAL, MONTHS, NEW, ROLE, STREET, THING, WAYS
 
 _OF_CALLER = r"(?:my|the)"
+_NO_NAME = r"(?:this|that|these|it|he|she|who|what|which|here|there|the|my|our|where|how|one|all|and|but|so)\b"
 
 
 class Frame(NamedTuple):
@@ -48,6 +49,14 @@ FRAMES = (
         rf"\b{_OF_CALLER} {NEW}{KIND}{NEW}address(?: has changed to| changed to| is| should be|:)(?: now)? {_REST}",
     ),
     _frame(
+        "school",
+        ("school", "primary", "college", "academy", "university", "nursery"),
+        (
+            r"\bi (?:now )?(?:go to|attend|am (?:now )?at|study at|have started at|started at)(?: now)? "
+            r"(?P<value>(?!the )[\w' ]+ (?:school|primary|college|academy|university|nursery))\b"
+        ),
+    ),
+    _frame(
         "address",
         ("live", "living", "stay", "am ", "move"),
         (
@@ -73,8 +82,8 @@ FRAMES = (
         "residence",
         ("moved", "relocated"),
         (
-            rf"\bi (?:have )?(?:now |recently )*(?:moved|relocated)(?: house| home| over| back| out| down| up| away| now)*"
-            rf"(?: from [\w ]+?)? to {_REST}"
+            rf"\bi (?:have )?(?:left [\w ]+? and )?(?:now |recently )*(?:moved|relocated)"
+            rf"(?: house| home| over| back| out| down| up| away| now)*(?: from [\w ]+?)? to {_REST}"
         ),
     ),
     _frame(
@@ -96,19 +105,11 @@ FRAMES = (
     _frame("birthday", ("born ",), rf"\bi was born (?:on|in) (?P<value>(?:the )?(?:\d|(?:{MONTHS})\b).*)"),
     _frame("birthplace", ("born ",), rf"\bi was born in {_REST}"),
     _frame(
-        "school",
-        ("school", "primary", "college", "academy", "university", "nursery"),
-        (
-            r"\bi (?:now )?(?:go to|attend|study at|have started at|started at)(?: now)? "
-            r"(?P<value>(?!the )[\w' ]+ (?:school|primary|college|academy|university|nursery))\b"
-        ),
-    ),
-    _frame(
         "employer",
         ("work", "started", "job", "employed"),
         (
             r"\bi (?:now )?(?:work|am (?:now )?working|have started|started working|started|(?:have )?got a (?:new )?job|am employed)"
-            r"(?: now)? (?:at|for|with|by) (?P<value>(?!home\b|night|\d)\S.*)"
+            r"(?: now)? (?:at|for|with|by) (?P<value>(?!home\b|night|i\b|(?:the )?weekends?\b|\d)\S.*)"
         ),
     ),
     _frame(
@@ -143,6 +144,14 @@ FRAMES = (
         ),
     ),
     _frame(
+        "{what}'s name",
+        (" my ",),
+        (
+            rf"^(?P<value>(?P<called>(?!{_NO_NAME})[a-z][\w'-]+(?: [a-z][\w'-]+)?)) (?:is|was)(?: now)? my (?:new )?(?P<what>{ROLE})"
+            rf"(?: now)?$"
+        ),
+    ),
+    _frame(
         "{what}",
         ("pin", "pass", "code", "combination", "word", "cvv", "cvc"),
         (
@@ -163,7 +172,7 @@ FRAMES = (
     _frame(
         "kind of {what}",
         ("my ", "the "),
-        rf"\b(?:my|the) {NEW}(?P<what>{THING}) (?:is|runs|was)(?: now)?(?: on)? (?:an?|one of those|the|from) {_REST}",
+        rf"\b(?:my|the) {NEW}(?P<what>(?:[\w-]+ )?(?:{THING})) (?:is|runs|was)(?: now)?(?: on)? (?:an?|one of those|the|from) {_REST}",
     ),
     _frame(
         "kind of car",
@@ -179,7 +188,7 @@ FRAMES = (
         "best time",
         ("time",),
         (
-            rf"\b(?:best|easiest|better) (?:time|times)(?: to (?:reach|call|get|ring|phone)(?: i)?)? (?:is|are)(?: in the)? "
+            rf"\b(?:my |the )?(?:best|easiest|better) (?:time|times)(?: to (?:reach|call|get|ring|phone)(?: i)?)? (?:is|are)(?: in the)? "
             rf"(?P<value>{HOURS})"
         ),
     ),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from aftercall.llm.rules.vocabulary import vocabulary
 
-_ENDINGS = ("ing", "ed", "ful", "less", "ous", "able", "ible", "ish", "ant", "ent", "ior", "tic", "ical", "ional")
+_ENDINGS = ("ing", "ed", "ful", "less", "ous", "able", "ible", "ish", "ant", "ent", "ior", "tic", "sive", "tive", "ical", "ional")
 _YET_NAMES = vocabulary(
     """
     ahmed alfred ashish belarus brent browning bryant clement constable corbyn danish diamant durant ed fleming fred gable girish
@@ -14,38 +14,44 @@ _YET_NAMES = vocabulary(
 )
 _PLAIN = vocabulary(
     """
-    a able about abroad absent accounting accounts active addict admin adult afraid after again against ages ago alive all alone amateur
-    american an and angry annoying another antibiotics anxious any anyone anything anytime apartment around as asap asleep asthmatic at
-    available average awake away awful awkward back bad bald bankrupt barracks based beautiful because bed before behind benefits bereft
-    best better between big bilingual bit bits black blind blue boring both brand brave brilliant british broke broken brown bungalow
-    busy but by call calm caravan care careful celibate central certain chaos charge charming chatty cheap cheerful chilly city clean
-    clever close clumsy coast cold common complete confident cool correct costly cottage country countryside cousin crap crazy critical
-    cross cruel curious cute days dead deadly deaf debt decent deep dementia depressed desperate diabetic diesel different difficult
-    direct dirty disabled disaster distant divine divorced dizzy dodgy double doubt doubtful down downstairs dreadful drunk dry due dull
-    dumb duty early easy edge eight elderly electric elsewhere empty engaged engineering english enough epileptic ethical even ever
-    every evil excellent expert extra fab fabulous fair fake family fast fat fear fed few fierce finance fine fire firm first fit five
-    flat flexible fluent for foreign four frail free french fresh friday friendly from frozen full-time fun funny furious further fussy
-    gay general generous genius gentle genuine german glad gone good gorgeous grand grateful great greek green grey grim grumpy half
-    hall halls happy hard harsh hated healthy heavy here high hills him historic holiday home homeless honest hopeful hopeless horrible
-    hospice hospital hostel hot hotel house huge human humble hungry hurt hybrid ideal idle ill in inside insulin intense into invalid
-    irish it italian jail jealous joke junior just keen kind large last late later lazy leave leaving left legal legend less like limbo
-    line little live lively local logistics lonely long loose lost loud lousy love lovely low loyal luck lucky mad male management
-    marketing married massive maybe mean medical medication mental mess messy mid middle mild miles mine miserable missing mixed mobile
-    modern monday moody more most mountains moving much muslim my narrow nasty near nearby nearly neat nervous never new next nice
-    nightmare nights nine no nobody normal not nothing now nowhere nuts obese odd of off offline often okay old on once one online only
-    open opposite or other our out outside over overseas own pain painful paranoid part part-time patient perfect person pet pieces
-    pleasant polish polite poor poorly popular portuguese posh positive poverty practical pregnant pretty prison private production
-    professional proper proud public pure purple quick quiet quite rare rather raw reach ready real really reasonable reception red
-    refuge regular reliable religious remote research retired rich ridiculous right rotten rough round rubbish rude rural sad safe sales
-    same saturday scared scary seaside second secret secure security self senior separate serious seven several severe shaky sharp
-    shelter sheltered shifts shock short shut shy sick sight silly simple since single six skint sleepy slim slow sly small smart snow
-    so sober soft solid some somebody someone something somewhere soon sore sorry sound spanish spare special spot steady stern still
-    straight strange street stressed strict strike strong stubborn stuck stupid style suburb suburbs such sunday sunny super superb
-    support supportive sure surgery swedish sweet tablets tall tears ten terminal terrible that the their them then theory there they
-    thick thin this thorough three thursday tidy tight time tiny tired to today together tomorrow tonight too top total touch tough town
-    track trouble true trustworthy tuesday turkish twice two ugly under unfair unfit unhappy unkind unsure unwell up upset upstairs
-    urgent used useful useless usual vague vain valley vegan vegetarian very vile village visiting warm weak wednesday weekends weird
-    well welsh what when whenever where which white wide widowed wild wise with without wonderful wood woods work worn worse worst worth
+    a able about abroad absent accounting accounts ace active addict admin adult afraid african after again against ages ago albanian
+    alcoholic alive all allergic alone alright amateur american an anaemic and angry annoying another antibiotics anxious any anyone
+    anything anytime apartment around as asap asian asleep asthmatic at australian austrian available average awake away awesome awful
+    awkward back bad bald bankrupt barracks based beautiful because bed before behind belgian benefits bereft best better between big
+    bilingual bipolar bit bits black blind blue blunt boring bossy both brand brave brazilian brilliant british broke broken brown
+    buddhist bulgarian bungalow busy but by call calm canadian caravan care careful catholic celiac celibate central certain chaos
+    charge charming chatty cheap cheerful chilly chinese christian city classy clean clever clingy close clumsy coast coeliac cold
+    common complete confident cool correct costly cottage country countryside cousin crap crazy critical croatian cross cruel curious
+    cute czech days dead deadly deaf dear debt deceased decent deep dementia depressed desperate diabetic diesel different difficult
+    direct dirty disabled disaster dishonest distant divine divorced dizzy dodgy double doubt doubtful down downstairs dreadful drunk
+    dry due dull dumb dusty dutch duty early easy edge egyptian eight elderly electric elsewhere empty engaged engineering english
+    enough epileptic estonian ethical european even ever every evil excellent expert extra fab fabulous fair fake family fast fat faulty
+    fear fed female few fierce filthy finance fine fire firm first first-class fit five flat flexible fluent for foreign four frail free
+    french fresh friday friendly from front frozen full-time fully fun funny furious further fussy gay general generous genius gentle
+    genuine german ghanaian glad gone good gorgeous grand grateful great greedy greek green grey grim grumpy half hall halls handsome
+    handy happy hard harsh hated healthy heavy here high hills him hindu historic holiday home homeless honest hopeful hopeless horrible
+    hospice hospital hostel hot hotel house huge human humble hungarian hungry hurt hybrid ideal idle ill in indian inside insulin
+    intense into invalid iranian iraqi irish it italian jail japanese jealous jewish joke junior just keen kenyan kind korean laid-back
+    large last late later latvian lazy leaky leave leaving lebanese left legal legend less like limbo line lithuanian little live lively
+    local logistics lonely long loose lost loud lousy love lovely low loyal luck lucky mad male man management marketing married massive
+    maybe mean medical medication mediocre mental mess messy mexican mid middle mild miles mine miserable missing mixed mobile modern
+    monday moody more most mountains moving much muslim my narrow nasty near nearby nearly neat needy nervous never new next nice
+    nigerian nightmare nights nine no nobody noisy normal norwegian nosy not nothing now nowhere nurse nuts obese odd of off offline
+    often ok okay old on once one online only open opposite or other our out outside over overseas own pain painful pakistani paranoid
+    part part-time patient pensioner perfect person pet picky pieces pleasant polish polite poor poorly popular portuguese posh positive
+    poverty practical pregnant pretty pricey prison private production professional proper proud public pure purple quick quiet quite
+    rare rather raw reach ready real really reasonable reception red refuge regular reliable religious remote research retired rich
+    ridiculous right romanian rotten rough round rubbish rude rural russian rusty sad safe sales same saturday scared scary scottish
+    seaside second secret secure security self senior separate serbian serious seven several severe shaky sharp shelter sheltered shifts
+    shit shite shock short shut shy sick sight sikh silly simple since single six skint sleepy slim slow sly small smart smelly snow so
+    sober soft solid some somebody someone something somewhere soon sore sorry sound spanish spare special spot steady stern still
+    stingy straight strange street stressed strict strike strong stubborn stuck student stupid style suburb suburbs such sunday sunny
+    super superb support supportive sure surgery swedish sweet syrian tablets tall tasty teacher tears ten terminal terrible that the
+    their them then theory there they thick thin thirsty this thorough three thursday tidy tight time tiny tired to today together
+    tomorrow tonight too top top-notch total touch tough town track trendy trouble true trustworthy truthful tuesday turkish twice two
+    ugly ukrainian under unfair unfit unhappy unkind unsure unwell up upset upstairs urgent used useful useless usual vague vain valley
+    vegan vegetarian very vile village visiting warm wary weak wealthy weary wednesday weekend weekends weird well welsh what when
+    whenever where which white wide widowed wild wise with without witty woman wonderful wood woods work worn worse worst worth worthy
     wrecked wrong yellow yes yesterday young your
     """
 )

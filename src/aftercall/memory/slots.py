@@ -25,7 +25,8 @@ _BESIDES = re.compile(r"\s+(?:and|but|because|since|so|not|which|with|if|unless|
 _DESCRIBES = re.compile(r"(?:a|an|the|my|his|her|their|this|that|another|some|one)\b")
 # Who is somewhere for a while still lives where they live.
 _FOR_A_WHILE = re.compile(
-    r"\b(?:until|till|tonight|today|tomorrow|temporarily|for now|for the moment|on holiday|visiting|over (?:christmas|easter|new year|the)|"
+    r"\b(?:until|till|tonight|today|tomorrow|temporarily|for now|for the moment|on holiday|visiting|during|on weekdays|at weekends|"
+    r"in term time|over (?:christmas|easter|new year|the)|"
     r"(?:this|next|for the|for a|for an|a few|for \d+|for some|for several) (?:\w+ )?(?:days?|nights?|weeks?|weekend|months?|while|"
     r"summer|winter|spring|autumn|holidays?|time|term|fortnight))\b"
 )
@@ -62,7 +63,7 @@ def find_slots(told: Told, names: frozenset[str] | None = None) -> Iterator[Slot
         return
     if found := _fit(told):
         slot = _slot(*found, names)
-        if _counts(slot, found[1], text, names):
+        if _counts(slot, text, names):
             yield slot
         return
     yield from _find_wish(told)
@@ -91,10 +92,10 @@ def _suits(subject: Subject, attribute: str) -> bool:
     return attribute not in _OF_CALLER_ONLY and (subject.is_person or attribute not in _OF_PERSONS_ONLY)
 
 
-def _counts(slot: Slot, fit: Fit, text: str, names: frozenset[str] | None) -> bool:
+def _counts(slot: Slot, text: str, names: frozenset[str] | None) -> bool:
     if slot.attribute in _DWELLING and (_FOR_A_WHILE.search(text) or _NO_PLACE.match(slot.value)):
         return False
-    if slot.is_named or not _NAMES_ONLY.search(slot.attribute) or _is_surely_name(fit.match):
+    if slot.is_named or not _NAMES_ONLY.search(slot.attribute):
         return True
     return names is None and slot.is_named is None and slot.attribute.endswith("'s name")
 
@@ -128,7 +129,7 @@ def _slot(subject: Subject, fit: Fit, names: frozenset[str] | None) -> Slot:
     if name == "contact":
         return Slot(subject, name, WAY[value])
     told = tidy_value(value)
-    return Slot(subject, name, told, _is_named(name, value, told, names))
+    return Slot(subject, name, told, _is_surely_name(fit.match) or _is_named(name, value, told, names))
 
 
 def _is_named(attribute: str, value: str, told: str, names: frozenset[str] | None) -> bool | None:
@@ -140,7 +141,8 @@ def _is_named(attribute: str, value: str, told: str, names: frozenset[str] | Non
         return any(word in names or (len(word) > 1 and word[:1].isdecimal()) for word in start)
     if attribute.startswith("kind of "):
         return True if not MAKES.isdisjoint(start) else None
-    return False if _DESCRIBES.match(value) or is_ordinary(start) else None
+    describes = _DESCRIBES.match(value) and not (attribute == "employer" and value.startswith("the "))  # "the bbc"
+    return False if describes or is_ordinary(start) else None
 
 
 def tidy_value(value: str) -> str:

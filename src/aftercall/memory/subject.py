@@ -47,6 +47,7 @@ _SPELLED = {
 }
 _TITLES = vocabulary("dr doctor mr mrs ms miss prof professor")
 _FOND = vocabulary("dear lovely poor darling beloved own very best good")
+_CONTRASTS = vocabulary("other another second third new old former previous first last late next")
 _IN_LAW = "-in-law"
 
 
@@ -119,7 +120,8 @@ def _relate_alone(mine: Subject, theirs: Subject) -> Kinship:
     if mine.role != theirs.role:  # "Ann" may be my sister Ann; that "Ann" is my sister cannot be told from "my sister"
         return "maybe" if named and "" in (mine.role, theirs.role) else "other"
     if mine.which != theirs.which:
-        return "same" if named and "" in (mine.which, theirs.which) else "other"
+        told = mine.which or theirs.which
+        return "same" if named and "" in (mine.which, theirs.which) and told not in _CONTRASTS else "other"
     return "same" if bool(mine.name) == bool(theirs.name) or mine.is_one_of_its_kind else "maybe"
 
 

@@ -75,7 +75,7 @@ PLACES = vocabulary(
     kennels stables club agency showroom lab laboratory market museum library
     """
 )
-_SITS = vocabulary("in at near")
+_SITS = vocabulary("in at near on")
 
 
 class Telling(NamedTuple):
