@@ -52,6 +52,7 @@ _NO = Phrases(
     *("not", "never", "no longer", "no", "without", "stopped", "quit", "gave up", "given up", "neither", "nor", "avoid", "avoids"),
     "used to",
 )
+GIVES_UP = Phrases("gave up", "given up")
 _NO_DENIAL = Phrases(
     *("not only", "no problem", "no later", "no matter", "no idea", "not sure"),
     *("am used to", "is used to", "are used to", "get used to", "got used to"),
@@ -102,9 +103,9 @@ _EMPTY = vocabulary(
     a an the i my is are am was were be been being it its that this these those there here to of in on at for with from
     by as and or but if then than do does did not no never will would can could should shall may might must have some
     any all more much many lot lots bit now new one get gets getting him her his their they them what which who when
-    where how up out about into over again only own other another because since until till thing things kind sort need
+    where how out about into over again only own other another because since until till thing things kind sort need
     needs want wants say says said tell told call called named name got make makes you your every each back day week
-    really tends tend keeps keep longer anymore instead changed change stopped quit gave given up used moved switch
+    really tends tend keeps keep longer anymore instead changed change stopped quit gave given used moved switch
     switched
     """
 )
@@ -193,7 +194,7 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     said = DISLIKE.replace("like", said) if disliked else said
     denied = None if _DENYING.isdisjoint(there) else _DENIED.search(said)
     main = said[: denied.start()] if denied and denied.start() > 8 else said
-    heard = tokens(main)
+    heard = tokens(main if GIVES_UP.words.isdisjoint(there) else GIVES_UP.replace("stopped", main))
     spoken = [look(word) for word in heard]
     which = _which(main, spoken)
     numbers = {word.number for at, word in enumerate(spoken) if word.number is not None and at not in which}

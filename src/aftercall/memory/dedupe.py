@@ -3,11 +3,12 @@
 A fact may be retired only by the same subject and attribute, or by an explicit correction: in doubt both stay.
 """
 
+import re
 from collections.abc import Iterable
 from itertools import combinations
 from typing import Literal
 
-from aftercall.memory.claims import NOBODY, Claim, content_words, stem
+from aftercall.memory.claims import GIVES_UP, NOBODY, Claim, content_words, stem
 from aftercall.memory.subject import CALLER, Subject, relate
 from aftercall.memory.wording import tokens
 from aftercall.model.reading import Category
@@ -17,6 +18,9 @@ Verdict = Literal["same", "update", "different"]
 ALIKE = 0.75  # share of all words that two wordings of one thing have in common
 ALIKE_BUT_FOR_A_VALUE = 0.8
 RELATED = 0.2
+_IT = re.compile(r"(?:(?:no|sorry|and|but) )*(?:it|that) is\b")
+_HABITS = frozenset({"drink", "eat", "take", "have", "use", "play"})
+_BOUNDS = frozenset({"at", "until", "till", "before", "after", "from", "since", "by"})
 _EVENTS: frozenset[Category] = frozenset({"action_item", "decision", "emotional"})  # each stands for itself: a second one is another one
 
 
@@ -51,9 +55,17 @@ def best(new: Claim, known: Iterable[tuple[str, Claim]], category: Category) -> 
         if verdict != "different" and (verdict not in found or score > found[verdict][0]):
             found[verdict] = (score, fact_id)
     for verdict in ("same", "update"):
-        if verdict in found:
+        if verdict in found and not (verdict == "update" and _may_mean_several(new, known, category)):
             return verdict, found[verdict][1]
     return "different", None
+
+
+def _may_mean_several(new: Claim, known: Iterable[tuple[str, Claim]], category: Category) -> bool:
+    """ "It's Lisbon now, not Porto", where two are known to live in Porto."""
+    if new.slots or not _IT.match(new.text):
+        return False
+    meant = {claim.slots[0].key for _, claim in known if claim.slots and compare(new, claim, category) == "update"}
+    return len(meant) > 1
 
 
 def is_related(new: Claim, known: Claim) -> bool:
@@ -109,7 +121,12 @@ def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
     described = [slot.is_named is False for slot in (new.slots[0], known.slots[0])]
     if new.adds or any(described) != all(described):
         return None
-    return "update" if kinship == "same" or new.corrects or "now" in new.text.split() else "different"
+    return "update" if kinship == "same" or _says_it_changed(new, known) else "different"
+
+
+def _says_it_changed(new: Claim, known: Claim) -> bool:
+    """Outright, and nothing else than what is known."""
+    return (new.corrects or "now" in new.text.split()) and new.denied <= known.everything | known.names
 
 
 def _values(told: str) -> frozenset[str]:
@@ -134,10 +151,13 @@ def _is_same(new: Claim, known: Claim) -> bool:
 
 def _is_turned_round(new: Claim, known: Claim) -> bool:
     """ "I like coffee" and "I don't like coffee any more"."""
-    values_agree = not _differ(new.numbers, known.numbers) and not _differ(new.days, known.days) and not _differ(new.names, known.names)
-    return (
-        new.is_denied != known.is_denied and values_agree and bool(new.words) and _likeness(new.words, known.words) >= ALIKE_BUT_FOR_A_VALUE
-    )
+    mine, theirs = new.words, known.words
+    if GIVES_UP.pattern.search(new.text):  # "I gave up coffee" and "I drink coffee"
+        mine, theirs = mine - _HABITS, theirs - _HABITS
+    if new.is_denied == known.is_denied or not mine or _likeness(mine, theirs) < ALIKE_BUT_FOR_A_VALUE:
+        return False
+    no, yes = (new, known) if new.is_denied else (known, new)
+    return no.numbers <= yes.numbers and no.days <= yes.days and not _differ(new.names, known.names)
 
 
 def _puts_right(new: Claim, known: Claim) -> bool:
@@ -145,16 +165,25 @@ def _puts_right(new: Claim, known: Claim) -> bool:
     if not new.denied or not new.denied <= known.everything | known.names or new.denied & new.words:
         return False
     value = {stem(word) for word in tokens(known.slots[0].value)} if known.slots else set()
-    return new.denied <= value or _likeness(new.words, known.words - new.denied) >= RELATED
+    if _IT.match(new.text) and (new.denied == value or (new.denied <= value and not all(map(str.isdecimal, new.denied)))):
+        return True
+    return _likeness(new.words, known.words - new.denied) >= RELATED
 
 
 def _has_another_value(new: Claim, known: Claim) -> bool:
     """The same sentence but for a number, or but for a day."""
-    if new.is_denied != known.is_denied or len(new.words) < 1 or _differ(new.names, known.names):
+    if new.is_denied != known.is_denied or not new.words or _differ(new.names, known.names):
         return False
     if _likeness(new.words, known.words) < ALIKE_BUT_FOR_A_VALUE:
         return False
-    return _differ(new.numbers, known.numbers) != _differ(new.days, known.days)
+    if bool(new.slots) != bool(known.slots) and not new.corrects:  # "I have three sons", "my son is seven"
+        return False
+    return _bounds(new) == _bounds(known) and _differ(new.numbers, known.numbers) != _differ(new.days, known.days)
+
+
+def _bounds(claim: Claim) -> frozenset[str]:
+    """What is open until four may open at ten, and who has four sons may have one who gets up at six."""
+    return _BOUNDS.intersection(claim.text.split())
 
 
 def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:

@@ -32,7 +32,7 @@ FRAMES = (
         "{kind} phone",
         ("number", "mobile", "cell", "landline"),
         (
-            rf"\b{_OF_CALLER} {NEW}{KIND}{NEW}(?:phone |telephone |contact )?(?:number|mobile|cell|landline)(?: has "
+            rf"\b{_OF_CALLER} {NEW}{KIND}{NEW}(?:phone |telephone |contact )?(?:number|(?P<device>mobile|cell|landline))(?: has "
             rf"changed to| changed to| is| should be|:)(?: now)? (?P<value>\+?\d.*)"
         ),
     ),
@@ -49,7 +49,7 @@ FRAMES = (
         rf"\b{_OF_CALLER} {NEW}{KIND}{NEW}address(?: has changed to| changed to| is| should be|:)(?: now)? {_REST}",
     ),
     _frame(
-        "school",
+        "school's name",
         ("school", "primary", "college", "academy", "university", "nursery"),
         (
             r"\bi (?:now )?(?:go to|attend|am (?:now )?at|study at|have started at|started at)(?: now)? "
@@ -206,7 +206,11 @@ FRAMES = (
         rf"\b(?:call|ring|phone|reach|contact) i (?:only )?(?:in the |on )?(?P<value>{HOURS})",
     ),
     _frame("best time", ("can only",), rf"\bi can only (?:do|manage|make|come|talk|take calls)(?: in the| on)? (?P<value>{HOURS})"),
-    _frame("contact", (" i",), rf"\b(?P<value>{WAYS}) i (?:instead|only|rather|first|in future|from now on)\b|^(?P<value2>{WAYS}) i$"),
+    _frame(
+        "contact",
+        (" i",),
+        rf"\b(?P<value>{WAYS}) i (?:instead|only|rather|first|in future|from now on|on the phone)\b|^(?P<value2>{WAYS}) i$",
+    ),
     _frame(
         "contact",
         ("prefer", "rather", "like", "want"),

@@ -36,9 +36,9 @@ _NO_PLACE = re.compile(
 )
 # One is called by several names, and of sisters there are several: neither takes another's place.
 _OF_CALLER_ONLY = frozenset({"name", "call name"})
-_OF_PERSONS_ONLY = frozenset({"diet", "marital status", "job", "employer", "school", "birthday", "birthplace", "surname", "contact"})
+_OF_PERSONS_ONLY = frozenset({"diet", "marital status", "job", "employer", "birthday", "birthplace", "surname", "contact"})
 _SUITING = frozenset({"contact", "best time"})
-_NAMED = frozenset({"residence", "address", "employer", "school", "birthplace"})
+_NAMED = frozenset({"residence", "address", "employer", "birthplace"})
 _OWN = re.compile(r"\b(?:i|my)\b")
 _GOOD_FOR = re.compile(r" for (?!i\b|both\b|all\b|everyone\b|everything\b|that\b|now\b|the moment\b).*")
 
@@ -123,7 +123,9 @@ def _is_surely_name(match: re.Match[str]) -> bool:
 def _slot(subject: Subject, fit: Fit, names: frozenset[str] | None) -> Slot:
     groups = fit.match.groupdict()
     value = groups.get("value") or groups.get("value2") or ""
-    kind = (groups.get("kind") or "").replace("cell", "mobile").replace("office", "work").replace("business", "work")
+    kind = (
+        (groups.get("kind") or groups.get("device") or "").replace("cell", "mobile").replace("office", "work").replace("business", "work")
+    )
     what = (groups.get("what") or "").strip()
     name = re.sub(r"\s+", " ", fit.attribute.format(kind=kind, what=what)).strip()
     if name == "contact":

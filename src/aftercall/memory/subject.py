@@ -118,7 +118,7 @@ def _relate_alone(mine: Subject, theirs: Subject) -> Kinship:
     if named and not _is_one_name(mine.name, theirs.name):
         return "other"
     if mine.role != theirs.role:  # "Ann" may be my sister Ann; that "Ann" is my sister cannot be told from "my sister"
-        return "maybe" if named and "" in (mine.role, theirs.role) else "other"
+        return "maybe" if named and mine.name == theirs.name and "" in (mine.role, theirs.role) else "other"
     if mine.which != theirs.which:
         told = mine.which or theirs.which
         return "same" if named and "" in (mine.which, theirs.which) and told not in _CONTRASTS else "other"
