@@ -146,7 +146,8 @@ def _is_same(new: Claim, known: Claim) -> bool:
     if new.identity == known.identity:
         return True
     values_agree = new.numbers == known.numbers and new.days == known.days and not _differ(new.names, known.names)
-    return values_agree and new.is_denied == known.is_denied and len(new.words) > 1 and _likeness(new.words, known.words) >= ALIKE
+    alike = ALIKE if bool(new.slots) == bool(known.slots) else ALIKE_BUT_FOR_A_VALUE  # an attribute against none tells them apart
+    return values_agree and new.is_denied == known.is_denied and len(new.words) > 1 and _likeness(new.words, known.words) >= alike
 
 
 def _is_turned_round(new: Claim, known: Claim) -> bool:

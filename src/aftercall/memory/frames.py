@@ -76,7 +76,10 @@ FRAMES = (
     _frame(
         "residence",
         ("live", "living", "reside", "based", "stay"),
-        rf"\bi (?:now )?(?:live|am (?:now )?living|have been living|reside|am (?:now )?based|stay)(?: now)? (?:in|near|outside) {_REST}",
+        (
+            rf"\bi (?:now )?(?:live|am (?:now )?living|have been living|have gone to live|reside|am (?:now )?based|stay)(?: now)? "
+            rf"(?:in|near|outside) {_REST}"
+        ),
     ),
     _frame(
         "residence",
@@ -125,8 +128,13 @@ FRAMES = (
     _frame(
         "job",
         ("am ", "work as ", "become", "became"),
-        rf"\bi (?:am|work as|have become|became)(?: now)?(?: a| an| the|(?! doctor)) (?P<value>(?:(?!{HOW_GOOD})\w+ )?(?:{JOBS}))\b",
+        (
+            rf"\bi (?:(?:am|have become|became)(?: now)? (?:a|an|the)|work as(?: an?| the)?) "
+            rf"(?P<value>(?:(?!{HOW_GOOD})\w+ )?(?:{JOBS}))\b"
+        ),
     ),
+    _frame("job", ("retired", "employed"), r"\bi (?:am (?:now )?|have (?:now )?)?(?P<value>retired|unemployed|self-employed)\b"),
+    _frame("bank's name", ("bank with ",), rf"\bi (?:now )?bank with {_REST}"),
     _frame(
         "age",
         (*"0123456789",),

@@ -67,7 +67,11 @@ JOBS = (
     r"electrician|accountant|dentist|"
     r"designer|developer|programmer|manager|cleaner|cook|waiter|waitress|farmer|builder|carpenter|photographer|writer|journalist|architect|"
     r"consultant|vet|paramedic|police officer|firefighter|receptionist|secretary|librarian|musician|painter|mechanic|baker|butcher|barber|"
-    r"hairdresser|therapist|translator|scientist|professor|lecturer|shop assistant|salesman|retired"
+    r"hairdresser|therapist|translator|scientist|professor|lecturer|shop assistant|salesman|"
+    r"midwife|surgeon|barista|bartender|coach|tutor|trainer|courier|postman|soldier|politician|actor|actress|singer|dancer|artist|editor|"
+    r"analyst|banker|broker|clerk|cashier|decorator|joiner|roofer|bricklayer|welder|fitter|gardener|nanny|childminder|optician|"
+    r"pharmacist|physio|physiotherapist|psychologist|psychiatrist|counsellor|social worker|solicitor|barrister|judge|agent|tailor|florist|"
+    r"fisherman|sailor|flight attendant|steward|stewardess|apprentice|intern|trainee|supervisor|director|headteacher"
 )
 
 HOW_GOOD = r"(?:good|great|bad|terrible|keen|decent|lousy|lovely|nice|happy|slow|hopeless|poor|careful|nervous)\b"

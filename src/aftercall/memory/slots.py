@@ -36,7 +36,7 @@ _NO_PLACE = re.compile(
 )
 # One is called by several names, and of sisters there are several: neither takes another's place.
 _OF_CALLER_ONLY = frozenset({"name", "call name"})
-_OF_PERSONS_ONLY = frozenset({"diet", "marital status", "job", "employer", "birthday", "birthplace", "surname", "contact"})
+_OF_PERSONS_ONLY = frozenset({"diet"})  # a soup may be vegan and halal
 _SUITING = frozenset({"contact", "best time"})
 _NAMED = frozenset({"residence", "address", "employer", "birthplace"})
 _OWN = re.compile(r"\b(?:i|my)\b")

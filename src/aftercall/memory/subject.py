@@ -19,7 +19,7 @@ PERSONS = vocabulary(
     tenant landlord landlady lodger neighbour neighbor roommate flatmate housemate carer nanny childminder babysitter au-pair cleaner
     gardener doctor dentist vet therapist physio physiotherapist lawyer solicitor accountant plumber electrician builder teacher tutor
     coach trainer agent driver nurse midwife consultant surgeon hairdresser barber student pupil ex ex-wife ex-husband dog cat horse pony
-    puppy kitten
+    puppy kitten eldest youngest oldest middle half lad lass bloke pal guardian executor
     """
 )
 # Of these there is one at a time: "my wife" and "my wife Ana" are the same.
@@ -34,6 +34,10 @@ _SPELLED = {
         "aunt": "auntie aunty",
         "neighbour": "neighbor",
         "parents": "folks",
+        "wife": "missus",
+        "husband": "hubby",
+        "sister": "sis",
+        "brother": "bro",
         "child": "kid",
         "children": "kids",
         "doctor": "gp",

@@ -37,6 +37,7 @@ _FIRST_PERSON = {
         "choose": "chooses choose",
         "attend": "attends attend",
         "study": "studies study",
+        "bank": "banks bank",
     }.items()
     for said in forms.split()
 }
