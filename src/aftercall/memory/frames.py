@@ -41,7 +41,7 @@ FRAMES = (
         ("reach i", "call i", "ring i", "phone i", "text i"),
         rf"\b(?:reach|call|ring|phone|text) i (?:on|at) (?:my {KIND}(?:number|phone)?,? ?)?(?P<value>\+?\d{{6,}})",
     ),
-    _frame("phone", ("am on ",), r"\bi am (?:now )?on (?P<value>\+?\d{6,})"),
+    _frame("phone", ("am on ", "now on "), r"\bi am (?:now )?on (?P<value>\+?\d{6,})"),
     _frame("email", ("email i ",), r"\bemail i (?:on|at) (?P<value>\S+@\S+)"),
     _frame(
         "{kind} address",
