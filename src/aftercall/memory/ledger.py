@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Literal, NamedTuple, Protocol
 
 from aftercall.errors import NotFound, RefusedInput
@@ -212,9 +213,21 @@ class Ledger:
         if doubted is None or not doubted.is_active or at < doubted.valid_from:
             return
         since = fact.valid_from if fact.valid_from >= doubted.valid_from else at
+        past = sorted([*self._up_to(fact.supersedes), *self._up_to(doubted.id)], key=lambda one: one.valid_from)
         self._retire(doubted.id, fact_id, since)
         settled = {name: value for name, value in fact.metadata.items() if name != DOUBTS}
-        self._change(fact_id, supersedes=doubted.id, valid_from=since, metadata=settled)
+        self._change(fact_id, valid_from=since, metadata=settled)
+        for earlier, later in pairwise([*(one.id for one in past), fact_id]):  # either may have a past of its own by now: they become one
+            self._change(earlier, superseded_by=later, valid_until=self.facts[later].valid_from)
+            self._change(later, supersedes=earlier)
+
+    def _up_to(self, fact_id: str | None) -> list[Fact]:
+        """A chain from its beginning to this fact."""
+        chain: list[Fact] = []
+        while (fact := self._find(fact_id)) and fact not in chain:
+            chain.insert(0, fact)
+            fact_id = fact.supersedes
+        return chain
 
     def _manner_again(self, fact: Fact, found: Sifted) -> str:
         """A fact that the agent had been told of was brought up by it: said again, it is confirmed, not repeated."""

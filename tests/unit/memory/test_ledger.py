@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aftercall.memory.claims import Claim, read_claim
@@ -27,6 +27,7 @@ SENTENCES = (
         "Email is best",
         "Text me instead",
     ),
+    *("My sister lives in Porto", "My sister Ann moved to Lisbon", "my sister eva moved to braga", "Ann lives in Faro now"),
 )
 
 
@@ -58,9 +59,11 @@ def note_all(said: list[tuple[str, int, float]]) -> Ledger:
     return ledger
 
 
+DOUBTED = [("I moved to Braga", 0, 1.0), ("I live in Porto", 1, 0.5), ("I live in Lisbon", 0, 1.0), ("I live in Porto", 0, 1.0)]
 calls = st.lists(st.tuples(st.sampled_from(SENTENCES), st.integers(0, 9), st.sampled_from([1.0, 0.5])), max_size=14)
 
 
+@example(DOUBTED)
 @given(calls)
 def test_chains_hold_together_whatever_comes_in_whatever_order(said: list[tuple[str, int, float]]) -> None:
     facts = note_all(said).facts
