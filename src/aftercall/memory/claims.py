@@ -117,7 +117,7 @@ _ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "er
 _NAME = re.compile(r"(?<=\w )[A-Z][a-z]+\b")
 _PIECE = re.compile(r"[^\W_]+")
 _WRITTEN_LARGE = re.compile(r"(?<=[\w.,'’] )(?!I\b)(?:[A-Z][\w'’-]*|[a-z]+[A-Z]\w*)")
-_ADDS = re.compile(r"\b(?:again|also|as well|another|too|second|extra|besides)\b", re.I)
+_ADDS = Phrases("again", "also", "as well", "another", "too", "second", "extra", "besides")
 # Of these there are several, told apart by a number: it names the one that is spoken of, and is not what is said of it.
 _NUMBERED = vocabulary(
     """
@@ -205,7 +205,7 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     told = take_apart(main)
     return Claim(
         text=said,
-        slots=tuple(find_slots(told, _written_names(text))),
+        slots=tuple(find_slots(told, lambda: _written_names(text))),
         words=frozenset(words),
         kin=_kin(spoken) | _sides(heard),
         who=told.head.subject if told.head else None,
@@ -214,7 +214,7 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
         names=frozenset(stem(name) for name in map(str.lower, _NAME.findall(text)) if not _day(name)),
         is_denied=is_denied,
         corrects=puts_right or _CORRECTS.occur(said, there),
-        adds=_ADDS.search(text) is not None,
+        adds=_adds(text.lower()),
         denied=frozenset(map(_value, map(look, tokens(denied[1])))) if denied and puts_right else frozenset(),
         everything=frozenset(words | numbers | days),
         identity=_identify(said, words, numbers, days, is_denied),
@@ -234,6 +234,11 @@ def _kin(spoken: list[Word]) -> frozenset[str]:
     """ "My sister, she …" is of the sister."""
     kin = frozenset(word.canonical for word in spoken if word.canonical in _KIN)
     return kin - NOBODY or kin
+
+
+def _adds(text: str) -> bool:
+    """Asked of the text as it was said: "also" is not in its plain form."""
+    return any(word in text for word in _ADDS.words) and _ADDS.pattern.search(text) is not None
 
 
 def _sides(heard: list[str]) -> frozenset[str]:

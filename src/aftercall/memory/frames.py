@@ -21,6 +21,8 @@ def _frame(attribute: str, needs: tuple[str, ...], pattern: str) -> Frame:
     return Frame(attribute, needs, re.compile(pattern))
 
 
+FIGURE = "any figure"
+"""Among what a frame is told by."""
 _REST = r"(?P<value>\S.*)"
 FRAMES = (
     _frame(
@@ -91,7 +93,7 @@ FRAMES = (
     ),
     _frame(
         "surname",
-        ("name", "surname"),
+        ("name",),
         rf"\bmy {NEW}(?:surname|last name|family name|maiden name) is(?: now)? {_REST}",
     ),
     _frame("name", ("name is",), rf"\bmy {NEW}(?:first )?name is(?: now)? {_REST}"),
@@ -137,7 +139,7 @@ FRAMES = (
     _frame("bank's name", ("bank with ",), rf"\bi (?:now )?bank with {_REST}"),
     _frame(
         "age",
-        (*"0123456789",),
+        (FIGURE,),
         r"\bi (?:am|turned|have turned)(?: now| only| nearly)* (?P<value>\d{1,3})(?: years old| years| year old| today| now)*$",
     ),
     _frame("timezone", ("zone",), rf"\bmy time ?zone is {_REST}"),
@@ -169,7 +171,7 @@ FRAMES = (
     ),
     _frame(
         "{what} number",
-        (*"0123456789",),
+        (FIGURE,),
         (
             rf"\b(?:my|the) {NEW}(?P<what>(?:bank |credit |debit )?(?:card|account|policy|member|membership|customer|"
             rf"reference|order|passport|licen[cs]e|registration|insurance|loyalty|tax|"
@@ -255,6 +257,8 @@ _BY_NEED = {
     need: tuple(place for place, frame in enumerate(FRAMES) if need in frame.needs)
     for need in dict.fromkeys(need for frame in FRAMES for need in frame.needs)
 }
+_WITH_FIGURE = _BY_NEED.pop(FIGURE)
+_ANY_FIGURE = re.compile(r"\d")
 
 
 class Fit(NamedTuple):
@@ -265,6 +269,8 @@ class Fit(NamedTuple):
 def fitting(text: str) -> Fit | None:
     """The attribute that a plain sentence gives a value to, and how."""
     told_by = [places for need, places in _BY_NEED.items() if need in text]
+    if _ANY_FIGURE.search(text):
+        told_by.append(_WITH_FIGURE)
     for place in sorted({place for places in told_by for place in places}):
         if match := FRAMES[place].pattern.search(text):
             return Fit(FRAMES[place].attribute, match)

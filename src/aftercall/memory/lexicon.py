@@ -39,9 +39,9 @@ HOURS = (
     r"(?:mornings?|afternoons?|evenings?|weekends?|weekdays?|nights?|lunchtimes?|(?:mon|tues|wednes|thurs|fri|satur|"
     r"sun)days?|(?:after|before|between|around) [\w: ]+)"
 )
-WISH = (
-    r"(?:prefer|would rather|would like|like|want|love|choose|go for|need|take|have|get|book|order|drink|use|ask "
-    r"for|request|give i|put i (?:in|on))"
+WISHES = (
+    *("prefer", "would rather", "would like", "like", "want", "love", "choose", "go for", "need", "take", "have", "get", "book", "order"),
+    *("drink", "use", "ask for", "request", "give i", "put i in", "put i on", "i pay", "sit", "for i", "favourite", "favorite", "only"),
 )
 DOMAINS: tuple[tuple[str, str], ...] = (
     ("seat", r"window|aisle"),

@@ -4,20 +4,22 @@ What is not in the tables has no slot: two such sentences may both hold, and nei
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from aftercall.memory.frames import Fit, fitting
-from aftercall.memory.lexicon import DOMAINS, WAY, WISH
+from aftercall.memory.lexicon import DOMAINS, WAY, WISHES
 from aftercall.memory.ordinary import MAKES, is_ordinary
+from aftercall.memory.phrases import Phrases
 from aftercall.memory.subject import CALLER, Subject
 from aftercall.memory.telling import Told, read_for
 
-_SHORT_WISH = re.compile(rf"\b{WISH}\b|\bi pay\b|\bsit\b|\bfor i\b|\bfavou?rite\b|\bonly\b")
+_WISH = Phrases(*WISHES)
 _DOMAIN = tuple((name, re.compile(rf"\b(?P<value>{values})\b")) for name, values in DOMAINS)
 _ANY_DOMAIN = re.compile(rf"\b(?:{'|'.join(values for _, values in DOMAINS)})\b")
 _TIDY = re.compile(r"\b(?:now|instead|from now on|these days|any more|anymore|i am in|i live|a|an|the|my|since \w+|again)\b")
-_DENIES = re.compile(r"\b(?:not|never|no longer|stopped|hate|(?<!am )(?<!is )(?<!are )(?<!get )(?<!got )used to)\b")
+_DENIES = Phrases("not", "never", "no longer", "stopped", "hate", "used to")
+_USED = re.compile(r"\b(?:am|is|are|get|got) used to\b")
 _BEGINNING = 2
 # "My doctor is lovely" says nothing of the doctor's name, nor "my car is a bit noisy" of the kind of car.
 _NAMES_ONLY = re.compile(r"'s name$|^kind of |^call name$")
@@ -56,12 +58,13 @@ class Slot:
         return f"{self.subject}|{self.attribute}"
 
 
-def find_slots(told: Told, names: frozenset[str] | None = None) -> Iterator[Slot]:
-    """What is denied has no value to fill a slot with. `names` are the words that were written as such."""
+def find_slots(told: Told, written: Callable[[], frozenset[str] | None] = lambda: None) -> Iterator[Slot]:
+    """What is denied has no value to fill a slot with. `written` gives the words that were written as names, None if that does not tell."""
     text = told.text
-    if _DENIES.search(text) and _DENIES.search(_BESIDES.sub("", text)):
+    if _DENIES.occur(text, told.words) and _DENIES.pattern.search(_USED.sub("", _BESIDES.sub("", text))):
         return
     if found := _fit(told):
+        names = written()
         slot = _slot(*found, names)
         if _counts(slot, text, names):
             yield slot
@@ -103,7 +106,7 @@ def _counts(slot: Slot, text: str, names: frozenset[str] | None) -> bool:
 def _find_wish(told: Told) -> Iterator[Slot]:
     """What somebody likes to have, of a kind of which one takes one."""
     head = told.head
-    if (told.of_other and head is None) or not _SHORT_WISH.search(wish := head.told if head else told.text):
+    if (told.of_other and head is None) or not _WISH.occur(wish := head.told if head else told.text, wish.split() if head else told.words):
         return
     wanted = _BESIDES.sub("", wish)
     for name, pattern in _DOMAIN if _ANY_DOMAIN.search(wanted) else ():

@@ -91,6 +91,7 @@ class Told(NamedTuple):
     caller."""
 
     text: str
+    words: frozenset[str]
     tellings: tuple[Telling, ...]
     first: int
     of_other: bool
@@ -113,7 +114,7 @@ def take_apart(text: str) -> Told:
         elif at and words[at - 1] in _REACHING and word not in _NO_NAME:
             found += _read_reached(words, at)
     of_other = _opens_with_other(words[first:]) or any(telling.start == first for telling in found)
-    return Told(" ".join(words), tuple(found), first, of_other)
+    return Told(" ".join(words), frozenset(words), tuple(found), first, of_other)
 
 
 def _opens_with_other(words: Sequence[str]) -> bool:

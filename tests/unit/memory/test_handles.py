@@ -1,6 +1,7 @@
 """What need not be compared is never something that a comparison would have found."""
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from aftercall.memory.claims import read_claim
 from aftercall.memory.dedupe import compare
-from aftercall.memory.frames import FRAMES, Frame, fitting
+from aftercall.memory.frames import FIGURE, FRAMES, Frame, fitting
 from aftercall.memory.handles import Handles
 from aftercall.memory.slots import find_slots
 from aftercall.memory.telling import take_apart
@@ -106,4 +107,4 @@ def test_what_a_frame_is_quickly_told_by_never_hides_what_it_fits() -> None:
 @given(data=st.data())
 def test_whatever_a_frame_fits_holds_one_of_the_words_it_is_told_by(frame: Frame, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(frame.pattern, alphabet=LETTERS))
-    assert any(need in text for need in frame.needs)
+    assert any(need in text if need != FIGURE else re.search(r"\d", text) for need in frame.needs)
