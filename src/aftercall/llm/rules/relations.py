@@ -35,6 +35,8 @@ _TOLD = Table(
             rf"elderly) )?(?i:{RELATION})(?:,? (?i:he|she))?(?: |(?=['’]))(?i:also |really |now |still |only |"
             rf"always )?(?i:{_TRUTHS})\b(?! (?i:just |also )?(?i:saying|calling|asking|getting one|here|telling|waiting|shouting))"
         ),
+        # "my sister ann moved to lisbon", written without capitals
+        rf"\b(?i:my|our) (?i:{RELATION}) [a-z'-]{{2,}} (?i:(?:has )?(?:just )?moved to|(?:is )?(?:living|based) in|works (?:at|for))\b",
         (
             r"\b[\w'’]+ (?i:from|in|on) (?i:the )?(?i:[\w-]+ (?:team|department|group)|marketing|finance|accounting|legal|"
             r"engineering|procurement|payroll|hr|logistics|reception|operations)\b(?! (?i:line|issue))"
