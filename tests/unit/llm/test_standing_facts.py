@@ -21,6 +21,8 @@ def _facts(script: str) -> list[tuple[str, str]]:
         ("A: Is that 12 Elm Avenue? | C: No. Twenty Elm Avenue.", "correction", "twenty elm"),
         ("A: Where should I send the form? | C: To the club inbox, rowers at example dot org.", "preference", "rowers"),
         ("C: Hi, it's Nell and Bob, we're both on the line.", "person", "nell"),
+        ("C: my sister ann moved to lisbon", "person", "lisbon"),
+        ("C: our daughter mia has just moved to york", "person", "york"),
     ],
 )
 def test_an_answer_is_read_with_its_question(script: str, category: str, word: str) -> None:
