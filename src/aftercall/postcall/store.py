@@ -15,6 +15,7 @@ from aftercall.db.connect import Database
 from aftercall.db.freshness import outdate, outdate_all
 from aftercall.db.tables import calls, documents, steps
 from aftercall.db.upsert import upsert
+from aftercall.db.whose import is_of
 from aftercall.memory.documents.page import context_of
 from aftercall.model.briefing import RecentCall
 from aftercall.model.reading import Trace
@@ -124,7 +125,7 @@ class StepStore:
             select(calls.c.ended_at, steps.c.result, documents.c.content)
             .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == TOLD, steps.c.state == "done"))
             .outerjoin(documents, documents.c.call_id == calls.c.id)
-            .where(calls.c.whose == party, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
+            .where(is_of(party), calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
