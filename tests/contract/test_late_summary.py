@@ -174,3 +174,12 @@ async def test_a_summary_of_an_outbound_call_is_not_searched(app: App) -> None:
     await shift.take(call.id, ["summary", "index"], 1)
     shift.end()
     assert kinds(app, call) == []
+
+
+async def test_an_error_that_nobody_foresaw_is_recorded_of_a_try_by_hand_without_its_words(app: App) -> None:
+    shift, call, _ = at_work(app, ValueError("the canary sings"))
+    rerun(shift.office, call.id, "summary")
+    assert states(app, call)["summary"] == ("failed", "ValueError")
+    rerun(shift.office, call.id, "summary")
+    assert states(app, call)["summary"] == ("done", "")
+    shift.end()

@@ -2,7 +2,7 @@
 
 from aftercall.errors import AftercallError, NotFound
 from aftercall.model.steps import Step
-from aftercall.postcall.office import Office
+from aftercall.postcall.office import Office, reason_of
 from aftercall.postcall.steps import FIRST, STEPS
 
 
@@ -30,8 +30,8 @@ def _take(office: Office, call_id: str, name: str) -> None:
     office.steps.begin(call_id, [name], office.desk.clock.now(), again=True)
     try:
         office.do(call_id, name)
-    except AftercallError as error:
-        if is_scheduled and error.retryable:  # it would have been tried again by itself, and is
+    except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded, shown, and can be run again
+        if is_scheduled and isinstance(error, AftercallError) and error.retryable:  # it would have been tried again by itself, and is
             office.steps.put_off(call_id, name, str(error), office.desk.clock.now())
         else:
-            office.give_up(call_id, name, str(error))
+            office.give_up(call_id, name, reason_of(error))
