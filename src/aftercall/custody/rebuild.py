@@ -15,6 +15,7 @@ from aftercall.log import get_logger
 from aftercall.model.calls import Call
 from aftercall.postcall.office import Office, reason_of
 
+UNENDED = "begun by a rebuild and not ended; if none is under way, run `aftercall rebuild` again"
 STEPS = ("summary", "facts", "index", "document", "pins")
 
 log = get_logger("rebuild")
@@ -68,7 +69,7 @@ class Rebuilder:
 
     def _take(self, call_id: str) -> list[Undone]:
         """Every step; what failed of them shows, here and with the call, and can be run again by itself."""
-        self.office.begin(call_id, STEPS, again=True)
+        self.office.begin_by_hand(call_id, STEPS, UNENDED)
         for name in STEPS:
             try:
                 self.office.do(call_id, name)

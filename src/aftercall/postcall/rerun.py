@@ -5,6 +5,8 @@ from aftercall.model.steps import Step
 from aftercall.postcall.office import Office, reason_of
 from aftercall.postcall.steps import FIRST, STEPS
 
+UNENDED = "begun by hand and not ended; if nobody is at it any more, run it again"
+
 
 def rerun(office: Office, call_id: str, name: str = "") -> list[Step]:
     """Do the steps now and record how they ended; what a step made before stands once, not twice."""
@@ -27,7 +29,7 @@ def rerun(office: Office, call_id: str, name: str = "") -> list[Step]:
 
 def _take(office: Office, call_id: str, name: str) -> None:
     is_scheduled = office.steps.state_of(call_id, name) == "waiting"
-    office.steps.begin(call_id, [name], office.desk.clock.now(), again=True)
+    office.begin_by_hand(call_id, [name], UNENDED)
     try:
         office.do(call_id, name)
     except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded, shown, and can be run again

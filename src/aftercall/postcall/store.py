@@ -69,6 +69,21 @@ class StepStore:
         with self._database.write() as connection:
             return begin(connection, call_id, names, now, again=again)
 
+    def begin_by_hand(self, call_id: str, names: Sequence[str], now: datetime, reason: str) -> None:
+        """Where no engine takes up what a crash cuts off: a step that nobody else will take shows as failed until it has ended.
+
+        What the engine has, or is about to take, is left to it.
+        """
+        with self._database.write() as connection:
+            known = {
+                row.name: row.state for row in connection.execute(select(steps.c.name, steps.c.state).where(steps.c.call_id == call_id))
+            }
+            is_due = connection.execute(select(calls.c.postcall).where(calls.c.id == call_id)).scalar() == "due"
+            to_come = {name for name in names if known.get(name, "waiting" if is_due else "failed") in OPEN_STATES}
+            begin(connection, call_id, [name for name in names if name in to_come], now, again=True)
+            alone = [name for name in names if name not in to_come]
+            begin(connection, call_id, alone, now, again=True, shown=("failed", reason))
+
     def finish(self, call_id: str, name: str, outcome: Outcome, now: datetime) -> None:
         with self._database.write() as connection:
             finish(connection, call_id, name, outcome, now)
@@ -133,9 +148,18 @@ class StepStore:
             return [RecentCall(row.ended_at, row.result, context_of(row.content or "")) for row in connection.execute(query)][::-1]
 
 
-def begin(connection: Connection, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> list[str]:
+def begin(
+    connection: Connection,
+    call_id: str,
+    names: Sequence[str],
+    now: datetime,
+    *,
+    again: bool = False,
+    shown: tuple[StepState, str] = ("running", ""),
+) -> list[str]:
     """Those that are going on now. What had come to its end before a crash stays as it is, and is not among them."""
-    rows = [{"call_id": call_id, "name": name, "state": "running", "reason": "", "attempts": 1, "changed_at": now} for name in names]
+    state, reason = shown
+    rows = [{"call_id": call_id, "name": name, "state": state, "reason": reason, "attempts": 1, "changed_at": now} for name in names]
     begun = set(connection.execute(_statement(connection, "again" if again else "begin"), rows).scalars()) if rows else set()
     return [name for name in names if name in begun]
 
