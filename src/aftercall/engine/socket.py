@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 
-from aftercall.engine.connection import Gone, LeanConnection
+from aftercall.engine.connection import LARGEST_MESSAGE, LeanConnection
 from aftercall.errors import EngineLost, EngineRefused
+from aftercall.sockets.mailbox import Gone
 
-LARGEST_MESSAGE = 4 * 1024 * 1024
 MOST_UNSENT = 32_768  # bytes on our side; the system's own buffers come on top
 OPEN_WITHIN_S = 4.0
 CLOSE_WITHIN_S = 1.0
