@@ -99,6 +99,7 @@ async def test_what_is_sent_is_received_and_a_ping_is_answered() -> None:
         (b"\xc2\x81abcd!", 1002),
         (b"\x8f\x80abcd", 1002),
     ],
+    ids=["not UTF-8", "no mask", "a part of nothing", "too large", "a reserved bit", "an unknown kind"],
 )
 async def test_who_breaks_the_rules_is_told_so_and_nothing_that_follows_is_heard(raw: bytes, code: int) -> None:
     async def meet(line: SocketLine) -> None:

@@ -3,6 +3,7 @@
 Handshake, pings, messages in parts and the close are still the library's work.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection
@@ -22,7 +23,7 @@ _masks = Masks()
 class LeanConnection(ClientConnection):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._mail = Mailbox(self.loop)
+        self._mail = Mailbox[str | bytes]()
         self._parts: list[Frame] = []
         self._head = b""
         self._cutter: FrameCutter | None = None
@@ -63,6 +64,9 @@ class LeanConnection(ClientConnection):
     async def take(self) -> str | bytes:
         """The next message; raises Gone after the last. Only one may wait for it."""
         return await self._mail.take()
+
+    def divert(self, take: Callable[[str | bytes], bool]) -> None:
+        self._mail.divert(take)
 
     def put(self, message: str | bytes) -> None:
         """Send without waiting; how much is unsent is for the sender to mind."""

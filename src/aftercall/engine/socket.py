@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
@@ -63,11 +63,18 @@ class EngineSocket:
         except Gone:
             raise EngineLost(f"{self._name} closed the socket") from None
 
-    async def send(self, message: str | bytes) -> None:
+    def divert(self, take: Callable[[str | bytes], bool]) -> None:
+        self._connection.divert(take)
+
+    def put(self, message: str | bytes) -> None:
+        """Sent at once; a slow engine is for the sender to mind."""
         try:
             self._connection.put(message)
         except (Gone, OSError):
             raise EngineLost(f"{self._name} closed the socket") from None
+
+    async def send(self, message: str | bytes) -> None:
+        self.put(message)
 
     async def send_json(self, message: Mapping[str, Any]) -> None:
         await self.send(json.dumps(message))

@@ -14,6 +14,7 @@ except ImportError:  # a platform without the compiled part
     from websockets.utils import apply_mask
 
 TEXT, BINARY = 0x81, 0x82  # whole, and no bit set that an extension would need
+_WHOLE = frozenset({TEXT, BINARY})
 _MASKED = 0x80
 _MASKS = 4_096
 
@@ -38,6 +39,7 @@ class FrameCutter:
 
     def __init__(self, *, is_masked: bool, largest: int) -> None:
         self._is_masked = is_masked
+        self._flag, self._start = (_MASKED, 6) if is_masked else (0, 2)
         self._largest = largest
         self._rest = bytearray()
         self._needed = 0
@@ -47,13 +49,32 @@ class FrameCutter:
     def take(self, data: bytes) -> Sequence[Message | Foreign]:
         if self._is_aside:
             return (Foreign(data),)
-        if self._rest:
+        if not self._rest:
+            message = self._read_alone(data)
+            if message is not None:
+                return (message,)
+        else:
             self._rest += data
             if len(self._rest) < self._needed:
                 return ()
             data = bytes(self._rest)
             self._rest.clear()
         return self._cut(data)
+
+    def _read_alone(self, data: bytes) -> Message | None:
+        """Almost always, what arrives is one message of ordinary length and nothing else."""
+        size = len(data)
+        if size < 8 or data[0] not in _WHOLE or self._is_in_parts:
+            return None
+        length, start = data[1] ^ self._flag, self._start
+        if length > 126:  # very long, or masked when it should not be, or the reverse
+            return None
+        if length == 126:
+            length, start = data[2] << 8 | data[3], start + 2
+        if size != start + length or length > self._largest:
+            return None
+        payload = data[start:]
+        return Message(data[0] == TEXT, apply_mask(payload, data[start - 4 : start]) if self._is_masked else payload, data)
 
     def _cut(self, data: bytes) -> list[Message | Foreign]:
         pieces: list[Message | Foreign] = []

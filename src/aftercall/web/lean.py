@@ -5,6 +5,7 @@ uvicorn's way costs each of them a queue, a change of state, and a stop of the r
 """
 
 from asyncio import Queue
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -24,7 +25,7 @@ LEAN = "aftercall.lean"
 class LeanSocket(WebSocketsSansIOProtocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._mail = Mailbox(self.loop)
+        self._mail = Mailbox[str | bytes]()
         self._cutter: FrameCutter | None = None
         self._arrivals = 0
 
@@ -62,13 +63,20 @@ class LeanSocket(WebSocketsSansIOProtocol):
         except Gone:
             return None
 
-    async def put(self, message: str | bytes) -> None:
-        """Waits while the other side is slow. A socket that is gone takes everything and keeps nothing."""
+    def divert(self, take: Callable[[str | bytes], bool]) -> None:
+        self._mail.divert(take)
+
+    def offer(self, message: str | bytes) -> bool:
+        """Send it unless the other side is slow. A socket that is gone takes everything and keeps nothing."""
         if not self.writable.is_set():
+            return False
+        if self.conn.state is State.OPEN and not self.transport.is_closing():
+            self.transport.write(make_frame(message))
+        return True
+
+    async def put(self, message: str | bytes) -> None:
+        while not self.offer(message):
             await self.writable.wait()
-        if self.conn.state is not State.OPEN or self.transport.is_closing():
-            return
-        self.transport.write(make_frame(message))
 
     def _deliver(self, message: Message) -> bool:
         """False if the library has to say why it cannot be."""
@@ -84,7 +92,7 @@ class LeanSocket(WebSocketsSansIOProtocol):
 class _Letterbox(Queue["ASGIReceiveEvent"]):
     """Where uvicorn puts what it has for the app: messages in parts, and the end."""
 
-    def __init__(self, mail: Mailbox) -> None:
+    def __init__(self, mail: Mailbox[str | bytes]) -> None:
         super().__init__()
         self._mail = mail
 

@@ -1,5 +1,7 @@
 """A carrier's media socket as the bridge sees it: on the server's short way where it has one, else on its own messages."""
 
+from collections.abc import Callable
+
 from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
@@ -17,6 +19,16 @@ class SocketLine:
         text: str | None = message.get("text")
         data: bytes | None = message.get("bytes")
         return text if text is not None else data or b""
+
+    def divert(self, take: Callable[[str | bytes], bool]) -> None:
+        """Nothing comes here otherwise than by being received."""
+
+    @property
+    def is_free(self) -> bool:
+        return False
+
+    def offer(self, frame: str | bytes) -> bool:
+        return False
 
     async def send(self, frame: str | bytes) -> None:
         kind = "text" if isinstance(frame, str) else "bytes"
@@ -46,6 +58,16 @@ class LeanLine(SocketLine):
 
     async def receive(self) -> str | bytes | None:
         return await self._lean.take()
+
+    def divert(self, take: Callable[[str | bytes], bool]) -> None:
+        self._lean.divert(take)
+
+    @property
+    def is_free(self) -> bool:
+        return self._lean.writable.is_set()
+
+    def offer(self, frame: str | bytes) -> bool:
+        return self._lean.offer(frame)
 
     async def send(self, frame: str | bytes) -> None:
         await self._lean.put(frame)

@@ -122,6 +122,17 @@ def test_who_declares_too_much_or_wears_no_mask_is_the_librarys_at_once(head: by
     assert library.parser_exc is not None
 
 
+@pytest.mark.parametrize("side", list(Side))
+def test_a_head_is_not_taken_for_another_because_the_length_would_fit(side: Side) -> None:
+    """127 stands for a length of eight bytes; a mask's flag is no length either."""
+    flag = 0x80 if side is Side.SERVER else 0
+    for head in (127 | flag, *((size | flag) ^ 0x80 for size in range(126))):
+        for size in range(270):
+            chunks = [bytes((0x82, head)) + b"\0" * size]
+            long, short = protocol(side), protocol(side)
+            assert read_by_cutter(short, chunks) == read_by_library(long, chunks)
+
+
 def test_masks_are_four_bytes_and_hardly_ever_the_same() -> None:
     masks = Masks()
     drawn = [masks.draw() for _ in range(3_000)]

@@ -25,7 +25,7 @@ class FakeTransport(asyncio.Transport):
 
 
 async def test_messages_are_taken_in_order_and_then_the_end_each_time() -> None:
-    mail = Mailbox(asyncio.get_running_loop())
+    mail = Mailbox[str | bytes]()
     mail.put("one")
     mail.put(b"two")
     mail.close()
@@ -36,7 +36,7 @@ async def test_messages_are_taken_in_order_and_then_the_end_each_time() -> None:
 
 
 async def test_who_waits_is_woken_by_a_message_and_by_the_end() -> None:
-    mail = Mailbox(asyncio.get_running_loop())
+    mail = Mailbox[str | bytes]()
     taking = asyncio.create_task(mail.take())
     await asyncio.sleep(0)
     mail.put("here")
@@ -49,7 +49,7 @@ async def test_who_waits_is_woken_by_a_message_and_by_the_end() -> None:
 
 
 async def test_a_full_mailbox_stops_the_reading_until_there_is_room() -> None:
-    mail, transport = Mailbox(asyncio.get_running_loop()), FakeTransport()
+    mail, transport = Mailbox[str | bytes](), FakeTransport()
     mail.hold_up(transport)
     for _ in range(MOST_WAITING):
         mail.put(b"x")
@@ -64,7 +64,7 @@ async def test_a_full_mailbox_stops_the_reading_until_there_is_room() -> None:
 
 
 async def test_a_socket_that_closes_while_the_mailbox_is_full_is_left_alone() -> None:
-    mail, transport = Mailbox(asyncio.get_running_loop()), FakeTransport()
+    mail, transport = Mailbox[str | bytes](), FakeTransport()
     mail.hold_up(transport)
     for _ in range(MOST_WAITING + 1):
         mail.put(b"x")
@@ -72,3 +72,52 @@ async def test_a_socket_that_closes_while_the_mailbox_is_full_is_left_alone() ->
     for _ in range(MOST_WAITING + 1):
         await mail.take()
     assert transport.told == ["go", "stop"]
+
+
+async def test_what_is_taken_on_arrival_is_done_with_and_the_rest_is_left() -> None:
+    mail, taken = Mailbox[str | bytes](), list[str | bytes]()
+
+    def take(message: str | bytes) -> bool:
+        if isinstance(message, bytes):
+            taken.append(message)
+        return isinstance(message, bytes)
+
+    mail.divert(take)
+    receiving = asyncio.create_task(mail.take())
+    await asyncio.sleep(0)
+    mail.put(b"voice")
+    assert (taken, len(mail), mail.is_awaited) == ([b"voice"], 0, True)
+    mail.put("words")
+    assert await receiving == "words"
+
+
+async def test_nothing_is_taken_on_arrival_that_would_overtake_what_came_before() -> None:
+    mail, taken = Mailbox[str](), list[str]()
+
+    def take(message: str) -> bool:
+        taken.append(message)
+        return True
+
+    mail.divert(take)
+    mail.put("before anybody waited")
+    receiving = asyncio.create_task(mail.take())
+    assert await receiving == "before anybody waited"
+    mail.put("while the first is being dealt with")
+    assert taken == []
+    receiving = asyncio.create_task(mail.take())
+    await receiving
+    receiving = asyncio.create_task(mail.take())
+    await asyncio.sleep(0)
+    mail.put("at last")
+    assert taken == ["at last"]
+    receiving.cancel()
+
+
+async def test_what_goes_wrong_on_arrival_is_raised_to_who_waits() -> None:
+    mail = Mailbox[str]()
+    mail.divert(lambda message: bool(1 / 0))
+    receiving = asyncio.create_task(mail.take())
+    await asyncio.sleep(0)
+    mail.put("something")
+    with pytest.raises(ZeroDivisionError):
+        await receiving
