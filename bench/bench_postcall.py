@@ -28,7 +28,8 @@ from aftercall.postcall.office import Office
 from aftercall.postcall.steps import names_for
 from aftercall.postcall.workflow import AT_ONCE, close_office, open_office, start_due
 from aftercall.running import running
-from office_process import make_calls, mark, measured_load, offices, open_app, until_finished
+from aftercall.testing import make_calls
+from office_process import SAID, mark, measured_load, offices, open_app, until_finished
 from tables import met, percentile, print_table
 
 TICK_S = 0.02
@@ -59,7 +60,7 @@ async def time_bare(count: int, names: list[str]) -> float:
 
 
 async def time_ours(app: App, office: Office, count: int) -> float:
-    for call in make_calls(count):
+    for call in make_calls(count, SAID):
         app.journal.take_in(call)
     begun = time.perf_counter()
     while await start_due(office):
@@ -108,7 +109,7 @@ async def measure_reading_time(home: Path, database: str, count: int) -> None:
         sealed[call.id] = time.perf_counter()
 
     async with running(app):
-        sealing = asyncio.gather(*(seal(call) for call in make_calls(count)))
+        sealing = asyncio.gather(*(seal(call) for call in make_calls(count, SAID)))
         while len(waits) < count:
             for call_id in [call_id for call_id in sealed if call_id not in waits]:
                 steps = {step.name: step.state for step in await asyncio.to_thread(app.steps.of_call, call_id)}
@@ -129,7 +130,7 @@ async def measure_ticker(home: Path, database: str, queued: int) -> None:
     """How late a 20 ms tick comes, with nothing to do and while workflows are queued; threads and memory as a server has them."""
     sys.setswitchinterval(SWITCH_S)
     app = open_app(home, database)
-    for call in make_calls(queued):
+    for call in make_calls(queued, SAID):
         app.journal.take_in(call)
     mark(app, None)  # none of it is done before the ticks are counted
     async with running(app):
@@ -171,7 +172,7 @@ def measure_processes(home: Path, make_database: Callable[[], str], count: int, 
         folder = home / f"processes{number}"
         database = make_database()
         app = open_app(folder, database)
-        for call in make_calls(count):
+        for call in make_calls(count, SAID):
             app.journal.take_in(call)
         mark(app, None)  # what is timed is the work, not the sealing, nor how long processes take to start
         with offices(number, folder, database) as processes:

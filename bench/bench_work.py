@@ -18,7 +18,7 @@ from aftercall.app import App, build
 from aftercall.ids import new_id
 from aftercall.model.reading import Reading, Request
 from aftercall.settings import DatabaseSettings, Settings
-from aftercall.testing import FakeReader, make_call
+from aftercall.testing import FakeReader, make_calls
 from aftercall.work.workflow import QUEUE, close_work, open_work, start_due
 from tables import print_table
 
@@ -57,7 +57,7 @@ async def time_bare(count: int) -> float:
 
 
 async def time_ours(app: App, count: int) -> float:
-    calls = [make_call([("agent", "Hello!"), ("caller", "Three things, please.")], caller=f"+1555010{n:04}") for n in range(count)]
+    calls = make_calls(count, [("agent", "Hello!"), ("caller", "Three things, please.")])
     for call in calls:
         app.journal.take_in(call)
     begun = time.perf_counter()

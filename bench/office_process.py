@@ -14,13 +14,12 @@ from sqlalchemy import func, select, update
 
 from aftercall.app import App, build
 from aftercall.db.tables import calls, steps
-from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Identity, Profile, Reading, Request
 from aftercall.model.steps import OPEN_STATES
 from aftercall.postcall.steps import names_for
 from aftercall.running import running
 from aftercall.settings import DatabaseSettings, Settings, WorkSettings
-from aftercall.testing import FakeReader, make_call
+from aftercall.testing import FakeReader
 
 START_WITHIN_S = 60
 LOOK_S = 0.05
@@ -57,10 +56,6 @@ class AtOnce(FakeReader):
 
     def __init__(self) -> None:
         super().__init__(FOUND)
-
-
-def make_calls(count: int) -> list[Call]:
-    return [make_call(SAID, caller=f"+1555010{n:04}") for n in range(count)]
 
 
 def open_app(home: Path, database: str) -> App:

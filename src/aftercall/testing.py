@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -185,3 +185,8 @@ def make_call(said: Iterable[tuple[str, str]] = (("agent", "Hello!"), ("caller",
     ended = fields.pop("ended_at", started + timedelta(seconds=2 * len(turns) + 2))
     live = make_live_call(started_at=started, **fields).model_dump()
     return Call.model_validate(live | {"ended_at": ended, "turns": turns})
+
+
+def make_calls(number: int, said: Sequence[tuple[str, str]], **fields: Any) -> list[Call]:
+    """Finished calls with the same words, each of a caller of its own."""
+    return [make_call(said, caller=f"+1555010{place:04}", **fields) for place in range(number)]

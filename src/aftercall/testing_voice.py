@@ -1,10 +1,11 @@
 """Fakes for streamed calls: an engine and a carrier's socket in memory, for calls on virtual time."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from aftercall.engine.voice import Opening, Tool, ToolCall, VoiceEvent, VoiceSession
+from aftercall.engine.voice import AgentAudio, Opening, Tool, ToolCall, VoiceEvent, VoiceSession
 from aftercall.errors import EngineLost
+from aftercall.sockets.mailbox import Gone, Mailbox
 
 
 class FakeVoice:
@@ -18,23 +19,26 @@ class FakeVoice:
         self.answers: list[str] = []
         self.keep_alives = 0
         self.is_closed = False
-        self._events: asyncio.Queue[VoiceEvent | None] = asyncio.Queue()
+        self._events = Mailbox[VoiceEvent]()
 
     def give(self, *events: VoiceEvent) -> None:
         for event in events:
-            self._events.put_nowait(event)
+            self._events.put(event)
 
     def lose(self) -> None:
         """After the events it was given, the session is lost."""
-        self._events.put_nowait(None)
+        self._events.close()
 
     async def receive(self) -> Sequence[VoiceEvent]:
-        event = await self._events.get()
-        if event is None:
-            raise EngineLost("the fake engine was told to go")
-        return (event,)
+        try:
+            return (await self._events.take(),)
+        except Gone:
+            raise EngineLost("the fake engine was told to go") from None
 
-    async def send_audio(self, payload: bytes) -> None:
+    def divert(self, play: Callable[[AgentAudio], bool]) -> None:
+        self._events.divert(lambda event: isinstance(event, AgentAudio) and play(event))
+
+    def send_audio(self, payload: bytes) -> None:
         self.audio.append(payload)
 
     async def cut(self, speech: str, heard_ms: int) -> None:
@@ -82,28 +86,46 @@ class FakeLine:
         self.sent: list[str | bytes] = []
         self.is_closed = False
         self.is_stuck = False
-        self._frames: asyncio.Queue[str | bytes | None] = asyncio.Queue()
+        self._frames = Mailbox[str | bytes]()
         self._empty = asyncio.Event()
 
     def put(self, *frames: str | bytes | None) -> None:
         """None closes the socket."""
-        self._empty.clear()
         for frame in frames:
-            self._frames.put_nowait(frame)
+            if frame is None:
+                self._frames.close()
+            else:
+                self._frames.put(frame)
+        if not self._frames.is_awaited:
+            self._empty.clear()
 
     async def wait_empty(self) -> None:
         """Until every frame has been taken, and the next one is waited for."""
         await self._empty.wait()
 
     async def receive(self) -> str | bytes | None:
-        if self._frames.empty():
+        if not self._frames:
             self._empty.set()
-        return await self._frames.get()
+        try:
+            return await self._frames.take()
+        except Gone:
+            return None
+
+    def divert(self, take: Callable[[str | bytes], bool]) -> None:
+        self._frames.divert(take)
+
+    @property
+    def is_free(self) -> bool:
+        return not self.is_stuck
+
+    def offer(self, frame: str | bytes) -> bool:
+        if not self.is_stuck:
+            self.sent.append(frame)
+        return not self.is_stuck
 
     async def send(self, frame: str | bytes) -> None:
-        if self.is_stuck:
-            await asyncio.Event().wait()
-        self.sent.append(frame)
+        """Only what is stuck is waited for."""
+        await asyncio.Event().wait()
 
     async def close(self) -> None:
         self.is_closed = True

@@ -31,7 +31,7 @@ def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
         "crossed out: book a table for four",
         "sealed, interrupted",
         "I have changed that: send Dana the signed contract, by Friday",
-        "Hey Bill Harker, last time you asked me to send Dana the signed contract",
+        "Hey Bill, last time you asked me to send Dana the signed contract",
         "held       Open a bug about the broken thumbnails on the gallery page  it leaves this machine, and the caller is unknown",
         "done       Open a bug about the broken thumbnails on the gallery page  https://github.com/acme/site/issues/41",
         "noted      Send Dana the signed contract  tasks/",

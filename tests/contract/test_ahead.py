@@ -16,7 +16,7 @@ from aftercall.postcall.ahead import sum_up_together
 from aftercall.postcall.office import Office
 from aftercall.postcall.shift import Shift
 from aftercall.postcall.steps import names_for
-from aftercall.testing import FakeReader, make_call
+from aftercall.testing import FakeReader, make_calls
 from aftercall.workspace import files
 
 SAID = (("agent", "Hello!"), ("caller", "Please mend the gutter."), ("agent", "Noted."))
@@ -36,7 +36,7 @@ class Rules(FakeReader):
 
 
 def hold_calls(app: App, count: int = 3) -> list[Call]:
-    calls = [make_call(SAID, caller=f"+1555010{number:04}", sid=f"call-{number}") for number in range(count)]
+    calls = make_calls(count, SAID)
     for call in calls:
         app.journal.take_in(call)
     return calls
@@ -85,7 +85,7 @@ def test_calls_that_ended_together_are_summed_up_in_one_edit_and_two_transaction
 
 def test_one_that_cannot_be_summed_up_is_left_to_its_own_step_and_keeps_no_other_back(app: App) -> None:
     first, second, third = calls = hold_calls(app)
-    sum_up_together(at_work(app, stumbles_over="call-1"), [*(call.id for call in calls), "no such call"])
+    sum_up_together(at_work(app, stumbles_over=second.sid), [*(call.id for call in calls), "no such call"])
     assert [len(app.steps.of_call(call.id)) for call in calls] == [1, 0, 1]
     assert set(found(app)) == {first.id, third.id}
     assert second.id not in page(app)

@@ -1,6 +1,8 @@
 """What is kept of a person can be handed out, and made again from the archive alone."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,11 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.db.tables import documents, fact_occurrences, facts, passages
-from aftercall.errors import RefusedInput
+from aftercall.errors import ModelDeclined, RefusedInput
+from aftercall.llm.rules.reader import RulesReader
+from aftercall.model.calls import Call
+from aftercall.model.reading import Answer, FactDraft, KnownFact, Summary
+from aftercall.postcall.rerun import rerun
 from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import VirtualClock, make_call
 
@@ -89,6 +95,56 @@ def test_a_memory_is_made_from_the_archive_into_an_empty_database(tmp_path: Path
     assert second.work.runs.due(clock.now(), 0) == []  # what was asked for is not done a second time
     assert second.steps.due() == []
     second.close()
+
+
+class Halting(RulesReader):
+    """Reads as rules do, but for what is asked of certain calls."""
+
+    def __init__(self, summaries: dict[str, Exception], facts: dict[str, Exception]) -> None:
+        super().__init__()
+        self._summaries, self._facts = summaries, facts
+
+    def summarise(self, call: Call) -> Answer[Summary]:
+        if call.sid in self._summaries:
+            raise self._summaries[call.sid]
+        return super().summarise(call)
+
+    def find_facts(self, call: Call, known: Sequence[KnownFact] = ()) -> Answer[tuple[FactDraft, ...]]:
+        if call.sid in self._facts:
+            raise self._facts[call.sid]
+        return super().find_facts(call, known)
+
+
+def test_a_step_that_fails_in_a_rebuild_shows_and_stops_no_other(app: App) -> None:
+    take_in(app)
+    before = memory_of(app)
+    first, second, third = (row.live.id for row in reversed(app.store.page(limit=3)))
+    reader = Halting({"c0": ModelDeclined("will not answer")}, {"c1": ValueError("my PIN is 4471")})
+    made = replace(app, reader=reader).rebuilder.rebuild()
+    told = {(left.call_id, left.step): left.reason for left in made.undone}
+    assert (made.calls, made.failed) == (3, ())
+    assert told.pop((first, "summary")) == "will not answer"
+    assert told.pop((first, "document")).startswith("waits for the summary")
+    assert told == {(second, "facts"): "ValueError"}
+    states = {call_id: {step.name: step.state for step in app.steps.of_call(call_id)} for call_id in (first, second, third)}
+    assert {name for name, state in states[first].items() if state == "failed"} == {"summary", "document"}
+    assert {name for name, state in states[second].items() if state == "failed"} == {"facts"}
+    assert set(states[third].values()) <= {"done", "skipped"}
+    assert "running" not in {state for steps in states.values() for state in steps.values()}
+    again = app.rebuilder.rebuild()
+    assert (again.failed, again.undone) == ((), ())
+    assert memory_of(app) == before
+
+
+def test_what_a_rebuild_left_undone_is_done_by_running_it_again(app: App) -> None:
+    take_in(app)
+    before = memory_of(app)
+    made = replace(app, reader=Halting({"c2": ModelDeclined("will not answer")}, {})).rebuilder.rebuild()
+    assert {left.step for left in made.undone} == {"summary", "document"}
+    assert memory_of(app) != before
+    steps = rerun(app.office, made.undone[0].call_id)
+    assert "failed" not in {step.state for step in steps}
+    assert memory_of(app) == before
 
 
 def test_an_export_is_whole_and_keeps_secrets_closed(app: App, tmp_path: Path) -> None:

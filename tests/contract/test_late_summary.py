@@ -13,7 +13,7 @@ from aftercall.memory.embedding import Embedder
 from aftercall.model.calls import Call
 from aftercall.model.passages import Where
 from aftercall.model.reading import Answer, Identity, Profile, Reading, Request, Summary
-from aftercall.postcall.rerun import rerun
+from aftercall.postcall.rerun import UNENDED, rerun
 from aftercall.postcall.shift import Shift
 from aftercall.postcall.steps import names_for
 from aftercall.testing import FakeReader, VirtualClock, make_call
@@ -174,3 +174,41 @@ async def test_a_summary_of_an_outbound_call_is_not_searched(app: App) -> None:
     await shift.take(call.id, ["summary", "index"], 1)
     shift.end()
     assert kinds(app, call) == []
+
+
+async def test_an_error_that_nobody_foresaw_is_recorded_of_a_try_by_hand_without_its_words(app: App) -> None:
+    shift, call, _ = at_work(app, ValueError("the canary sings"))
+    rerun(shift.office, call.id, "summary")
+    assert states(app, call)["summary"] == ("failed", "ValueError")
+    rerun(shift.office, call.id, "summary")
+    assert states(app, call)["summary"] == ("done", "")
+    shift.end()
+
+
+async def test_a_try_by_hand_that_was_cut_off_leaves_the_scheduled_one_to_come(app: App) -> None:
+    shift, call, _ = at_work(app, DOWN)
+    await shift.take(call.id, names_for(shift.office.desk), 1)
+    shift.office.begin_by_hand(call.id, ["summary"], UNENDED)  # and the power goes
+    assert states(app, call)["summary"] == ("running", "")
+    assert await shift.take(call.id, ["summary"], 2) == {}
+    assert await shift.take_left_behind(call.id) == {}
+    shift.end()
+    assert_all_stands_once(app, call)
+
+
+async def test_a_try_by_hand_before_the_work_began_leaves_the_step_to_it(app: App) -> None:
+    shift, call, _ = at_work(app)
+    shift.office.begin_by_hand(call.id, ["summary"], UNENDED)  # and the power goes
+    assert states(app, call)["summary"] == ("running", "")
+    await shift.take(call.id, names_for(shift.office.desk), 1)
+    shift.end()
+    assert_all_stands_once(app, call)
+
+
+def test_a_step_by_hand_that_nobody_else_will_take_shows_as_failed_until_it_has_ended(app: App) -> None:
+    shift, call, _ = at_work(app)
+    app.steps.mark_started([call.id])
+    shift.office.begin_by_hand(call.id, ["summary"], UNENDED)  # and the power goes
+    assert states(app, call)["summary"] == ("failed", UNENDED)
+    assert {step.name: step.state for step in rerun(shift.office, call.id)}["summary"] == "done"
+    shift.end()

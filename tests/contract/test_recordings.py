@@ -11,7 +11,7 @@ from aftercall.app import App
 from aftercall.errors import CarrierUnreachable, RecordingError, RecordingNotYet, RecordingRefused, TranscriberUnreachable
 from aftercall.journal.recordings.folder import hash_file
 from aftercall.journal.recordings.view import recordings_json
-from aftercall.lab.recordings import LabRecording
+from aftercall.lab.recordings import LabRecording, make_wav
 from aftercall.lab.server import Lab
 from aftercall.model.recordings import Recording
 from aftercall.phone.notices import Recorded, RecordingState
@@ -181,6 +181,16 @@ async def test_a_transcript_lies_beside_with_segments_and_language(app: App, lab
     assert [segment["text"] for segment in beside["segments"]] == ["Hello, how can I help you?", "Please open a bug."]
     assert lab.audio.received[-1]["file"] == held.audio
     assert lab.audio.received[-1]["response_format"] == b"verbose_json"
+
+
+def test_a_recording_in_which_nobody_speaks_has_no_words(app: App, lab: Lab, call_id: str) -> None:
+    held, row = twilio_recording(app, lab, "RE13")
+    held.audio = make_wav(1.0, near=(), far=())
+    at = desk(app, lab, transcribe=True)
+    at.download(row.id)
+    at.transcribe(row.id)
+    beside = json.loads((app.settings.home / f"{app.recordings.get(row.id).path}.transcript.json").read_text())
+    assert (beside["text"], beside["segments"]) == ("", [])
 
 
 def test_a_transcript_that_cannot_be_had_leaves_the_recording_here(app: App, lab: Lab, call_id: str) -> None:

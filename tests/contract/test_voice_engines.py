@@ -128,7 +128,7 @@ async def test_the_greeting_comes_first_whole_and_with_one_name(name: str) -> No
 async def test_what_the_caller_says_is_heard_and_answered(name: str) -> None:
     async with session_of(name, in_order("Which one?")) as (session, server):
         await receive_until(session, AgentDone)
-        await session.send_audio(utter("Open a bug.") + PAUSE)
+        session.send_audio(utter("Open a bug.") + PAUSE)
         events = await receive_until(session, AgentDone)
     began = next(event for event in events if isinstance(event, CallerBegan))
     said = next(event for event in events if isinstance(event, CallerSaid))
@@ -142,10 +142,10 @@ async def test_nothing_of_an_interrupted_speech_follows_the_interruption(name: s
     long = " ".join(["word"] * 400)
     async with session_of(name, in_order(long, "Yes?")) as (session, _):
         await receive_until(session, AgentDone)
-        await session.send_audio(utter("Go.") + PAUSE)
+        session.send_audio(utter("Go.") + PAUSE)
         before = await receive_until(session, AgentAudio)
         old = {event.speech for event in before if isinstance(event, AgentAudio)}
-        await session.send_audio(utter("Stop.") + PAUSE)
+        session.send_audio(utter("Stop.") + PAUSE)
         events = await receive_until(session, CallerBegan)
         after = events[next(i for i, event in enumerate(events) if isinstance(event, CallerBegan)) :]
         after += await receive_until(session, AgentDone)
@@ -158,7 +158,7 @@ async def test_a_tool_is_asked_for_and_its_answer_used(name: str) -> None:
     asking: list[Act] = [Use("search_memory", {"query": "pipes"}), Say("Nothing.")]
     async with session_of(name, in_order(asking)) as (session, server):
         await receive_until(session, AgentDone)
-        await session.send_audio(utter("Look it up.") + PAUSE)
+        session.send_audio(utter("Look it up.") + PAUSE)
         events = await receive_until(session, ToolCall)
         call = next(event for event in events if isinstance(event, ToolCall))
         assert (call.name, call.arguments) == ("search_memory", '{"query": "pipes"}')
@@ -207,7 +207,7 @@ async def test_an_engine_that_is_not_there_is_lost(name: str) -> None:
 async def test_an_engine_that_drops_is_lost(name: str) -> None:
     async with session_of(name, in_order(Drop())) as (session, _):
         await receive_until(session, AgentDone)
-        await session.send_audio(utter("Hello.") + PAUSE)
+        session.send_audio(utter("Hello.") + PAUSE)
         with pytest.raises(EngineLost):
             await receive_until(session, AgentDone)
 
@@ -216,7 +216,7 @@ async def test_an_engine_that_drops_is_lost(name: str) -> None:
 async def test_what_was_spoken_is_in_no_repr(name: str) -> None:
     async with session_of(name, in_order("Canary.")) as (session, _):
         await receive_until(session, AgentDone)
-        await session.send_audio(utter("Canary.") + PAUSE)
+        session.send_audio(utter("Canary.") + PAUSE)
         assert "Canary" not in repr(await receive_until(session, AgentDone))
 
 

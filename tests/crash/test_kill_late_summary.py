@@ -4,10 +4,12 @@ import multiprocessing
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 from sqlalchemy import select
 
 from aftercall.app import App
 from aftercall.db.tables import passages
+from aftercall.postcall.rerun import UNENDED
 from crash import belated
 
 spawner = multiprocessing.get_context("forkserver")
@@ -50,5 +52,16 @@ def test_a_late_summary_by_hand_that_was_cut_off_is_made_whole_by_hand(app: App)
         "pins": "done",
     }
     assert start(app, belated.run_by_hand, "postcall.after_finish:1", "thing", declines=False) == -9
+    assert start(app, belated.run_by_hand, "", "thing", declines=False) == 0
+    assert_each_stands_once(app, 1)
+
+
+@pytest.mark.parametrize("point", ["postcall.before_step", "postcall.after_step"])
+def test_a_step_by_hand_that_was_cut_off_shows_at_once_and_is_taken_by_the_next_try(app: App, point: str) -> None:
+    assert start(app, belated.run_by_hand, "", "thing", declines=True) == 0
+    assert start(app, belated.run_by_hand, f"{point}:1", "thing", declines=False) == -9
+    (row,) = app.store.page(limit=2)
+    (summary,) = [step for step in app.steps.of_call(row.live.id) if step.name == "summary"]
+    assert (summary.state, summary.reason) == ("failed", UNENDED)
     assert start(app, belated.run_by_hand, "", "thing", declines=False) == 0
     assert_each_stands_once(app, 1)

@@ -56,6 +56,24 @@ def test_a_document_is_replaced_or_appended_to(client: TestClient) -> None:
     assert client.get(f"/v1/documents/{document}").json()["content"] == "Second\n\nThird"
 
 
+def test_a_change_of_no_known_kind_changes_nothing(client: TestClient) -> None:
+    document = post(client, "First")
+    for body in ({"content": "Second", "mode": "prepend"}, {"mode": "append"}, {"content": "", "mode": "replace"}):
+        assert client.put(f"/v1/documents/{document}", json=body).status_code == 422
+    assert client.get(f"/v1/documents/{document}").json()["content"] == "First"
+
+
+@pytest.mark.parametrize(
+    "written", [{"tags": "voice-session, bees"}, {"tags": ["voice-session", "bees"]}, {"metadata": {"tags": ["bees"]}}]
+)
+@pytest.mark.parametrize("asked", ["bees", ["bees"]])
+def test_tags_are_found_in_whichever_form_they_were_written(client: TestClient, written: dict[str, Any], asked: object) -> None:
+    post(client, "About honey", **written)
+    post(client, "Honey of nobody", tags=["beeswax"])
+    assert find(client, query="honey", tags=asked) == ["About honey"]
+    assert find(client, query="honey", tags=["bees", "wasps"]) == []
+
+
 def test_most_words_first_then_the_newest(app: App, client: TestClient) -> None:
     for content in ("voice call summary one", "voice call summary two", "only a call"):
         post(client, content)

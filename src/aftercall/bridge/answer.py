@@ -110,13 +110,17 @@ class VoiceCall:
 
     async def _listen(self) -> None:
         """The caller's side, frame by frame."""
+        self._pump.listen(self._hear)
         while not self._course.is_over:
             for event in await self._pump.receive():
                 if isinstance(event, AudioIn):
-                    self._watch.audio_at_s = self._clock.monotonic()
-                    await self._talk.hear(event.payload)
+                    self._hear(event.payload)
                 else:
                     await self._tell(event)
+
+    def _hear(self, payload: bytes) -> None:
+        self._watch.audio_at_s = self._clock.monotonic()
+        self._talk.hear(payload)
 
     async def _tell(self, event: WireEvent) -> None:
         match event:

@@ -82,10 +82,12 @@ class Conversation:
         lost = Signal.ENGINE_CHANGED if is_changing else Signal.ENGINE_LOST
         await self._signal(lost if running.cancelled() else running.result())
 
-    async def hear(self, payload: bytes) -> None:
+    def hear(self, payload: bytes) -> None:
         if self._session is not None and not self._is_muted:
-            with suppress(EngineLost):  # the loss is told where events are awaited
-                await self._session.send_audio(payload)
+            try:
+                self._session.send_audio(payload)
+            except EngineLost:  # the loss is told where events are awaited
+                return
 
     async def say(self, text: str) -> None:
         if self._session is not None:
@@ -122,6 +124,7 @@ class Conversation:
     async def _talk(self, opening: Opening) -> Signal:
         try:
             self._session = await self._engine.connect(opening, offered())
+            self._session.divert(self._offer)
             while True:
                 for event in await self._session.receive():
                     await self._take(self._session, event)
@@ -172,10 +175,20 @@ class Conversation:
         if self._ready is not None:
             ready, self._ready = self._ready, None
             await ready()
+        self._note_speech()
+        await self._mouth.play(self._prefix + event.speech, event.payload)
+
+    def _offer(self, event: AgentAudio) -> bool:
+        """Most of the agent's audio: played the moment it comes."""
+        if self._is_muted or self._ready is not None or not self._mouth.offer(self._prefix + event.speech, event.payload):
+            return False
+        self._note_speech()
+        return True
+
+    def _note_speech(self) -> None:
         if self._open_turn:
             self._overtaken, self._open_turn = self._open_turn, ""
         self._watch.agent_speaks()
-        await self._mouth.play(self._prefix + event.speech, event.payload)
 
     async def _be_interrupted(self, session: VoiceSession, event: CallerBegan) -> None:
         self._watch.caller_began(self._clock.monotonic())

@@ -12,6 +12,7 @@ from aftercall.bridge.playback import Heard, Playback, Speech
 from aftercall.bridge.pump import Pump
 from aftercall.clock import Clock
 from aftercall.model.turns import BARGE_IN
+from aftercall.phone.wire import LONGEST_AUDIO
 
 STALLED_S = 3.0
 
@@ -33,9 +34,15 @@ class Mouth:
     def idle_s(self) -> float:
         return self._clock.monotonic() - self._silent_since_s if self._playback.is_idle else 0.0
 
+    def offer(self, key: str, payload: bytes) -> bool:
+        """Play it if that needs no waiting, as it hardly ever does."""
+        if not self._pump.is_free or len(payload) > LONGEST_AUDIO:
+            return False
+        self._pump.offer(payload, self._count(key, payload))
+        return True
+
     async def play(self, key: str, payload: bytes) -> None:
-        self._audio_at_s = self._clock.monotonic()
-        mark = self._playback.send(self._speech(key), len(payload), self._audio_at_s)
+        mark = self._count(key, payload)
         await self._pump.play(payload)
         if mark:
             await self._pump.mark(mark)
@@ -89,6 +96,11 @@ class Mouth:
         """No more audio comes: what was begun ends with what is there."""
         for speech in self._playback.unfinished():
             await self.finish(speech.key)
+
+    def _count(self, key: str, payload: bytes) -> str | None:
+        """So much is on its way to the caller; the mark that must follow it, if one is due."""
+        self._audio_at_s = self._clock.monotonic()
+        return self._playback.send(self._speech(key), len(payload), self._audio_at_s)
 
     def _speech(self, key: str) -> Speech:
         speech = self._playback.find(key)

@@ -5,7 +5,7 @@ the engine, and so holds up the engine. The caller's voice never waits: an engin
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from aftercall.clock import Clock
@@ -20,8 +20,21 @@ class Line(Protocol):
         """The next frame; None when the socket is gone."""
         ...
 
+    def divert(self, take: Callable[[str | bytes], bool]) -> None:
+        """Offer frames to `take` the moment they come, while no other waits to be received. One that it does not take is received."""
+        ...
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the next frame will be sent when it is offered."""
+        ...
+
+    def offer(self, frame: str | bytes) -> bool:
+        """Send it if that needs no waiting. A socket that is gone takes everything and keeps nothing."""
+        ...
+
     async def send(self, frame: str | bytes) -> None:
-        """Waits while the carrier is slow. A socket that is gone takes everything and keeps nothing."""
+        """Waits while the carrier is slow."""
         ...
 
     async def close(self) -> None: ...
@@ -46,6 +59,28 @@ class Pump:
                 self.oddities[event.reason] += 1
         return events
 
+    def listen(self, hear: Callable[[bytes], None]) -> None:
+        """Give the caller's voice to `hear` the moment it comes, where the line can do that; else it is received, with all the rest."""
+
+        def take(frame: str | bytes) -> bool:
+            payload = self._wire.hear(frame)
+            if payload is not None:
+                hear(payload)
+            return payload is not None
+
+        self._line.divert(take)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a piece that is offered will be played."""
+        return self._line.is_free and self._wire.is_open
+
+    def offer(self, payload: bytes, mark: str | None = None) -> None:
+        """Play a piece of ordinary length without waiting, on a line that is free."""
+        self._line.offer(self._wire.send(AudioOut(payload)))
+        if mark:
+            self._line.offer(self._wire.send(Mark(mark)))
+
     async def play(self, payload: bytes) -> None:
         for start in range(0, len(payload), LONGEST_AUDIO):
             await self._send(AudioOut(payload[start : start + LONGEST_AUDIO]))
@@ -67,6 +102,8 @@ class Pump:
         try:
             frame = self._wire.send(command)
         except StreamNotOpen:  # the caller hung up a moment ago
+            return
+        if self._line.offer(frame):
             return
         self._stuck_since_s = self._clock.monotonic()
         await self._line.send(frame)

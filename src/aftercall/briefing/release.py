@@ -14,7 +14,7 @@ def release(briefing: Briefing, trust: Trust, settings: Settings) -> Briefing:
     """The briefing without facts above the caller's trust, and without sentences that would give one of them away."""
     told = releasable(briefing.facts, trust, settings.memory)
     withheld = [fact for fact in briefing.facts if fact not in told]
-    name = briefing.caller_name
+    name = briefing.spoken_name
     plain = f"Hey {name}!" if name else settings.receptionist.greeting
     return replace(
         briefing,

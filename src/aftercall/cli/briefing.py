@@ -4,7 +4,8 @@ import typer
 
 from aftercall.briefing.render import render
 from aftercall.briefing.view import briefing_json
-from aftercall.cli.stage import parse_party, print_json, stage_of
+from aftercall.cli.stage import print_json, stage_of
+from aftercall.who.caller import read_party
 
 
 def briefing(
@@ -15,7 +16,7 @@ def briefing(
 ) -> None:
     """What an agent would be told if this caller rang now. Nothing is used up."""
     stage = stage_of(context)
-    party = parse_party("CALLER", caller)
+    party = read_party(caller, "CALLER")
     with stage.app() as app:
         told = app.composer.preview(party, is_verified=verified)
     if json:

@@ -6,7 +6,7 @@ import typer
 from rich.markup import escape
 
 from aftercall.cli.progress import print_steps
-from aftercall.cli.stage import make_table, me, parse_number, print_json, stage_of
+from aftercall.cli.stage import make_table, me, print_json, stage_of
 from aftercall.journal.recordings.view import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.memory.veil import veil
@@ -15,6 +15,7 @@ from aftercall.model.instants import parse_instant
 from aftercall.postcall.recording_desk import fetch_again
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.view import steps_json
+from aftercall.who.caller import read_caller
 
 RECORDING = "recording"
 group = typer.Typer(no_args_is_help=True, help="The calls there were, and those going on.")
@@ -30,7 +31,7 @@ def list_calls(
     """Calls, newest first."""
     stage = stage_of(context)
     with stage.app() as app:
-        rows = app.store.page(limit=limit, caller=parse_number("--caller", caller))
+        rows = app.store.page(limit=limit, caller=read_caller(caller, "--caller"))
     if json:
         print_json([row_json(row) for row in rows])
         return

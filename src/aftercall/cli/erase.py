@@ -2,9 +2,10 @@
 
 import typer
 
-from aftercall.cli.stage import parse_number, print_json, stage_of
+from aftercall.cli.stage import print_json, stage_of
 from aftercall.custody.erase import Receipt
 from aftercall.errors import RefusedInput
+from aftercall.who.caller import read_caller
 
 
 def erase(
@@ -14,7 +15,7 @@ def erase(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Erase everything about a caller, everywhere we can reach, and prove it. It cannot be undone."""
-    number = parse_number("CALLER", caller)
+    number = read_caller(caller, "CALLER")
     if number is None:
         raise RefusedInput("CALLER", "is withheld; nothing is kept under it")
     if not yes:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import typer
 
-from aftercall.cli.stage import parse_number, print_json, stage_of
+from aftercall.cli.stage import print_json, stage_of
 from aftercall.errors import RefusedInput
+from aftercall.who.caller import read_caller
 from aftercall.workspace.paths import name_folder
 
 
@@ -18,7 +19,7 @@ def export(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Everything that is kept about a caller, as one folder of JSON and markdown."""
-    number = parse_number("CALLER", caller)
+    number = read_caller(caller, "CALLER")
     if number is None:
         raise RefusedInput("CALLER", "is withheld; nothing is kept under it")
     with stage_of(context).app() as app:

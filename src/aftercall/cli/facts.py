@@ -5,7 +5,7 @@ import json as jsonlib
 import typer
 from rich.markup import escape
 
-from aftercall.cli.stage import Stage, make_table, me, parse_party, print_json, stage_of
+from aftercall.cli.stage import Stage, make_table, me, print_json, stage_of
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
 from aftercall.memory.recall import find_facts
@@ -14,6 +14,7 @@ from aftercall.memory.view import HIDDEN, export, fact_json, parse_as_of, whole_
 from aftercall.model.knowledge import SHARED, Fact, MemoryKey
 from aftercall.model.passages import Where
 from aftercall.model.reading import CATEGORIES, Category
+from aftercall.who.caller import read_party
 
 group = typer.Typer(no_args_is_help=True, help="What is remembered, with the words it rests on.")
 
@@ -146,7 +147,7 @@ def _key(stage: Stage, caller: str) -> MemoryKey | None:
     if not caller:
         return None
     settings = stage.loaded.settings
-    key = memory_key(settings, settings.agent_id, parse_party("--caller", caller))
+    key = memory_key(settings, settings.agent_id, read_party(caller, "--caller"))
     if key is None:
         raise RefusedInput("--caller", "nobody is remembered under this number (memory.scope, or a withheld number)")
     return key

@@ -3,9 +3,10 @@
 import typer
 from rich.markup import escape
 
-from aftercall.cli.stage import make_table, me, parse_number, print_json, stage_of
+from aftercall.cli.stage import make_table, me, print_json, stage_of
 from aftercall.errors import RefusedInput
 from aftercall.model.followups import FollowUp
+from aftercall.who.caller import read_caller
 from aftercall.work import handover
 from aftercall.work.view import change_json, delivery_json, followup_json
 
@@ -29,7 +30,7 @@ def list_followups(
     if state and state not in STATES:
         raise RefusedInput("--state", f"is not one of {', '.join(STATES)}")
     with stage.app() as app:
-        rows = app.work.followups.page(limit=limit, state=state or None, caller=parse_number("--caller", caller))
+        rows = app.work.followups.page(limit=limit, state=state or None, caller=read_caller(caller, "--caller"))
     if json:
         print_json([followup_json(row) for row in rows])
         return

@@ -11,9 +11,10 @@ from rich.progress import Progress
 from aftercall.app import App
 from aftercall.cli import pins
 from aftercall.cli.progress import wait_for_steps
-from aftercall.cli.stage import parse_number, print_json, stage_of
+from aftercall.cli.stage import print_json, stage_of
 from aftercall.journal.intake import take_in
 from aftercall.memory.importer import Whose, find_files, to_calls, whose
+from aftercall.who.caller import read_caller
 
 group = typer.Typer(no_args_is_help=True, help="What is remembered besides calls.")
 
@@ -39,7 +40,7 @@ def import_notes(
 ) -> None:
     """Take notes in and look for facts in them. The same file twice adds nothing; stopped half-way, run it again."""
     stage = stage_of(context)
-    who = whose(stage.loaded.settings, parse_number("--caller", caller))
+    who = whose(stage.loaded.settings, read_caller(caller, "--caller"))
     files = [file for path in paths for file in find_files(Path(path))]
     console = Console(stderr=True)
     with stage.app() as app:

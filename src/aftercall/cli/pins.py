@@ -6,12 +6,13 @@ import click
 import typer
 from rich.markup import escape
 
-from aftercall.cli.stage import Stage, me, parse_number, print_json, stage_of
+from aftercall.cli.stage import Stage, me, print_json, stage_of
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
 from aftercall.memory.pins.view import pin_json
 from aftercall.model.knowledge import MemoryKey
 from aftercall.model.pins import PinPage
+from aftercall.who.caller import read_party
 
 _JSON = typer.Option(False, "--json", help="Answer as JSON.")
 _CALLER = typer.Argument(metavar="CALLER", help="The caller's number.")
@@ -86,7 +87,7 @@ def _read_text() -> str:
 
 def _key(stage: Stage, caller: str) -> MemoryKey:
     settings = stage.loaded.settings
-    key = memory_key(settings, settings.agent_id, parse_number("CALLER", caller))
+    key = memory_key(settings, settings.agent_id, read_party(caller, "CALLER"))
     if key is None:
         raise RefusedInput("CALLER", "nobody is remembered under this number (memory.scope, or a withheld number)")
     return key

@@ -23,5 +23,7 @@ def rebuild(context: typer.Context, json: bool = typer.Option(False, "--json", h
         typer.echo(f"{made.calls} calls rebuilt" + (f", {made.adopted} of them unknown to the database before" if made.adopted else ""))
         for name in made.failed:
             typer.echo(f"  {name}: could not be rebuilt; run `aftercall verify`")
-    if made.failed:
+        for left in made.undone:
+            typer.echo(f"  {left.call_id}: {left.step} failed ({left.reason}); run `aftercall calls rerun {left.call_id}`")
+    if made.failed or made.undone:
         raise typer.Exit(1)

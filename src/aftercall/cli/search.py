@@ -8,10 +8,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from aftercall.app import App
-from aftercall.cli.stage import parse_party, print_json, stage_of
+from aftercall.cli.stage import print_json, stage_of
 from aftercall.errors import RefusedInput
 from aftercall.memory.passages.view import hit_json
 from aftercall.model.passages import Hit, Where
+from aftercall.who.caller import read_party
 from aftercall.workspace import files, identity_md, user_md
 from aftercall.workspace.paths import Workspace
 
@@ -34,7 +35,7 @@ def search(
     """Search what was said, summaries and facts, best first."""
     stage = stage_of(context)
     zone = stage.loaded.settings.zone
-    number = parse_party("--caller", caller)
+    number = read_party(caller, "--caller")
     if caller and number is None:
         raise RefusedInput("--caller", "is withheld; such calls belong to nobody")
     until = datetime.combine(as_of.date(), time.max, zone) if as_of else None

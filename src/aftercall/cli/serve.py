@@ -53,7 +53,9 @@ def settle_memory() -> None:
 
 def stopping_server(app: Any, once_up: Callable[[], None] = lambda: None) -> uvicorn.Server:
     """A server for an ASGI app, which stops when it is told to."""
-    config = uvicorn.Config(app, ws="websockets-sansio", log_config=None, access_log=False)
+    from aftercall.web.lean import LeanSocket  # noqa: PLC0415 - other commands need no web server to load
+
+    config = uvicorn.Config(app, ws=LeanSocket, log_config=None, access_log=False)
     config.ws_per_message_deflate, config.ws_max_size = False, LARGEST_FRAME  # voice does not shrink, and its frames are small
     return _Server(config, once_up)
 

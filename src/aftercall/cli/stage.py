@@ -15,9 +15,7 @@ from rich.table import Table
 
 from aftercall.app import App, build
 from aftercall.config import Loaded, load
-from aftercall.errors import RefusedInput
 from aftercall.log import configure_logs, get_logger
-from aftercall.model.people import normalise_caller, normalise_party
 
 
 class Stage:
@@ -56,21 +54,6 @@ def make_table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, no_wrap=True, overflow="ignore")
     return table
-
-
-def parse_number(option: str, caller: str) -> str | None:
-    try:
-        return normalise_caller(caller)
-    except ValueError as error:
-        raise RefusedInput(option, str(error)) from None
-
-
-def parse_party(option: str, party: str) -> str | None:
-    """A number, or a person at one: `+15550100#anna`."""
-    try:
-        return normalise_party(party)
-    except ValueError as error:
-        raise RefusedInput(option, str(error)) from None
 
 
 def print_json(data: Any) -> None:

@@ -9,9 +9,10 @@ from rich.markup import escape
 from aftercall.app import App
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.cli.progress import print_steps, wait_for_steps
-from aftercall.cli.stage import parse_number, stage_of
+from aftercall.cli.stage import stage_of
 from aftercall.ids import new_id
 from aftercall.model.calls import LiveCall
+from aftercall.who.caller import read_caller
 
 
 def talk(
@@ -22,7 +23,7 @@ def talk(
     from aftercall.running import running  # noqa: PLC0415 - the durable engine takes its time to load
 
     stage = stage_of(context)
-    number = parse_number("--caller", caller)
+    number = read_caller(caller, "--caller")
 
     async def hold() -> None:
         with stage.app() as app:

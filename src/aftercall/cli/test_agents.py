@@ -21,7 +21,7 @@ from aftercall.tester.drivers.twilio_webhooks import TesterWebhooks
 from aftercall.tester.line import FarEnd, Pace
 from aftercall.tester.planted import BY_NAME
 from aftercall.tester.purse import Purse, check_allowed
-from aftercall.tester.target import AgentTarget, EndTarget, PracticeTarget, Studio, Target
+from aftercall.tester.target import EndTarget, PracticeTarget, Studio, Target
 
 AGENTS = "receptionist, practice[:fault,…], http://…, ws://…, python:module:function, python-audio:module:function, or a phone number"
 
@@ -37,13 +37,13 @@ async def open_target(settings: Settings, agent: str, studio: Studio) -> AsyncIt
     elif kind in ("ws", "wss"):
         from aftercall.tester.drivers.websocket import WebSocketAgent  # noqa: PLC0415 - only agents behind sockets need it
 
-        yield AgentTarget(agent, studio, lambda: WebSocketAgent(agent))
+        yield EndTarget.of_agent(agent, studio, lambda: WebSocketAgent(agent))
     elif kind in ("http", "https"):
         async with httpx2.AsyncClient(timeout=30.0, trust_env=False) as http:
-            yield AgentTarget(agent, studio, lambda: HttpAgent(agent, http))
+            yield EndTarget.of_agent(agent, studio, lambda: HttpAgent(agent, http))
     elif kind == "python":
         function = load_function(rest)
-        yield AgentTarget(agent, studio, lambda: CallableAgent(function))
+        yield EndTarget.of_agent(agent, studio, lambda: CallableAgent(function))
     elif kind == "python-audio":
         function = load_function(rest)
         rate, channels = int(getattr(function, "rate", 0)), int(getattr(function, "channels", 1))

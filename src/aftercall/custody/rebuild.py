@@ -12,11 +12,22 @@ from aftercall.db.connect import Database
 from aftercall.errors import AftercallError
 from aftercall.journal.chain import Link, parse_link
 from aftercall.log import get_logger
-from aftercall.postcall.office import Office
+from aftercall.model.calls import Call
+from aftercall.postcall.office import Office, reason_of
 
+UNENDED = "begun by a rebuild and not ended; if none is under way, run `aftercall rebuild` again"
 STEPS = ("summary", "facts", "index", "document", "pins")
 
 log = get_logger("rebuild")
+
+
+@dataclass(frozen=True)
+class Undone:
+    """A step that failed while everything else was made."""
+
+    call_id: str
+    step: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -24,6 +35,8 @@ class Rebuilt:
     calls: int
     adopted: int
     failed: tuple[str, ...]
+    """Files of which nothing could be made."""
+    undone: tuple[Undone, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,39 +45,38 @@ class Rebuilder:
     office: Office
 
     def rebuild(self, tell: Callable[[int, int], None] = lambda done, of: None) -> Rebuilt:
-        """`tell` hears how far it is. One call's trouble never stops another's."""
+        """`tell` hears how far it is. One call's trouble never stops another's, nor one step's."""
         links = self._sealed()
         with self.database.write() as connection:
             clear_memory(connection)
-        adopted, failed = 0, []
+        adopted = 0
+        failed: list[str] = []
+        undone: list[Undone] = []
         for number, link in enumerate(links, 1):
             try:
-                adopted += self._take(link)
+                call = self.office.archive.read(link.name)[0]
+                adopted += self._adopt(call, link)
+                undone += self._take(call.id)
             except AftercallError as error:
                 failed.append(link.name)
                 log.warning("a call could not be rebuilt", file=link.name, error=error.code)
             tell(number, len(links))
-        return Rebuilt(len(links), adopted, tuple(failed))
+        return Rebuilt(len(links), adopted, tuple(failed), tuple(undone))
 
-    def _take(self, link: Link) -> bool:
-        office = self.office
-        call, _ = office.archive.read(link.name)
+    def _adopt(self, call: Call, link: Link) -> bool:
         with self.database.write() as connection:
-            is_new = adopt(connection, call, link.name, link.sha256, office.desk.clock.now())
-        office.begin(call.id, STEPS, again=True)
-        faults = [error for name in STEPS if (error := self._do(call.id, name))]
-        if faults:
-            raise faults[0]
-        return is_new
+            return adopt(connection, call, link.name, link.sha256, self.office.desk.clock.now())
 
-    def _do(self, call_id: str, name: str) -> AftercallError | None:
-        """Without a summary the words of a call are found all the same; what failed can be run again by itself."""
-        try:
-            self.office.do(call_id, name)
-        except AftercallError as error:
-            self.office.give_up(call_id, name, str(error))
-            return error
-        return None
+    def _take(self, call_id: str) -> list[Undone]:
+        """Every step; what failed of them shows, here and with the call, and can be run again by itself."""
+        self.office.begin_by_hand(call_id, STEPS, UNENDED)
+        for name in STEPS:
+            try:
+                self.office.do(call_id, name)
+            except Exception as error:  # noqa: BLE001 - the edge of a step: without a summary the words are found all the same
+                self.office.give_up(call_id, name, reason_of(error))
+        ended = self.office.steps.of_call(call_id)
+        return [Undone(call_id, step.name, step.reason) for step in ended if step.name in STEPS and step.state == "failed"]
 
     def _sealed(self) -> list[Link]:
         """The calls' own files, without addenda and without those that were erased."""

@@ -6,7 +6,7 @@ loudness; their words come a moment after they have finished. Who talks on after
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 
 from aftercall.clock import Clock
@@ -79,7 +79,10 @@ class AloudSession:
             await self._news.wait()
         return (self._events.popleft(),)
 
-    async def send_audio(self, payload: bytes) -> None:
+    def divert(self, play: Callable[[AgentAudio], bool]) -> None:
+        """What it says comes in large pieces; they may as well be received."""
+
+    def send_audio(self, payload: bytes) -> None:
         is_guarded = self._clock.monotonic() < self._until_s
         for sound in self._listener.hear(payload, is_guarded=is_guarded):
             if isinstance(sound, Began):

@@ -1,10 +1,9 @@
-"""A `websockets` connection with a shorter way for audio: frames go straight to a mailbox, and are written without waiting.
+"""A `websockets` connection with a shorter way for audio: whole messages go straight to a mailbox, and are written without waiting.
 
-The library's own `recv` and `send` cost a fifth of what a call costs; framing, handshake, pings and the close are still its work.
+Handshake, pings, messages in parts and the close are still the library's work.
 """
 
-import asyncio
-from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection
@@ -12,21 +11,40 @@ from websockets.frames import DATA_OPCODES, Frame, Opcode
 from websockets.http11 import Response
 from websockets.protocol import Event, State
 
-MOST_WAITING = 64  # messages; more are left in the system's buffers, and so with the engine
-RESUME_AT = 16
+from aftercall.sockets.frames import Foreign, FrameCutter, Masks, make_frame
+from aftercall.sockets.mailbox import Gone, Mailbox
 
-
-class Gone(Exception):
-    """The connection is closed and everything that came over it has been taken."""
+LARGEST_MESSAGE = 4 * 1024 * 1024
+_END_OF_HEAD = b"\r\n\r\n"
+_LONGEST_HEAD = 65_536
+_masks = Masks()
 
 
 class LeanConnection(ClientConnection):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._mail: deque[str | bytes] = deque()
+        self._mail = Mailbox[str | bytes]()
         self._parts: list[Frame] = []
-        self._waiter: asyncio.Future[None] | None = None
-        self._is_held = False
+        self._head = b""
+        self._cutter: FrameCutter | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._mail.hold_up(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._cutter is None:
+            data = self._shake_hands(data)
+        for piece in self._cutter.take(data) if self._cutter and data else ():
+            if isinstance(piece, Foreign):
+                super().data_received(piece.raw)
+            elif self.protocol.state is State.OPEN:  # else nobody waits for it any more
+                self._mail.put(piece.payload.decode("utf-8", "replace") if piece.is_text else piece.payload)
+
+    def eof_received(self) -> None:
+        if self._head:
+            super().data_received(self._head)
+        super().eof_received()
 
     def process_event(self, event: Event) -> None:
         if isinstance(event, Response) or not isinstance(event, Frame) or event.opcode not in DATA_OPCODES:
@@ -34,46 +52,40 @@ class LeanConnection(ClientConnection):
             return
         self._parts.append(event)
         if event.fin:
-            self._deliver()
+            is_text = self._parts[0].opcode is Opcode.TEXT
+            data = b"".join(bytes(part.data) for part in self._parts)
+            self._parts.clear()
+            self._mail.put(data.decode("utf-8", "replace") if is_text else data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._wake()
+        self._mail.close()
 
     async def take(self) -> str | bytes:
-        """The next message. Only one may wait for it."""
-        while not self._mail:
-            if self.protocol.state is State.CLOSED:
-                raise Gone
-            self._waiter = self.loop.create_future()
-            await self._waiter
-        message = self._mail.popleft()
-        if self._is_held and len(self._mail) <= RESUME_AT:
-            self._is_held = False
-            if not self.transport.is_closing():
-                self.transport.resume_reading()
-        return message
+        """The next message; raises Gone after the last. Only one may wait for it."""
+        return await self._mail.take()
+
+    def divert(self, take: Callable[[str | bytes], bool]) -> None:
+        self._mail.divert(take)
 
     def put(self, message: str | bytes) -> None:
         """Send without waiting; how much is unsent is for the sender to mind."""
         if self.protocol.state is not State.OPEN:
             raise Gone
-        if isinstance(message, str):
-            self.protocol.send_text(message.encode())
-        else:
-            self.protocol.send_binary(message)
-        self.send_data()
+        self.transport.write(make_frame(message, _masks.draw()))
 
-    def _deliver(self) -> None:
-        is_text = self._parts[0].opcode is Opcode.TEXT
-        data = bytes(self._parts[0].data) if len(self._parts) == 1 else b"".join(bytes(part.data) for part in self._parts)
-        self._parts.clear()
-        self._mail.append(data.decode("utf-8", "replace") if is_text else data)
-        if len(self._mail) > MOST_WAITING and not self._is_held:
-            self._is_held = True
-            self.transport.pause_reading()
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    def _shake_hands(self, data: bytes) -> bytes:
+        """The head of the answer is the library's, whole; what comes behind it in an open connection is returned."""
+        self._head += data
+        end = self._head.find(_END_OF_HEAD)
+        if end < 0 and len(self._head) < _LONGEST_HEAD:
+            return b""
+        size = end + len(_END_OF_HEAD) if end >= 0 else len(self._head)
+        head, rest, self._head = self._head[:size], self._head[size:], b""
+        super().data_received(head)
+        if self.protocol.state is State.OPEN:
+            self._cutter = FrameCutter(is_masked=False, largest=LARGEST_MESSAGE)
+            return rest
+        if rest:
+            super().data_received(rest)
+        return b""

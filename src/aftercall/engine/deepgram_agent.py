@@ -4,7 +4,7 @@ It names no speeches and no turns, so they are counted here. After an interrupti
 speech is dropped; the next text of either side begins something new, for an interrupted speech may never say that it is done.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from aftercall.engine.socket import EngineSocket, parse_message, text_of
@@ -66,9 +66,17 @@ class DeepgramSession:
             return () if self._is_void or not message else (AgentAudio(self._current_speech(), message),)
         return tuple(self._read(parse_message(message)))
 
-    async def send_audio(self, payload: bytes) -> None:
+    def divert(self, play: Callable[[AgentAudio], bool]) -> None:
+        def take(message: str | bytes) -> bool:
+            if isinstance(message, str) or self._is_void or not message:
+                return False
+            return play(AgentAudio(self._current_speech(), message))
+
+        self._socket.divert(take)
+
+    def send_audio(self, payload: bytes) -> None:
         if self._socket.has_room:
-            await self._socket.send(payload)
+            self._socket.put(payload)
 
     async def cut(self, speech: str, heard_ms: int) -> None:
         """Deepgram keeps its own account of what it stopped saying."""

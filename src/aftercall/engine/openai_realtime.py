@@ -5,7 +5,7 @@ is dropped here, and the item is cut to what was heard, or the model would belie
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
@@ -71,9 +71,12 @@ class RealtimeSession:
             return self._read_audio(message)
         return tuple(self._read(message))
 
-    async def send_audio(self, payload: bytes) -> None:
+    def divert(self, play: Callable[[AgentAudio], bool]) -> None:
+        """Its audio comes in large pieces, wrapped in JSON; they may as well be received."""
+
+    def send_audio(self, payload: bytes) -> None:
         if self._socket.has_room:
-            await self._socket.send(f'{{"type":"input_audio_buffer.append","audio":"{b64encode(payload).decode("ascii")}"}}')
+            self._socket.put(f'{{"type":"input_audio_buffer.append","audio":"{b64encode(payload).decode("ascii")}"}}')
 
     async def cut(self, speech: str, heard_ms: int) -> None:
         """Beyond the real length the server refuses, and keeps all of it: never more than was sent."""

@@ -2,17 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 
-from aftercall.engine.connection import Gone, LeanConnection
+from aftercall.engine.connection import LARGEST_MESSAGE, LeanConnection
 from aftercall.errors import EngineLost, EngineRefused
+from aftercall.sockets.mailbox import Gone
 
-LARGEST_MESSAGE = 4 * 1024 * 1024
 MOST_UNSENT = 32_768  # bytes on our side; the system's own buffers come on top
 OPEN_WITHIN_S = 4.0
 CLOSE_WITHIN_S = 1.0
@@ -63,11 +63,18 @@ class EngineSocket:
         except Gone:
             raise EngineLost(f"{self._name} closed the socket") from None
 
-    async def send(self, message: str | bytes) -> None:
+    def divert(self, take: Callable[[str | bytes], bool]) -> None:
+        self._connection.divert(take)
+
+    def put(self, message: str | bytes) -> None:
+        """Sent at once; a slow engine is for the sender to mind."""
         try:
             self._connection.put(message)
         except (Gone, OSError):
             raise EngineLost(f"{self._name} closed the socket") from None
+
+    async def send(self, message: str | bytes) -> None:
+        self.put(message)
 
     async def send_json(self, message: Mapping[str, Any]) -> None:
         await self.send(json.dumps(message))

@@ -4,7 +4,7 @@ Audio is 8 kHz μ-law both ways. A session never plays anything itself and knows
 What was spoken stays out of every `repr`, so that it cannot slip into a log.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -104,7 +104,14 @@ class VoiceSession(Protocol):
         """The next events; raises EngineLost when there will be no more."""
         ...
 
-    async def send_audio(self, payload: bytes) -> None:
+    def divert(self, play: "Callable[[AgentAudio], bool]") -> None:
+        """Offer audio to `play` the moment it comes, while no other event waits to be received. What it does not take is received.
+
+        An engine may leave it at receiving.
+        """
+        ...
+
+    def send_audio(self, payload: bytes) -> None:
         """The caller's voice. Never waits for a slow engine: what it cannot take is lost, for old audio is of no use."""
         ...
 

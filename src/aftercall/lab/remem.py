@@ -3,6 +3,7 @@
 import hmac
 import json
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID, uuid4
@@ -41,13 +42,17 @@ class RememLab:
             self.by_key[key] = document_id
         return document_id
 
-    def find(self, words: str, limit: int) -> list[dict[str, Any]]:
+    def find(self, words: str, limit: int, namespaces: Sequence[str] = (), tags: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Whichever of them were written first; that they are the latest is for whoever asks to see to."""
         terms = words.lower().split()
         now = self.clock.monotonic()
         found = [
             (document_id, page)
             for document_id, page in self.documents.items()
-            if page["searchable_at"] <= now and any(term in f"{page.get('title', '')} {page['content']}".lower() for term in terms)
+            if page["searchable_at"] <= now
+            and any(term in f"{page.get('title', '')} {page['content']}".lower() for term in terms)
+            and (not namespaces or "*" in namespaces or page.get("namespace", "") in namespaces)
+            and set(tags) <= set(_tags(page))
         ]
         return [_result(document_id, page) for document_id, page in found[:limit]]
 
@@ -76,7 +81,8 @@ def make_remem(lab: RememLab) -> Starlette:
         words = body.get("query") or body.get("text")
         if not words:
             return _problem(422)
-        found = lab.find(words, body.get("max_results") or body.get("limit") or 10)
+        limit = body.get("max_results") or body.get("limit") or 10
+        found = lab.find(words, limit, body.get("namespaces") or (), body.get("tags") or ())
         return JSONResponse({"results": found, "facts": None, "fact_count": 0, "synthesis": None, "sources": []})
 
     async def get_health(_: Request) -> Response:
@@ -127,6 +133,12 @@ def _is_uuid(text: str) -> bool:
 
 def _problem(status: int, headers: dict[str, str] | None = None) -> JSONResponse:
     return JSONResponse({"detail": "as ordered"}, status, headers)
+
+
+def _tags(page: dict[str, Any]) -> list[str]:
+    """One text with commas in the one dialect, a list within the metadata in the other."""
+    told = page.get("tags") or page.get("metadata", {}).get("tags") or []
+    return [tag.strip() for tag in told.split(",")] if isinstance(told, str) else told
 
 
 def _result(document_id: str, page: dict[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class WholeReader(ABC):
 
     def find_greeting(self, call: Call, name: str | None) -> Answer[str | None]:
         reading = self._reading(call)
-        known = name or reading.profile.call_name or reading.profile.name
+        known = name or reading.profile.spoken_name
         return self._answer(compose_greeting(known, [request.title for request in reading.requests]))
 
     def find_facts(self, call: Call, known: Sequence[KnownFact] = ()) -> Answer[tuple[FactDraft, ...]]:

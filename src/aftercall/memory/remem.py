@@ -3,12 +3,15 @@
 It indexes late, so our own copy is always read first; it may be asked twice, so each document carries an idempotency key.
 """
 
+from hashlib import sha256
+
 import httpx2
 
 from aftercall.errors import RememError, RememRefused, RememUnavailable
 from aftercall.model.documents import Document, id_from
 from aftercall.settings import RememSettings
 
+CALLER = "{caller}"
 USUAL_URL = "https://api.remem.io"
 TIMEOUT_S = 15.0
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
@@ -43,6 +46,8 @@ class Remem:
 
 def _in_dialect(document: Document, settings: RememSettings) -> tuple[str, dict[str, object]]:
     page: dict[str, object] = {"title": document.title, "content": document.content, "source": document.source}
+    if settings.namespace:
+        page["namespace"] = settings.namespace.replace(CALLER, mark_of(document.caller))
     if settings.dialect == "documents":
         return "/v1/documents", page | {"tags": ", ".join(document.tags)}
     body = page | {
@@ -51,7 +56,12 @@ def _in_dialect(document: Document, settings: RememSettings) -> tuple[str, dict[
         "mime_type": "text/markdown",
         "return_id": True,
     }
-    return "/v1/documents/ingest", body | ({"namespace": settings.namespace} if settings.namespace else {})
+    return "/v1/documents/ingest", body
+
+
+def mark_of(caller: str | None) -> str:
+    """Whose pages these are, without their number; whoever knows the number can work it out and ask for them."""
+    return sha256((caller or "").encode()).hexdigest()[:16]
 
 
 def _refusal(answer: httpx2.Response) -> RememError:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from aftercall.model.reading import Visibility
+from aftercall.model.salutation import spoken_name
 from aftercall.model.turns import Turn
 
 
@@ -96,8 +97,12 @@ class Briefing:
     """When the call rang."""
 
     @property
+    def spoken_name(self) -> str | None:
+        return spoken_name(self.caller.name, self.caller_name if self.caller_name != self.caller.name else None)
+
+    @property
     def first_words(self) -> str:
         """What the caller hears first: a fresh greeting, or that they may go on where they were."""
         if self.pick_up is None:
             return self.greeting
-        return f"Welcome back{f', {self.caller_name}' if self.caller_name else ''}. Please go on."
+        return f"Welcome back{f', {self.spoken_name}' if self.spoken_name else ''}. Please go on."

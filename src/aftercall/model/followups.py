@@ -124,6 +124,25 @@ class Work:
     at: datetime | None = None
     archives: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, row: FollowUp, purpose: Purpose, key: str) -> "Work":
+        """What any sink is told of a row of the ledger, whatever it is to do about it."""
+        return cls(
+            key=key,
+            purpose=purpose,
+            kind=row.request_kind,
+            title=row.title,
+            details=row.details,
+            person=row.person,
+            due=row.due,
+            caller=row.caller,
+            agent_id=row.agent_id,
+            conversation=row.conversation,
+            call_id=row.call_id,
+            trust=row.trust,
+            at=row.created_at,
+        )
+
     @property
     def is_to_caller(self) -> bool:
         """A number that was only claimed is not rung back or written to."""

@@ -6,6 +6,8 @@ from typing import Annotated, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from aftercall.model.salutation import spoken_name
+
 RequestKind = Literal["issue", "task", "reminder", "note", "message", "booking", "other"]
 Category = Literal["preference", "decision", "person", "action_item", "correction", "technical", "routine", "emotional"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
@@ -28,6 +30,10 @@ class Profile(_Noun):
     timezone: str | None = None
     notes: str | None = None
     context: str | None = None
+
+    @property
+    def spoken_name(self) -> str | None:
+        return spoken_name(self.name, self.call_name)
 
 
 class Identity(_Noun):

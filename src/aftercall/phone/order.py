@@ -18,11 +18,15 @@ class AudioOrder:
         self._late = 0
 
     def take(self, audio: AudioIn) -> Sequence[AudioIn | Odd]:
-        if audio.sequence == self._next and not self._held:
-            self._next += 1
-            self._late = 0
-            return (audio,)
-        return self._sort(audio)
+        return (audio,) if self.passes(audio.sequence) else self._sort(audio)
+
+    def passes(self, sequence: int) -> bool:
+        """Whether audio of this number is next, with nothing held back; then it is counted as taken."""
+        if sequence != self._next or self._held:
+            return False
+        self._next += 1
+        self._late = 0
+        return True
 
     def flush(self) -> list[AudioIn]:
         """What is still held back, gaps and all: nothing more will come to fill them."""

@@ -80,19 +80,21 @@ class MediaStream(ABC):
         return self._is_open
 
     def receive(self, frame: str | bytes) -> Events:
-        if len(frame) > MAX_FRAME:
-            return _ODD[Oddity.TOO_LARGE]
-        try:
-            text = (frame if isinstance(frame, str) else frame.decode()).strip()
-            message, end = _decode(text)
-        except (ValueError, RecursionError):
-            return _ODD[Oddity.NOT_JSON]
-        if end != len(text) or type(message) is not dict:
-            return _ODD[Oddity.NOT_JSON]
+        message = _parse(frame)
+        if isinstance(message, Oddity):
+            return _ODD[message]
         event = message.get("event")
         if event == "media":
-            return self._hear(message)
+            heard = self._unpack(message)
+            return _ODD[heard] if isinstance(heard, Oddity) else self._order.take(AudioIn(*heard))
         return self._read(event, message)
+
+    def hear(self, frame: str | bytes) -> bytes | None:
+        message = _parse(frame)
+        if isinstance(message, Oddity) or message.get("event") != "media":
+            return None
+        heard = self._unpack(message)
+        return None if isinstance(heard, Oddity) or not self._order.passes(heard[2]) else heard[0]
 
     def close(self) -> Events:
         return self._stop(StopReason.LOST)
@@ -125,26 +127,25 @@ class MediaStream(ABC):
         """A carrier that reports what it could not use says so here; to others the event is unknown."""
         return _ODD[Oddity.UNKNOWN_EVENT]
 
-    def _hear(self, message: Message) -> Events:
+    def _unpack(self, message: Message) -> tuple[bytes, int, int] | Oddity:
+        """Payload, timestamp and number of a piece of the caller's voice."""
         if not self._is_open or message.get(self.stream_key) != self._stream_sid:
             return self._misplaced()
         media = message.get("media")
         if type(media) is not dict:
-            return _ODD[Oddity.SHAPE]
+            return Oddity.SHAPE
         if media.get("track", "inbound") != "inbound":
-            return _ODD[Oddity.OWN_VOICE]
+            return Oddity.OWN_VOICE
         sequence, timestamp_ms = whole(media.get("chunk")), whole(media.get("timestamp"))
         if sequence is None or timestamp_ms is None:
-            return _ODD[Oddity.SHAPE]
+            return Oddity.SHAPE
         try:
             payload = a2b_base64(media.get("payload", ""), strict_mode=True)
         except (ValueError, TypeError):
-            return _ODD[Oddity.NOT_BASE64]
+            return Oddity.NOT_BASE64
         if not payload:
-            return _ODD[Oddity.NO_AUDIO]
-        if self._table:
-            payload = payload.translate(self._table)
-        return self._order.take(AudioIn(payload, timestamp_ms, sequence))
+            return Oddity.NO_AUDIO
+        return payload.translate(self._table) if self._table else payload, timestamp_ms, sequence
 
     def _read(self, event: object, message: Message) -> Events:
         if event == "connected":
@@ -158,7 +159,7 @@ class MediaStream(ABC):
         if event not in ("dtmf", "mark"):
             return _ODD[Oddity.UNKNOWN_EVENT]
         if not self._is_open or message.get(self.stream_key) != self._stream_sid:
-            return self._misplaced()
+            return _ODD[self._misplaced()]
         return self._press(message) if event == "dtmf" else self._return_mark(message)
 
     def _connect(self) -> Events:
@@ -225,13 +226,24 @@ class MediaStream(ABC):
         self._closed_to = Oddity.AFTER_STOP
         return (*self._order.flush(), Stopped(reason))
 
-    def _misplaced(self) -> Events:
-        return _ODD[Oddity.OTHER_STREAM if self._is_open else self._closed_to]
+    def _misplaced(self) -> Oddity:
+        return Oddity.OTHER_STREAM if self._is_open else self._closed_to
 
     def _pack(self, payload: bytes) -> str:
         if len(payload) > LONGEST_AUDIO:
             raise AudioTooLong("one frame carries at most 30 seconds of audio; cut it into pieces")
         return b2a_base64(self._pad(payload), newline=False).decode("ascii")
+
+
+def _parse(frame: str | bytes) -> Message | Oddity:
+    if len(frame) > MAX_FRAME:
+        return Oddity.TOO_LARGE
+    try:
+        text = (frame if isinstance(frame, str) else frame.decode()).strip()
+        message, end = _decode(text)
+    except (ValueError, RecursionError):
+        return Oddity.NOT_JSON
+    return message if end == len(text) and type(message) is dict else Oddity.NOT_JSON
 
 
 def whole(value: object) -> int | None:

@@ -162,6 +162,10 @@ class Wire(Protocol):
         """What a frame means. Never raises, whatever the frame holds."""
         ...
 
+    def hear(self, frame: str | bytes) -> bytes | None:
+        """The caller's voice, of a frame that is nothing but the next piece of it; any other must be received, and has changed nothing."""
+        ...
+
     def close(self) -> Sequence[WireEvent]:
         """The socket is gone: the rest of the audio, and `Stopped` unless it was said before."""
         ...

@@ -37,6 +37,11 @@ class Office:
         self.steps.begin(call_id, names, self.desk.clock.now(), again=again)
         self.hold(call_id, names)
 
+    def begin_by_hand(self, call_id: str, names: Sequence[str], reason: str) -> None:
+        """As `begin`, where nobody but a person takes up what is cut off; until they end, `reason` tells what to do then."""
+        self.steps.begin_by_hand(call_id, names, self.desk.clock.now(), reason)
+        self.hold(call_id, names)
+
     def do(self, call_id: str, name: str) -> None:
         """Take one step that was begun, and record how it ended; what it raises is for whoever asked, to try again or give up."""
         try:
@@ -111,3 +116,8 @@ class Office:
 
     def give_up(self, call_id: str, name: str, reason: str) -> None:
         self.steps.fail(call_id, name, reason, self.desk.clock.now(), PAGES if name == FIRST else (), NO_SUMMARY)
+
+
+def reason_of(error: Exception) -> str:
+    """What a person can act on; the text of foreign errors may hold speech and is left out."""
+    return str(error) if isinstance(error, AftercallError) else type(error).__name__

@@ -18,6 +18,7 @@ from aftercall.journal.recordings.store import RecordingStore
 from aftercall.model.recordings import Recording
 from aftercall.phone.telnyx_control import TelnyxControl
 from aftercall.settings import Settings
+from aftercall.speech.transcription import make_upload, read_answer
 
 TRANSCRIBER = "whisper-1"  # the one model that tells segments and language
 OPENAI_URL = "https://api.openai.com/v1"
@@ -110,14 +111,13 @@ class RecordingDesk:
         key = self.settings.openai.api_key
         if key is None:
             raise RecordingError("recordings.transcribe is on, but OPENAI_API_KEY is not set")
-        if path.stat().st_size > MOST_TO_TRANSCRIBE:
-            raise RecordingError(f"the recording is larger than the {MOST_TO_TRANSCRIBE:,} bytes that OpenAI transcribes")
+        upload = _upload(path)
         url = f"{(self.settings.openai.base_url or OPENAI_URL).rstrip('/')}/audio/transcriptions"
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
         form = {"model": TRANSCRIBER, "response_format": "verbose_json"}
         try:
-            with httpx2.Client(timeout=TRANSCRIBE_WITHIN_S, trust_env=False, transport=self.transport) as http, path.open("rb") as file:
-                answer = http.post(url, headers=headers, data=form, files={"file": (path.name, file, "audio/wav")})
+            with httpx2.Client(timeout=TRANSCRIBE_WITHIN_S, trust_env=False, transport=self.transport) as http:
+                answer = http.post(url, headers=headers, data=form, files={"file": upload})
         except httpx2.HTTPError as error:
             raise TranscriberUnreachable(f"no answer from the transcriber ({type(error).__name__})") from error
         if answer.status_code == 429 or answer.status_code >= 500:
@@ -144,14 +144,23 @@ def fetch_again(desk: RecordingDesk, call_id: str) -> list[Recording]:
     return desk.store.of_call(call_id)
 
 
+def _upload(path: Path) -> tuple[str, bytes, str]:
+    """The recording as it is sent; measured twice, because one of μ-law becomes twice as large."""
+    if path.stat().st_size <= MOST_TO_TRANSCRIBE:
+        upload = make_upload(path.read_bytes())
+        if len(upload[1]) <= MOST_TO_TRANSCRIBE:
+            return upload
+    raise RecordingError(f"the recording is larger than the {MOST_TO_TRANSCRIBE:,} bytes that OpenAI transcribes")
+
+
 def _read_transcript(body: bytes) -> dict[str, Any]:
     """Words, language and segments; an answer that is none of this may be whole the next time."""
     try:
-        data = json.loads(body)
-        segments = [{"start": float(one["start"]), "end": float(one["end"]), "text": str(one["text"])} for one in data["segments"]]
-        return {"language": str(data["language"]), "text": str(data["text"]), "segments": segments}
-    except (ValueError, KeyError, TypeError, RecursionError):
+        heard = read_answer(json.loads(body))
+    except (ValueError, RecursionError):
         raise TranscriberUnreachable("the transcriber's answer cannot be read") from None
+    segments = [{"start": start_s, "end": end_s, "text": text} for start_s, end_s, text in heard.segments]
+    return {"language": heard.language, "text": heard.text, "segments": segments}
 
 
 def _name(recording: Recording) -> str:

@@ -2,8 +2,10 @@
 
 from aftercall.errors import AftercallError, NotFound
 from aftercall.model.steps import Step
-from aftercall.postcall.office import Office
+from aftercall.postcall.office import Office, reason_of
 from aftercall.postcall.steps import FIRST, STEPS
+
+UNENDED = "begun by hand and not ended; if nobody is at it any more, run it again"
 
 
 def rerun(office: Office, call_id: str, name: str = "") -> list[Step]:
@@ -27,11 +29,11 @@ def rerun(office: Office, call_id: str, name: str = "") -> list[Step]:
 
 def _take(office: Office, call_id: str, name: str) -> None:
     is_scheduled = office.steps.state_of(call_id, name) == "waiting"
-    office.steps.begin(call_id, [name], office.desk.clock.now(), again=True)
+    office.begin_by_hand(call_id, [name], UNENDED)
     try:
         office.do(call_id, name)
-    except AftercallError as error:
-        if is_scheduled and error.retryable:  # it would have been tried again by itself, and is
+    except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded, shown, and can be run again
+        if is_scheduled and isinstance(error, AftercallError) and error.retryable:  # it would have been tried again by itself, and is
             office.steps.put_off(call_id, name, str(error), office.desk.clock.now())
         else:
-            office.give_up(call_id, name, str(error))
+            office.give_up(call_id, name, reason_of(error))

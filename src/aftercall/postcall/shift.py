@@ -19,7 +19,7 @@ from aftercall.log import get_logger
 from aftercall.model.calls import Call
 from aftercall.postcall.ahead import sum_up_together
 from aftercall.postcall.crew import Crew
-from aftercall.postcall.office import Office
+from aftercall.postcall.office import Office, reason_of
 from aftercall.postcall.patience import pause_after
 from aftercall.postcall.steps import FIRST, LAST, PAGES, RULES
 from aftercall.postcall.store import begin, finish
@@ -141,8 +141,7 @@ class Shift:
 
     async def _put_off_or_give_up(self, call_id: str, name: str, number: int, error: Exception) -> float | None:
         ours = error if isinstance(error, AftercallError) else None
-        # What a person can act on; the text of foreign errors may hold speech and is left out.
-        reason = str(ours) if ours else type(error).__name__
+        reason = reason_of(error)
         pause_s = pause_after(number, ours.retry_after_s) if ours and ours.retryable else None
         if pause_s is None:
             log.warning("a step failed", call=call_id, step=name)

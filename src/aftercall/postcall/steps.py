@@ -150,7 +150,7 @@ def leave_greeting(desk: Desk, call: Call) -> Outcome:
     if person is None:
         return skipped(REMEMBERS_NOBODY)
     known = user_md.parse(files.read(person.user))
-    answer = desk.reader.find_greeting(call, known.call_name or known.name)
+    answer = desk.reader.find_greeting(call, known.spoken_name)
     if answer.value is None:
         return skipped(NOTHING_FOUND, answer.trace)
     return done(greeting.leave(person, answer.value, desk.clock.now()), answer.trace)

@@ -15,6 +15,7 @@ from aftercall.db.connect import Database
 from aftercall.db.freshness import outdate, outdate_all
 from aftercall.db.tables import calls, documents, steps
 from aftercall.db.upsert import upsert
+from aftercall.db.whose import is_of
 from aftercall.memory.documents.page import context_of
 from aftercall.model.briefing import RecentCall
 from aftercall.model.reading import Trace
@@ -67,6 +68,21 @@ class StepStore:
         """In one transaction, since the steps of a call begin together. `again` also begins what had come to its end."""
         with self._database.write() as connection:
             return begin(connection, call_id, names, now, again=again)
+
+    def begin_by_hand(self, call_id: str, names: Sequence[str], now: datetime, reason: str) -> None:
+        """Where no engine takes up what a crash cuts off: a step that nobody else will take shows as failed until it has ended.
+
+        What the engine has, or is about to take, is left to it.
+        """
+        with self._database.write() as connection:
+            known = {
+                row.name: row.state for row in connection.execute(select(steps.c.name, steps.c.state).where(steps.c.call_id == call_id))
+            }
+            is_due = connection.execute(select(calls.c.postcall).where(calls.c.id == call_id)).scalar() == "due"
+            to_come = {name for name in names if known.get(name, "waiting" if is_due else "failed") in OPEN_STATES}
+            begin(connection, call_id, [name for name in names if name in to_come], now, again=True)
+            alone = [name for name in names if name not in to_come]
+            begin(connection, call_id, alone, now, again=True, shown=("failed", reason))
 
     def finish(self, call_id: str, name: str, outcome: Outcome, now: datetime) -> None:
         with self._database.write() as connection:
@@ -124,7 +140,7 @@ class StepStore:
             select(calls.c.ended_at, steps.c.result, documents.c.content)
             .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == TOLD, steps.c.state == "done"))
             .outerjoin(documents, documents.c.call_id == calls.c.id)
-            .where(calls.c.whose == party, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
+            .where(is_of(party), calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
@@ -132,9 +148,18 @@ class StepStore:
             return [RecentCall(row.ended_at, row.result, context_of(row.content or "")) for row in connection.execute(query)][::-1]
 
 
-def begin(connection: Connection, call_id: str, names: Sequence[str], now: datetime, *, again: bool = False) -> list[str]:
+def begin(
+    connection: Connection,
+    call_id: str,
+    names: Sequence[str],
+    now: datetime,
+    *,
+    again: bool = False,
+    shown: tuple[StepState, str] = ("running", ""),
+) -> list[str]:
     """Those that are going on now. What had come to its end before a crash stays as it is, and is not among them."""
-    rows = [{"call_id": call_id, "name": name, "state": "running", "reason": "", "attempts": 1, "changed_at": now} for name in names]
+    state, reason = shown
+    rows = [{"call_id": call_id, "name": name, "state": state, "reason": reason, "attempts": 1, "changed_at": now} for name in names]
     begun = set(connection.execute(_statement(connection, "again" if again else "begin"), rows).scalars()) if rows else set()
     return [name for name in names if name in begun]
 

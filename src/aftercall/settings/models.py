@@ -41,4 +41,6 @@ class RememSettings(Section):
     dialect: Literal["ingest", "documents"] = Field(
         default="ingest", description="`ingest` as its clients write, `documents` as its first description has it"
     )
-    namespace: str | None = Field(default=None, description="namespace to write into; the key's own if unset")
+    namespace: str | None = Field(
+        default=None, description="namespace to write into, with `{caller}` one for each caller; the key's own if unset"
+    )

@@ -10,7 +10,7 @@ from aftercall.clock import Clock
 from aftercall.tester.call import Bench, hold_call
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.spoken import SpokenEnd
-from aftercall.tester.line import FarEnd, Kind, Pace, TextAgent
+from aftercall.tester.line import FarEnd, Pace, TextAgent
 from aftercall.tester.planted import BY_NAME, FaultyCaller, interruption_of, make_agent
 from aftercall.tester.practice import Clinic
 from aftercall.tester.record import CallRecord
@@ -69,32 +69,17 @@ class EndSession:
 
 
 @dataclass(frozen=True)
-class AgentTarget:
-    """A text agent, made anew for each call; a `kind` of audio means that its manners are its own."""
-
-    name: str
-    studio: Studio
-    make: Callable[[], TextAgent]
-    kind: Kind = "text"
-    keeps_time: bool = True
-
-    @property
-    def is_live(self) -> bool:
-        return self.studio.is_live
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[Session]:
-        yield EndSession(self.studio, lambda pace: SpokenEnd(self.make(), self.studio.agent_voice, pace, kind=self.kind))
-
-
-@dataclass(frozen=True)
 class EndTarget:
-    """Anything that is a far end by itself: a function of sound, a media socket."""
+    """An agent whose far end is made anew for each call: a function of sound, a media socket, or a text agent that is given a voice."""
 
     name: str
     studio: Studio
     make_end: Callable[[Pace], FarEnd]
     keeps_time: bool = True
+
+    @classmethod
+    def of_agent(cls, name: str, studio: Studio, make: Callable[[], TextAgent]) -> "EndTarget":
+        return cls(name, studio, lambda pace: SpokenEnd(make(), studio.agent_voice, pace))
 
     @property
     def is_live(self) -> bool:

@@ -7,7 +7,6 @@ out for that call. Who calls is what the webhook said; what the stream says abou
 import asyncio
 
 from fastapi import APIRouter, WebSocket
-from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from aftercall.app import App
 from aftercall.bridge.answer import VoiceCall, VoiceParts
@@ -22,6 +21,7 @@ from aftercall.phone.telnyx_webhooks import SOURCE as TELNYX
 from aftercall.phone.twilio import TwilioWire
 from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.phone.wire import Started, Stopped, Wire
+from aftercall.web.line import SocketLine, open_line
 from aftercall.web.telnyx_calls import StreamOffer
 
 TWILIO_MEDIA = "/twilio/media"
@@ -61,36 +61,6 @@ def stream_url(app: App, path: str) -> str:
     return f"ws{(app.settings.public_url or '').removeprefix('http').rstrip('/')}{path}"
 
 
-class SocketLine:
-    """A websocket as the bridge sees it. Straight on the server's own messages: fifty frames a second pass for every call."""
-
-    def __init__(self, socket: WebSocket) -> None:
-        self._socket = socket
-
-    async def receive(self) -> str | bytes | None:
-        message = await self._socket.receive()
-        if message["type"] != "websocket.receive":
-            return None
-        text: str | None = message.get("text")
-        data: bytes | None = message.get("bytes")
-        return text if text is not None else data or b""
-
-    async def send(self, frame: str | bytes) -> None:
-        kind = "text" if isinstance(frame, str) else "bytes"
-        if self._socket.client_state is WebSocketState.CONNECTED and self._socket.application_state is WebSocketState.CONNECTED:
-            try:
-                await self._socket.send({"type": "websocket.send", kind: frame})
-            except (OSError, RuntimeError, WebSocketDisconnect):  # gone in this very moment: the reading side tells
-                return
-
-    async def close(self) -> None:
-        if self._socket.client_state is WebSocketState.CONNECTED and self._socket.application_state is WebSocketState.CONNECTED:
-            try:
-                await self._socket.close()
-            except (OSError, RuntimeError, WebSocketDisconnect):
-                return
-
-
 async def _take(app: App, socket: WebSocket, carrier: str, wire: Wire) -> None:
     parts = app.voice_parts
     if parts is None:
@@ -98,12 +68,11 @@ async def _take(app: App, socket: WebSocket, carrier: str, wire: Wire) -> None:
         await socket.close(REFUSED)
         return
     await socket.accept()
-    line = SocketLine(socket)
+    line = open_line(socket)
     guest = await _admit(app, line, carrier, wire)
     if guest is None:
         log.warning("a stream was refused", carrier=carrier)
-        if socket.client_state is WebSocketState.CONNECTED:
-            await socket.close(REFUSED)
+        await line.close(REFUSED)
         return
     await hold(parts, guest, line, wire)
 

@@ -1,12 +1,11 @@
 """What stands in the query of a request: callers, and marks that continue a list."""
 
-from collections.abc import Callable
 from datetime import datetime
 
 from aftercall.errors import RefusedInput
 from aftercall.journal.store import CallRow
 from aftercall.model.instants import format_instant, parse_instant
-from aftercall.model.people import normalise_caller, normalise_party
+from aftercall.who.caller import read_caller, read_party
 
 
 def cursor_of(row: CallRow) -> str:
@@ -24,18 +23,13 @@ def parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
 
 
 def parse_caller(caller: str | None) -> str | None:
-    return _parse(caller, normalise_caller)
+    return None if caller is None else read_caller(_mend(caller), "caller")
 
 
 def parse_party(party: str | None) -> str | None:
-    """A number, or a person at one: `+15550100#anna`."""
-    return _parse(party, normalise_party)
+    return None if party is None else read_party(_mend(party), "caller")
 
 
-def _parse(given: str | None, normalise: Callable[[str], str | None]) -> str | None:
-    if given is None:
-        return None
-    try:
-        return normalise(given.replace(" ", "+", 1) if given.startswith(" ") else given)  # a query's `+` was read as a space
-    except ValueError as error:
-        raise RefusedInput("caller", str(error)) from None
+def _mend(given: str) -> str:
+    """A query's `+` was read as a space."""
+    return given.replace(" ", "+", 1) if given.startswith(" ") else given

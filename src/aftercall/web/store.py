@@ -8,6 +8,7 @@ from sqlalchemy import Select, and_, exists, func, or_, select, tuple_
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import calls, journal, steps
+from aftercall.db.whose import is_of
 from aftercall.journal.store import CallRow, to_call_row
 from aftercall.model.steps import Step
 from aftercall.postcall.store import to_step
@@ -119,7 +120,7 @@ def _narrow(query: Select[tuple[object, ...]], wanted: Filter) -> Select[tuple[o
     if wanted.caller is not None:
         query = query.where(calls.c.caller == wanted.caller)
     if wanted.party is not None:
-        query = query.where(calls.c.whose == wanted.party)
+        query = query.where(is_of(wanted.party))
     if wanted.source is not None:
         query = query.where(calls.c.source == wanted.source)
     if wanted.state is not None:

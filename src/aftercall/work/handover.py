@@ -1,5 +1,7 @@
 """Handing work to a sink so that it happens once: the intent on disk, then the deed, then its result."""
 
+from dataclasses import replace
+
 from aftercall.errors import AftercallError, NotWaiting, OutcomeUnknown, SinkRefused
 from aftercall.faults import reach
 from aftercall.model.followups import Delivery, FollowUp, Receipt, Work
@@ -122,23 +124,7 @@ def resend(desk: WorkDesk, key: str) -> Delivery:
 
 
 def request_work(desk: WorkDesk, row: FollowUp, sink: str) -> Work:
-    return Work(
-        key=f"{row.key}:{sink}",
-        purpose="request",
-        kind=row.request_kind,
-        title=row.title,
-        details=row.details,
-        person=row.person,
-        due=row.due,
-        words=row.words,
-        caller=row.caller,
-        agent_id=row.agent_id,
-        conversation=row.conversation,
-        call_id=row.call_id,
-        trust=row.trust,
-        at=row.created_at,
-        archives=archive_paths(desk, row),
-    )
+    return replace(Work.of(row, "request", f"{row.key}:{sink}"), words=row.words, archives=archive_paths(desk, row))
 
 
 def _names(sinks: str) -> tuple[str, ...]:

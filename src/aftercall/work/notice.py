@@ -1,6 +1,7 @@
 """Short messages about the work itself: to the owner after each conversation, and when something is due."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aftercall.model.followups import FollowUp, Run, Work
 
@@ -31,21 +32,7 @@ def notice_work(run: Run, rows: Sequence[FollowUp], key: str) -> Work:
 
 
 def reminder_work(row: FollowUp, sink: str) -> Work:
-    return Work(
-        key=f"{row.key}:reminder:{sink}",
-        purpose="reminder",
-        kind="reminder",
-        title=f"Due: {row.title}",
-        details=row.details,
-        person=row.person,
-        due=row.due,
-        caller=row.caller,
-        agent_id=row.agent_id,
-        conversation=row.conversation,
-        call_id=row.call_id,
-        trust=row.trust,
-        at=row.created_at,
-    )
+    return replace(Work.of(row, "reminder", f"{row.key}:reminder:{sink}"), kind="reminder", title=f"Due: {row.title}")
 
 
 def _line(row: FollowUp) -> str:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, exists, func, insert, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, insert, or_, select, update
 
 from aftercall.db.connect import Database
 from aftercall.db.freshness import outdate
 from aftercall.db.tables import calls, followup_history, followups
+from aftercall.db.whose import last_end, may_be_of
 from aftercall.errors import NotFound
 from aftercall.model.followups import Change, FollowUp, State
 from aftercall.model.people import split_party
@@ -113,17 +114,15 @@ class FollowUpStore:
 
         `with_withheld` looks among the calls of withheld numbers, too; those that the passcode made theirs are.
         """
-        undecided = and_(calls.c.whose.is_(None), calls.c.caller == party)
-        theirs = or_(calls.c.whose == party, undecided) if party else true()
         asked = []
         if party:
             caller = followups.c.caller
             from_phone = caller == split_party(party)[0]
             asked = [or_(from_phone, caller.is_(None)) if with_withheld else from_phone]
-            asked.append(exists().where(calls.c.id == followups.c.call_id, theirs))
+            asked.append(exists().where(calls.c.id == followups.c.call_id, may_be_of(party)))
         own = and_(followups.c.agent_id == agent_id, followups.c.kind == "request", *asked)
-        last = _last_end(theirs, agent_id, is_of_all=not party)
-        is_news = and_(followups.c.state.in_(("done", "failed", "refused", "expired")), followups.c.changed_at >= last.scalar_subquery())
+        since = last_end(agent_id, party).scalar_subquery()
+        is_news = and_(followups.c.state.in_(("done", "failed", "refused", "expired")), followups.c.changed_at >= since)
         return self._select(and_(own, or_(is_news, followups.c.state == "held")), limit=limit)[::-1]
 
     def _select(self, wanted: Any, *, limit: int = 1000, order: Any = None) -> list[FollowUp]:
@@ -165,15 +164,3 @@ def _columns(row: FollowUp) -> dict[str, Any]:
 def _to_followup(row: Row[Any]) -> FollowUp:
     fields = {name: row._mapping[name] for name in FollowUp.__dataclass_fields__}
     return FollowUp(**fields | {"turns": tuple((call, seq) for call, seq in row.turns)})
-
-
-def _last_end(theirs: ColumnElement[bool], agent_id: str, *, is_of_all: bool) -> Select[Any]:
-    """When their last call ended. Of one party's few calls the latest; of everybody's the newest, by the index of starts.
-
-    Neither does for the other: a maximum over everybody reads every call, and who looks through the newest for one party's may
-    find it last.
-    """
-    sealed = and_(calls.c.agent_id == agent_id, calls.c.state == "sealed", theirs)
-    if is_of_all:
-        return select(calls.c.ended_at).where(sealed).order_by(calls.c.started_at.desc()).limit(1)
-    return select(func.max(calls.c.ended_at)).where(sealed)

@@ -55,7 +55,7 @@ def look(person: Person, now: datetime) -> str | None:
 
 def choose(left: str | None, profile: UserProfile, configured: str) -> str:
     """What was left for this call, else a hello by name, else what everybody hears."""
-    name = strip_unspoken(profile.call_name or profile.name or "").rstrip(" .,;:!?")
+    name = strip_unspoken(profile.spoken_name or "").rstrip(" .,;:!?")
     return left or (f"Hey {cut(name, LONGEST - len('Hey !'))}!" if name else configured)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
 
+from aftercall.model.salutation import spoken_name
 from aftercall.workspace.forms import Form
 from aftercall.workspace.lines import Kind, Page
 from aftercall.workspace.placeholders import USER, is_placeholder
@@ -51,6 +52,10 @@ class UserProfile:
         """What a reader found. Raises RefusedInput for a value that is neither text nor a list of texts."""
         found = {field.name: answer.get(field.name, answer.get(_ANSWER_NAMES.get(field.name, ""))) for field in fields(cls)}
         return cls(**{name: text_of(name, value, "\n" if name == "context" else ", ") for name, value in found.items()})
+
+    @property
+    def spoken_name(self) -> str | None:
+        return spoken_name(self.name, self.call_name)
 
     @property
     def is_complete(self) -> bool:

@@ -63,8 +63,8 @@ async def test_who_pauses_and_talks_on_is_answered_once_and_to_all_of_it() -> No
     ear, engine = SlowEar(), FakeEngine("Noted.")
     async with session_of(engine, ear) as session:
         await receive_until(session, AgentDone)
-        await session.send_audio(utter("Please remind me") + PAUSE)
-        await session.send_audio(utter("to call the dentist.") + PAUSE)
+        session.send_audio(utter("Please remind me") + PAUSE)
+        session.send_audio(utter("to call the dentist.") + PAUSE)
         ear.may.set()
         events = await receive_until(session, AgentDone)
     assert [event.text for event in events if isinstance(event, CallerSaid)] == ["Please remind me", "to call the dentist."]
@@ -75,7 +75,7 @@ async def test_who_pauses_and_talks_on_is_answered_once_and_to_all_of_it() -> No
 async def test_what_a_noise_cut_off_is_said_again() -> None:
     async with session_of(FakeEngine(greeting="Hello, this is a long greeting.")) as session:
         await receive_until(session, AgentText)
-        await session.send_audio(NOISE)
+        session.send_audio(NOISE)
         events = await receive_until(session, AgentDone)
     assert [type(event) for event in events if not isinstance(event, AgentAudio)] == [CallerBegan, CallerUnclear, AgentText, AgentDone]
     assert text_of(events) == "Hello, this is a long greeting."
@@ -85,16 +85,16 @@ async def test_a_noise_after_our_words_is_asked_about() -> None:
     async with session_of(FakeEngine(greeting="Hi")) as session:
         await receive_until(session, AgentDone)
         session._until_s = 0.0  # it has been heard to its end
-        await session.send_audio(NOISE)
+        session.send_audio(NOISE)
         assert text_of(await receive_until(session, AgentDone)) == PARDON
 
 
 async def test_the_last_word_is_followed_by_hanging_up_unless_the_caller_talks_on() -> None:
     async with session_of(FakeEngine(Reply("Goodbye!", ends_call=True), Reply("Goodbye again!", ends_call=True))) as session:
         await receive_until(session, AgentDone)
-        await session.send_audio(utter("That was all.") + PAUSE)
+        session.send_audio(utter("That was all.") + PAUSE)
         await receive_until(session, AgentText)
-        await session.send_audio(utter("One more thing.") + PAUSE)
+        session.send_audio(utter("One more thing.") + PAUSE)
         events = await receive_until(session, ToolCall)
     assert [event.name for event in events if isinstance(event, ToolCall)] == ["end_call"]
     assert text_of(events) == "Goodbye again!"
@@ -104,10 +104,10 @@ async def test_an_answer_that_the_caller_talks_into_before_it_is_ready_never_sou
     engine = FakeEngine(None, "Both, then.")
     async with session_of(engine) as session:
         await receive_until(session, AgentDone)
-        await session.send_audio(utter("Call the plumber.") + PAUSE)
+        session.send_audio(utter("Call the plumber.") + PAUSE)
         await receive_until(session, CallerSaid)
         await engine.asked.wait()
-        await session.send_audio(utter("And the baker.") + PAUSE)
+        session.send_audio(utter("And the baker.") + PAUSE)
         events = await receive_until(session, AgentDone)
     assert text_of(events) == "Both, then."
     assert engine.heard == ["Call the plumber.", "And the baker."]
@@ -117,7 +117,7 @@ async def test_an_answer_that_the_caller_talks_into_before_it_is_ready_never_sou
 async def test_whatever_breaks_behind_it_is_an_engine_that_is_lost(breaks: Exception) -> None:
     async with session_of(FakeEngine(breaks)) as session:
         await receive_until(session, AgentDone)
-        await session.send_audio(utter("Hello?") + PAUSE)
+        session.send_audio(utter("Hello?") + PAUSE)
         with pytest.raises(EngineLost):
             await receive_until(session, AgentDone)
 

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
-from aftercall.engine.connection import MOST_WAITING
 from aftercall.engine.socket import EngineSocket
 from aftercall.errors import EngineLost
+from aftercall.sockets.mailbox import MOST_WAITING
 
 Talk = Callable[[ServerConnection], Awaitable[None]]
 

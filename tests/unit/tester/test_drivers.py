@@ -21,7 +21,7 @@ from aftercall.tester.line import Dial
 from aftercall.tester.redact import Redactor
 from aftercall.tester.score import score
 from aftercall.tester.suite import Crew, run_once
-from aftercall.tester.target import AgentTarget, Studio
+from aftercall.tester.target import EndTarget, Studio
 from aftercall.testing import make_call
 from unit.tester.calls import end_of, hold, kinds, scenario_of
 
@@ -152,7 +152,7 @@ async def test_a_pause_that_was_not_waited_for_is_the_testers_doing() -> None:
         "success: [{said: remember, call: 2}]\n"
     )[0]
     clock = SystemClock()
-    target = AgentTarget("far", Studio(clock), lambda: CallableAgent(lambda text: "Hello, I do not know you. Goodbye!"))
+    target = EndTarget.of_agent("far", Studio(clock), lambda: CallableAgent(lambda text: "Hello, I do not know you. Goodbye!"))
     scored = await run_once(scenario, target, Crew(clock, longest_pause_s=30))
     assert kinds(scored) >= {("pause_skipped", "tester"), ("goal_missed", "tester")}
     assert scored.verdict == "inconclusive"

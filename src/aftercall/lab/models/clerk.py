@@ -58,7 +58,7 @@ def _identity(reading: Reading, _: Asked) -> dict[str, Any]:
 
 def _greeting(reading: Reading, asked: Asked) -> dict[str, Any]:
     known = _KNOWN_NAME.search(asked.data)
-    name = (known[1] if known else None) or reading.profile.call_name or reading.profile.name
+    name = (known[1] if known else None) or reading.profile.spoken_name
     return {"sentence": compose_greeting(name, [request.title for request in reading.requests])}
 
 

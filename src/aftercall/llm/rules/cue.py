@@ -13,6 +13,7 @@ from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.needs import PREFIX, needed_words, prefix_of
 
 _WORD = re.compile(r"\w+")
+_SAME = str.maketrans({"ſ": "s", "ı": "i", "İ": "i"})  # letters that a pattern takes for plain ones, and lower case does not
 Entry = TypeVar("Entry")
 
 
@@ -24,7 +25,7 @@ def lowered(text: str) -> str:
 @remember
 def words_of(text: str) -> frozenset[str]:
     """Its words, and the beginnings of those long enough to have one."""
-    words = set(_WORD.findall(lowered(text)))
+    words = set(_WORD.findall(lowered(text if text.isascii() else text.translate(_SAME))))
     words |= {prefix_of(word) for word in words if len(word) >= PREFIX}
     return frozenset(words)
 

@@ -1,9 +1,8 @@
 """Which words a text must have, one of them at least, for a pattern to match it: read off the pattern's syntax tree."""
 
-from re import _constants as ops  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
-from typing import Any
+from collections.abc import Iterable
 
+from aftercall.llm.rules.syntax import Border, Either, Letter, Node, Repeated, Sequence, Unreadable, read_pattern
 from aftercall.llm.rules.vocabulary import vocabulary
 
 # Said in almost every sentence, so that a pattern is better told by a further word.
@@ -11,8 +10,6 @@ _COMMON = vocabulary(
     "a an and are as at be but can could d do for have he i if in is it just like ll m me my no not of oh on or our re s "
     "she so t that the then they this to ve was we well what will with would yes you your"
 )
-_FEW = 4  # letters of a class that are followed one by one
-
 PREFIX = 4  # letters by which a word is known whose end may differ
 
 
@@ -71,71 +68,45 @@ def _better(first: Said, second: Said) -> Said:
 
 def needed_words(pattern: str, *, at_start: bool = False) -> frozenset[str] | None:
     """None where the pattern can match a text without any word of its own; `at_start` when it is to match from there."""
-    ways = _follow(parser.parse(pattern), _Ways({("", at_start): None})).anything()
-    return ways.places["", False]
+    try:
+        tree = read_pattern(pattern)
+    except Unreadable:
+        return None
+    return _follow(tree, _Ways({("", at_start): None})).anything().places["", False]
 
 
-def _follow(tree: Any, ways: _Ways) -> _Ways:
-    for op, value in tree:
-        ways = _step(op, value, ways)
+def _follow(tree: Sequence, ways: _Ways) -> _Ways:
+    for node in tree:
+        ways = _step(node, ways)
     return ways
 
 
-def _step(op: Any, value: Any, ways: _Ways) -> _Ways:
-    if op is ops.LITERAL:
-        return _spoken(chr(value), ways)
-    if op is ops.BRANCH:
-        return _union(_follow(branch, ways) for branch in value[1])
-    if op is ops.SUBPATTERN:
-        return _follow(value[3], ways)
-    if op in (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT):
-        return _repeat(value, ways)
-    if op is ops.AT:
-        return ways.border()
-    if op is ops.ASSERT and value[0] == 1 and _is_border(value[1]):
-        return ways.border()
-    if op in (ops.ASSERT, ops.ASSERT_NOT):
-        return ways
-    return _one_of(value, ways) if op is ops.IN else ways.anything()
+def _step(node: Node, ways: _Ways) -> _Ways:
+    match node:
+        case Letter(letter):
+            return ways.letter(letter)
+        case Border():
+            return ways.border()
+        case Either(branches):
+            return _union(_follow(branch, ways) for branch in branches)
+        case Repeated():
+            return _repeat(node, ways)
+    return ways.anything()
 
 
-def _is_border(tree: Any) -> bool:
-    """Whether what comes next is asked to begin with no letter."""
-    if not len(tree):
-        return False
-    op, value = tree[0]
-    choices = value if op is ops.IN else [(op, value)]
-    return all(kind is ops.LITERAL and not chr(item).isalnum() and chr(item) != "_" for kind, item in choices)
-
-
-def _union(many: Any) -> _Ways:
+def _union(many: Iterable[_Ways]) -> _Ways:
     joined = _Ways({})
     for ways in many:
         joined.join(ways)
     return joined
 
 
-def _spoken(letter: str, ways: _Ways) -> _Ways:
-    return ways.letter(letter.lower()) if letter.isalnum() or letter == "_" else ways.border()
-
-
-def _repeat(value: tuple[int, int, Any], ways: _Ways) -> _Ways:
+def _repeat(node: Repeated, ways: _Ways) -> _Ways:
     """What is said more than once is followed once, and then could stand anywhere unless it ended at a border."""
-    least, most, tree = value
-    once = _follow(tree, ways)
-    if most > 1:
+    once = _follow(node.body, ways)
+    if node.may_be_many:
         ends = _Ways({})
         for (piece, clean), said in once.places.items():
             ends.put(("", clean and not piece), said)
         once = ends
-    return once if least else once.copy().join(ways)
-
-
-def _one_of(choices: Any, ways: _Ways) -> _Ways:
-    letters = [chr(value) for op, value in choices if op is ops.LITERAL]
-    if len(letters) == len(choices) and len(letters) <= _FEW:
-        return _union(_spoken(letter, ways) for letter in letters)
-    borders = (ops.CATEGORY_SPACE, ops.CATEGORY_NOT_WORD)
-    if all((op is ops.LITERAL and not chr(value).isalnum()) or (op is ops.CATEGORY and value in borders) for op, value in choices):
-        return ways.border()
-    return ways.anything()
+    return once.copy().join(ways) if node.may_be_missing else once
