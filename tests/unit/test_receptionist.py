@@ -44,7 +44,19 @@ async def test_a_moved_date_is_confirmed_as_a_change() -> None:
 
 async def test_thanks_by_name_and_asks_what_for() -> None:
     *_, reply = await converse("Hi, this is Bill Harker.")
-    assert reply.text == "Thank you, Bill Harker. What can I do for you?"
+    assert reply.text == "Thank you, Bill. What can I do for you?"
+
+
+@pytest.mark.parametrize("line", ["Hi, it's Bill again.", "Hello?", "This is Bill Harker.", "good morning"])
+async def test_a_greeting_is_greeted_and_not_taken_down(line: str) -> None:
+    *_, reply = await converse("Hi, this is Bill Harker.", "Please call the plumber.", line)
+    assert reply.text.startswith("Hello, Bill.")
+
+
+@pytest.mark.parametrize("line", ["I'm sick.", "Hello, the tap drips again."])
+async def test_what_is_more_than_a_greeting_is_taken_down(line: str) -> None:
+    *_, reply = await converse("Hi, this is Bill Harker.", line)
+    assert "Hello" not in reply.text
 
 
 @pytest.mark.parametrize("line", ["That's all, thanks, bye!", "no that's it", "Goodbye"])

@@ -29,6 +29,11 @@ _RECALL = re.compile(
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"\?\s*$|^\s*(?:what|when|where|who|why|how|is|are|do|does|did|can|could|will|would)\b", re.IGNORECASE)
+_HELLO = re.compile(
+    r"\W*(?:(?:hi|hello|hey|good (?:morning|afternoon|evening|day))\b(?: again| there)?\W*)*"
+    r"(?:(?:it's|it is|this is|i'm|i am|my name is) (?P<name>[\w'-]+)(?: [\w'-]+){0,2})?\W*",
+    re.IGNORECASE,
+)
 _ASKED = re.compile(r"^.{1,80}? asked for: ")
 MOST_TOLD = 3  # pieces of finished work in one breath
 _MORE = ("Is there anything else?", "Anything else?", "What else can I take down?")
@@ -94,9 +99,12 @@ class ReceptionistSession:
             self._known = self._read()
 
     def _acknowledge(self, said: str, before: Reading, now: Reading) -> str:
-        name = now.profile.call_name or now.profile.name
-        if name and name != (before.profile.call_name or before.profile.name):
+        name = now.profile.spoken_name or self._briefing.spoken_name
+        if now.profile.spoken_name and now.profile.spoken_name != before.profile.spoken_name:
             return f"Thank you, {name}."
+        hello = _HELLO.fullmatch(said)
+        if hello and (not hello["name"] or hello["name"].lower() in (name or "").lower().split()):
+            return f"Hello, {name}." if name else "Hello."
         if _QUESTION.search(said):
             return "I can't answer that myself, but I have taken your question down."
         return "I have taken that down."
@@ -109,7 +117,7 @@ class ReceptionistSession:
         return " ".join([f"On {speak_date(last.at.date())} you called. {tell_summary(last.summary)}", *work])
 
     def _goodbye(self, news: str = "") -> Reply:
-        name = self._known.profile.call_name or self._known.profile.name or self._briefing.caller_name
+        name = self._known.profile.spoken_name or self._briefing.spoken_name
         thanks = f"Thank you for calling{f', {name}' if name else ''}. Goodbye!"
         return self._say(f"{news} {thanks}".strip(), ends_call=True)
 

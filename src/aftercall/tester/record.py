@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from aftercall.speech.transcription import Heard
 from aftercall.tester.line import Kind, Outcome
 from aftercall.tester.segments import Segment, Side
 
@@ -43,17 +44,6 @@ class LineEvent:
 
 
 @dataclass(frozen=True)
-class Transcript:
-    """A second opinion on the agent's words, made from the recording when the call is over."""
-
-    text: str
-    language: str = ""
-    duration_s: float | None = None
-    segments: tuple[tuple[float, float, str], ...] = ()
-    """Begin, end and words of each stretch."""
-
-
-@dataclass(frozen=True)
 class CallRecord:
     """One finished test call."""
 
@@ -73,7 +63,8 @@ class CallRecord:
     caller_sound: bytes = field(default=b"", repr=False)
     agent_sound: bytes = field(default=b"", repr=False)
     is_read_out: bool = False
-    whisper: Transcript | None = None
+    whisper: Heard | None = None
+    """A second opinion on the agent's words, made from the recording when the call is over."""
     sid: str | None = None
 
     @property
@@ -109,7 +100,7 @@ def record_json(record: CallRecord) -> dict[str, Any]:
     }
 
 
-def _transcript_json(transcript: Transcript | None) -> dict[str, Any] | None:
+def _transcript_json(transcript: Heard | None) -> dict[str, Any] | None:
     if transcript is None:
         return None
     segments = [{"start_s": round(start, 3), "end_s": round(end, 3), "text": text} for start, end, text in transcript.segments]

@@ -4,13 +4,12 @@ import httpx2
 from pydantic import SecretStr
 
 from aftercall.errors import LineFailed
-from aftercall.speech.transcription import make_upload, read_answer
-from aftercall.tester.record import Transcript
+from aftercall.speech.transcription import Heard, make_upload, read_answer
 
 MODEL = "whisper-1"
 
 
-async def transcribe(http: httpx2.AsyncClient, base_url: str, key: SecretStr, wav: bytes, model: str = MODEL) -> Transcript:
+async def transcribe(http: httpx2.AsyncClient, base_url: str, key: SecretStr, wav: bytes, model: str = MODEL) -> Heard:
     """The words, and where they stand in the sound."""
     url = base_url.rstrip("/") + "/audio/transcriptions"
     try:
@@ -20,7 +19,6 @@ async def transcribe(http: httpx2.AsyncClient, base_url: str, key: SecretStr, wa
             files={"file": make_upload(wav)},
             headers={"Authorization": f"Bearer {key.get_secret_value()}"},
         )
-        heard = read_answer(answer.raise_for_status().json())
+        return read_answer(answer.raise_for_status().json())
     except (httpx2.HTTPError, ValueError) as error:
         raise LineFailed(f"the recording could not be transcribed ({type(error).__name__})") from None
-    return Transcript(heard.text, heard.language, heard.duration_s, heard.segments)

@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from aftercall.clock import SystemClock
 from aftercall.errors import LineFailed
+from aftercall.speech.transcription import Heard
 from aftercall.tester.judge import judge
 from aftercall.tester.probes import probe
-from aftercall.tester.record import Transcript
 from aftercall.tester.score import score
 from aftercall.tester.speaker import ChatSpeaker, Message
 from unit.tester.calls import LineAgent, end_of, hold, scenario_of
@@ -27,7 +27,7 @@ success: [{judged: The agent is polite.}]
 async def judged(answer: str, confidence: float | None = None, whisper: str | None = None) -> Any:
     record = await hold(end_of(LineAgent("You are most welcome here.")), POLITE)
     spans = tuple(replace(span, confidence=confidence) for span in record.spans)
-    record = replace(record, spans=spans, whisper=Transcript(whisper) if whisper else None)
+    record = replace(record, spans=spans, whisper=Heard(whisper) if whisper else None)
     speaker = FakeSpeaker(answer)
     return score(POLITE, 1, [record], await judge(POLITE, [record], speaker))  # type: ignore[arg-type]
 
