@@ -104,7 +104,7 @@ _EMPTY = vocabulary(
     by as and or but if then than do does did not no never will would can could should shall may might must have some
     any all more much many lot lots bit now new one get gets getting him her his their they them what which who when
     where how out about into over again only own other another because since until till thing things kind sort need
-    needs want wants say says said tell told call called named name got make makes you your every each back day week
+    needs want wants say says said tell told called named name got make makes you your every each back day week
     really tends tend keeps keep longer anymore instead changed change stopped quit gave given used moved switch
     switched
     """

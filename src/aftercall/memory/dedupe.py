@@ -119,7 +119,8 @@ def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
         return "same"
     # "I live in Porto" does not give way to "I live near the station": a name and a description can both hold.
     described = [slot.is_named is False for slot in (new.slots[0], known.slots[0])]
-    if new.adds or any(described) != all(described):
+    has_left = new.slots[0].attribute == "employer" and _says_it_changed(new, known)
+    if new.adds or (any(described) != all(described) and not has_left):
         return None
     return "update" if kinship == "same" or _says_it_changed(new, known) else "different"
 

@@ -44,6 +44,8 @@ FRAMES = (
         rf"\b(?:reach|call|ring|phone|text) i (?:on|at) (?:my {KIND}(?:number|phone)?,? ?)?(?P<value>\+?\d{{6,}})",
     ),
     _frame("phone", ("am on ", "now on "), r"\bi am (?:now )?on (?P<value>\+?\d{6,})"),
+    _frame("phone", ("can be ",), r"\bi can be (?:reached|called|contacted|phoned) (?:on|at) (?P<value>\+?\d{6,})"),
+    _frame("residence", (" home",), r"\bi am (?:now )?in (?P<value>(?!a |the )[\w' ]+ (?:care|nursing|residential) home)\b"),
     _frame("email", ("email i ",), r"\bemail i (?:on|at) (?P<value>\S+@\S+)"),
     _frame(
         "{kind} address",

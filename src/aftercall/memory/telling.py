@@ -73,7 +73,7 @@ PLACES = vocabulary(
     """
     office offices clinic surgery practice shop store school nursery college university studio warehouse company firm branch gym church
     headquarters hq factory salon restaurant cafe hotel bakery pharmacy bank garage workshop depot centre center hospital business
-    kennels stables club agency showroom lab laboratory market museum library
+    kennels stables club agency showroom lab laboratory market museum library flat house home apartment cottage studio
     """
 )
 _SITS = vocabulary("in at near on")

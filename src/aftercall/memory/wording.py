@@ -32,7 +32,10 @@ _CANNOT = re.compile(r"\bcann(?:ot|ae)\b")
 _CALLER = Phrases("caller", "user", "customer", "client")
 _OURS = Phrases("our", "ours", "mine")
 _WE = Phrases("we", "us", "me", "myself")
-_SPEAKER = re.compile(rf"\b(?:(?:the )?(?:{_CALLER.alternatives})(?P<own>'s)?|(?P<ours>{_OURS.alternatives})|{_WE.alternatives})\b")
+# "The client", or "client" first thing; "my client" is somebody else.
+_SPEAKER = re.compile(
+    rf"\b(?:(?:the |(?<![^\W_] ))(?:{_CALLER.alternatives})(?P<own>'s)?|(?P<ours>{_OURS.alternatives})|{_WE.alternatives})\b"
+)
 _SPEAKERS = _CALLER.words | _OURS.words | _WE.words
 _HUMS = {"um": "um+", "uh": "uh+", "er": "er+m?", "ah": "ah+", "hm": "hmm"}
 """By the letters they begin with."""
