@@ -64,7 +64,7 @@ FRAMES = (
         "address",
         ("live", "living", "stay", "am ", "move"),
         (
-            rf"\bi (?:now )?(?:(?:live|am living|stay|moved?|have moved)(?: now)? (?:at|to|on|in(?! \d)) "
+            rf"\bi (?:now )?(?:(?:live|am living|stay|moved?|have moved)(?: now)? (?:at|to|into|on|in(?! \d)) "
             rf"(?P<value>\d+\w? .*|[\w ]+ (?:{STREET})\b.*)|am(?: now)? at (?P<value2>(?:\d+\w? )?(?:[\w']+ ){{1,3}}(?:{STREET})\b.*))"
         ),
     ),
@@ -107,7 +107,7 @@ FRAMES = (
     _frame(
         "birthday",
         ("birth", "dob"),
-        rf"\bmy (?:birthday|date of birth|birth date|dob) is(?: on)? {_REST}",
+        rf"\bmy (?:birthday|date of birth|birth date|dob) is(?: on| in)? {_REST}",
     ),
     _frame("birthday", ("born ",), rf"\bi was born (?:on|in) (?P<value>(?:the )?(?:\d|(?:{MONTHS})\b).*)"),
     _frame("birthplace", ("born ",), rf"\bi was born in {_REST}"),
@@ -133,12 +133,15 @@ FRAMES = (
         "job",
         ("am ", "work as ", "become", "became"),
         (
-            rf"\bi (?:(?:am|have become|became)(?: now)? (?:a|an|the)|work as(?: an?| the)?) "
+            rf"\bi (?:(?:am|have become|became)(?: now)? (?:a|an|the)|(?:now )?work as(?: an?| the)?) "
             rf"(?P<value>(?:(?!{HOW_GOOD})\w+ )?(?:{JOBS}))\b"
         ),
     ),
     _frame("job", ("retired", "employed"), r"\bi (?:am (?:now )?|have (?:now )?)?(?P<value>retired|unemployed|self-employed)\b"),
     _frame("bank's name", ("bank with ",), rf"\bi (?:now )?bank with {_REST}"),
+    _frame("marital status", ("ried", "separated", "divorced"), r"\bi have (?P<value>remarried|separated|divorced)\b"),
+    _frame("employer", ("employer is",), rf"\bmy {NEW}employer is(?: now)? {_REST}"),
+    _frame("postcode", ("postcode", "zip"), rf"\bmy {NEW}(?:postcode|zip(?: code)?) is(?: now)? {_REST}"),
     _frame(
         "age",
         (FIGURE,),
@@ -194,22 +197,25 @@ FRAMES = (
     _frame(
         "best time",
         ("best", "better", "easie", "ideal", "good", "fine", "preferable"),
-        rf"\b(?P<value>{HOURS}) (?:is|are|work|works|suit|suits)(?: i)? (?:best|better|easiest|easier|ideal|good|fine|preferable)\b",
+        (
+            rf"(?:\bthe )?\b(?P<value>{HOURS}) (?:is|are|work|works|suit|suits)(?: i)? "
+            r"(?:best|better|easiest|easier|ideal|good|fine|preferable)\b"
+        ),
     ),
     _frame(
         "best time",
         ("time",),
         (
-            rf"\b(?:my |the )?(?:best|easiest|better) (?:time|times)(?: to (?:reach|call|get|ring|phone)(?: i)?)? (?:is|are)(?: in the)? "
-            rf"(?P<value>{HOURS})"
+            rf"\b(?:my |the )?(?:best|easiest|better) (?:time|times)(?: to (?:reach|call|get|ring|phone)(?: i)?)? (?:is|are)"
+            rf"(?: in)?(?: the)? (?P<value>{HOURS})"
         ),
     ),
     _frame(
         "best time",
-        ("prefer", "rather", "like"),
+        ("prefer", "rather", "like", "want"),
         (
-            rf"\bi (?:prefer|would prefer|would rather have|like)(?: (?:my|to have|calls|appointments|being called|to be "
-            rf"called|visits|them|it))*(?: in| on)?(?: the)? (?P<value>{HOURS})$"
+            rf"\bi (?:(?:prefer|would prefer|would rather have|like)(?: (?:my|to have|calls|appointments|being called|to be called|visits|"
+            rf"them|it))*|(?:want|would like|would rather)(?: calls| to be called| be called)+)(?: in| on)?(?: the)? (?P<value>{HOURS})$"
         ),
     ),
     _frame(
@@ -235,8 +241,8 @@ FRAMES = (
         "contact",
         ("best", "easiest", "better", "quickest"),
         (
-            rf"\b(?:best|easiest|better|quickest) (?:way|to reach|to contact|to get)[\w ]*? (?:is|by|on|with)(?: by| an?)? "
-            rf"(?P<value>{WAYS})\b"
+            rf"(?:\b(?:the|my) )?\b(?:best|easiest|better|quickest) (?:way|to reach|to contact|to get)[\w ]*? "
+            rf"(?:is|by|on|with)(?: by| an?)? (?P<value>{WAYS})\b"
         ),
     ),
     _frame(

@@ -12,7 +12,7 @@ from aftercall.memory.lexicon import DOMAINS, WAY, WISHES
 from aftercall.memory.ordinary import MAKES, is_ordinary
 from aftercall.memory.phrases import Phrases
 from aftercall.memory.subject import CALLER, Subject
-from aftercall.memory.telling import Told, read_for
+from aftercall.memory.telling import Telling, Told, read_for
 
 _WISH = Phrases(*WISHES)
 _DOMAIN = tuple((name, re.compile(rf"\b(?P<value>{values})\b")) for name, values in DOMAINS)
@@ -81,7 +81,7 @@ def _fit(told: Told) -> tuple[Subject, Fit] | None:
         if telling.start > begin:
             break
         fit = fitting(telling.told)
-        if fit and not fit.match.start() and _suits(telling.subject, fit.attribute):
+        if fit and not fit.match.start() and _suits(telling, fit.attribute):
             return telling.subject, fit
     if own is None or (told.of_other and begin > told.first and not _OWN.search(own.match.group())):
         return None
@@ -91,8 +91,10 @@ def _fit(told: Told) -> tuple[Subject, Fit] | None:
     return (whom, own) if whom else None
 
 
-def _suits(subject: Subject, attribute: str) -> bool:
-    return attribute not in _OF_CALLER_ONLY and (subject.is_person or attribute not in _OF_PERSONS_ONLY)
+def _suits(telling: Telling, attribute: str) -> bool:
+    if telling.is_object:
+        return attribute in _SUITING
+    return attribute not in _OF_CALLER_ONLY and (telling.subject.is_person or attribute not in _OF_PERSONS_ONLY)
 
 
 def _counts(slot: Slot, text: str, names: frozenset[str] | None) -> bool:

@@ -64,6 +64,7 @@ _NO_NAME = frozenset(
         ),
     )
 )
+_TOWARDS = vocabulary("suit suits reach call ring phone get contact")
 _WHICH = vocabulary("best other only same")
 _REACHING = vocabulary("reach call ring phone text contact email")
 _IS_ADDRESS = re.compile(r"\+?\d{6,}|\S+@")
@@ -84,6 +85,8 @@ class Telling(NamedTuple):
     """The word at which it begins."""
     subject: Subject
     told: str
+    is_object: bool = False
+    """Whether something suits them, or reaches them: then it tells of nothing else."""
 
 
 class Told(NamedTuple):
@@ -99,7 +102,7 @@ class Told(NamedTuple):
     @property
     def head(self) -> Telling | None:
         """Whom it opens with, if that is somebody else."""
-        return self.tellings[0] if self.tellings and self.tellings[0].start == self.first else None
+        return next((telling for telling in self.tellings if telling.start == self.first and not telling.is_object), None)
 
 
 def take_apart(text: str) -> Told:
@@ -107,13 +110,16 @@ def take_apart(text: str) -> Told:
     first = next((at for at, word in enumerate(words) if word not in _OPENINGS or at + 1 == len(words)), 0)
     found: list[Telling] = []
     for at, word in enumerate(words):
+        if word == "my" and at > first + 1 and words[at - 1] in _TOWARDS:
+            found += _read_towards(words, first, at)
         if word in ("my", "the"):
             found += _read_reached(words, at) if at and words[at - 1] in _REACHING else _read(words, at, at + 1)
         elif at == first and word.removesuffix("'s") not in _NO_NAME and not word[0].isdecimal():
             found += _read(words, at, at, is_name=True)
         elif at and words[at - 1] in _REACHING and word not in _NO_NAME:
             found += _read_reached(words, at)
-    of_other = _opens_with_other(words[first:]) or any(telling.start == first for telling in found)
+    of_other = _opens_with_other(words[first:]) or any(telling.start == first and not telling.is_object for telling in found)
+    found.sort(key=lambda telling: telling.start)
     return Told(" ".join(words), frozenset(words), tuple(found), first, of_other)
 
 
@@ -199,6 +205,14 @@ def _read_reached(words: Sequence[str], at: int) -> Iterator[Telling]:
     if 0 < len(phrase) <= _LONGEST and words[end : end + 1] in (["on"], ["at"]) and _IS_ADDRESS.match(" ".join(words[end + 1 :])):
         subject = name_subject(phrase, is_name=begin == at)
         yield Telling(at - 1, subject, " ".join((words[at - 1], "i", *words[end:])))
+
+
+def _read_towards(words: Sequence[str], first: int, at: int) -> Iterator[Telling]:
+    """ "the best time to reach my mother is …" is "the best time to reach i is …", told of her."""
+    end = next((place for place in range(at + 1, len(words)) if words[place] in _NO_NAME or words[place] in _VERBS), len(words))
+    subject = name_subject(words[at + 1 : end]) if at + 1 < end <= at + 1 + _LONGEST else None
+    if subject and subject.is_person:
+        yield Telling(first, subject, " ".join((*words[first:at], "i", *words[end:])), is_object=True)
 
 
 def _predicate(words: Sequence[str]) -> str | None:
