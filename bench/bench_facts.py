@@ -30,6 +30,7 @@ from scoring import Score
 from tables import met, print_table
 
 HERE = Path(__file__).parent
+PAIRS = ("tuned.json", "held_out.json", "strangers_seen.json", "strangers.json")
 
 
 def tell_apart(name: str) -> Counter[tuple[str, str]]:
@@ -113,7 +114,7 @@ def main() -> int:
     parser.add_argument("--database", default="")
     arguments = parser.parse_args()
     columns = ["", "wrong", "rate", "aim", ""]
-    print_table("Telling facts apart, no model asked", columns, [*rates("tuned.json"), *rates("held_out.json"), junk()])
+    print_table("Telling facts apart, no model asked", columns, [row for name in PAIRS for row in rates(name)] + [junk()])
     with tempfile.TemporaryDirectory(prefix="aftercall-bench-") as folder:
         app = build(Settings(home=Path(folder), database=DatabaseSettings(url=arguments.database)))
         rows = take_in(app, arguments.callers)

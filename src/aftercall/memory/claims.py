@@ -62,8 +62,10 @@ _CORRECTS = Phrases(
     *("has changed", "have changed", "changed to", "changed my", "changed it", "is now", "are now", "it is … now"),
     *("i meant", "correction", "is wrong", "was wrong", "got that wrong", "scratch that", "should be", "new number", "new address"),
     *("new email", "moved", "from now on", "stopped", "gave up", "given up", "quit"),
+    *("pushed to", "pushed back", "put back to", "put off", "brought forward", "rescheduled", "postponed", "that wrong", "turns out"),
 )
-_DOES = "".join(rf"(?<!\b{verb} not)" for verb in ("will", "do", "does", "did", "can", "could", "would", "should", "has", "have", "had"))
+_HELPERS = "am is are was were will do does did can could would should has have had"
+_DOES = "".join(rf"(?<!\b{verb} not)" for verb in _HELPERS.split())  # "is not working" puts nothing in its place
 _NOT = Phrases("not")
 _RATHER = Phrases("instead of", "rather than", "no longer")
 _DENIED = re.compile(
@@ -106,7 +108,7 @@ _EMPTY = vocabulary(
     where how out about into over again only own other another because since until till thing things kind sort need
     needs want wants say says said tell told called named name got make makes you your every each back day week
     really tends tend keeps keep longer anymore instead changed change stopped quit gave given used moved switch
-    switched
+    switched pushed rescheduled postponed find
     """
 )
 _VERB = re.compile(
@@ -269,7 +271,7 @@ def _value(word: Word) -> str:
 
 def canonical(word: str) -> str:
     bare = word.removesuffix("'s")
-    return SAME_WORD.get(bare, bare)
+    return SAME_WORD.get(bare) or SAME_WORD.get(bare.removesuffix("s"), bare)
 
 
 def stem(word: str) -> str:

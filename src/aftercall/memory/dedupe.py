@@ -20,6 +20,7 @@ ALIKE_BUT_FOR_A_VALUE = 0.8
 RELATED = 0.2
 _IT = re.compile(r"(?:(?:no|sorry|and|but) )*(?:it|that) is\b")
 _HABITS = frozenset({"drink", "eat", "take", "have", "use", "play"})
+_WHERE = frozenset({"up", "down", "over", "run", "sit", "stand", "situat", "locat"})
 _BOUNDS = frozenset({"at", "until", "till", "before", "after", "from", "since", "by"})
 _EVENTS: frozenset[Category] = frozenset({"action_item", "decision", "emotional"})  # each stands for itself: a second one is another one
 
@@ -176,11 +177,16 @@ def _has_another_value(new: Claim, known: Claim) -> bool:
     """The same sentence but for a number, or but for a day."""
     if new.is_denied != known.is_denied or not new.words or _differ(new.names, known.names):
         return False
-    if _likeness(new.words, known.words) < ALIKE_BUT_FOR_A_VALUE:
+    if _likeness(new.words, known.words) < ALIKE_BUT_FOR_A_VALUE and not _tells_only_where(new.words ^ known.words):
         return False
     if bool(new.slots) != bool(known.slots) and not new.corrects:  # "I have three sons", "my son is seven"
         return False
     return _bounds(new) == _bounds(known) and _differ(new.numbers, known.numbers) != _differ(new.days, known.days)
+
+
+def _tells_only_where(rest: frozenset[str]) -> bool:
+    """ "My office is on the third floor", "you'll find my office up on the sixth floor"."""
+    return rest <= _WHERE
 
 
 def _bounds(claim: Claim) -> frozenset[str]:

@@ -109,7 +109,7 @@ FRAMES = (
         ("birth", "dob"),
         rf"\bmy (?:birthday|date of birth|birth date|dob) is(?: on| in)? {_REST}",
     ),
-    _frame("birthday", ("born ",), rf"\bi was born (?:on|in) (?P<value>(?:the )?(?:\d|(?:{MONTHS})\b).*)"),
+    _frame("birthday", ("born ",), rf"\bi was born (?:on |in )?(?P<value>(?:the )?(?:\d|(?:{MONTHS})\b).*)"),
     _frame("birthplace", ("born ",), rf"\bi was born in {_REST}"),
     _frame(
         "employer",
@@ -139,6 +139,8 @@ FRAMES = (
     ),
     _frame("job", ("retired", "employed"), r"\bi (?:am (?:now )?|have (?:now )?)?(?P<value>retired|unemployed|self-employed)\b"),
     _frame("bank's name", ("bank with ",), rf"\bi (?:now )?bank with {_REST}"),
+    _frame("bank's name", ("account is",), rf"\bmy (?:bank |current )?account is (?:now )?(?:at|with) {_REST}"),
+    _frame("boss's name", ("report to ",), rf"\bi (?:now )?report to {_REST}"),
     _frame("marital status", ("ried", "separated", "divorced"), r"\bi have (?P<value>remarried|separated|divorced)\b"),
     _frame("employer", ("employer is",), rf"\bmy {NEW}employer is(?: now)? {_REST}"),
     _frame("postcode", ("postcode", "zip"), rf"\bmy {NEW}(?:postcode|zip(?: code)?) is(?: now)? {_REST}"),
@@ -154,24 +156,24 @@ FRAMES = (
         "{what}'s name",
         ("my ",),
         (
-            rf"\bmy (?:new )?(?P<what>{ROLE})(?P<name>'s name)? (?:is|was)(?: now)?(?P<called> called| named)? (?P<value>(?P<title>dr |"
-            rf"doctor |mr |mrs |ms |miss )?[a-z][\w'-]+(?: [a-z][\w'-]+)?)$"
+            rf"\bmy (?:new )?(?P<what>{ROLE})(?P<name>'s name)? (?:is|was)(?: now)?(?P<called> called| named)?(?: a)? "
+            rf"(?P<value>(?P<title>dr |doctor |mr |mrs |ms |miss )?[a-z][\w'-]+(?: [a-z][\w'-]+)?)$"
         ),
     ),
     _frame(
         "{what}'s name",
         (" my ",),
         (
-            rf"^(?P<value>(?P<called>(?!{_NO_NAME})[a-z][\w'-]+(?: [a-z][\w'-]+)?)) (?:is|was)(?: now)? my (?:new )?(?P<what>{ROLE})"
-            rf"(?: now)?$"
+            rf"^(?:it is )?(?P<value>(?P<called>(?:dr |doctor |mr |mrs |ms )?(?!{_NO_NAME})[a-z][\w'-]+(?: [a-z][\w'-]+)?)) "
+            rf"(?:who is|is|was)(?: now)? my (?:new )?(?P<what>{ROLE})(?: now)?$"
         ),
     ),
     _frame(
         "{what}",
         ("pin", "pass", "code", "combination", "word", "cvv", "cvc"),
         (
-            rf"\b(?:my|the) {NEW}(?P<what>(?!error|fault|status)(?:[\w-]+ ){{0,2}}(?:{CODE})(?: (?:for|of|to|on) [\w' "
-            rf"]+?)?) (?:is|has been changed to|has changed to|changed to|was|:)(?: now)? {_REST}"
+            rf"(?:^|\b(?:my|the) ){NEW}(?P<what>(?!(?:the |my )?(?:error|fault|status)|that|this|it)(?:[\w-]+ ){{0,3}}(?:{CODE})"
+            rf"(?: (?:for|of|to|on|at) [\w' ]+?)?) (?:is|has been changed to|has changed to|changed to|was|:)(?: now)? {_REST}"
         ),
     ),
     _frame(

@@ -39,6 +39,7 @@ _NO_PLACE = re.compile(
 # One is called by several names, and of sisters there are several: neither takes another's place.
 _OF_CALLER_ONLY = frozenset({"name", "call name"})
 _OF_PERSONS_ONLY = frozenset({"diet"})  # a soup may be vegan and halal
+_PLACING = frozenset({"for", "of", "to", "on", "at", "the", "my"})
 _SUITING = frozenset({"contact", "best time"})
 _NAMED = frozenset({"residence", "address", "employer", "birthplace"})
 _OWN = re.compile(r"\b(?:i|my)\b")
@@ -131,12 +132,17 @@ def _slot(subject: Subject, fit: Fit, names: frozenset[str] | None) -> Slot:
     kind = (
         (groups.get("kind") or groups.get("device") or "").replace("cell", "mobile").replace("office", "work").replace("business", "work")
     )
-    what = (groups.get("what") or "").strip()
+    what = _in_order(fit.attribute, (groups.get("what") or "").strip())
     name = re.sub(r"\s+", " ", fit.attribute.format(kind=kind, what=what)).strip()
     if name == "contact":
         return Slot(subject, name, WAY[value])
     told = tidy_value(value)
     return Slot(subject, name, told, _is_surely_name(fit.match) or _is_named(name, value, told, names))
+
+
+def _in_order(attribute: str, what: str) -> str:
+    """ "The wifi password at the guest house" is the guest house wifi password."""
+    return " ".join(sorted(set(what.split()) - _PLACING)) if attribute == "{what}" else what
 
 
 def _is_named(attribute: str, value: str, told: str, names: frozenset[str] | None) -> bool | None:

@@ -3,11 +3,8 @@
 import re
 import unicodedata
 
+from aftercall.memory.figures import COUNTED, write_figures
 from aftercall.memory.phrases import Phrases
-
-_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-_NUMBERS = {word: number for number, word in enumerate(_UNITS.split())} | {"oh": 0}
-_TENS = {word: 10 * number for number, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)}
 
 
 def _written(*forms: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
@@ -26,6 +23,7 @@ _CONTRACTIONS = _written(
     (r"'m\b", " am"),
     (r"'d\b", " would"),
     (r"\b(it|that|he|she|there|here|what|who|where|everything|which)'s\b", r"\1 is"),
+    (r"(\w)'s(?= (?:on|at|in|off|no|not|now|a|an|the|my|our)\b)", r"\1 is"),
 )
 _WITHOUT_MARK = re.compile(r"\b(d(?:o|oes|id)|is|are|was|ca|wo|would|could|should|have|has)nt\b")
 _CANNOT = re.compile(r"\bcann(?:ot|ae)\b")
@@ -39,13 +37,14 @@ _SPEAKER = re.compile(
 _SPEAKERS = _CALLER.words | _OURS.words | _WE.words
 _HUMS = {"um": "um+", "uh": "uh+", "er": "er+m?", "ah": "ah+", "hm": "hmm"}
 """By the letters they begin with."""
+_HAS_SIDES = "ear|eye|side|hand|arm|leg|knee|foot|shoulder|hip|ankle|wrist|lung|breast|thumb|elbow|hand|wing|door|tyre|tire|wheel|bank|lane"
 _FILLERS = Phrases(
     *("eh", "oh", "well", "you know", "i mean", "i guess", "i think", "i believe", "basically", "honestly", "really", "actually"),
     *("just", "so", "anyway", "please", "okay", "ok", "yes", "yeah", "yep", "right", "listen", "look", "by the way", "as i said"),
     *("like i said", "to be honest", "of course", "definitely", "absolutely", "quite", "very", "currently", "these days"),
     *("nowadays", "at the moment", "still", "also", "too", "already", "simply", "always", "usually", "normally", "generally"),
     *("typically", "mostly"),
-    unless={"oh": r" \d", "still": " water", "well": " done"},
+    unless={"oh": r" \d", "still": " water", "well": " done", "right": f" (?:{_HAS_SIDES})"},
 )
 _FILLER = re.compile(rf"\b(?:{'|'.join(_HUMS.values())}|{_FILLERS.alternatives})\b")
 _CLOCK = re.compile(r"\b(\d{1,2})(?:[:. ](\d\d))? ?(a ?\.?m|p ?\.?m)\b\.?")
@@ -54,7 +53,6 @@ _IN_THE = re.compile(r"\b(\d{1,2})(?: o'?clock)? (?:in the (morning|afternoon|ev
 _EMAIL_SPOKEN = re.compile(r"\b([\w.+-]+) at ([\w-]+) dot (\w+)\b")
 _DIGITS_APART = re.compile(r"\b\d(?:[ -]\d)+\b")
 _GROUPS = re.compile(r"(?<![\d:])\+?\d{2,}(?:[ -]\d{2,})+\b")
-_COUNTED = frozenset((*_NUMBERS, *_TENS))
 _PIECE = re.compile(r"[^\W_]+")
 _FIGURE = re.compile(r"\d")
 _ODD = re.compile(r"[^\w\s@+:'.-]|(?<!\w)['.-]|['.-](?!\w)")
@@ -74,8 +72,8 @@ def plain(text: str) -> str:
     said = set(_PIECE.findall(words))
     if not _SPEAKERS.isdisjoint(said):
         words = _SPEAKER.sub(lambda who: "my" if who["own"] or who["ours"] else "i", words)
-    if not _COUNTED.isdisjoint(said):
-        words = _figures(words)
+    if not COUNTED.isdisjoint(said):
+        words = write_figures(words)
     if " dot " in words:
         words = _EMAIL_SPOKEN.sub(r"\1@\2.\3", words)
     if _FIGURE.search(words):
@@ -93,32 +91,6 @@ def fold(text: str) -> str:
 
 def tokens(text: str) -> list[str]:
     return _TOKEN.findall(text)
-
-
-def _figures(words: str) -> str:
-    """ "twenty two" → 22, "four four one nine" → 4 4 1 9."""
-    found = re.split(r"(\W+)", words)
-    out: list[str] = []
-    skip = 0
-    for at, word in enumerate(found):
-        if skip:
-            skip -= 1
-            continue
-        if word in _TENS:
-            unit = _NUMBERS.get(found[at + 2], 0) if at + 2 < len(found) and found[at + 1] in (" ", "-") else 0
-            tail = 0 < unit < 10
-            out.append(str(_TENS[word] + (unit if tail else 0)))
-            skip = 2 if tail else 0
-        elif word == "oh" and not _beside_number(found, at):
-            out.append(word)
-        else:
-            out.append(str(_NUMBERS[word]) if word in _NUMBERS else word)
-    return "".join(out)
-
-
-def _beside_number(found: list[str], at: int) -> bool:
-    beside = [found[near] for near in (at - 2, at + 2) if 0 <= near < len(found)]
-    return any(word in _NUMBERS or word in _TENS or word.isdecimal() for word in beside)
 
 
 def _hours(words: str) -> str:

@@ -37,10 +37,25 @@ def test_on_pairs_nobody_tuned_for_wrong_retirements_stay_rare() -> None:
     assert missed <= MOST_MISSED
 
 
+def test_on_a_strangers_pairs_wrong_retirements_stay_rare() -> None:
+    """Whatever else it misses of them."""
+    of_stranger = [wrong(name, label, "update") for name in ("strangers.json", "strangers_seen.json") for label in ("different", "same")]
+    assert sum(map(len, of_stranger)) <= MOST_RETIRED
+
+
 @pytest.mark.parametrize(
     ("known", "new", "expected"),
     [
         ("I live in Porto", "The caller lives in Porto.", "same"),
+        ("The wifi password at the guest house is kestrel12", "The guest house wifi password is sandpiper77", "update"),
+        ("The scanner at reception works fine", "The till at reception is not working", "different"),
+        ("My office is on the third floor", "You'll find my office up on the sixth floor", "update"),
+        ("My GP is Doctor Ferris", "It's Doctor Rao who's my GP", "update"),
+        ("The visit for my mum is on Tuesday at ten", "mums visit got pushed to wednesday at ten", "update"),
+        ("My birthday's on the second of May, nineteen seventy-one", "I was born May 2nd, 1971", "same"),
+        ("I bank with Nordea", "My account's at Nordea", "same"),
+        ("My boss is a Mr. Haruki Tanabe", "I report to Haruki Tanabe", "same"),
+        ("I am deaf in my right ear", "I am deaf in my left ear", "different"),
         ("My number is 555 0100 22", "my phone number is five five five oh one oh oh two two", "same"),
         ("I finish at 5 pm", "I finish at five in the afternoon", "same"),
         ("I like coffee", "I can't stand coffee", "update"),

@@ -39,7 +39,7 @@ class _Always(frozenset[str]):
 
 def plain_the_long_way(text: str, patch: pytest.MonkeyPatch) -> str:
     with patch.context() as every:
-        for name in ("_SPEAKERS", "_COUNTED"):
+        for name in ("_SPEAKERS", "COUNTED"):
             every.setattr(wording, name, _Always())
         every.setattr(wording._FILLERS, "words", _Always())
         return plain(text)
