@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from aftercall.llm.rules.ordinary import MAKES, is_ordinary
 from aftercall.memory.frames import Fit, fitting
 from aftercall.memory.lexicon import DOMAINS, WAY, WISHES
-from aftercall.memory.ordinary import MAKES, is_ordinary
 from aftercall.memory.phrases import Phrases
 from aftercall.memory.subject import CALLER, Subject
 from aftercall.memory.telling import Telling, Told, read_for

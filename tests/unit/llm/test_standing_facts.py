@@ -23,6 +23,9 @@ def _facts(script: str) -> list[tuple[str, str]]:
         ("C: Hi, it's Nell and Bob, we're both on the line.", "person", "nell"),
         ("C: my sister ann moved to lisbon", "person", "lisbon"),
         ("C: our daughter mia has just moved to york", "person", "york"),
+        ("C: i moved to hull", "person", "hull"),
+        ("C: i work at bosch now", "person", "bosch"),
+        ("C: Our office moved to York.", "person", "york"),
     ],
 )
 def test_an_answer_is_read_with_its_question(script: str, category: str, word: str) -> None:
@@ -36,6 +39,8 @@ def test_an_answer_is_read_with_its_question(script: str, category: str, word: s
         "C: It's a disease, that football.",
         "C: That's the least you could do.",
         "C: Who is the owner there?",
+        "C: i live at home",
+        "C: i work for free",
         "A: Is that 12 Elm Avenue? | C: Yes, that's right.",
     ],
 )

@@ -13,6 +13,7 @@ ACTS = (
     ("send me the brochure", "brochure", "I'll post it today."),
     ("change my delivery address", "address", "I'll change that."),
     ("order some more toner", "toner", "I'll order it."),
+    ("mend the gutter", "gutter", "I'll send somebody."),
     ("remind me about the rent on Monday", "rent", "I'll remind you."),
     ("let Carla know the van is late", "carla", "I'll tell her."),
     ("have someone look at the boiler", "boiler", "I'll log it."),

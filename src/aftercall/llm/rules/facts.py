@@ -8,6 +8,7 @@ from aftercall.llm.rules.asks import tidy, visible
 from aftercall.llm.rules.corrections import REPAIRS, after_repair, erase, is_broken_off, longest_without, values_denied
 from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.faults import FAULT
+from aftercall.llm.rules.ordinary import is_ordinary
 from aftercall.llm.rules.reality import is_others_wish, is_real
 from aftercall.llm.rules.relations import RELATION, is_about_someone
 from aftercall.llm.rules.secrets import FEELING
@@ -180,6 +181,12 @@ _PLACED = Cue(
     r" just| now| currently)* "
     r"(?:in|to|for|at|as a|near|here from) (?-i:[A-Z][\w'’]+)(?! time)\b",
 )
+# The same of an office, and where not even the caller is written large: then no word that describes is a place.
+_PLACED_PLAINLY = Cue(
+    r"\b(?:i|we|(?:our|my) (?:office|shop|clinic|surgery|company|firm|practice|school|warehouse|restaurant|studio))"
+    r"(?:['’]ve| have| has)?(?: just| now)? (?:live|lives|moved|work|works)(?: out| over| now)? "
+    r"(?:in|to|at|for) (?P<place>[a-zà-ÿ'’-]{3,})\b",
+)
 _ADDRESS = Cue(
     r"\bdot (?:com|net|org|co|edu|io|de|uk)\b|\b(?:row|hill|gardens|grove|mews|street|road|avenue|lane|drive|court|close|way|"
     r"place|terrace|boulevard|square|crescent|apartment|flat|suite|unit|house number|number|address|e-?mail|post ?code|"
@@ -306,7 +313,7 @@ def _readings(clause: Clause, heard: Heard, answered: Clause | None) -> Iterator
         seen.add("person")
         yield "person", "private", 0.85
     for rule in (*_RULES, _EMOTIONAL):
-        if rule.category not in seen and (rule.pattern.occurs(text) or (rule.category == "person" and _PLACED.search(text))):
+        if rule.category not in seen and (rule.pattern.occurs(text) or (rule.category == "person" and _tells_place(text))):
             seen.add(rule.category)
             yield rule.category, _visibility(rule, text), rule.confidence
     if clause is answered and not seen:
@@ -314,6 +321,13 @@ def _readings(clause: Clause, heard: Heard, answered: Clause | None) -> Iterator
         yield "preference", "private", 0.7
     if not seen:
         yield from ((category, visibility, 0.6) for category, visibility in find_standing(clause, heard.question))
+
+
+def _tells_place(text: str) -> bool:
+    if _PLACED.search(text):
+        return True
+    told = _PLACED_PLAINLY.search(text)
+    return told is not None and (told["place"][0].isupper() or ("i" in text.split() and not is_ordinary([told["place"]])))
 
 
 _AT_WORK = Cue(

@@ -35,7 +35,7 @@ _TABLE: tuple[tuple[RequestKind, str], ...] = (
         "issue",
         (
             r"\b(?:bug|ticket|fault|outage|incident|complaint|defect)\b|\b(?:open|file|log|raise|report|create) (?:an?|this|"
-            r"that|the|it)\b.{0,20}\b(?:issue|problem|bug|fault|ticket|leak)\b|^report (?:a|an|the|my)\b|^fix\b|^repair\b|"
+            r"that|the|it)\b.{0,20}\b(?:issue|problem|bug|fault|ticket|leak)\b|^report (?:a|an|the|my)\b|^fix\b|^mend\b|^repair\b|"
             r"^have (?:it|that|this) looked at"
         ),
     ),

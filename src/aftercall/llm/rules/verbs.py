@@ -7,7 +7,7 @@ _ACTS = vocabulary(
     add adjust amend apply arrange ask assign block book bring bump buy call cancel change chase check clear close
     collect contact copy correct create credit deactivate delete deliver disable dispatch double-check draft email
     e-mail enable enrol enroll enter escalate exchange expedite extend fetch file fill find fix flag forward freeze get
-    give have hold include inform install invite invoice issue keep leave let list lock log look mail make mark message
+    give have hold include inform install invite invoice issue keep leave let list lock log look mail make mark mend message
     move note notify open order organise organize pack page pass pause pay phone pick place plan post postpone prepare
     print process pull push put raise rebook reorder re-order refill refund register release remind remove renew repair
     replace report request reschedule reserve reset resend return ring run save schedule send set ship shift sign sort
@@ -23,7 +23,7 @@ IMPERATIVE = alternatives(_ACTS)
 _THROUGH_US = vocabulary(
     """
     add amend arrange book bring buy cancel change collect correct downgrade drop enrol enroll exchange extend file fix
-    get have join leave log make move open order pause place postpone push put rebook refill register renew reorder re-
+    get have join leave log make mend move open order pause place postpone push put rebook refill register renew reorder re-
     order rent replace report request reschedule reserve reset return schedule see send set sign speak stop swap switch
     talk transfer unsubscribe update upgrade bump close hire dispute increase decrease raise lower shift come bring
     claim submit opt withdraw donate pick
