@@ -26,6 +26,7 @@ class LeanConnection(ClientConnection):
         self._mail = Mailbox[str | bytes]()
         self._parts: list[Frame] = []
         self._head = b""
+        self._is_refused = False
         self._cutter: FrameCutter | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -33,6 +34,9 @@ class LeanConnection(ClientConnection):
         self._mail.hold_up(transport)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            super().data_received(data)
+            return
         if self._cutter is None:
             data = self._shake_hands(data)
         for piece in self._cutter.take(data) if self._cutter and data else ():
@@ -86,6 +90,7 @@ class LeanConnection(ClientConnection):
         if self.protocol.state is State.OPEN:
             self._cutter = FrameCutter(is_masked=False, largest=LARGEST_MESSAGE)
             return rest
+        self._is_refused = True  # what follows is the page that says so
         if rest:
             super().data_received(rest)
         return b""

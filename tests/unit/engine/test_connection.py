@@ -6,11 +6,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.utils import accept_key
 
 from aftercall.engine.socket import EngineSocket
-from aftercall.errors import EngineLost
+from aftercall.errors import EngineLost, EngineRefused
+from aftercall.sockets.frames import make_frame
 from aftercall.sockets.mailbox import MOST_WAITING
 
+BODY = b'{"err_code":"INVALID_AUTH"}'
+HEAD = b"HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY)
 Talk = Callable[[ServerConnection], Awaitable[None]]
 
 
@@ -77,3 +81,56 @@ async def test_both_kinds_are_sent_and_a_goodbye_is_answered() -> None:
         assert await socket.receive() == "ok"
         await socket.close()
     assert got == ["ä", b"\x00"]
+
+
+@asynccontextmanager
+async def served(answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
+    """A server that does nothing but what it is told; its address."""
+    is_done = asyncio.Event()
+
+    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await answer(reader, writer)
+        finally:
+            writer.close()
+            is_done.set()
+
+    async with await asyncio.start_server(hold, "127.0.0.1", 0) as server:
+        yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        await asyncio.wait_for(is_done.wait(), 5)
+
+
+@pytest.mark.parametrize("pieces", [[HEAD + BODY], [HEAD, BODY], [HEAD[:20], HEAD[20:], BODY[:3], BODY[3:]]], ids=["whole", "two", "four"])
+async def test_a_refusal_is_known_as_soon_as_it_is_told_however_it_is_cut_up(pieces: list[bytes]) -> None:
+    """A server that keeps the line open after it must not cost the caller the patience meant for silence."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0.02)  # a segment of its own
+        await reader.read()
+
+    async with served(refuse) as address:
+        with pytest.raises(EngineRefused, match="401"):
+            await EngineSocket.open(address, {}, "engine")
+
+
+async def test_words_that_come_with_the_handshake_are_not_lost() -> None:
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readuntil(b"\r\n\r\n")
+        key = next(line.split(b": ")[1] for line in request.split(b"\r\n") if line.lower().startswith(b"sec-websocket-key"))
+        accept = b"Sec-WebSocket-Accept: " + accept_key(key.decode()).encode()
+        head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" + accept + b"\r\n\r\n"
+        frames = make_frame("Welcome") + make_frame(b"voice")
+        writer.write(head + frames[:-2])
+        await writer.drain()
+        await asyncio.sleep(0.02)  # a segment of its own
+        writer.write(frames[-2:])
+        await reader.read()
+
+    async with served(greet) as address:
+        socket = await EngineSocket.open(address, {}, "engine")
+        assert [await socket.receive(), await socket.receive()] == ["Welcome", b"voice"]
+        socket.abort()
