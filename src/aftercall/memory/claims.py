@@ -7,16 +7,15 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.llm.rules.vocabulary import by_form, vocabulary
 from aftercall.memory.phrases import Phrases
 from aftercall.memory.slots import Slot, find_slots
 from aftercall.memory.subject import Subject
 from aftercall.memory.telling import take_apart
 from aftercall.memory.wording import fold, plain, tokens
 
-SAME_WORD = {
-    same: word
-    for word, others in {
+SAME_WORD = by_form(
+    {
         "mother": "mum mom mam mama mummy",
         "father": "dad daddy papa",
         "phone": "ring call telephone rings calls phones calling ringing",
@@ -42,9 +41,8 @@ SAME_WORD = {
         "have": "has had having got",
         "go": "goes going went gone",
         "smoke": "smokes smoking smoker",
-    }.items()
-    for same in others.split()
-}
+    }
+)
 DISLIKE = Phrases(
     *("hate", "hates", "dislike", "dislikes", "can not stand", "can not bear", "loathe", "loathes", "detest", "detests"),
 )

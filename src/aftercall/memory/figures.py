@@ -2,15 +2,12 @@
 
 import re
 
-_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-_SMALL = {word: number for number, word in enumerate(_UNITS.split())}
-_TENS = {word: 10 * number for number, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)}
+from aftercall.llm.rules.numbers import ORDINAL_WORDS, TEENS, TENS, UNITS
+
+_SMALL = {word: number for number, word in enumerate(("zero", *UNITS, *TEENS))}
+_TENS = {word: 10 * number for number, word in enumerate(TENS, 2)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "grand": 1_000, "million": 1_000_000}
-_ORDINALS = (
-    "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth "
-    "nineteenth twentieth"
-)
-_PLACES = {word: number for number, word in enumerate(_ORDINALS.split(), 3)} | {"thirtieth": 30}
+_PLACES = {word: number for number, word in enumerate(ORDINAL_WORDS, 1) if number > 2 and "-" not in word}
 _FIRST = {"first": 1, "second": 2}
 _CENTURIES = frozenset({19, 20})
 _PIECES = re.compile(r"(\W+)")

@@ -1,5 +1,7 @@
 """The words that values and attributes of a person are made of, as parts of patterns."""
 
+from aftercall.llm.rules.vocabulary import by_form
+
 KIND = r"(?:(?P<kind>work|home|mobile|cell|office|personal|business|school|landline|billing|delivery|postal|mailing|second|other) )?"
 NEW = r"(?:(?:new|current|own|full|direct|actual) )*"
 ROLE = (
@@ -23,17 +25,15 @@ CODE = (
     r"pin|pin number|pin code|passcode|password|pass phrase|passphrase|pass word|code|combination|security word|safe word|memorable word|"
     r"security code|access code|cvv|cvc"
 )
-WAY = {
-    said: way
-    for way, names in {
+WAY = by_form(
+    {
         "email": "email emails emailed e-mail",
         "text": "text texts texted sms texting message messages",
         "phone": "call calls called calling ring phone phoned phoning telephone",
         "whatsapp": "whatsapp",
         "post": "letter letters post mail",
-    }.items()
-    for said in names.split()
-}
+    }
+)
 WAYS = "|".join(sorted(WAY, key=len, reverse=True))
 HOURS = (
     r"(?:mornings?|afternoons?|evenings?|weekends?|weekdays?|nights?|lunchtimes?|(?:mon|tues|wednes|thurs|fri|satur|"

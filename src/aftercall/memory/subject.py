@@ -6,7 +6,7 @@ In doubt two are not one: a fact kept twice is a lesser harm than one that was r
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.llm.rules.vocabulary import by_form, vocabulary
 
 Kinship = Literal["same", "maybe", "other"]
 
@@ -24,9 +24,8 @@ PERSONS = vocabulary(
 )
 # Of these there is one at a time: "my wife" and "my wife Ana" are the same.
 _ONE = vocabulary("wife husband partner spouse fiance fiancee girlfriend boyfriend mother father parents landlord landlady boss")
-_SPELLED = {
-    spelled: word
-    for word, others in {
+_SPELLED = by_form(
+    {
         "mother": "mum mom mam mama mummy mommy",
         "father": "dad daddy papa",
         "grandmother": "grandma granny gran nan nana",
@@ -46,9 +45,8 @@ _SPELLED = {
         "colleague": "coworker",
         "fiance": "fiancé",
         "fiancee": "fiancée",
-    }.items()
-    for spelled in others.split()
-}
+    }
+)
 _TITLES = vocabulary("dr doctor mr mrs ms miss prof professor")
 _FOND = vocabulary("dear lovely poor darling beloved own very best good")
 _CONTRASTS = vocabulary("other another second third new old former previous first last late next")

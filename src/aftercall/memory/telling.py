@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from aftercall.llm.rules.vocabulary import vocabulary
+from aftercall.llm.rules.vocabulary import by_form, vocabulary
 from aftercall.memory.subject import LINKS, PERSONS, Subject, is_person, name_subject
 
-_FIRST_PERSON = {
-    said: own
-    for own, forms in {
+_FIRST_PERSON = by_form(
+    {
         "am": "is are am",
         "was": "was were",
         "have": "has have",
@@ -38,9 +37,8 @@ _FIRST_PERSON = {
         "attend": "attends attend",
         "study": "studies study",
         "bank": "banks bank",
-    }.items()
-    for said in forms.split()
-}
+    }
+)
 _UNCHANGED = vocabulary("moved relocated became got went started turned can would will had used did")
 _VERBS = frozenset((*_FIRST_PERSON, *_UNCHANGED))
 _BETWEEN = vocabulary("now recently only finally since then he she they it both")

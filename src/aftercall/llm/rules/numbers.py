@@ -4,32 +4,32 @@ import re
 
 from aftercall.llm.rules.cue import words_of
 
-_UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_ORDINAL_WORDS = (
+UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+ORDINAL_WORDS = (
     *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
     *("eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth", "twentieth"),
     *(f"twenty-{word}" for word in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")),
     *("thirtieth", "thirty-first"),
 )
-_DAY_OF = {word: day for day, word in enumerate(_ORDINAL_WORDS, 1)}
+_DAY_OF = {word: day for day, word in enumerate(ORDINAL_WORDS, 1)}
 _COUNT_OF = {"a": 1, "an": 1, "couple": 2, "couple of": 2, "a couple": 2, "a couple of": 2, "few": 3, "a few": 3} | {
-    word: number for number, word in enumerate((*_UNITS, *_TEENS), 1)
+    word: number for number, word in enumerate((*UNITS, *TEENS), 1)
 }
 
 # Longest first: "twenty-second" before "second".
-_SPOKEN = "|".join(sorted((word.replace("-", "[- ]") for word in _ORDINAL_WORDS), key=len, reverse=True))
+_SPOKEN = "|".join(sorted((word.replace("-", "[- ]") for word in ORDINAL_WORDS), key=len, reverse=True))
 ORDINAL_WORD = f"(?:{_SPOKEN})"
 ORDINAL = rf"(?:{_SPOKEN}|\d{{1,2}}(?:st|nd|rd|th))"
-COUNT = r"(?:\d{1,3}|a couple of|a couple|couple of|a few|" + "|".join((*_UNITS, *_TEENS, "an", "a")) + ")"
+COUNT = r"(?:\d{1,3}|a couple of|a couple|couple of|a few|" + "|".join((*UNITS, *TEENS, "an", "a")) + ")"
 
-_DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {word: str(number) for number, word in enumerate(_UNITS, 1)}
-NUMBER_WORD = "(?:zero|oh|" + "|".join((*_UNITS, *_TEENS, *_TENS)) + "|hundred|thousand|double|triple)"
+_DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {word: str(number) for number, word in enumerate(UNITS, 1)}
+NUMBER_WORD = "(?:zero|oh|" + "|".join((*UNITS, *TEENS, *TENS)) + "|hundred|thousand|double|triple)"
 ALL_NUMBERS = re.compile(rf"(?:(?:{NUMBER_WORD}|\d+|uh|um|er|then|and)[\s,\-]*)+", re.I)
 
 
-_NUMBERS = frozenset((*_UNITS, *_TEENS, *_TENS, "zero", "oh", "hundred", "thousand", "double", "triple"))
+_NUMBERS = frozenset((*UNITS, *TEENS, *TENS, "zero", "oh", "hundred", "thousand", "double", "triple"))
 _QUANTITY = re.compile(rf"\b(?P<number>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})?|\d+) (?P<noun>[a-z]{{3,}})\b", re.I)
 
 
@@ -60,10 +60,10 @@ def figures_of(words: str) -> str:
     for word in re.findall(r"[a-z]+|\d+", words.lower()):
         if word in ("double", "triple"):
             repeat = 2 if word == "double" else 3
-        elif word in _TENS:
-            figures += str(20 + 10 * _TENS.index(word))
-        elif word in _TEENS:
-            figures += str(10 + _TEENS.index(word))
+        elif word in TENS:
+            figures += str(20 + 10 * TENS.index(word))
+        elif word in TEENS:
+            figures += str(10 + TEENS.index(word))
         elif (figure := word if word.isdecimal() else _DIGIT_WORDS.get(word)) is None:
             if word in ("hundred", "thousand"):
                 return ""
@@ -71,7 +71,7 @@ def figures_of(words: str) -> str:
         else:
             figures = figures[:-1] + figure if tens and figure != "0" and len(figure) == 1 else figures + figure * repeat
             repeat = 1
-        tens = word in _TENS
+        tens = word in TENS
     return figures
 
 
@@ -83,11 +83,11 @@ def paired_pattern(figures: str) -> str:
 
 def _in_words(number: int) -> str:
     if number < 10:
-        return rf"(?:oh|zero)[\s\-]+{_UNITS[number - 1]}" if number else ""
+        return rf"(?:oh|zero)[\s\-]+{UNITS[number - 1]}" if number else ""
     if number < 20:
-        return _TEENS[number - 10]
-    unit = rf"[\s\-]+{_UNITS[number % 10 - 1]}" if number % 10 else ""
-    return f"{_TENS[number // 10 - 2]}{unit}"
+        return TEENS[number - 10]
+    unit = rf"[\s\-]+{UNITS[number % 10 - 1]}" if number % 10 else ""
+    return f"{TENS[number // 10 - 2]}{unit}"
 
 
 def digit_pattern(figures: str) -> str:
