@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property, partial
 
 import httpx2
@@ -310,7 +311,15 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         recordings=RecordingStore(database),
         archive=archive,
         presence=presence,
-        journal=Journal(store, Pen(database), archive, presence, clock, SpillFolder(settings.home / "spill")),
+        journal=Journal(
+            store,
+            Pen(database),
+            archive,
+            presence,
+            clock,
+            SpillFolder(settings.home / "spill"),
+            timedelta(seconds=settings.reconnect_window_s),
+        ),
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock, vault)) if line else RulesReader(), settings),
         composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, board, briefings, register),

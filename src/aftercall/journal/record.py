@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -90,8 +90,18 @@ class Record:
 class Journal:
     """Keeps the calls of this process."""
 
-    def __init__(self, store: CallStore, pen: Pen, archive: Archive, presence: Presence, clock: Clock, spill: SpillFolder) -> None:
+    def __init__(
+        self,
+        store: CallStore,
+        pen: Pen,
+        archive: Archive,
+        presence: Presence,
+        clock: Clock,
+        spill: SpillFolder,
+        reconnect_window: timedelta,
+    ) -> None:
         self.store = store
+        self.reconnect_window = reconnect_window
         self.spill = spill
         self.outage = Outage(pen.is_ready, self._return_home, clock)
         self.archive = archive
@@ -129,16 +139,21 @@ class Journal:
         sealing.add_done_callback(self._seals.discard)
         return await asyncio.shield(sealing)
 
-    def take_in(self, call: Call) -> tuple[CallRow, bool]:
-        """Seal a call that finished elsewhere; returns it, and whether it is new."""
+    def take_in(self, call: Call, *, joins: bool = False) -> tuple[CallRow, bool]:
+        """Seal a call that finished elsewhere; returns it, and whether it is new.
+
+        `joins` makes it a leg of its caller's conversation within the reconnect window.
+        """
         if known := self.store.find(call.source, call.sid):
             return known, False
+        window = self.reconnect_window if joins else None
         with self._busy_with(call.id):
-            if not self.store.take_in(call, entries_of(call), self.presence.process):
+            noted = self.store.take_in(call, entries_of(call), self.presence.process, window)
+            if noted is None:
                 if known := self.store.find(call.source, call.sid):
                     return known, False
                 raise RefusedInput("id", "belongs to another call")
-            self._archive_and_finish(call)
+            self._archive_and_finish(noted)
         return self.store.get(call.id), True
 
     def attach(self, row: CallRow, late: Sequence[Turn | Event]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from aftercall.db.connect import Database, translate
+from aftercall.db.conversations import join_conversation
 from aftercall.db.freshness import expect, outdate
 from aftercall.db.tables import calls, followup_runs, journal, processes, resume_states, tombstones
 from aftercall.db.upsert import upsert
@@ -140,18 +141,30 @@ class CallStore:
             return False
         return True
 
-    def take_in(self, call: Call, entries: Iterable[Entry], owner: str) -> bool:
-        """Note a finished call with all its entries, ready to be sealed; False if it is known already. Raises CallErased."""
+    def take_in(
+        self,
+        call: Call,
+        entries: Iterable[Entry],
+        owner: str,
+        reconnect_window: timedelta | None = None,
+    ) -> Call | None:
+        """Note a finished call with all its entries, ready to be sealed. Raises CallErased.
+
+        Returns the call with its conversation, which a window may join to others; None if the
+        call is known already.
+        """
         ended = {"state": "sealing", "owner": owner, "ended_at": call.ended_at, "end_reason": call.end_reason}
         try:
             with self._database.write() as connection:
                 _refuse_erased(connection, call)
+                if reconnect_window is not None:
+                    call = join_conversation(connection, call, reconnect_window)
                 connection.execute(insert(calls), columns_of(call) | ended)
                 if rows := [entry._asdict() for entry in entries]:
                     connection.execute(insert(journal), rows)
         except IntegrityError:
-            return False
-        return True
+            return None
+        return call
 
     def take_up(
         self, call: LiveCall, entries: Iterable[Entry], owner: str, ended: Ended | None = None, *, is_live: bool = False
