@@ -204,9 +204,12 @@ class Composer:
         return self.board.told(key) if key and self.board else ()
 
     def _pick_up(self, call_id: str, party: str | None) -> PickUp | None:
-        """The call that this one continues; None if it was somebody else's, who spoke from the same phone."""
+        """The call that this one continues, with the last words of its conversation; None if it was somebody else's,
+        who spoke from the same phone."""
         try:
-            dropped, late = self.archive.read(str(self.calls.get(call_id).archive_name))
+            gone = self.calls.get(call_id)
+            spoken = (self.calls.last_spoken_leg(gone.live.conversation) if gone.is_silent else None) or gone
+            dropped, late = self.archive.read(str(spoken.archive_name))
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=call_id, error=error.code)
             return None
@@ -214,8 +217,8 @@ class Composer:
         theirs = self.register.as_party(whole) if self.register else whole
         if theirs.caller != party:
             return None
-        confided = self.facts.confided(call_id) if self.facts else []
-        return PickUp(call_id, theirs.ended_at, veil_turns(tuple(turn for turn in theirs.turns if turn.text), confided))
+        confided = self.facts.confided(spoken.live.id) if self.facts else []
+        return PickUp(call_id, gone.ended_at or theirs.ended_at, veil_turns(tuple(turn for turn in theirs.turns if turn.text), confided))
 
 
 @lru_cache(maxsize=8)

@@ -23,7 +23,7 @@ from aftercall.journal.spill import SpillFolder, call_entry, end_entry, gone_ent
 from aftercall.journal.store import CallRow, CallStore, Entry, Pen
 from aftercall.journal.take_up import take_up_left
 from aftercall.journal.writer import GroupWriter, Written
-from aftercall.model.calls import Call, LiveCall
+from aftercall.model.calls import Call, LiveCall, has_caller_words
 from aftercall.model.turns import Event, Turn
 
 PATIENCE_S = 1.0  # a database that takes longer is away: the caller is on the phone
@@ -139,14 +139,15 @@ class Journal:
         sealing.add_done_callback(self._seals.discard)
         return await asyncio.shield(sealing)
 
-    def take_in(self, call: Call, *, joins: bool = False) -> tuple[CallRow, bool]:
-        """Seal a call that finished elsewhere; returns it, and whether it is new.
+    def take_in(self, call: Call, *, is_handed_in: bool = False) -> tuple[CallRow, bool]:
+        """Seal a call that is over; returns it, and whether it is new.
 
-        `joins` makes it a leg of its caller's conversation within the reconnect window.
+        One that is handed in was answered elsewhere. It becomes a leg of its caller's
+        conversation within the reconnect window.
         """
         if known := self.store.find(call.source, call.sid):
             return known, False
-        window = self.reconnect_window if joins else None
+        window = self.reconnect_window if is_handed_in else None
         with self._busy_with(call.id):
             noted = self.store.take_in(call, entries_of(call), self.presence.process, window)
             if noted is None:
@@ -161,7 +162,7 @@ class Journal:
         if row.archive_name is None:
             raise CallNotLive(f"call {row.live.id} is not sealed yet")
         addenda = self.archive.attach(row.live.id, row.archive_name, late, self.clock.now())
-        self.store.count_addenda(row.live.id, addenda)
+        self.store.count_addenda(row.live.id, addenda, has_caller_words=has_caller_words(late))
 
     def is_abandoned(self, row: CallRow) -> bool:
         """Whether nobody keeps or seals this call any more: its process died, or its sealing failed here."""
