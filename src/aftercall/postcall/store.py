@@ -20,6 +20,7 @@ from aftercall.memory.documents.page import context_of
 from aftercall.model.briefing import RecentCall
 from aftercall.model.calls import Call
 from aftercall.model.reading import Trace
+from aftercall.model.salutation import addressed_name
 from aftercall.model.steps import OPEN_STATES, Outcome, Step, StepState
 
 KEY = ["call_id", "name"]
@@ -150,16 +151,24 @@ class StepStore:
 
     def recent_summaries(self, agent_id: str, party: str, limit: int) -> list[RecentCall]:
         """The last calls of this party that have a summary, oldest first."""
+        greetings = steps.alias()
+        left = and_(greetings.c.call_id == calls.c.id, greetings.c.name == "greeting")
         query = (
-            select(calls.c.ended_at, steps.c.result, documents.c.content)
+            select(calls.c.ended_at, steps.c.result, documents.c.content, greetings.c.result.label("greeting"))
             .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == TOLD, steps.c.state == "done"))
             .outerjoin(documents, documents.c.call_id == calls.c.id)
+            .outerjoin(greetings, left)
             .where(is_of(party), calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
         with self._database.read() as connection:
-            return [RecentCall(row.ended_at, row.result, context_of(row.content or "")) for row in connection.execute(query)][::-1]
+            return [_to_recent(row) for row in connection.execute(query)][::-1]
+
+
+def _to_recent(row: Row[Any]) -> RecentCall:
+    context = context_of(row.content or "")
+    return RecentCall(row.ended_at, row.result, context, addressed_name(row.greeting or ""))
 
 
 def begin(
