@@ -25,7 +25,7 @@ def client(app: App) -> TestClient:
 
 
 def deeds(app: App) -> list[tuple[str, str]]:
-    return [(line.deed, line.subject) for line in app.audit.recent()][::-1]
+    return [(str(line.deed), line.subject) for line in app.audit.recent()][::-1]
 
 
 def csrf_of(page: str) -> str:

@@ -166,7 +166,7 @@ class StepStore:
             return [_to_recent(row) for row in connection.execute(query)][::-1]
 
 
-def _to_recent(row: Row[Any]) -> RecentCall:
+def _to_recent(row: Any) -> RecentCall:
     context = context_of(row.content or "")
     return RecentCall(row.ended_at, row.result, context, addressed_name(row.greeting or ""))
 
