@@ -15,4 +15,4 @@ log = get_logger("audit")
 
 def write_audit(connection: Connection, at: datetime, who: str, deed: Deed, subject: str) -> None:
     connection.execute(insert(audit), {"at": at, "who": who, "deed": deed, "subject": subject})
-    log.warning("audit", deed=deed, subject=subject)
+    log.info("audit", deed=deed, subject=subject)
