@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property, partial
 
 import httpx2
@@ -134,7 +135,8 @@ class App:
         extractor = Extractor(self.settings, self.facts, self.clock)
         desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
         desk = replace(desk, as_party=self.register.as_party, as_parties=self.register.as_parties, stated_name=stated_name)
-        desk = replace(desk, summary_state=partial(self.steps.state_of, name=FIRST))
+        desk = replace(desk, is_handed_in=self.store.is_handed_in)
+        desk = replace(desk, summary_state=partial(self.steps.state_of, name=FIRST), last_greeting=self.steps.last_greeting)
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property
@@ -310,7 +312,15 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
         recordings=RecordingStore(database),
         archive=archive,
         presence=presence,
-        journal=Journal(store, Pen(database), archive, presence, clock, SpillFolder(settings.home / "spill")),
+        journal=Journal(
+            store,
+            Pen(database),
+            archive,
+            presence,
+            clock,
+            SpillFolder(settings.home / "spill"),
+            timedelta(seconds=settings.reconnect_window_s),
+        ),
         resume=resume,
         reader=_masked(ModelReader(line, AnswerStore(database, clock, vault)) if line else RulesReader(), settings),
         composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, board, briefings, register),

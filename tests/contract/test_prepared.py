@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 
 from aftercall.app import App, build
 from aftercall.briefing.prepare import prepare_due
+from aftercall.briefing.render import render
 from aftercall.briefing.ring import brief
 from aftercall.briefing.store import BriefingStore
 from aftercall.db.tables import briefings, facts
@@ -21,6 +22,7 @@ from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.testing import FakePhone, VirtualClock, make_call, make_live_call
 from aftercall.work import handover
+from aftercall.workspace.paths import Workspace
 from working import RecordingSink, follow, hold_call, with_sink
 
 ANN, BOB = "+15550100", "+15550142"
@@ -230,3 +232,18 @@ def test_a_prepare_that_was_cut_off_is_still_due(app: App, monkeypatch: pytest.M
     assert len(app.briefings.due(10)) == 1
     prepare_all(app)
     assert is_prepared(app)
+
+
+def test_a_name_corrected_by_hand_is_used_in_what_was_prepared_before(app: App, clock: VirtualClock) -> None:
+    work(app, ANN, "My name is Bil. Please open a bug about the broken thumbnails.")
+    prepare_all(app)
+    clock.move(3600)
+    person = Workspace.of(app.settings).person(ANN)
+    assert person is not None
+    assert "Bil " in app.composer.preview(ANN).recent[0].summary
+    person.user.write_text(person.user.read_text().replace("Bil", "Will Harker"))
+    briefing = app.composer.preview(ANN)
+    assert briefing.greeting.startswith("Hey Will, last time you asked me to open a bug")
+    assert briefing.recent[0].summary.startswith("Will asked")
+    assert briefing.recent[0].context.startswith("Will may ask about")
+    assert "Bil " not in render(briefing, app.settings.zone)

@@ -65,6 +65,25 @@ def test_the_answer_to_a_question_is_found_by_the_question(app: App, search: Sea
     assert "Biscuit." in [hit.passage.text for hit in search.find("dog", OURS)][:2]
 
 
+def test_passages_that_hold_the_word_come_before_their_neighbours(app: App, search: Search) -> None:
+    told = [("agent", "I see."), ("caller", "The invoice is wrong."), ("agent", "Noted."), ("caller", "Thanks.")]
+    index_call(app.database, make_call(told * 5))
+    index_call(app.database, make_call([("agent", "Hello!"), ("caller", "Was there an invoice?")]))
+    found = [hit.passage.text for hit in search.find("invoices", OURS, limit=12)]
+    assert found[:6] == [*["The invoice is wrong."] * 5, "Was there an invoice?"]
+    assert set(found[6:]) <= {"I see.", "Noted.", "Thanks.", "Hello!"}
+
+
+def test_words_beside_many_others_do_not_crowd_out_what_holds_the_word(app: App, search: Search) -> None:
+    long = [("caller", "The invoice is wrong."), *[("agent", "I see.")] * 4] * 12
+    index_call(app.database, make_call(long))
+    for number in range(20):
+        index_call(app.database, make_call([("caller", f"Is invoice {number} paid?")]))
+    found = [hit.passage.text for hit in search.find("invoice", OURS, limit=30)]
+    assert len(found) == 30
+    assert all("invoice" in text for text in found)
+
+
 def test_indexing_twice_leaves_one_of_each(app: App, search: Search) -> None:
     call = make_call([("caller", "The boiler is leaking.")])
     for summary in ("Boiler.", "A leaking boiler."):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aftercall.app import build
 from aftercall.model.briefing import Acquaintance, Briefing, PickUp
-from aftercall.model.salutation import address, spoken_name
+from aftercall.model.salutation import address, addressed_name, spoken_name
 from aftercall.postcall.rerun import rerun
 from aftercall.settings import Settings
 from aftercall.testing import START, VirtualClock, make_call
@@ -77,3 +77,32 @@ def test_after_a_call_the_page_has_the_whole_name_and_the_greeting_the_given_one
     assert (told.caller_name, told.caller.name) == ("Bill Harker", "Bill Harker")
     assert "- **Name:** Bill Harker" in (tmp_path / "workspace" / "people" / "+15550100" / "USER.md").read_text()
     app.close()
+
+
+@pytest.mark.parametrize(
+    ("greeting", "name"),
+    [
+        ("Hey Bil, last time you asked me to call.", "Bil"),
+        ("Welcome back, Dr. Brown! How was it?", "Dr. Brown"),
+        ("Good morning Mrs van der Berg, how are you?", "Mrs van der Berg"),
+        ("Hey there, good to hear you.", None),
+        ("Hey! Last time, Bil was here.", None),
+        ("Welcome back, last time you asked, and I did.", None),
+        ("How are things, Bil?", None),
+        ("", None),
+    ],
+)
+def test_a_greeting_shows_by_what_name_it_speaks_to_somebody(greeting: str, name: str | None) -> None:
+    assert addressed_name(greeting) == name
+
+
+@pytest.mark.parametrize(
+    ("profile", "spoken"),
+    [
+        (UserProfile(name="Will Harker"), "Hey Will, how is Bilbo?"),
+        (UserProfile(name="Bil Harker", call_name="Mr. Harker"), "Hey Bil, how is Bilbo?"),
+        (UserProfile(), "Hey Bil, how is Bilbo?"),
+    ],
+)
+def test_a_greeting_left_under_a_name_since_corrected_uses_the_present_one(profile: UserProfile, spoken: str) -> None:
+    assert choose("Hey Bil, how is Bilbo?", profile, "Hello!") == spoken

@@ -1,19 +1,15 @@
 """The SQL of the audit log. Lines are added and never changed; none holds a number, a name or anything that was said."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, select
 
 from aftercall.clock import Clock
+from aftercall.db.audit import Deed, write_audit
 from aftercall.db.connect import Database
 from aftercall.db.tables import audit
-from aftercall.log import get_logger
-
-Deed = Literal["revealed", "approved", "rejected", "retried", "resent", "restored", "edited", "exported", "erased"]
-
-log = get_logger("audit")
 
 
 @dataclass(frozen=True)
@@ -29,11 +25,14 @@ class AuditLog:
         self._database = database
         self._clock = clock
 
+    def entry(self, who: str, deed: Deed, subject: str) -> Callable[[Connection], None]:
+        """Writes the line in the transaction it is given: with the deed, or not at all."""
+        return lambda connection: write_audit(connection, self._clock.now(), who, deed, subject)
+
     def note(self, who: str, deed: Deed, subject: str) -> None:
-        """Before the deed is shown or done: what cannot be written down is not done."""
+        """Write down a deed of no transaction, once it is done. What is revealed is read first, and shown after this."""
         with self._database.write() as connection:
-            connection.execute(insert(audit), {"at": self._clock.now(), "who": who, "deed": deed, "subject": subject})
-        log.warning("audit", deed=deed, subject=subject)
+            write_audit(connection, self._clock.now(), who, deed, subject)
 
     def recent(self, limit: int = 50) -> list[Line]:
         query = select(audit).order_by(audit.c.n.desc()).limit(limit)

@@ -4,7 +4,7 @@ What the database knows is prepared before the phone rings (`prepare.py`); pages
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import TypeVar
@@ -28,6 +28,7 @@ from aftercall.model.briefing import Acquaintance, Briefing, Persona, PickUp, Re
 from aftercall.model.calls import LiveCall
 from aftercall.model.followups import Trust
 from aftercall.model.people import split_party
+from aftercall.model.salutation import use_present_name
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
 from aftercall.who.register import Register
@@ -37,7 +38,7 @@ from aftercall.workspace import files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Person, Workspace
 
 LOOKED_AT = 100
-TOLD_AS = 2  # one more when the same things are told in other words: what was prepared in the old ones is prepared again
+TOLD_AS = 3  # one more when the same things are told in other words: what was prepared in the old ones is prepared again
 T = TypeVar("T")
 
 log = get_logger("briefing")
@@ -116,7 +117,7 @@ class Composer:
         briefing = Briefing(
             greeting=greeting.choose(left, profile, self.settings.receptionist.greeting),
             caller_name=profile.call_name or profile.name,
-            recent=known.recent,
+            recent=tuple(_with_present_name(call, profile) for call in known.recent),
             pick_up=found.pick_up,
             work=known.work,
             facts=known.facts,
@@ -204,9 +205,12 @@ class Composer:
         return self.board.told(key) if key and self.board else ()
 
     def _pick_up(self, call_id: str, party: str | None) -> PickUp | None:
-        """The call that this one continues; None if it was somebody else's, who spoke from the same phone."""
+        """The call that this one continues, with the last words of its conversation; None if it was somebody else's,
+        who spoke from the same phone."""
         try:
-            dropped, late = self.archive.read(str(self.calls.get(call_id).archive_name))
+            gone = self.calls.get(call_id)
+            spoken = (self.calls.last_spoken_leg(gone.live.conversation) if gone.is_silent else None) or gone
+            dropped, late = self.archive.read(str(spoken.archive_name))
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=call_id, error=error.code)
             return None
@@ -214,8 +218,14 @@ class Composer:
         theirs = self.register.as_party(whole) if self.register else whole
         if theirs.caller != party:
             return None
-        confided = self.facts.confided(call_id) if self.facts else []
-        return PickUp(call_id, theirs.ended_at, veil_turns(tuple(turn for turn in theirs.turns if turn.text), confided))
+        confided = self.facts.confided(spoken.live.id) if self.facts else []
+        return PickUp(call_id, gone.ended_at or theirs.ended_at, veil_turns(tuple(turn for turn in theirs.turns if turn.text), confided))
+
+
+def _with_present_name(call: RecentCall, profile: user_md.UserProfile) -> RecentCall:
+    """What was written of a call before its caller's name was corrected tells of them by the name they have now."""
+    summary, context = (use_present_name(text, call.name, profile.name, profile.call_name) for text in (call.summary, call.context))
+    return replace(call, summary=summary, context=context)
 
 
 @lru_cache(maxsize=8)

@@ -57,13 +57,13 @@ def show_call(
     """One call, turn by turn; what was confided is blotted out."""
     stage = stage_of(context)
     with stage.app() as app:
-        if reveal:
-            app.audit.note(me(), "revealed", app.store.get(call_id).live.id)
         steps = app.steps.of_call(call_id)
         recordings = recordings_json(app.recordings.of_call(call_id))
         whole = call_json(app.store, app.archive, app.store.get(call_id))
         beside = {"steps": steps_json(steps), "recordings": recordings, "extraction": extraction_json(app.facts, call_id)}
         call = (whole if reveal else veil(whole, app.facts.confided(call_id))) | beside
+        if reveal:
+            app.audit.note(me(), "revealed", call_id)
     if json:
         print_json(call)
         return

@@ -84,9 +84,9 @@ def show_fact(
     """One fact, and each time it was said."""
     stage = stage_of(context)
     with stage.app() as app:
-        if reveal and app.facts.get(fact_id).is_secret:
-            app.audit.note(me(), "revealed", fact_id)
         fact = whole_fact_json(app.facts, fact_id, reveal=reveal)
+        if reveal and fact["visibility"] == "secret":
+            app.audit.note(me(), "revealed", fact_id)
     if json:
         print_json(fact)
         return
@@ -121,7 +121,7 @@ def restore_fact(context: typer.Context, fact_id: str = typer.Argument(metavar="
     """Believe a retired fact again; the one that replaced it stays, too."""
     stage = stage_of(context)
     with stage.app() as app:
-        fact = app.facts.restore(fact_id)
+        fact = app.facts.restore(fact_id, app.audit.entry(me(), "restored", fact_id))
     if json:
         print_json(fact_json(fact))
     else:

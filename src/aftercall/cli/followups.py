@@ -100,6 +100,7 @@ def resend_delivery(context: typer.Context, key: str = typer.Argument(metavar="K
     stage = stage_of(context)
     with stage.app() as app:
         sent = handover.resend(app.work, key)
+        app.audit.note(me(), "resent", key)
     if json:
         print_json(delivery_json(sent))
     else:

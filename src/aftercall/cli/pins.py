@@ -46,8 +46,7 @@ def pin(
     stage = stage_of(context)
     key = _key(stage, caller)
     with stage.app() as app:
-        app.audit.note(me(), "edited", "a pin")
-        shown = app.pins.get(app.pins.pin(key, topic).id)
+        shown = app.pins.get(app.pins.pin(key, topic, app.audit.entry(me(), "edited", "a pin")).id)
     _tell(shown, "is pinned", json)
 
 
@@ -55,8 +54,7 @@ def unpin(context: typer.Context, pin_id: str = _ID, json: bool = _JSON) -> None
     """Unpin a topic; it stays so however often it is spoken of."""
     stage = stage_of(context)
     with stage.app() as app:
-        app.audit.note(me(), "edited", app.pins.get(pin_id).pin.id)
-        shown = app.pins.get(app.pins.decide(pin_id, "unpinned").id)
+        shown = app.pins.get(app.pins.decide(pin_id, "unpinned", app.audit.entry(me(), "edited", pin_id)).id)
     _tell(shown, "is unpinned", json)
 
 
@@ -71,8 +69,8 @@ def edit_pin(
     with stage.app() as app:
         before = app.pins.get(pin_id).pin.note or ""
         text = click.edit(before, extension=".md", require_save=False) if sys.stdin.isatty() else _read_text()
-        app.audit.note(me(), "edited", pin_id)
-        app.pins.edit(pin_id, before if text is None else text, title=title)
+        audit = app.audit.entry(me(), "edited", pin_id)
+        app.pins.edit(pin_id, before if text is None else text, title=title, audit=audit)
         shown = app.pins.get(pin_id)
     _tell(shown, "is as you wrote it", json)
 

@@ -72,7 +72,6 @@ class Eraser:
         if any(row.state != "sealed" for row in subject.rows) or not SpillFolder(self.settings.home / "spill").forget_caller(number):
             raise RefusedInput("caller", "is on the phone, or their call is being sealed; erase them when it has ended")
         receipt_id = new_id()
-        self.audit.note("erasure", "erased", receipt_id)
         needles = needles_of(subject, self.archive, self.settings)
         workflows = self._erase_workflows(subject)
         recordings = self._erase_recordings(subject)
@@ -87,6 +86,7 @@ class Eraser:
         with self.database.write() as connection:
             bury_calls(connection, subject, self.clock.now())
             rows = erase_rows(connection, subject)
+            self.audit.entry("erasure", "erased", receipt_id)(connection)
         reach("erase.after_rows")
         scrub(self.database)
         durable.scrub(self.settings)

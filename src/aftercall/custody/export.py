@@ -68,7 +68,6 @@ class Exporter:
         """Write the folder, which must be new or empty. `reveal` opens what was confided."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise RefusedInput("folder", f"{folder} is there already, and not empty")
-        self.audit.note("export", "exported", "a caller, secrets opened" if reveal else "a caller")
         subject = Subject(number, tuple(calls_of(self.database, number)))
         secrets = "secrets are opened" if reveal else "secrets only show that they are there"
         sealed = "as it was sealed" if reveal else "what was confided is blotted out"
@@ -83,6 +82,7 @@ class Exporter:
             _write(folder / "documents" / f"{document_id}.md", content)
         self._write_pins(number, folder / "pins.json")
         self._copy_pages(number, folder / "pages")
+        self.audit.note("export", "exported", "a caller, secrets opened" if reveal else "a caller")
         return Exported(folder, calls, facts, len(followups), len(documents))
 
     def _veil_call(self, row: CallRow, folder: Path) -> int:

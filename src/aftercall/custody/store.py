@@ -221,6 +221,7 @@ def adopt(connection: Connection, call: Call, name: str, sha256: str, now: datet
     if connection.execute(select(calls.c.id).where(calls.c.id == call.id)).first():
         return False
     sealed = {"state": "sealed", "owner": "rebuild", "postcall": "started", "turn_count": len(call.turns), "archive_name": name}
+    sealed["is_silent"] = call.is_silent
     ended = {"ended_at": call.ended_at, "end_reason": call.end_reason, "archive_sha256": sha256, "sealed_at": now}
     connection.execute(insert(calls), columns_of(call) | sealed | ended)
     run = {"agent_id": call.agent_id, "caller": call.caller, "ended_at": call.ended_at, "state": "done", "changed_at": now}

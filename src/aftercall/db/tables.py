@@ -12,6 +12,7 @@ from sqlalchemy import (
     Sequence,
     Table,
     Text,
+    false,
     text,
 )
 
@@ -51,6 +52,8 @@ calls = Table(
     Column("sealed_at", InstantColumn),
     Column("postcall", Text, comment="due when sealed, then started; the steps tell the rest"),
     Column("whose", Text, comment="whose memory it is, `+15550100#anna`; empty is nobody's, null is not decided yet"),
+    Column("is_silent", Boolean, nullable=False, server_default=false(), comment="sealed, and its caller said nothing"),
+    Column("is_handed_in", Boolean, nullable=False, server_default=false(), comment="answered elsewhere, not by an agent of ours"),
     Index("ix_calls_source_sid", "source", "sid", unique=True),
     Index("ix_calls_started", "started_at", "id"),
     Index("ix_calls_caller", "caller", "started_at"),

@@ -20,12 +20,14 @@ def may_be_of(party: str | None) -> ColumnElement[bool]:
 
 
 def last_end(agent_id: str, party: str | None) -> Select[tuple[datetime]]:
-    """When their last call ended. Of one party's few calls the latest; of everybody's the newest, by the index of starts.
+    """When their last call ended in which something was said.
+
+    Of one party's few calls the latest; of everybody's the newest, by the index of starts.
 
     Neither does for the other: a maximum over everybody reads every call, and who looks through the newest for one party's may
     find it last.
     """
-    sealed = and_(calls.c.agent_id == agent_id, calls.c.state == "sealed", may_be_of(party))
+    spoken = and_(calls.c.agent_id == agent_id, calls.c.state == "sealed", ~calls.c.is_silent, may_be_of(party))
     if party:
-        return select(func.max(calls.c.ended_at)).where(sealed)
-    return select(calls.c.ended_at).where(sealed).order_by(calls.c.started_at.desc()).limit(1)
+        return select(func.max(calls.c.ended_at)).where(spoken)
+    return select(calls.c.ended_at).where(spoken).order_by(calls.c.started_at.desc()).limit(1)

@@ -18,4 +18,4 @@ def take_in_json(journal: Journal, raw: bytes) -> tuple[CallRow, bool]:
 def take_in(journal: Journal, call: Call) -> tuple[CallRow, bool]:
     if call.ended_at > journal.clock.now() + AHEAD:
         raise RefusedInput("ended_at", "lies in the future")
-    return journal.take_in(call)
+    return journal.take_in(call, is_handed_in=True)

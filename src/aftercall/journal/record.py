@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from aftercall.journal.spill import SpillFolder, call_entry, end_entry, gone_ent
 from aftercall.journal.store import CallRow, CallStore, Entry, Pen
 from aftercall.journal.take_up import take_up_left
 from aftercall.journal.writer import GroupWriter, Written
-from aftercall.model.calls import Call, LiveCall
+from aftercall.model.calls import Call, LiveCall, has_caller_words
 from aftercall.model.turns import Event, Turn
 
 PATIENCE_S = 1.0  # a database that takes longer is away: the caller is on the phone
@@ -90,8 +90,18 @@ class Record:
 class Journal:
     """Keeps the calls of this process."""
 
-    def __init__(self, store: CallStore, pen: Pen, archive: Archive, presence: Presence, clock: Clock, spill: SpillFolder) -> None:
+    def __init__(
+        self,
+        store: CallStore,
+        pen: Pen,
+        archive: Archive,
+        presence: Presence,
+        clock: Clock,
+        spill: SpillFolder,
+        reconnect_window: timedelta,
+    ) -> None:
         self.store = store
+        self.reconnect_window = reconnect_window
         self.spill = spill
         self.outage = Outage(pen.is_ready, self._return_home, clock)
         self.archive = archive
@@ -129,16 +139,22 @@ class Journal:
         sealing.add_done_callback(self._seals.discard)
         return await asyncio.shield(sealing)
 
-    def take_in(self, call: Call) -> tuple[CallRow, bool]:
-        """Seal a call that finished elsewhere; returns it, and whether it is new."""
+    def take_in(self, call: Call, *, is_handed_in: bool = False) -> tuple[CallRow, bool]:
+        """Seal a call that is over; returns it, and whether it is new.
+
+        One that is handed in was answered elsewhere. It becomes a leg of its caller's
+        conversation within the reconnect window.
+        """
         if known := self.store.find(call.source, call.sid):
             return known, False
+        window = self.reconnect_window if is_handed_in else None
         with self._busy_with(call.id):
-            if not self.store.take_in(call, entries_of(call), self.presence.process):
+            noted = self.store.take_in(call, entries_of(call), self.presence.process, window)
+            if noted is None:
                 if known := self.store.find(call.source, call.sid):
                     return known, False
                 raise RefusedInput("id", "belongs to another call")
-            self._archive_and_finish(call)
+            self._archive_and_finish(noted)
         return self.store.get(call.id), True
 
     def attach(self, row: CallRow, late: Sequence[Turn | Event]) -> None:
@@ -146,7 +162,7 @@ class Journal:
         if row.archive_name is None:
             raise CallNotLive(f"call {row.live.id} is not sealed yet")
         addenda = self.archive.attach(row.live.id, row.archive_name, late, self.clock.now())
-        self.store.count_addenda(row.live.id, addenda)
+        self.store.count_addenda(row.live.id, addenda, has_caller_words=has_caller_words(late))
 
     def is_abandoned(self, row: CallRow) -> bool:
         """Whether nobody keeps or seals this call any more: its process died, or its sealing failed here."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from aftercall.db.connect import Database, translate
+from aftercall.db.conversations import join_conversation
 from aftercall.db.freshness import expect, outdate
 from aftercall.db.tables import calls, followup_runs, journal, processes, resume_states, tombstones
 from aftercall.db.upsert import upsert
@@ -47,6 +48,7 @@ class CallRow:
     archive_name: str | None
     archive_sha256: str | None
     whose: str | None
+    is_silent: bool
 
     @property
     def party(self) -> str | None:
@@ -140,18 +142,31 @@ class CallStore:
             return False
         return True
 
-    def take_in(self, call: Call, entries: Iterable[Entry], owner: str) -> bool:
-        """Note a finished call with all its entries, ready to be sealed; False if it is known already. Raises CallErased."""
+    def take_in(
+        self,
+        call: Call,
+        entries: Iterable[Entry],
+        owner: str,
+        reconnect_window: timedelta | None = None,
+    ) -> Call | None:
+        """Note a finished call with all its entries, ready to be sealed. Raises CallErased.
+
+        With a window it was handed in, and is joined to its caller's calls within the window.
+        Returns the call with its conversation; None if it is known already.
+        """
+        is_handed_in = reconnect_window is not None
         ended = {"state": "sealing", "owner": owner, "ended_at": call.ended_at, "end_reason": call.end_reason}
         try:
             with self._database.write() as connection:
                 _refuse_erased(connection, call)
-                connection.execute(insert(calls), columns_of(call) | ended)
+                if reconnect_window is not None:
+                    call = join_conversation(connection, call, reconnect_window)
+                connection.execute(insert(calls), columns_of(call) | ended | {"is_handed_in": is_handed_in})
                 if rows := [entry._asdict() for entry in entries]:
                     connection.execute(insert(journal), rows)
         except IntegrityError:
-            return False
-        return True
+            return None
+        return call
 
     def take_up(
         self, call: LiveCall, entries: Iterable[Entry], owner: str, ended: Ended | None = None, *, is_live: bool = False
@@ -191,6 +206,7 @@ class CallStore:
         """The call is in the archive: mark it, set what comes after it going, keep its resume state, let go of its rows."""
         with self._database.write() as connection:
             sealed = {"state": "sealed", "postcall": "due", "turn_count": len(call.turns), "archive_name": archive_name}
+            sealed["is_silent"] = call.is_silent
             connection.execute(
                 update(calls).where(calls.c.id == call.id).values(**sealed, archive_sha256=sha256, sealed_at=sealed_at),
             )
@@ -199,9 +215,10 @@ class CallStore:
             _set_followup_timer(connection, call, sealed_at)
             _have_briefing_prepared(connection, call)
 
-    def count_addenda(self, call_id: str, addenda: int) -> None:
+    def count_addenda(self, call_id: str, addenda: int, *, has_caller_words: bool = False) -> None:
+        known = {"addenda": addenda} | ({"is_silent": False} if has_caller_words else {})
         with self._database.write() as connection:
-            connection.execute(update(calls).where(calls.c.id == call_id, calls.c.addenda < addenda).values(addenda=addenda))
+            connection.execute(update(calls).where(calls.c.id == call_id, calls.c.addenda < addenda).values(known))
 
     def get(self, call_id: str) -> CallRow:
         with self._database.read() as connection:
@@ -209,6 +226,14 @@ class CallStore:
         if row is None:
             raise NotFound(f"there is no call {call_id!r}; `aftercall calls list` shows those there are")
         return to_call_row(row)
+
+    def last_spoken_leg(self, conversation: str) -> CallRow | None:
+        """The newest sealed call of a conversation in which its caller said something."""
+        legs = and_(calls.c.conversation == conversation, calls.c.archive_name.is_not(None))
+        query = select(calls).where(legs, ~calls.c.is_silent).order_by(calls.c.started_at.desc())
+        with self._database.read() as connection:
+            row = connection.execute(query.limit(1)).first()
+        return None if row is None else to_call_row(row)
 
     def find(self, source: str, sid: str) -> CallRow | None:
         with self._database.read() as connection:
@@ -233,6 +258,11 @@ class CallStore:
             query = query.where(or_(calls.c.started_at < started_at, and_(calls.c.started_at == started_at, calls.c.id < call_id)))
         with self._database.read() as connection:
             return [to_call_row(row) for row in connection.execute(query)]
+
+    def is_handed_in(self, call_id: str) -> bool:
+        """Whether it was answered elsewhere, not by an agent of ours."""
+        with self._database.read() as connection:
+            return bool(connection.execute(select(calls.c.is_handed_in).where(calls.c.id == call_id)).scalar())
 
     def whose(self, call_id: str) -> str | None:
         """Whose memory the call belongs to; empty for nobody's, None as long as that is not decided."""
@@ -348,13 +378,17 @@ def _add_missing(connection: Connection, call_id: str, entries: Iterable[Entry])
 
 
 def _keep_resume_state(connection: Connection, call: Call) -> None:
-    """The newest call of a caller is the one to pick up; an older one that is sealed late does not replace it."""
+    """The newest call of a caller is the one to pick up; an older one that is sealed late does not replace it.
+
+    Nor does a silent one that has nothing to do with it.
+    """
     if call.caller is None or call.source == IMPORTED:
         return
     key = {"agent_id": call.agent_id, "caller_hash": hash_caller(call.caller)}
     state = {"call_id": call.id, "conversation": call.conversation, "ended_at": call.ended_at}
     is_newer = resume_states.c.ended_at <= literal(call.ended_at, resume_states.c.ended_at.type)
-    upsert(connection, resume_states, key, state, only_where=is_newer)
+    same = resume_states.c.conversation == call.conversation
+    upsert(connection, resume_states, key, state, only_where=and_(is_newer, same) if call.is_silent else is_newer)
 
 
 def _have_briefing_prepared(connection: Connection, call: Call) -> None:

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 
 from aftercall.memory.query import Query
-from aftercall.memory.words import to_term
+from aftercall.memory.words import to_term, to_terms
 from aftercall.model.knowledge import Fact, Gist
 from aftercall.model.passages import Signs
 
@@ -118,6 +119,8 @@ def marks_of(text: str, terms: str) -> int:
 def score_words(postings: Sequence[Sequence[int]], page_bits: int, weights: Weights = WEIGHTS, at_least: int = 0) -> dict[int, float]:
     """The best by words, and by the calls they stand in: as many as the pool holds, or as are wanted.
 
+    As many as are wanted of those that hold a word themselves are always among them.
+
     `postings` has for each term of the query the passages that hold it. A passage's number is a page, the batch it came in,
     and a place of `page_bits` on it; on odd pages passages side by side are neighbours.
     """
@@ -139,7 +142,10 @@ def score_words(postings: Sequence[Sequence[int]], page_bits: int, weights: Weig
         for page, count in pages.items():
             calls[page] = calls.get(page, 0.0) + rarity * count / (count + 1)
     scored = _fuse(words, calls, page_bits, weights.call) if words else {}
-    return {n: scored[n] for n in sorted(scored, key=scored.__getitem__, reverse=True)[: max(weights.pool, at_least)]}
+    ranked = sorted(scored, key=scored.__getitem__, reverse=True)
+    holding = set().union(*postings)
+    kept = [*ranked[: max(weights.pool, at_least)], *islice((n for n in ranked if n in holding), at_least)]
+    return {n: scored[n] for n in kept}
 
 
 def _fuse(words: Mapping[int, float], calls: Mapping[int, float], page_bits: int, share: float) -> dict[int, float]:
@@ -167,6 +173,11 @@ def weigh(query: Query, score: float, signs: Signs, today: int, weights: Weights
     if signs.marks & QUESTION:
         score *= weights.is_question
     return score if signs.kind == "turn" else score * _weigh_fact(signs, today, weights)
+
+
+def holds_term(query: Query, signs: Signs) -> bool:
+    """Whether the passage itself holds a word that was asked for; such passages come before mere neighbours."""
+    return not set(query.terms).isdisjoint(to_terms(signs.text).split())
 
 
 def _weigh_fact(signs: Signs, today: int, weights: Weights) -> float:

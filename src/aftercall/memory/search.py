@@ -7,7 +7,7 @@ from aftercall.db.connect import Database
 from aftercall.memory.embedding import Embedder, embed_query, find_near
 from aftercall.memory.passages.store import PAGE_BITS, Look, fetch, find_postings, look_into
 from aftercall.memory.query import LONGEST_QUERY, parse_query
-from aftercall.memory.ranking import WEIGHTS, Weights, score_words, weigh
+from aftercall.memory.ranking import WEIGHTS, Weights, holds_term, score_words, weigh
 from aftercall.model.passages import Hit, Passage, Signs, Where
 
 CONTEXT = 1
@@ -30,15 +30,22 @@ class Search:
         with look_into(self._database) as look:
             postings = find_postings(look, query.terms, query.phrases, where)
             scores = score_words(postings, PAGE_BITS, self._weights, limit)
-            if wanted:
-                self._add_meaning(look, scores, wanted, where)
+            near = self._add_meaning(look, scores, wanted, where) if wanted else set()
             if not scores:
                 return []
             pool = fetch(look, scores, where, query.phrases)
-            best = sorted([(weigh(query, scores[signs.n], signs, today, self._weights), signs) for signs in pool], reverse=True)[:limit]
-            places = {place for _, signs in best for place in _beside(signs, context)}
+            weighed = [
+                (
+                    signs.n in near or holds_term(query, signs),
+                    weigh(query, scores[signs.n], signs, today, self._weights),
+                    signs,
+                )
+                for signs in pool
+            ]
+            best = sorted(weighed, reverse=True)[:limit]
+            places = {place for *_, signs in best for place in _beside(signs, context)}
             beside = {signs.n: signs for signs in fetch(look, places, Where(where.agent_id, where.caller, ("turn",)))} if places else {}
-        return [Hit(signs.to_passage(), score, *_context(signs, beside, context)) for score, signs in best]
+        return [Hit(signs.to_passage(), score, *_context(signs, beside, context)) for _, score, signs in best]
 
     def _embed(self, text: str, where: Where) -> tuple[str, bytes] | None:
         """Before the database is looked into: an embedder may take its time."""
@@ -47,9 +54,12 @@ class Search:
         vector = embed_query(self._embedder, text[:LONGEST_QUERY])
         return (self._embedder.name, vector) if vector else None
 
-    def _add_meaning(self, look: Look, scores: dict[int, float], wanted: tuple[str, bytes], where: Where) -> None:
-        for n, cosine in find_near(look, *wanted, where, self._weights.pool).items():
+    def _add_meaning(self, look: Look, scores: dict[int, float], wanted: tuple[str, bytes], where: Where) -> set[int]:
+        """Which passages are near in meaning; their scores grow."""
+        near = find_near(look, *wanted, where, self._weights.pool)
+        for n, cosine in near.items():
             scores[n] = scores.get(n, 0.0) + self._weights.meaning * cosine
+        return set(near)
 
 
 def _beside(signs: Signs, context: int) -> list[int]:

@@ -25,6 +25,7 @@ from aftercall.model.knowledge import Extraction, Fact, Gist, MemoryKey, Occurre
 from aftercall.model.reading import Category, KnownFact, Visibility
 
 T = TypeVar("T")
+Write = Callable[[Connection], None]
 
 
 def _write_over(fresh: sqlite.Insert | postgresql.Insert, key: str) -> sqlite.Insert | postgresql.Insert:
@@ -115,17 +116,23 @@ class FactStore:
         self._vault = vault
         self._index = index
 
-    def change(self, key: MemoryKey, work: Callable[[Ledger], T], log: Callable[[T], Extraction | None] = lambda _: None) -> T:
-        """Do `work` on one memory, alone; what it changed and the log of it are written together, or not at all."""
+    def change(
+        self,
+        key: MemoryKey,
+        work: Callable[[Ledger], T],
+        log: Callable[[T], Extraction | None] = lambda _: None,
+        audit: Write = lambda connection: None,
+    ) -> T:
+        """Do `work` on one memory, alone; what it changed and the logs of it are written together, or not at all."""
         for attempt in range(1, TRIES + 1):
             try:
-                return self._change(key, work, log)
+                return self._change(key, work, log, audit)
             except IntegrityError:  # a twin slipped in between: look again, and find it
                 if attempt == TRIES:
                     raise
         raise AssertionError("unreachable")
 
-    def _change(self, key: MemoryKey, work: Callable[[Ledger], T], log: Callable[[T], Extraction | None]) -> T:
+    def _change(self, key: MemoryKey, work: Callable[[Ledger], T], log: Callable[[T], Extraction | None], audit: Write) -> T:
         with self._database.write() as connection:
             self._lock(connection, key)
             ledger = Ledger(key, _Keeper(connection, key, self._vault))
@@ -134,6 +141,7 @@ class FactStore:
             outdate(connection, *key)
             if entry := log(done):
                 self._log(connection, entry)
+            audit(connection)
             reach("facts.before_commit")
         reach("facts.after_commit")
         return done
@@ -236,9 +244,9 @@ class FactStore:
         values = {name: self._vault.open(value) for name, value in vars(item).items() if isinstance(value, str) and is_sealed(value)}
         return replace(item, **values) if values else item  # type: ignore[type-var]
 
-    def restore(self, fact_id: str) -> Fact:
+    def restore(self, fact_id: str, audit: Write = lambda connection: None) -> Fact:
         key = self.get(fact_id).key
-        return self.change(key, lambda ledger: ledger.restore(fact_id))
+        return self.change(key, lambda ledger: ledger.restore(fact_id), audit=audit)
 
     def _lock(self, connection: Connection, key: MemoryKey) -> None:
         """One writer at a time for a memory. SQLite's writers wait for each other anyway."""

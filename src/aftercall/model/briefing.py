@@ -23,6 +23,8 @@ class RecentCall:
     summary: str
     context: str = ""
     """Where its own summary says that the next call should begin."""
+    name: str | None = None
+    """What its caller was called then; they may have another name by now."""
 
 
 @dataclass(frozen=True)

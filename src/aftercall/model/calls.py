@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
@@ -149,6 +149,15 @@ class Call(LiveCall):
     @property
     def duration_s(self) -> float:
         return (self.ended_at - self.started_at).total_seconds()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether its caller said nothing. Such a call is kept, and takes no other call's place."""
+        return not has_caller_words(self.turns)
+
+
+def has_caller_words(turns: Iterable[Turn | Event]) -> bool:
+    return any(isinstance(turn, Turn) and turn.speaker == "caller" and turn.text.strip() for turn in turns)
 
 
 def parse_call(data: object) -> Call:

@@ -1,5 +1,7 @@
 """How somebody is spoken to whose full name is known: by the given name, or by title and surname."""
 
+import re
+
 _TITLES = frozenset(
     {
         *("mr", "mrs", "ms", "miss", "mx", "madam", "dr", "doctor", "prof", "professor", "rev", "reverend", "father", "pastor", "rabbi"),
@@ -13,6 +15,35 @@ _PARTICLES = frozenset(
 )
 _ENDINGS = frozenset({"jr", "sr", "ii", "iii", "iv", "phd", "md", "esq"})
 _TOGETHER = frozenset({"and", "&", "the", "und", "et", "y"})
+
+_HELLO = re.compile(
+    r"(?:hey|hi|hello|hiya|howdy|good (?:morning|afternoon|evening)|welcome back),? "
+    r"(?P<name>[^\s,!?;:]+(?: [^\s,!?;:]+){0,3}?)(?=[,!;:])",
+    re.IGNORECASE,
+)
+
+
+def addressed_name(greeting: str) -> str | None:
+    """By what name a greeting speaks to somebody; None if it uses none."""
+    found = _HELLO.match(greeting)
+    words = found["name"].split() if found else []
+    return " ".join(words) if words and all(_is_name(word) for word in (words[0], words[-1])) else None
+
+
+def use_present_name(text: str, old: str | None, name: str | None, call_name: str | None) -> str:
+    """The text with the present name where it has an old one that was corrected since.
+
+    An old name that shares a word with the present one is another form of it, and stays.
+    """
+    present = spoken_name(name, call_name)
+    known = {_plain(word) for word in f"{name or ''} {call_name or ''}".split()}
+    if old is None or present is None or not known.isdisjoint(map(_plain, old.split())):
+        return text
+    return re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: present, text)
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isalpha() and not word[0].islower()
 
 
 def spoken_name(name: str | None, call_name: str | None) -> str | None:

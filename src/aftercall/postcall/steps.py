@@ -5,6 +5,7 @@ Each may run again after a crash, and leaves the same thing behind when it does.
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from functools import reduce
 
 from sqlalchemy import Connection
@@ -31,12 +32,13 @@ from aftercall.model.reading import Trace
 from aftercall.model.steps import Outcome, StepState, awaiting, done, failed, skipped
 from aftercall.settings import Settings
 from aftercall.workspace import calls_md, files, greeting, identity_md, user_md
-from aftercall.workspace.paths import Workspace
+from aftercall.workspace.paths import Person, Workspace
 
 NOT_A_CALL = "imported notes: nobody rang"
 OF_NOTES = ("facts", "index")
 OUTBOUND = "an outbound call: the callee is not the user"
 NOTHING_SAID = "nothing was said"
+ANSWERED_ELSEWHERE = "handed in: another agent answered it"
 SWITCHED_OFF = "post_call_extraction is off"
 NOTHING_FOUND = "nothing sure was found"
 NO_MEMORY = "no memory is kept here"
@@ -67,6 +69,10 @@ class Desk:
     stated_name: Callable[[Call], str | None] = lambda call: None
     summary_state: Callable[[str], StepState | None] = lambda call_id: None
     """How far the summary of a call is; None where no such step is known of."""
+    is_handed_in: Callable[[str], bool] = lambda call_id: False
+    """Whether a call was answered elsewhere."""
+    last_greeting: Callable[[Call], tuple[str, datetime] | None] = lambda call: None
+    """What the greeting step left after the party's last call in which something was said, and when."""
 
     def confided(self, call_id: str) -> list[str]:
         """The words of this call that facts told in confidence rest on, as far as they have been found."""
@@ -132,7 +138,9 @@ def fill_profile(desk: Desk, call: Call) -> Outcome:
 
 
 def fill_identity(desk: Desk, call: Call) -> Outcome:
-    """IDENTITY.md: who the agent is, once."""
+    """IDENTITY.md: who the agent is, once, and only from calls that it answered itself."""
+    if desk.is_handed_in(call.id):
+        return skipped(ANSWERED_ELSEWHERE)
     path = desk.workspace(call).identity
     if identity_md.parse(files.read(path)).is_begun:
         return skipped("the agent has an identity")
@@ -149,11 +157,21 @@ def leave_greeting(desk: Desk, call: Call) -> Outcome:
     person = desk.workspace(call).person(call.caller)
     if person is None:
         return skipped(REMEMBERS_NOBODY)
+    if call.is_silent:
+        return _put_back_greeting(desk, call, person)
     known = user_md.parse(files.read(person.user))
     answer = desk.reader.find_greeting(call, known.spoken_name)
     if answer.value is None:
         return skipped(NOTHING_FOUND, answer.trace)
     return done(greeting.leave(person, answer.value, desk.clock.now()), answer.trace)
+
+
+def _put_back_greeting(desk: Desk, call: Call, person: Person) -> Outcome:
+    """A silent call has used up the greeting that was left after the last real one: it is left again, with its old date."""
+    last = desk.last_greeting(call)
+    if last is not None and files.read(person.greeting) is None:
+        greeting.leave(person, *last)
+    return skipped(NOTHING_SAID)
 
 
 def index(desk: Desk, call: Call) -> Outcome:
@@ -273,6 +291,7 @@ STEPS: dict[str, Callable[[Desk, Call], Outcome]] = {
 LAST = ("pins",)  # begun when the others have ended: they rest on what those found
 FIRST = "summary"  # of every call before the other steps of any: what the next call is told
 PAGES = ("document", "remem")  # made of the summary: begun when it has ended, and again when it comes late
+PUT_BACK = "greeting"  # of silent calls, too: they have used up what was left
 RATIONED = "facts"  # the one step with a limit a minute
 
 
@@ -300,7 +319,7 @@ def excuse(desk: Desk, name: str, call: Call) -> str:
     """Why a call does not get a step, if it does not."""
     if not desk.settings.post_call_extraction:
         return SWITCHED_OFF
-    if not call.turns:
+    if call.is_silent and name != PUT_BACK:
         return NOTHING_SAID
     if call.source == IMPORTED and name not in OF_NOTES:
         return NOT_A_CALL

@@ -18,7 +18,9 @@ from aftercall.db.upsert import upsert
 from aftercall.db.whose import is_of
 from aftercall.memory.documents.page import context_of
 from aftercall.model.briefing import RecentCall
+from aftercall.model.calls import Call
 from aftercall.model.reading import Trace
+from aftercall.model.salutation import addressed_name
 from aftercall.model.steps import OPEN_STATES, Outcome, Step, StepState
 
 KEY = ["call_id", "name"]
@@ -134,18 +136,39 @@ class StepStore:
         with self._database.read() as connection:
             return [to_step(row) for row in connection.execute(query)]
 
+    def last_greeting(self, call: Call) -> tuple[str, datetime] | None:
+        """What the greeting step left after this party's last call with words in it, and when; None if it left nothing."""
+        query = (
+            select(steps.c.result, steps.c.changed_at)
+            .select_from(calls.outerjoin(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == "greeting")))
+            .where(is_of(call.caller or ""), calls.c.agent_id == call.agent_id, calls.c.started_at < call.started_at)
+            .where(calls.c.state == "sealed", calls.c.direction == "inbound", ~calls.c.is_silent)
+            .order_by(calls.c.started_at.desc())
+        )
+        with self._database.read() as connection:
+            row = connection.execute(query.limit(1)).first()
+        return (row.result, row.changed_at) if row and row.result else None
+
     def recent_summaries(self, agent_id: str, party: str, limit: int) -> list[RecentCall]:
         """The last calls of this party that have a summary, oldest first."""
+        greetings = steps.alias()
+        left = and_(greetings.c.call_id == calls.c.id, greetings.c.name == "greeting")
         query = (
-            select(calls.c.ended_at, steps.c.result, documents.c.content)
+            select(calls.c.ended_at, steps.c.result, documents.c.content, greetings.c.result.label("greeting"))
             .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == TOLD, steps.c.state == "done"))
             .outerjoin(documents, documents.c.call_id == calls.c.id)
+            .outerjoin(greetings, left)
             .where(is_of(party), calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
         with self._database.read() as connection:
-            return [RecentCall(row.ended_at, row.result, context_of(row.content or "")) for row in connection.execute(query)][::-1]
+            return [_to_recent(row) for row in connection.execute(query)][::-1]
+
+
+def _to_recent(row: Any) -> RecentCall:
+    context = context_of(row.content or "")
+    return RecentCall(row.ended_at, row.result, context, addressed_name(row.greeting or ""))
 
 
 def begin(

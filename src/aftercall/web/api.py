@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
@@ -14,13 +14,13 @@ from aftercall.memory.veil import veil
 from aftercall.memory.view import extraction_json
 from aftercall.postcall.view import steps_json
 from aftercall.web.bodies import read_body
-from aftercall.web.queries import cursor_of, parse_caller, parse_cursor, parse_party
+from aftercall.web.queries import cursor_of, parse_caller, parse_cursor, parse_party, refuse_unknown_query
 
 MAX_BODY = 32 * 1024 * 1024
 
 
 def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["calls"])
+    router = APIRouter(prefix="/api", tags=["calls"], dependencies=[Depends(refuse_unknown_query)])
 
     @router.post("/calls", status_code=201, summary="Hand in a finished call", responses={200: {"description": "Known already"}})
     async def post_call(request: Request, response: Response) -> dict[str, str]:
@@ -37,10 +37,11 @@ def make_router(app: App) -> APIRouter:
     def get_call(call_id: str, reveal: bool = False) -> dict[str, Any]:
         steps, recordings = steps_json(app.steps.of_call(call_id)), recordings_json(app.recordings.of_call(call_id))
         call = call_json(app.store, app.archive, app.store.get(call_id))
+        beside = {"steps": steps, "recordings": recordings, "extraction": extraction_json(app.facts, call_id)}
+        shown = (call if reveal else veil(call, app.facts.confided(call_id))) | beside
         if reveal:
             app.audit.note("the API", "revealed", call_id)
-        beside = {"steps": steps, "recordings": recordings, "extraction": extraction_json(app.facts, call_id)}
-        return (call if reveal else veil(call, app.facts.confided(call_id))) | beside
+        return shown
 
     @router.get("/briefing", summary="What an agent would be told if this caller rang now")
     def get_briefing(caller: str, verified: bool = False) -> dict[str, Any]:

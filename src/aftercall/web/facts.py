@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from aftercall.app import App
 from aftercall.errors import RefusedInput
@@ -15,11 +15,11 @@ from aftercall.memory.view import fact_json, parse_as_of, whole_fact_json
 from aftercall.model.knowledge import SHARED, MemoryKey
 from aftercall.model.passages import Where
 from aftercall.model.reading import Category
-from aftercall.web.queries import parse_party
+from aftercall.web.queries import parse_party, refuse_unknown_query
 
 
 def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["facts"])
+    router = APIRouter(prefix="/api", tags=["facts"], dependencies=[Depends(refuse_unknown_query)])
 
     @router.get("/facts", summary="What is believed now, or was `as_of` a day; `next` continues the list")
     def get_facts(

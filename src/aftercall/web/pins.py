@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Body, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from aftercall.app import App
@@ -11,7 +11,7 @@ from aftercall.memory.key import memory_key
 from aftercall.memory.pins.board import LONGEST_NOTE, LONGEST_TITLE
 from aftercall.memory.pins.view import pin_json
 from aftercall.model.knowledge import MemoryKey
-from aftercall.web.queries import parse_party
+from aftercall.web.queries import parse_party, refuse_unknown_query
 
 WHO = "the API"
 
@@ -31,7 +31,7 @@ class PinEdit(BaseModel):
 
 
 def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["pins"])
+    router = APIRouter(prefix="/api", tags=["pins"], dependencies=[Depends(refuse_unknown_query)])
 
     @router.get("/pins", summary="Topics that a caller keeps coming back to, pinned ones first")
     def get_pins(caller: Annotated[str, Query()]) -> dict[str, Any]:
@@ -40,8 +40,7 @@ def make_router(app: App) -> APIRouter:
     @router.post("/pins", summary="Pin a topic by hand")
     def post_pin(new: Annotated[NewPin, Body()]) -> dict[str, Any]:
         key = _key(app, new.caller)
-        app.audit.note(WHO, "edited", "a pin")
-        return pin_json(app.pins.get(app.pins.pin(key, new.topic).id))
+        return pin_json(app.pins.get(app.pins.pin(key, new.topic, app.audit.entry(WHO, "edited", "a pin")).id))
 
     @router.get("/pins/{pin_id}", summary="One topic: what it is about, how it stands, what is open, its calls")
     def get_pin(pin_id: str) -> dict[str, Any]:
@@ -49,26 +48,18 @@ def make_router(app: App) -> APIRouter:
 
     @router.post("/pins/{pin_id}/pin", summary="Pin it again, by hand")
     def post_pin_again(pin_id: str) -> dict[str, Any]:
-        _note(app, pin_id)
-        return pin_json(app.pins.get(app.pins.decide(pin_id, "pinned").id))
+        return pin_json(app.pins.get(app.pins.decide(pin_id, "pinned", app.audit.entry(WHO, "edited", pin_id)).id))
 
     @router.post("/pins/{pin_id}/unpin", summary="Unpin it; it stays so however often it is spoken of")
     def post_unpin(pin_id: str) -> dict[str, Any]:
-        _note(app, pin_id)
-        return pin_json(app.pins.get(app.pins.decide(pin_id, "unpinned").id))
+        return pin_json(app.pins.get(app.pins.decide(pin_id, "unpinned", app.audit.entry(WHO, "edited", pin_id)).id))
 
     @router.post("/pins/{pin_id}/edit", summary="Write a note on it, or name it otherwise")
     def post_edit(pin_id: str, edit: Annotated[PinEdit, Body()]) -> dict[str, Any]:
-        _note(app, pin_id)
-        app.pins.edit(pin_id, edit.note, title=edit.title)
+        app.pins.edit(pin_id, edit.note, title=edit.title, audit=app.audit.entry(WHO, "edited", pin_id))
         return pin_json(app.pins.get(pin_id))
 
     return router
-
-
-def _note(app: App, pin_id: str) -> None:
-    """Before it is changed, and only of a pin that is there."""
-    app.audit.note(WHO, "edited", app.pins.get(pin_id).pin.id)
 
 
 def _key(app: App, caller: str) -> MemoryKey:

@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from starlette.requests import Request
+
 from aftercall.errors import RefusedInput
 from aftercall.journal.store import CallRow
 from aftercall.model.instants import format_instant, parse_instant
@@ -22,8 +24,22 @@ def parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
         raise RefusedInput("before", "is not a mark from an earlier answer's `next`") from None
 
 
+def refuse_unknown_query(request: Request) -> None:
+    """A parameter that a route does not know must not look as if it had been obeyed."""
+    known = sorted(field.alias for field in request.scope["route"].dependant.query_params)
+    for name in request.query_params:
+        if name not in known:
+            raise RefusedInput(name[:40], f"is not known here; known: {', '.join(known) or 'none'}")
+
+
 def parse_caller(caller: str | None) -> str | None:
-    return None if caller is None else read_caller(_mend(caller), "caller")
+    """The number to look for; None where none is given."""
+    if caller is None:
+        return None
+    known = read_caller(_mend(caller), "caller")
+    if known is None:
+        raise RefusedInput("caller", "is empty or withheld; nothing is kept under it")
+    return known
 
 
 def parse_party(party: str | None) -> str | None:

@@ -76,9 +76,18 @@ class PageStore:
             return [to_call_row(row) for row in connection.execute(query)]
 
     def people(self, *, limit: int, offset: int = 0) -> list[Person]:
-        """Who called last comes first. Found by their last calls, not by counting everybody's: a page costs what is on it."""
+        """Who called last comes first; a silent call is somebody's last only if they never said anything.
+
+        Found by their last calls, not by counting everybody's: a page costs what is on it.
+        """
         newer = calls.alias()
-        is_newer = or_(newer.c.started_at > calls.c.started_at, and_(newer.c.started_at == calls.c.started_at, newer.c.id > calls.c.id))
+        is_newer = or_(
+            and_(calls.c.is_silent, ~newer.c.is_silent),
+            and_(
+                calls.c.is_silent == newer.c.is_silent,
+                tuple_(newer.c.started_at, newer.c.id) > tuple_(calls.c.started_at, calls.c.id),
+            ),
+        )
         last = (
             select(calls.c.caller, calls.c.started_at)
             .where(calls.c.caller.is_not(None), ~exists().where(newer.c.caller == calls.c.caller, is_newer))

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from aftercall.app import App
+from aftercall.web.queries import parse_caller, refuse_unknown_query
 from aftercall.work import handover
 from aftercall.work.health.report import report, report_json
 from aftercall.work.view import change_json, delivery_json, followup_json
@@ -14,13 +15,19 @@ State = Literal["open", "held", "doing", "done", "failed", "refused", "withdrawn
 
 
 def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["follow-ups"])
+    router = APIRouter(prefix="/api", tags=["follow-ups"], dependencies=[Depends(refuse_unknown_query)])
 
-    @router.get("/followups", summary="Requests and promises, newest first; `next` continues the list")
+    @router.get(
+        "/followups",
+        summary="Requests and promises, newest first, of one `caller` or all; `next` continues the list",
+    )
     def get_followups(
-        limit: Annotated[int, Query(ge=1, le=500)] = 50, state: State | None = None, before: str | None = None
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        state: State | None = None,
+        before: str | None = None,
+        caller: str | None = None,
     ) -> dict[str, Any]:
-        rows = app.work.followups.page(limit=limit, state=state, before=before)
+        rows = app.work.followups.page(limit=limit, state=state, before=before, caller=parse_caller(caller))
         return {"followups": [followup_json(row) for row in rows], "next": rows[-1].id if len(rows) == limit else None}
 
     @router.get("/followups/{followup_id}", summary="One request or promise, with its history and deliveries")

@@ -25,10 +25,6 @@ class Conversation:
         """Requests that the agent wrote down during a call, with the call's id."""
         return [(leg.id, event) for leg in self.legs for event in leg.events if event.kind == TAKEN]
 
-    @property
-    def is_silent(self) -> bool:
-        return not any(turn.speaker == "caller" and turn.text.strip() for turn in self.whole.turns)
-
     def place(self, turns: Sequence[int]) -> tuple[Spot, ...]:
         return tuple(self.spots[seq - 1] for seq in turns if 0 < seq <= len(self.spots))
 

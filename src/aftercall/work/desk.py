@@ -108,7 +108,7 @@ class WorkDesk:
             return OUTBOUND
         if conversation.legs[0].source == "import":
             return IMPORTED
-        return SILENT if conversation.is_silent and not conversation.taken else ""
+        return SILENT if conversation.whole.is_silent and not conversation.taken else ""
 
     def _enter(self, conversation: Conversation, run: Run) -> None:
         asked = self.reader.find_asked(conversation.whole).value

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from aftercall.db.audit import Deed
 from aftercall.errors import AftercallError, NotWaiting, OutcomeUnknown, SinkRefused
 from aftercall.faults import reach
 from aftercall.model.followups import Delivery, FollowUp, Receipt, Work
@@ -83,12 +84,12 @@ def approve(desk: WorkDesk, followup_id: str, who: str) -> FollowUp:
     row = desk.followups.get(followup_id)
     if row.kind != "request" or row.state != "held":
         raise NotWaiting(f"follow-up {followup_id} is a {row.kind} that is {row.state}; only a held request can be approved")
-    return _queue(desk, row, "approved", who)
+    return _queue(desk, row, "approved", who, "approved")
 
 
 def reject(desk: WorkDesk, followup_id: str, who: str) -> FollowUp:
     row = desk.followups.get(followup_id)
-    transition = Transition("refused", who, "rejected", values=(("queued", None),))
+    transition = Transition("refused", who, "rejected", values=(("queued", None),), deed="rejected")
     if not desk.followups.move(row.id, transition, desk.clock.now(), only_from=("held", "open", "failed", "broken", "expired")):
         raise NotWaiting(f"follow-up {followup_id} is {row.state}; there is nothing to reject")
     desk.settle(desk.read(row.conversation))
@@ -103,7 +104,7 @@ def retry(desk: WorkDesk, followup_id: str, who: str) -> FollowUp:
     for delivery in desk.deliveries.of_followup(row.id):
         if delivery.state in ("sending", "dead"):
             desk.deliveries.fail(delivery.key, "to be tried again", desk.clock.now(), is_final=False)
-    return _queue(desk, row, "to be tried again", who)
+    return _queue(desk, row, "to be tried again", who, "retried")
 
 
 def resend(desk: WorkDesk, key: str) -> Delivery:
@@ -131,9 +132,9 @@ def _names(sinks: str) -> tuple[str, ...]:
     return tuple(sinks.split("+")) if sinks else ()
 
 
-def _queue(desk: WorkDesk, row: FollowUp, note: str, who: str) -> FollowUp:
+def _queue(desk: WorkDesk, row: FollowUp, note: str, who: str, deed: Deed) -> FollowUp:
     values = (("queued", "due"), ("round", row.round + 1))
-    if not desk.followups.move(row.id, Transition("open", who, "", note, values), desk.clock.now(), only_from=(row.state,)):
+    if not desk.followups.move(row.id, Transition("open", who, "", note, values, deed), desk.clock.now(), only_from=(row.state,)):
         raise NotWaiting(f"follow-up {row.id} has just changed; look again")
     return desk.followups.get(row.id)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, insert, or_, select, update
 
+from aftercall.db.audit import Deed, write_audit
 from aftercall.db.connect import Database
 from aftercall.db.freshness import outdate
 from aftercall.db.tables import calls, followup_history, followups
@@ -25,6 +26,8 @@ class Transition:
     reason: str = ""
     note: str = ""
     values: tuple[tuple[str, Any], ...] = ()
+    deed: Deed | None = None
+    """What a person did, for the audit log."""
 
 
 class FollowUpStore:
@@ -150,6 +153,8 @@ def _apply(
         row = connection.execute(select(followups.c.agent_id, followups.c.caller).where(followups.c.id == followup_id)).one()
         outdate(connection, row.agent_id, row.caller)
         _write_history(connection, followup_id, now, transition.who, transition.state, transition.note or transition.reason)
+        if transition.deed:
+            write_audit(connection, now, transition.who, transition.deed, followup_id)
     return changed
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 from aftercall.clock import Clock
 from aftercall.errors import WorkspaceError
 from aftercall.log import get_logger
+from aftercall.model.salutation import addressed_name, use_present_name
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Person
 from aftercall.workspace.spoken import cut, first_sentence, strip_unspoken
@@ -54,9 +55,11 @@ def look(person: Person, now: datetime) -> str | None:
 
 
 def choose(left: str | None, profile: UserProfile, configured: str) -> str:
-    """What was left for this call, else a hello by name, else what everybody hears."""
+    """What was left for this call, else a hello by name, else what everybody hears. A name that was corrected since is used."""
+    if left:
+        return use_present_name(left, addressed_name(left), profile.name, profile.call_name)
     name = strip_unspoken(profile.spoken_name or "").rstrip(" .,;:!?")
-    return left or (f"Hey {cut(name, LONGEST - len('Hey !'))}!" if name else configured)
+    return f"Hey {cut(name, LONGEST - len('Hey !'))}!" if name else configured
 
 
 def greet(person: Person | None, configured: str, clock: Clock, *, takes: bool = True) -> str:
@@ -64,7 +67,7 @@ def greet(person: Person | None, configured: str, clock: Clock, *, takes: bool =
     if person is None:
         return configured
     left = _try(lambda: (take if takes else look)(person, clock.now()))
-    profile = None if left else _try(lambda: user_md.parse(files.read(person.user)))
+    profile = _try(lambda: user_md.parse(files.read(person.user)))
     return choose(left, profile or UserProfile(), configured)
 
 

@@ -16,7 +16,7 @@ from aftercall.llm.rules.secrets import Secret
 from aftercall.memory.pins import page, store
 from aftercall.memory.pins.recurrence import Topic, find_common, find_topics, name_topic
 from aftercall.memory.pins.topics import is_confidential, is_weak, read_topics, terms_of
-from aftercall.memory.store import FactStore
+from aftercall.memory.store import FactStore, Write
 from aftercall.memory.visibility import holds_secret
 from aftercall.model.briefing import ToldPin
 from aftercall.model.calls import Call
@@ -110,7 +110,7 @@ class Pinboard:
             for each in fresh[:MOST_TOLD]
         )
 
-    def pin(self, key: MemoryKey, topic: str) -> Pin:
+    def pin(self, key: MemoryKey, topic: str, audit: Write = lambda connection: None) -> Pin:
         """Pin a topic that a person names; one that goes by these words already is pinned again."""
         title = " ".join(topic.split())
         terms = tuple(sorted(dict.fromkeys(terms_of(title)), key=is_weak))
@@ -124,16 +124,26 @@ class Pinboard:
             decided = _decide(pin, "pinned", now)
             store.put_pin(connection, decided)
             self._refresh(connection, key)
+            audit(connection)
             return store.get_pin(connection, decided.id)
 
-    def decide(self, pin_id: str, state: PinState) -> Pin:
+    def decide(self, pin_id: str, state: PinState, audit: Write = lambda connection: None) -> Pin:
         """Pin or unpin by hand; from then on the program leaves it so."""
         with self.database.write() as connection:
             decided = _decide(self._own(connection, pin_id), state, self.clock.now())
             store.put_pin(connection, decided)
+            audit(connection)
         return decided
 
-    def edit(self, pin_id: str, note: str, *, title: str = "", was: str | None = None) -> Pin | None:
+    def edit(
+        self,
+        pin_id: str,
+        note: str,
+        *,
+        title: str = "",
+        was: str | None = None,
+        audit: Write = lambda connection: None,
+    ) -> Pin | None:
         """Keep a person's words as they are; None if somebody else wrote since `was` was shown. An empty note takes it away."""
         if len(note) > LONGEST_NOTE or len(title) > LONGEST_TITLE:
             raise RefusedInput("note" if len(note) > LONGEST_NOTE else "title", "is too long")
@@ -145,6 +155,7 @@ class Pinboard:
             if (name := " ".join(title.split())) not in ("", HIDDEN, pin.title):
                 edited = replace(edited, title=name, is_titled_by_hand=True)
             store.put_pin(connection, edited)
+            audit(connection)
         return edited
 
     def _own(self, connection: Connection, pin_id: str) -> Pin:

@@ -37,13 +37,13 @@ def make_router(desk: Desk) -> APIRouter:
 
     @router.post("/facts/{fact_id}/reveal", dependencies=change)
     async def post_reveal(request: Request, fact_id: str) -> HTMLResponse:
+        shown = await run_in_threadpool(_show, desk, request, fact_id, reveal=True)
         await run_in_threadpool(desk.app.audit.note, WHO, "revealed", fact_id)
-        return await run_in_threadpool(_show, desk, request, fact_id, reveal=True)
+        return shown
 
     @router.post("/facts/{fact_id}/restore", dependencies=change)
     async def post_restore(fact_id: str) -> RedirectResponse:
-        await run_in_threadpool(desk.app.audit.note, WHO, "restored", fact_id)
-        await run_in_threadpool(desk.app.facts.restore, fact_id)
+        await run_in_threadpool(desk.app.facts.restore, fact_id, desk.app.audit.entry(WHO, "restored", fact_id))
         return RedirectResponse(f"/memory/facts/{fact_id}", 303)
 
     return router

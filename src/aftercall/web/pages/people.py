@@ -45,10 +45,10 @@ def make_router(desk: Desk) -> APIRouter:
         """The markdown as it was typed; if the file changed meanwhile, nothing is written and both are shown."""
         known = known_caller(caller)
         person = _files_of(desk, known)
-        await run_in_threadpool(desk.app.audit.note, WHO, "edited", "a profile")
         written = await run_in_threadpool(_save, person, text.replace("\r\n", "\n"), was)
         if not written:
             return await run_in_threadpool(show_person, desk, request, known, typed=text)
+        await run_in_threadpool(desk.app.audit.note, WHO, "edited", "a profile")
         return RedirectResponse(request.url_for("get_person", caller=known).path + "?saved=1", 303)
 
     @router.post("/{caller}/export", dependencies=[Depends(desk.view.door.admit_change)])

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
 from aftercall.model.knowledge import MemoryKey
+from aftercall.model.pins import PinState
 from aftercall.web.pages.desk import WHO, Desk
 from aftercall.web.pages.people import known_caller, show_person
 
@@ -23,8 +24,7 @@ def make_router(desk: Desk) -> APIRouter:
     async def post_pin(request: Request, caller: str, topic: Annotated[str, Form()]) -> Response:
         known = known_caller(caller)
         key = _key(desk, known)
-        await run_in_threadpool(desk.app.audit.note, WHO, "edited", "a pin")
-        await run_in_threadpool(board.pin, key, topic)
+        await run_in_threadpool(board.pin, key, topic, desk.app.audit.entry(WHO, "edited", "a pin"))
         return _back(request, known)
 
     @router.post("/{caller}/pins/{pin_id}/{decision}")
@@ -33,7 +33,8 @@ def make_router(desk: Desk) -> APIRouter:
         if decision not in ("pinned", "unpinned"):
             raise RefusedInput("decision", "is not pinned or unpinned")
         await run_in_threadpool(_check, desk, known, pin_id)
-        await run_in_threadpool(board.decide, pin_id, "pinned" if decision == "pinned" else "unpinned")
+        state: PinState = "pinned" if decision == "pinned" else "unpinned"
+        await run_in_threadpool(board.decide, pin_id, state, desk.app.audit.entry(WHO, "edited", pin_id))
         return _back(request, known)
 
     @router.post("/{caller}/pins/{pin_id}")
@@ -49,7 +50,8 @@ def make_router(desk: Desk) -> APIRouter:
         known = known_caller(caller)
         await run_in_threadpool(_check, desk, known, pin_id)
         typed = note.replace("\r\n", "\n")
-        if await run_in_threadpool(board.edit, pin_id, typed, title=title, was=was) is None:
+        audit = desk.app.audit.entry(WHO, "edited", pin_id)
+        if await run_in_threadpool(board.edit, pin_id, typed, title=title, was=was, audit=audit) is None:
             return await run_in_threadpool(show_person, desk, request, known, pin_typed={pin_id: typed})
         return _back(request, known)
 
@@ -61,10 +63,9 @@ def _back(request: Request, caller: str) -> Response:
 
 
 def _check(desk: Desk, caller: str, pin_id: str) -> None:
-    """A pin is changed on the page it stands on; that it is, is written down before."""
+    """A pin is changed on the page it stands on."""
     if desk.app.pins.get(pin_id).pin.key != _key(desk, caller):
         raise RefusedInput("pin", "is not this caller's")
-    desk.app.audit.note(WHO, "edited", pin_id)
 
 
 def _key(desk: Desk, caller: str) -> MemoryKey:

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from aftercall.audit.store import Deed
 from aftercall.model.followups import FollowUp, State
 from aftercall.web.pages.desk import WHO, Desk
 from aftercall.work import handover
@@ -22,7 +21,6 @@ SHELVES: dict[str, tuple[State, ...]] = {
     "let go": ("refused", "withdrawn", "expired"),
 }
 Decision = Literal["approve", "reject", "retry"]
-_DEEDS: dict[str, Deed] = {"approve": "approved", "reject": "rejected", "retry": "retried"}
 
 
 def make_router(desk: Desk) -> APIRouter:
@@ -49,13 +47,12 @@ def make_router(desk: Desk) -> APIRouter:
 
     @router.post("/deliveries/resend", dependencies=change)
     async def post_resend(key: Annotated[str, Form()]) -> RedirectResponse:
-        await run_in_threadpool(desk.app.audit.note, WHO, "resent", key)
         await run_in_threadpool(handover.resend, work, key)
+        await run_in_threadpool(desk.app.audit.note, WHO, "resent", key)
         return RedirectResponse("/followups", 303)
 
     @router.post("/{followup_id}/{decision}", dependencies=change)
     async def post_decision(followup_id: str, decision: Decision, back: Annotated[str, Form()] = "/followups") -> RedirectResponse:
-        await run_in_threadpool(desk.app.audit.note, WHO, _DEEDS[decision], followup_id)
         await run_in_threadpool(getattr(handover, decision), work, followup_id, WHO)
         return RedirectResponse(back if back in ("/", "/followups") else f"/followups/{followup_id}", 303)
 

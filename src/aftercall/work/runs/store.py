@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, and_, case, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, exists, func, or_, select, type_coerce, update
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import calls, followup_runs
@@ -13,6 +13,7 @@ from aftercall.model.followups import Run
 
 runs = followup_runs
 is_open = runs.c.state != "done"  # in the words of the partial index, which is what keeps a look at it short
+is_waiting = and_(runs.c.state == "due", is_open, runs.c.run == runs.c.finished_run)
 
 
 class RunStore:
@@ -28,9 +29,10 @@ class RunStore:
                 and_(calls.c.caller == runs.c.caller, calls.c.agent_id == runs.c.agent_id),
             ),
         )
+        opened = now - timedelta(seconds=window_s)
         query = (
             select(runs)
-            .where(runs.c.state == "due", is_open, runs.c.run == runs.c.finished_run, runs.c.ended_at < now - timedelta(seconds=window_s))
+            .where(is_waiting, runs.c.ended_at < opened, _last_sealed() <= opened)
             .where(~going_on)
             .order_by(runs.c.ended_at)
             .limit(limit)
@@ -40,9 +42,11 @@ class RunStore:
 
     def next_due(self, window_s: float) -> datetime | None:
         """When the next window closes; in the past if a live call keeps one open."""
-        waiting = and_(runs.c.state == "due", is_open, runs.c.run == runs.c.finished_run)
+        sealed = _last_sealed()
+        opened = case((sealed > runs.c.ended_at, sealed), else_=runs.c.ended_at)
+        query = select(type_coerce(func.min(opened), runs.c.ended_at.type)).where(is_waiting)
         with self._database.read() as connection:
-            first: datetime | None = connection.execute(select(func.min(runs.c.ended_at)).where(waiting)).scalar()
+            first: datetime | None = connection.execute(query).scalar()
         return first and first + timedelta(seconds=window_s)
 
     def mark_running(self, conversation: str, run: int, now: datetime) -> None:
@@ -110,6 +114,12 @@ class RunStore:
         )
         with self._database.read() as connection:
             return {row.id: row.archive_name for row in connection.execute(query)}
+
+
+def _last_sealed() -> ColumnElement[datetime]:
+    """When the conversation's newest leg came in: calls that ended long ago may be handed in one by one."""
+    last = select(func.max(calls.c.sealed_at)).where(calls.c.conversation == runs.c.conversation)
+    return func.coalesce(last.correlate(runs).scalar_subquery(), runs.c.ended_at)
 
 
 def _to_run(row: Row[Any]) -> Run:

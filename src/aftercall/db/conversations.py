@@ -1,0 +1,57 @@
+"""Which conversation a call belongs to that was held elsewhere and is handed in, at any time and in any order."""
+
+from datetime import timedelta
+
+from sqlalchemy import Connection, and_, delete, select, text, update
+
+from aftercall.db.tables import call_topics, calls, followup_runs, resume_states
+from aftercall.model.calls import IMPORTED, Call
+
+
+def join_conversation(connection: Connection, call: Call, window: timedelta) -> Call:
+    """Join the call to the caller's calls within the window before and after it.
+
+    What the sender says of its conversation is kept. Belongs to the transaction that inserts the call.
+    """
+    if call.resumes and call.conversation == call.id:
+        query = select(calls.c.conversation).where(calls.c.id == call.resumes)
+        resumed = connection.execute(query).scalar()
+        return call.model_copy(update={"conversation": resumed or call.id})
+    if call.resumes or call.conversation != call.id:
+        return call
+    if call.caller is None or call.direction != "inbound" or call.source == IMPORTED:
+        return call
+    _lock_caller(connection, call.agent_id, call.caller)
+    own = and_(
+        calls.c.agent_id == call.agent_id,
+        calls.c.caller == call.caller,
+        calls.c.direction == "inbound",
+        calls.c.source != IMPORTED,
+    )
+    leg = select(calls.c.id, calls.c.conversation).where(own).limit(1)
+    is_before = calls.c.ended_at.between(call.started_at - window, call.started_at)
+    is_after = calls.c.started_at.between(call.ended_at, call.ended_at + window)
+    earlier = connection.execute(leg.where(is_before).order_by(calls.c.ended_at.desc())).first()
+    later = connection.execute(leg.where(is_after).order_by(calls.c.started_at)).first()
+    if earlier is None:
+        return call.model_copy(update={"conversation": later.conversation}) if later else call
+    if later is not None and later.conversation != earlier.conversation:
+        _merge_conversation(connection, later.conversation, earlier.conversation)
+    return call.model_copy(update={"resumes": earlier.id, "conversation": earlier.conversation})
+
+
+def _merge_conversation(connection: Connection, old: str, new: str) -> None:
+    """Move all calls of a conversation into another, unless its follow-up work has begun."""
+    query = select(followup_runs.c.run).where(followup_runs.c.conversation == old)
+    if connection.execute(query.with_for_update()).scalar():
+        return
+    connection.execute(delete(followup_runs).where(followup_runs.c.conversation == old))
+    for table in (calls, call_topics, resume_states):
+        connection.execute(update(table).where(table.c.conversation == old).values(conversation=new))
+
+
+def _lock_caller(connection: Connection, agent_id: str, caller: str) -> None:
+    """Two legs that are handed in at once must see each other; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
+        connection.execute(lock, {"key": f"conversation\n{agent_id}\n{caller}"})

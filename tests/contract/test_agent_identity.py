@@ -1,0 +1,48 @@
+"""Who an agent is comes from calls that it answered itself; on both databases."""
+
+from dataclasses import replace
+
+import pytest
+
+from aftercall.app import App
+from aftercall.journal.intake import take_in
+from aftercall.model.reading import Identity, Reading
+from aftercall.model.turns import Turn
+from aftercall.postcall.office import Office
+from aftercall.testing import FakeReader, make_call, make_live_call
+from aftercall.workspace import files
+from aftercall.workspace.paths import Workspace
+from working import later
+
+SAID = (("agent", "Hi, this is Wren."), ("caller", "Hello Wren."))
+
+
+def office_of(app: App) -> Office:
+    reader = FakeReader(Reading(language="en", summary="They spoke.", identity=Identity(name="Wren")))
+    return replace(app.office, desk=replace(app.office.desk, reader=reader))
+
+
+def run_identity_step(app: App, call_id: str) -> tuple[str, str]:
+    office = office_of(app)
+    office.begin(call_id, ["identity"])
+    office.do(call_id, "identity")
+    (step,) = app.steps.of_call(call_id)
+    return step.state, step.reason
+
+
+@pytest.mark.parametrize("agent_id", ["main", "other"])
+def test_a_call_that_was_handed_in_names_no_agent(app: App, agent_id: str) -> None:
+    row, _ = take_in(app.journal, make_call(SAID, source="twilio", agent_id=agent_id))
+    assert run_identity_step(app, row.live.id) == ("skipped", "handed in: another agent answered it")
+    assert files.read(Workspace.of(app.settings, agent_id).identity) is None
+
+
+async def test_a_call_that_the_agent_answered_names_that_agent_alone(app: App) -> None:
+    record = await app.journal.open(make_live_call(agent_id="other"))
+    for seq, (speaker, text) in enumerate(SAID, 1):
+        await record.append(Turn.model_validate({"seq": seq, "speaker": speaker, "text": text, "at": later(seq)}))
+    await app.journal.seal(record, end_reason="caller_hung_up")
+    assert run_identity_step(app, record.call.id)[0] == "done"
+    assert "Wren" in (files.read(Workspace.of(app.settings, "other").identity) or "")
+    assert files.read(Workspace.of(app.settings).identity) is None
+    await app.journal.close()
