@@ -25,6 +25,7 @@ from aftercall.custody.rebuild import Rebuilder
 from aftercall.custody.retention import Retention
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
+from aftercall.db.home import claim_home
 from aftercall.db.prepare import prepare
 from aftercall.engine.aloud import Aloud
 from aftercall.engine.deepgram_agent import DeepgramAgent
@@ -280,8 +281,11 @@ def _find_organs(settings: Settings) -> Organs | None:
     return make_organs(settings.receptionist.voice) if wanted and find_missing() is None else None
 
 
-def build(settings: Settings, clock: Clock | None = None) -> App:
-    """Wire the parts, and make the database ready; raises an AftercallError that says what to do."""
+def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool = True) -> App:
+    """Wire the parts, and make the database ready; raises an AftercallError that says what to do.
+
+    Without `claims_home` the database may be another home's: for whoever only reads rows.
+    """
     clock = clock or SystemClock()
     _check_engine(settings)
     check_durable_engine(settings.database_url)
@@ -290,7 +294,13 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     except OSError as error:
         raise ConfigError(f"home: {settings.home} cannot be used as a folder ({error.strerror}); set AFTERCALL_HOME") from None
     database = Database(settings.database_url)
-    prepare(database)
+    try:
+        prepare(database)
+        if claims_home:
+            claim_home(database, settings.home, clock.now())
+    except AftercallError:
+        database.close()
+        raise
     store, steps = CallStore(database), StepStore(database)
     folder = Folder(settings.home / "archive")
     folder.sweep()

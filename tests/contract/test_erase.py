@@ -164,7 +164,7 @@ def test_a_database_outside_the_home_is_searched_too(tmp_path: Path) -> None:
     app = build(Settings(home=tmp_path / "home", database=DatabaseSettings(url=f"sqlite:///{file}")))
     app.journal.take_in(call_of(GOES, "Ada Quillfeather", "zanzibarium"))
     with app.database.write() as connection:
-        connection.exec_driver_sql("CREATE TABLE forgotten AS SELECT 'zanzibarium page, and remind me' AS text")
-        connection.exec_driver_sql(f"INSERT INTO forgotten VALUES ('{GOES}')")
+        connection.exec_driver_sql("CREATE TABLE forgotten (number TEXT)")
+        connection.exec_driver_sql("INSERT INTO forgotten VALUES (?)", (GOES,))
     assert app.eraser.erase(GOES).scan.traces == ("calls.sqlite",)
     app.close()

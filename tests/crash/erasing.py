@@ -5,9 +5,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from aftercall.app import App, build
+from aftercall.model.turns import Turn
 from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import START, make_live_call
-from aftercall.model.turns import Turn
 
 TURNS = 200
 

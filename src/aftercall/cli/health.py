@@ -16,7 +16,7 @@ def health(
 ) -> None:
     """Whether every call of the last three days came to its end. Exit 0 all is well, 1 worth a look, 2 failing."""
     stage = stage_of(context)
-    with stage.app() as app:
+    with stage.app(reads_rows_only=True) as app:
         made = report(app.health, app.clock.now(), app.settings.reconnect_window_s)
     if json:
         print_json(report_json(made))

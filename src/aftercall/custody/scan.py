@@ -47,7 +47,7 @@ def scan(
         "is_others": sorted(is_others),
     }
     command = [sys.executable, "-m", "aftercall.custody.scan"]
-    child = subprocess.run(command, input=json.dumps(question).encode(), capture_output=True, check=False)  # noqa: S603 - ourselves
+    child = subprocess.run(command, input=json.dumps(question).encode(), capture_output=True, check=False)
     if child.returncode != 0:
         raise ArchiveError("the caller is erased, but the files could not be searched for traces; erase once more to have them searched")
     answer = json.loads(child.stdout)

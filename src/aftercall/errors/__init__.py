@@ -54,6 +54,7 @@ AftercallError
 │   └── LineFailed         the agent could not be reached
 └── DatabaseError          the database
     ├── DatabaseNewer      made by a newer Aftercall               exit 2
+    ├── DatabaseOfAnotherHome  its calls are in another home       exit 2
     ├── DatabaseOutdated   needs `aftercall db upgrade`            exit 2
     └── DatabaseUnreachable  no connection; goes on when there is
 
@@ -61,7 +62,7 @@ Each has a stable `code`, and `retryable` is decided here, where the error is bo
 """
 
 from aftercall.errors.archive import ArchiveError, ChainBroken, StorageFull
-from aftercall.errors.database import DatabaseError, DatabaseNewer, DatabaseOutdated, DatabaseUnreachable
+from aftercall.errors.database import DatabaseError, DatabaseNewer, DatabaseOfAnotherHome, DatabaseOutdated, DatabaseUnreachable
 from aftercall.errors.engine import EngineLost, EngineRefused
 from aftercall.errors.journal import CallErased, CallNotLive, JournalClosed, JournalConflict, JournalError, JournalGap
 from aftercall.errors.llm import ModelCutOff, ModelDeclined, ModelError, ModelOffForm, ModelRefused, ModelUnavailable
@@ -98,6 +99,7 @@ __all__ = [
     "ConfigError",
     "DatabaseError",
     "DatabaseNewer",
+    "DatabaseOfAnotherHome",
     "DatabaseOutdated",
     "DatabaseUnreachable",
     "DialRefused",
