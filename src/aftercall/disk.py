@@ -1,10 +1,9 @@
 """Files that survive a power cut: their bytes are synced, and so is the folder that holds their name."""
 
 import os
+import secrets
 from contextlib import suppress
 from pathlib import Path
-
-from aftercall.ids import new_id
 
 
 def sync_folder(folder: Path) -> None:
@@ -20,7 +19,7 @@ def create_once(file: Path, text: str) -> None:
     if file.exists():
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}.{new_id()}")
+    fresh = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(opened, "w", encoding="ascii") as writing:

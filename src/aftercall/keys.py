@@ -30,4 +30,3 @@ def load_key(settings: Settings) -> bytes:
 def derive(key: bytes, purpose: str) -> bytes:
     """A key of its own for each purpose."""
     return blake2b(key=key, digest_size=32, person=purpose.encode()[:16]).digest()
-
