@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property, partial
 
 import httpx2
@@ -36,7 +37,7 @@ from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.place import Folder
-from aftercall.journal.presence import Presence
+from aftercall.journal.presence import SILENCE_S, Presence
 from aftercall.journal.record import Journal
 from aftercall.journal.recordings.store import RecordingStore
 from aftercall.journal.resume import ResumeDesk
@@ -62,6 +63,7 @@ from aftercall.memory.store import FactStore
 from aftercall.memory.vault import open_vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
+from aftercall.model.instants import format_instant
 from aftercall.phone.passes import StreamPasses
 from aftercall.postcall.answers.store import AnswerStore
 from aftercall.postcall.office import Office
@@ -75,7 +77,9 @@ from aftercall.who.introduction import stated_name
 from aftercall.who.register import Register
 from aftercall.who.tries import TryLedger
 from aftercall.work.desk import WorkDesk
+from aftercall.work.health.report import Report, report
 from aftercall.work.health.store import HealthStore
+from aftercall.work.health.upkeep import Upkeep, tell
 from aftercall.work.passcode import Mask
 from aftercall.work.policy import Policy
 from aftercall.work.runs.store import RunStore
@@ -179,6 +183,24 @@ class App:
     @cached_property
     def health(self) -> HealthStore:
         return HealthStore(self.database)
+
+    @cached_property
+    def upkeep(self) -> Upkeep:
+        return Upkeep(self.clock)
+
+    def report_health(self) -> Report:
+        return report(self.health, self.clock.now(), self.settings.reconnect_window_s, self._find_failing_upkeep())
+
+    def _find_failing_upkeep(self) -> list[str]:
+        """What fails here, and in other processes as far as they can say so."""
+        outage = self.journal.outage.reason
+        others = [row for row in self.presence.find_others() if row.failures is not None]
+        silent = [row for row in others if self.clock.now() - row.beat_at > timedelta(seconds=SILENCE_S)]
+        return [
+            *([f"live calls cannot be written to the database: {outage}"] if outage else []),
+            *(tell(failure) for failure in [*self.upkeep.failures, *(failure for row in others for failure in row.failures or ())]),
+            *(f"a running process has written nothing since {format_instant(row.beat_at)}; is the disk full?" for row in silent),
+        ]
 
     @cached_property
     def recording_desk(self) -> RecordingDesk:

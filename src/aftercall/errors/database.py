@@ -36,3 +36,9 @@ class DatabaseUnreachable(DatabaseError):
 
     code = "database.unreachable"
     retryable = True
+
+
+class DatabaseDamaged(DatabaseUnreachable):
+    """The database file is damaged; stop Aftercall and put it back from a backup, or `aftercall rebuild` a new one."""
+
+    code = "database.damaged"
