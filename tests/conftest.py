@@ -1,7 +1,9 @@
 """Fixtures: a home of its own for each test, on SQLite and on a real Postgres that the suite brings along."""
 
 import os
+import sys
 import tempfile
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
+import aftercall
 from aftercall.app import App, build
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import upgrade
@@ -26,6 +29,36 @@ hypothesis.settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
 )
 hypothesis.settings.load_profile("suite")
+
+PACKAGE = str(Path(aftercall.__file__).parent)
+
+
+_opened: list[str] = []
+
+
+def _note_database_opened(event: str, arguments: tuple[object, ...]) -> None:
+    """SQLite's own way to a file raises no such event: whatever comes here went past it."""
+    if event == "open" and str(arguments[0]).endswith((".db", ".db-wal", ".db-shm")):
+        callers = [frame for frame in traceback.extract_stack() if frame.filename.startswith(PACKAGE)]
+        if callers and _is_open_here(str(arguments[0])):
+            _opened.append(f"{Path(str(arguments[0])).name} in {callers[-1].name}")
+
+
+def _is_open_here(path: str) -> bool:
+    """Whether this process has the file open already. A system that does not tell is believed to say yes."""
+    fds = Path("/proc/self/fd")
+    return not fds.exists() or os.path.realpath(path) in {os.path.realpath(fd) for fd in fds.iterdir()}
+
+
+sys.addaudithook(_note_database_opened)
+
+
+@pytest.fixture(autouse=True)
+def no_live_database_file_is_opened() -> Iterator[None]:
+    """Decision 30: closing such a file drops the locks that SQLite holds on it in this process."""
+    _opened.clear()
+    yield
+    assert _opened == []
 
 
 @pytest.fixture(scope="session")

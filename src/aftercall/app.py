@@ -26,6 +26,7 @@ from aftercall.custody.rebuild import Rebuilder
 from aftercall.custody.retention import Retention
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
+from aftercall.db.home import claim_home
 from aftercall.db.prepare import prepare
 from aftercall.engine.aloud import Aloud
 from aftercall.engine.deepgram_agent import DeepgramAgent
@@ -36,7 +37,7 @@ from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
 from aftercall.journal.place import Folder
-from aftercall.journal.presence import Presence
+from aftercall.journal.presence import SILENCE_S, Presence
 from aftercall.journal.record import Journal
 from aftercall.journal.recordings.store import RecordingStore
 from aftercall.journal.resume import ResumeDesk
@@ -62,6 +63,7 @@ from aftercall.memory.store import FactStore
 from aftercall.memory.vault import open_vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
+from aftercall.model.instants import format_instant
 from aftercall.phone.passes import StreamPasses
 from aftercall.postcall.answers.store import AnswerStore
 from aftercall.postcall.office import Office
@@ -75,7 +77,9 @@ from aftercall.who.introduction import stated_name
 from aftercall.who.register import Register
 from aftercall.who.tries import TryLedger
 from aftercall.work.desk import WorkDesk
+from aftercall.work.health.report import Report, report
 from aftercall.work.health.store import HealthStore
+from aftercall.work.health.upkeep import Upkeep, tell
 from aftercall.work.passcode import Mask
 from aftercall.work.policy import Policy
 from aftercall.work.runs.store import RunStore
@@ -182,6 +186,24 @@ class App:
         return HealthStore(self.database)
 
     @cached_property
+    def upkeep(self) -> Upkeep:
+        return Upkeep(self.clock)
+
+    def report_health(self) -> Report:
+        return report(self.health, self.clock.now(), self.settings.reconnect_window_s, self._find_failing_upkeep())
+
+    def _find_failing_upkeep(self) -> list[str]:
+        """What fails here, and in other processes as far as they can say so."""
+        outage = self.journal.outage.reason
+        others = [row for row in self.presence.find_others() if row.failures is not None]
+        silent = [row for row in others if self.clock.now() - row.beat_at > timedelta(seconds=SILENCE_S)]
+        return [
+            *([f"live calls cannot be written to the database: {outage}"] if outage else []),
+            *(tell(failure) for failure in [*self.upkeep.failures, *(failure for row in others for failure in row.failures or ())]),
+            *(f"a running process has written nothing since {format_instant(row.beat_at)}; is the disk full?" for row in silent),
+        ]
+
+    @cached_property
     def recording_desk(self) -> RecordingDesk:
         return RecordingDesk(self.settings, self.recordings, self.clock)
 
@@ -282,8 +304,11 @@ def _find_organs(settings: Settings) -> Organs | None:
     return make_organs(settings.receptionist.voice) if wanted and find_missing() is None else None
 
 
-def build(settings: Settings, clock: Clock | None = None) -> App:
-    """Wire the parts, and make the database ready; raises an AftercallError that says what to do."""
+def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool = True) -> App:
+    """Wire the parts, and make the database ready; raises an AftercallError that says what to do.
+
+    Without `claims_home` the database may be another home's: for whoever only reads rows.
+    """
     clock = clock or SystemClock()
     _check_engine(settings)
     check_durable_engine(settings.database_url)
@@ -292,7 +317,13 @@ def build(settings: Settings, clock: Clock | None = None) -> App:
     except OSError as error:
         raise ConfigError(f"home: {settings.home} cannot be used as a folder ({error.strerror}); set AFTERCALL_HOME") from None
     database = Database(settings.database_url)
-    prepare(database)
+    try:
+        prepare(database)
+        if claims_home:
+            claim_home(database, settings.home, clock.now())
+    except AftercallError:
+        database.close()
+        raise
     store, steps = CallStore(database), StepStore(database)
     folder = Folder(settings.home / "archive")
     folder.sweep()

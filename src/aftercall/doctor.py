@@ -13,6 +13,7 @@ from typing import Literal
 from aftercall.config import Loaded
 from aftercall.db.connect import Database
 from aftercall.db.durability import check_durable_engine
+from aftercall.db.home import check_home
 from aftercall.db.revision import NEWEST, current_revision
 from aftercall.errors import AftercallError
 from aftercall.llm.model.choice import choose
@@ -106,6 +107,7 @@ def _check_database(settings: Settings) -> Check:
         database = Database(settings.database_url)
         with database.read() as connection:
             current = current_revision(connection)
+            check_home(connection, settings.home)
         database.close()
     except AftercallError as error:
         return Check("database", "fail", str(error))

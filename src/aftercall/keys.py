@@ -1,11 +1,9 @@
 """The secret key of this installation: the one in the settings, or one made at first start and kept in the home."""
 
-import os
 import secrets
-from functools import partial
 from hashlib import blake2b
-from pathlib import Path
 
+from aftercall.disk import create_once
 from aftercall.errors import ConfigError
 from aftercall.settings import Settings
 
@@ -18,7 +16,7 @@ def load_key(settings: Settings) -> bytes:
         return blake2b(settings.secret_key.get_secret_value().encode(), digest_size=32, person=b"aftercall").digest()
     file = settings.home / FILE
     try:
-        _make(file)
+        create_once(file, secrets.token_hex(32) + "\n")
         key = bytes.fromhex(file.read_text("ascii").strip())
     except OSError as error:
         raise ConfigError(f"{file}: cannot be used ({error.strerror}); set AFTERCALL_SECRET_KEY") from None
@@ -32,21 +30,3 @@ def load_key(settings: Settings) -> bytes:
 def derive(key: bytes, purpose: str) -> bytes:
     """A key of its own for each purpose."""
     return blake2b(key=key, digest_size=32, person=purpose.encode()[:16]).digest()
-
-
-def _make(file: Path) -> None:
-    """Whole or not at all: linked into place, so that nobody reads half a key and nobody replaces one."""
-    if file.exists():
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{FILE}.{os.getpid()}.{secrets.token_hex(4)}")
-    with open(fresh, "x", encoding="ascii", opener=partial(os.open, mode=0o600)) as opened:
-        opened.write(secrets.token_hex(32) + "\n")
-        opened.flush()
-        os.fsync(opened.fileno())
-    try:
-        os.link(fresh, file)
-    except FileExistsError:
-        pass
-    finally:
-        fresh.unlink()

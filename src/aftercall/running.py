@@ -1,7 +1,7 @@
 """The app at work: what a crash left is recovered, what is due is done, and at the end every live call is sealed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 
@@ -14,7 +14,6 @@ from aftercall.db.changes import Changes
 from aftercall.errors import AftercallError
 from aftercall.journal.presence import BEAT_S
 from aftercall.journal.recover import EVERY_S, recover
-from aftercall.log import get_logger
 from aftercall.lookout import Lookout
 from aftercall.memory.pins import board
 from aftercall.postcall.office import Office
@@ -27,8 +26,6 @@ GLANCE_S = 0.2  # a part of how long a summary is waited for
 START_S = 0.25  # how long at least between two looks of a kind, however much is written meanwhile
 DUE_S = 0.5
 SWEEP_S = 10.0  # how often to look whether the hourly sweep is due
-
-log = get_logger("running")
 
 
 @asynccontextmanager
@@ -69,12 +66,13 @@ def _upkeep(app: App) -> list[Coroutine[None, None, None]]:
         await _take_over(app)
         await asyncio.to_thread(app.database.forget_traces)
 
+    keep_doing = app.upkeep.keep_doing
     return [
-        _keep_doing(app, BEAT_S, lambda: asyncio.to_thread(app.presence.beat)),
-        _keep_doing(app, EVERY_S, sweep),
-        _keep_doing(app, SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
-        _keep_doing(app, retention.EVERY_S, lambda: start_retention(app.retention)),
-        _keep_doing(app, board.EVERY_S, lambda: asyncio.to_thread(app.pins.sweep)),
+        keep_doing("heartbeat", BEAT_S, lambda: asyncio.to_thread(app.presence.beat, app.upkeep.failures)),
+        keep_doing("recovery", EVERY_S, sweep),
+        keep_doing("the hourly sweep", SWEEP_S, lambda: sweep_if_due(app.health, app.work, app.journal)),
+        keep_doing("retention", retention.EVERY_S, lambda: start_retention(app.retention)),
+        keep_doing("pins", board.EVERY_S, lambda: asyncio.to_thread(app.pins.sweep)),
     ]
 
 
@@ -85,24 +83,18 @@ def _looks(app: App, office: Office, changes: Changes) -> list[Coroutine[None, N
         await work.start_due(app.work)
         return await work.next_due(app.work)
 
+    def prepare_briefings() -> Awaitable[object]:
+        return asyncio.to_thread(prepare.prepare_due, app.composer, app.briefings)
+
+    keep_doing = app.upkeep.keep_doing
     return [
-        _keep_doing(app, START_S, lookout.expect(lambda: start_due(office))),
-        _keep_doing(app, DUE_S, lookout.expect(look_at_work)),
-        _keep_doing(app, DUE_S, lookout.expect(lambda: start_due_recordings(app.recording_desk))),
-        _keep_doing(app, prepare.EVERY_S, lookout.expect(lambda: asyncio.to_thread(prepare.prepare_due, app.composer, app.briefings))),
-        _keep_doing(app, GLANCE_S, lookout.glance),
+        keep_doing("post-call work", START_S, lookout.expect(lambda: start_due(office))),
+        keep_doing("follow-up work", DUE_S, lookout.expect(look_at_work)),
+        keep_doing("recordings", DUE_S, lookout.expect(lambda: start_due_recordings(app.recording_desk))),
+        keep_doing("briefings", prepare.EVERY_S, lookout.expect(prepare_briefings)),
+        keep_doing("looking for changes", GLANCE_S, lookout.glance),
     ]
 
 
 async def _take_over(app: App) -> None:
     await durable.take_over(lambda process: app.presence.is_alive(process, app.clock.now()))
-
-
-async def _keep_doing(app: App, pause_s: float, job: Callable[[], Awaitable[object]]) -> None:
-    """Upkeep is tried again at its next turn; trouble is told, never fatal."""
-    while True:
-        await app.clock.sleep(pause_s)
-        try:
-            await job()
-        except Exception as error:  # noqa: BLE001 - the edge of upkeep: a heart that stops beating for one error is dead
-            log.warning("upkeep failed", error=getattr(error, "code", type(error).__name__))

@@ -10,6 +10,7 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
+from aftercall.custody.scan import scan
 from aftercall.custody.store import ERASED, HOLD_NOBODY
 from aftercall.db.tables import metadata
 from aftercall.errors import CallErased, RefusedInput
@@ -17,7 +18,7 @@ from aftercall.journal.verify import verify
 from aftercall.model.calls import Call
 from aftercall.postcall.view import are_finished
 from aftercall.running import running
-from aftercall.settings import Settings
+from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import make_call, make_live_call
 from patience import until
 
@@ -155,4 +156,15 @@ def test_deleted_words_linger_in_a_database_that_was_not_scrubbed(tmp_path: Path
         "PRAGMA secure_delete=OFF; CREATE TABLE said (text); INSERT INTO said VALUES ('zanzibarium words'); DELETE FROM said;"
     )
     connection.close()
-    assert b"zanzibarium" in file.read_bytes()
+    assert scan([tmp_path], frozenset({b"zanzibarium"})).traces == ("x.db",)
+
+
+def test_a_database_outside_the_home_is_searched_too(tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere" / "calls.sqlite"
+    app = build(Settings(home=tmp_path / "home", database=DatabaseSettings(url=f"sqlite:///{file}")))
+    app.journal.take_in(call_of(GOES, "Ada Quillfeather", "zanzibarium"))
+    with app.database.write() as connection:
+        connection.exec_driver_sql("CREATE TABLE forgotten (number TEXT)")
+        connection.exec_driver_sql("INSERT INTO forgotten VALUES (?)", (GOES,))
+    assert app.eraser.erase(GOES).scan.traces == ("calls.sqlite",)
+    app.close()

@@ -163,17 +163,18 @@ def test_erasing_takes_the_prepared_briefing_too(app: App) -> None:
     assert app.composer.preview(ANN).facts == ()
 
 
-def test_another_callers_news_changes_nothing_unless_memory_is_shared(settings: Settings, clock: VirtualClock) -> None:
-    for scope, stays in (("per_caller", True), ("shared", False)):
-        memory = settings.memory.model_copy(update={"scope": scope})
-        app = build(settings.model_copy(update={"memory": memory, "home": settings.home / scope}), clock)
-        work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
-        prepare_all(app)
-        work(app, BOB, "I prefer coffee.", "Yes.", "Thanks.")
-        assert is_prepared(app) is stays
-        prepare_all(app)
-        assert is_prepared(app)
-        app.close()
+@pytest.mark.parametrize(("scope", "stays"), [("per_caller", True), ("shared", False)])
+def test_another_callers_news_changes_nothing_unless_memory_is_shared(
+    settings: Settings, clock: VirtualClock, scope: str, stays: bool
+) -> None:
+    app = build(settings.model_copy(update={"memory": settings.memory.model_copy(update={"scope": scope})}), clock)
+    work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
+    prepare_all(app)
+    work(app, BOB, "I prefer coffee.", "Yes.", "Thanks.")
+    assert is_prepared(app) is stays
+    prepare_all(app)
+    assert is_prepared(app)
+    app.close()
 
 
 def test_under_other_settings_a_prepared_briefing_is_of_no_use(app: App, clock: VirtualClock) -> None:

@@ -11,8 +11,8 @@ from aftercall.app import App
 from aftercall.bridge.turn_call import ANSWER_WITHIN_S, NOT_WRITTEN, SORRY, SORRY_GOODBYE, Parts, TurnCall
 from aftercall.engine.session import Reply
 from aftercall.errors import DatabaseUnreachable, EngineLost, StorageFull, WorkspaceReadOnly
+from aftercall.journal import spill
 from aftercall.journal.record import Record
-from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore, Entry, Pen, ResumeState
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
@@ -184,11 +184,8 @@ async def test_when_neither_the_database_nor_the_disk_takes_anything_the_caller_
     def away(self: CallStore, call: LiveCall, owner: str) -> bool:
         raise DatabaseUnreachable("no connection")
 
-    def full(self: SpillFolder, entries: Sequence[Entry]) -> None:
-        raise StorageFull("no room")
-
     monkeypatch.setattr(CallStore, "open", away)
-    monkeypatch.setattr(SpillFolder, "write", full)
+    monkeypatch.setattr(spill, "MAX_WAITING_BYTES", 0)
     _, heard = await FakePhone(parts_of(app, FakeEngine())).ring("hello")
     assert heard == [NOT_WRITTEN.text]
     await app.journal.close()

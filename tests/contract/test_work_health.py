@@ -6,15 +6,21 @@ import pytest
 from sqlalchemy import delete, update
 
 from aftercall import durable
-from aftercall.app import App
+from aftercall.app import App, build
+from aftercall.clock import SystemClock
 from aftercall.db.tables import calls, followup_runs, steps
-from aftercall.errors import SinkRefused
+from aftercall.errors import SinkRefused, StorageFull
+from aftercall.journal.presence import SILENCE_S, Presence
+from aftercall.memory.pins.board import Pinboard
 from aftercall.model.steps import done
 from aftercall.postcall.steps import STEPS
+from aftercall.running import running
+from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_live_call
 from aftercall.work import handover
 from aftercall.work.health.report import Report, report, report_json
 from aftercall.work.health.sweep import adopt_files, sweep, sweep_if_due
+from patience import until
 from working import RecordingSink, follow, hold_call, later, with_sink
 
 
@@ -150,3 +156,49 @@ def test_a_sealed_file_that_the_database_lost_is_taken_in_again_and_its_work_is_
     again = follow(app.work, call.conversation)
     assert [(row.key, row.state, row.link) for row in again] == [(row.key, row.state, row.link) for row in before]
     assert sorted((app.settings.home / "workspace" / "tasks").iterdir()) == tasks
+
+
+FAILURE = {"job": "recovery", "code": "storage.full", "reason": "no room in the archive", "since": "2026-02-13T15:41:12Z"}
+
+
+def test_upkeep_that_fails_in_another_process_is_failing_until_it_works(app: App, clock: VirtualClock) -> None:
+    other = Presence(app.settings.home / "run", app.store, clock)
+    other.beat([FAILURE])
+    made = app.report_health()
+    assert (made.status, made.exit_code) == ("failing", 2)
+    assert made.reasons == ("recovery fails since 2026-02-13T15:41:12Z: no room in the archive (storage.full)",)
+    other.beat([])
+    assert app.report_health().status == "ok"
+    other.beat([FAILURE])
+    other.leave()
+    assert app.report_health().status == "ok"
+
+
+def test_a_running_process_that_cannot_even_say_so_is_failing(app: App, clock: VirtualClock) -> None:
+    other = Presence(app.settings.home / "run", app.store, clock)
+    clock.move(SILENCE_S + 1)
+    assert app.report_health().status == "ok"  # a command that takes long, and does no upkeep
+    other.beat([])
+    clock.move(SILENCE_S + 1)
+    assert app.report_health().status == "failing"
+    other.beat([])
+    assert app.report_health().status == "ok"
+    other.leave()
+
+
+async def test_upkeep_that_fails_here_is_told_by_a_running_app(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_broken = True
+
+    def sweep_pins(board: Pinboard) -> None:
+        if is_broken:
+            raise StorageFull("no room for pins")
+
+    monkeypatch.setattr(Pinboard, "sweep", sweep_pins)
+    monkeypatch.setattr("aftercall.memory.pins.board.EVERY_S", 0.01)
+    app = build(settings, SystemClock())
+    async with running(app):
+        await until(lambda: app.report_health().status == "failing")
+        assert "no room for pins (storage.full)" in app.report_health().reasons[0]
+        is_broken = False
+        await until(lambda: app.report_health().status == "ok")
+    app.close()

@@ -16,7 +16,7 @@ from aftercall.bridge.mouth import Mouth
 from aftercall.bridge.pump import Pump
 from aftercall.bridge.state import Action, Course, Signal, State
 from aftercall.bridge.tools import Recall, Toolbox
-from aftercall.bridge.turn_call import WRITE_WITHIN_S, Attend, within
+from aftercall.bridge.turn_call import NOT_WRITTEN, WRITE_WITHIN_S, Attend, within
 from aftercall.bridge.watch import Due, Watch
 from aftercall.bridge.winding_up import Ending, wind_up
 from aftercall.clock import Clock
@@ -41,10 +41,11 @@ GOODBYE_WITHIN_S = 4.0
 PARTS_WITHIN_S = 30.0
 PAUSE_S = 0.5
 HISTORY_CHARACTERS = 20_000
-OUR_ENDINGS = frozenset({"agent_hung_up", "engine_lost", "caller_silent", "max_duration"})
+OUR_ENDINGS = frozenset({"agent_hung_up", "engine_lost", "caller_silent", "max_duration", "not_written"})
 STILL_THERE = "Are you still there?"
 SILENT_GOODBYE = "I can't hear you, so I will hang up now. Please call again. Goodbye!"
 LONG_GOODBYE = "I am sorry, but I have to end this call now. What you told me is written down. Please call again. Goodbye!"
+GOODBYES = {Signal.TOO_LONG: LONG_GOODBYE, Signal.SILENT_TOO_LONG: SILENT_GOODBYE, Signal.NO_ROOM: NOT_WRITTEN.text}
 THANK_YOU = "Thank you. Please go on."
 GO_ON = "Sorry, I lost you for a moment. Please go on."
 
@@ -192,6 +193,8 @@ class VoiceCall:
                 self._watch.nobody_speaks(self._clock.monotonic())
             if self._course.state in (State.PARTING, State.LEAVING, State.APOLOGISING):
                 await self._part()
+            elif self._minutes.has_no_room:
+                await self._signal(Signal.NO_ROOM)
             elif due := self._watch.find_due(self._clock.monotonic()):
                 await self._do_due(due)
 
@@ -245,7 +248,7 @@ class VoiceCall:
             await self._mouth.interrupt()
             await self._mouth.play_clip(clip("apology"))
         elif action is Action.SAY_GOODBYE:
-            await self._talk.say(LONG_GOODBYE if signal is Signal.TOO_LONG else SILENT_GOODBYE)
+            await self._talk.say(GOODBYES[signal])
 
     async def _end(self, conversing: "asyncio.Task[None]") -> None:
         ended_at = self._clock.now()

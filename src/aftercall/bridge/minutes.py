@@ -24,6 +24,11 @@ class Minutes:
         return self._scribe.turns
 
     @property
+    def has_no_room(self) -> bool:
+        """Neither the disk nor the memory takes more: what is said now is lost."""
+        return self._scribe.has_no_room
+
+    @property
     def is_missing_words(self) -> bool:
         return self._transcript.is_missing_words
 

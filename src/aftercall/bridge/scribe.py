@@ -11,7 +11,7 @@ from typing import Any
 
 from aftercall.bridge.transcript import Draft
 from aftercall.clock import Clock
-from aftercall.errors import AftercallError
+from aftercall.errors import AftercallError, StorageFull
 from aftercall.journal.record import Record
 from aftercall.log import get_logger
 from aftercall.model.turns import Event, Turn
@@ -34,6 +34,8 @@ class Scribe:
         self._last_at: datetime | None = None
         self._task = asyncio.create_task(self._run())
         self.turns: list[Turn] = []
+        self.has_no_room = False
+        """Neither the disk nor the memory takes more: what is said now is lost."""
 
     def write(self, draft: Draft) -> asyncio.Future[None]:
         def make() -> Turn:
@@ -57,6 +59,7 @@ class Scribe:
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if len(self._waiting) >= MOST_WAITING or self._task.done():
             log.error("too much waits to be written down", call=self._record.call.id)
+            self.has_no_room = True
             written.cancel()
             return written
         self._waiting.append((make, written))
@@ -79,6 +82,7 @@ class Scribe:
             await self._record.append(item)
         except AftercallError as error:
             log.error("could not write down", call=self._record.call.id, error=error.code)  # noqa: TRY400 - a trace may hold speech
+            self.has_no_room = self.has_no_room or isinstance(error, StorageFull)
             if error.retryable and not self._is_closing:
                 await self._clock.sleep(TRY_AGAIN_S)
                 return

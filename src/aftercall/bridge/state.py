@@ -26,6 +26,7 @@ class Signal(StrEnum):
     AGENT_ENDS = "the agent wants to hang up"
     SILENT_TOO_LONG = "the caller has not said anything for long"
     TOO_LONG = "the call has lasted as long as a call may"
+    NO_ROOM = "nothing that is said can be kept any more"
     PLAYED_OUT = "everything that was to be said has been"
     CALLER_TALKS = "the caller has begun to talk"
     CALLER_GONE = "the caller hung up, or the line broke"
@@ -64,6 +65,7 @@ TABLE: dict[tuple[State, Signal], Step] = {
     (State.TALKING_ON, Signal.ENGINE_CHANGED): Step(State.MENDING, Action.CHANGE),
     **{(state, Signal.ENGINE_REFUSED): _SORRY for state in _LIVE},
     **{(state, Signal.TOO_LONG): Step(State.LEAVING, Action.SAY_GOODBYE, "max_duration") for state in (State.TALKING, State.TALKING_ON)},
+    **{(state, Signal.NO_ROOM): Step(State.LEAVING, Action.SAY_GOODBYE, "not_written") for state in (State.TALKING, State.TALKING_ON)},
     **{(state, Signal.TOO_LONG): _SORRY for state in (State.CONNECTING, State.MENDING)},
     **{
         (state, signal): Step(State.PARTING, action, reason)

@@ -30,7 +30,7 @@ def list_calls(
 ) -> None:
     """Calls, newest first."""
     stage = stage_of(context)
-    with stage.app() as app:
+    with stage.app(reads_rows_only=True) as app:
         rows = app.store.page(limit=limit, caller=read_caller(caller, "--caller"))
     if json:
         print_json([row_json(row) for row in rows])

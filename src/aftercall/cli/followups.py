@@ -29,7 +29,7 @@ def list_followups(
     stage = stage_of(context)
     if state and state not in STATES:
         raise RefusedInput("--state", f"is not one of {', '.join(STATES)}")
-    with stage.app() as app:
+    with stage.app(reads_rows_only=True) as app:
         rows = app.work.followups.page(limit=limit, state=state or None, caller=read_caller(caller, "--caller"))
     if json:
         print_json([followup_json(row) for row in rows])

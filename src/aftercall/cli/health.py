@@ -4,7 +4,7 @@ import typer
 from rich.markup import escape
 
 from aftercall.cli.stage import make_table, print_json, stage_of
-from aftercall.work.health.report import report, report_json
+from aftercall.work.health.report import report_json
 
 _COLOURS = {"ok": "green", "warn": "yellow", "failing": "red"}
 
@@ -16,8 +16,8 @@ def health(
 ) -> None:
     """Whether every call of the last three days came to its end. Exit 0 all is well, 1 worth a look, 2 failing."""
     stage = stage_of(context)
-    with stage.app() as app:
-        made = report(app.health, app.clock.now(), app.settings.reconnect_window_s)
+    with stage.app(reads_rows_only=True) as app:
+        made = app.report_health()
     if json:
         print_json(report_json(made))
         raise typer.Exit(made.exit_code)

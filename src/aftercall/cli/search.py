@@ -39,7 +39,7 @@ def search(
     if caller and number is None:
         raise RefusedInput("--caller", "is withheld; such calls belong to nobody")
     until = datetime.combine(as_of.date(), time.max, zone) if as_of else None
-    with stage.app() as app:
+    with stage.app(reads_rows_only=True) as app:
         where = Where(app.settings.agent_id, number, kinds=tuple(one.value for one in kind), as_of=until)
         hits = app.search.find(query, where, limit=limit, voices=_voices(app, number))
     if json:

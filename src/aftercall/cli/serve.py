@@ -35,9 +35,8 @@ def serve(
     stage.log_warnings()
     if stage.loaded.settings.api_token is None and not _is_loopback(host):
         raise ConfigError(f"serve: {host} is open to others; set AFTERCALL_API_TOKEN, or listen on 127.0.0.1")
-    listening = listen(host, port)
     sys.setswitchinterval(SWITCH_S)
-    with stage.app() as app:
+    with listen(host, port) as listening, stage.app() as app:
         if app.settings.receptionist.speech and (missing := find_missing()):
             get_logger("serve").warning("receptionist.speech is set, but the receptionist speaks through the carrier", reason=missing)
         bound = listening.getsockname()[1]

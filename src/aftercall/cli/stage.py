@@ -34,8 +34,9 @@ class Stage:
             get_logger("config").warning(warning)
 
     @contextmanager
-    def app(self) -> Iterator[App]:
-        app = build(self.loaded.settings)
+    def app(self, *, reads_rows_only: bool = False) -> Iterator[App]:
+        """A command that only reads rows may look at a database that belongs to another home."""
+        app = build(self.loaded.settings, claims_home=not reads_rows_only)
         try:
             yield app
         finally:

@@ -13,7 +13,7 @@ def worker(
     context: typer.Context,
     log_json: bool = typer.Option(False, "--log-json", help="Logs as JSON lines."),
 ) -> None:
-    """Do what comes after calls, without answering any: a second machine on the same Postgres shares the work."""
+    """Do what comes after calls, without answering any: a second machine on the same Postgres and home folder shares the work."""
     from aftercall.running import running  # noqa: PLC0415 - the durable engine takes its time to load
 
     stage = stage_of(context)

@@ -123,4 +123,5 @@ class Eraser:
     def _scan(self, needles: frozenset[bytes]) -> Scan:
         folders = [self.settings.home, *([self.settings.workspace] if self.settings.workspace else [])]
         others = {*self.archive.place.names(), *(path.name for path in Retired(self.settings.home).root.glob("transcripts/*/*"))}
-        return scan([Path(folder) for folder in folders], needles, is_others=frozenset(others))
+        file = self.database.engine.url.database if self.database.dialect == "sqlite" else None
+        return scan([Path(folder) for folder in folders], needles, database=Path(file) if file else None, is_others=frozenset(others))

@@ -38,7 +38,7 @@ from aftercall.memory.store import retell
 from aftercall.model.calls import Call
 from aftercall.model.people import AT
 
-HOLD_NOBODY = ("audit", "processes", "tombstones", "upkeep")
+HOLD_NOBODY = ("audit", "home_claim", "processes", "tombstones", "upkeep")
 """Tables without a number, a name or words of anybody."""
 ERASED: tuple[Table, ...] = (
     briefings,

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from aftercall.errors import AftercallError, ConfigError, DatabaseUnreachable, StorageFull
+from aftercall.errors import AftercallError, ConfigError, DatabaseDamaged, DatabaseUnreachable, StorageFull
 
 BUSY_TIMEOUT_MS = 30_000
 TURN_WITHIN_S = 1.0  # then SQLite decides: who holds the turn may itself be waiting for another process
@@ -147,6 +147,8 @@ def translate(error: Exception) -> AftercallError | None:
     name = type(cause).__name__
     if "disk is full" in said or name == "DiskFull" or "No space left" in said:
         return StorageFull(f"the database has no room left ({said}); free some space, nothing written is harmed")
+    if "disk image is malformed" in said or "file is not a database" in said:
+        return DatabaseDamaged(f"the database is damaged ({said}); stop Aftercall and put it back from a backup")
     if "is locked" in said:
         return DatabaseUnreachable("another program has locked the database; it is tried again")
     if "unable to open" in said or "readonly database" in said or "disk I/O error" in said or _is_lost(cause):

@@ -180,6 +180,16 @@ processes = Table(
     Column("id", Text, primary_key=True),
     Column("started_at", InstantColumn, nullable=False),
     Column("beat_at", InstantColumn, nullable=False),
+    Column("failures", JSON, comment="upkeep that fails in this process: its name, and since when and why"),
+)
+
+# One row at most: the home whose archive holds the calls of this database (db/home.py).
+home_claim = Table(
+    "home_claim",
+    metadata,
+    Column("only", Integer, primary_key=True, autoincrement=False),
+    Column("home_id", Text, nullable=False),
+    Column("claimed_at", InstantColumn, nullable=False),
 )
 
 # The unit of search: a turn, a summary or a fact. `terms`, `around` and `shelf` hold terms of memory/words.py, in which

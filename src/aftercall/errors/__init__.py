@@ -54,14 +54,23 @@ AftercallError
 │   └── LineFailed         the agent could not be reached
 └── DatabaseError          the database
     ├── DatabaseNewer      made by a newer Aftercall               exit 2
+    ├── DatabaseOfAnotherHome  its calls are in another home       exit 2
     ├── DatabaseOutdated   needs `aftercall db upgrade`            exit 2
     └── DatabaseUnreachable  no connection; goes on when there is
+        └── DatabaseDamaged  the file is not whole
 
 Each has a stable `code`, and `retryable` is decided here, where the error is born.
 """
 
 from aftercall.errors.archive import ArchiveError, ChainBroken, StorageFull
-from aftercall.errors.database import DatabaseError, DatabaseNewer, DatabaseOutdated, DatabaseUnreachable
+from aftercall.errors.database import (
+    DatabaseDamaged,
+    DatabaseError,
+    DatabaseNewer,
+    DatabaseOfAnotherHome,
+    DatabaseOutdated,
+    DatabaseUnreachable,
+)
 from aftercall.errors.engine import EngineLost, EngineRefused
 from aftercall.errors.journal import CallErased, CallNotLive, JournalClosed, JournalConflict, JournalError, JournalGap
 from aftercall.errors.llm import ModelCutOff, ModelDeclined, ModelError, ModelOffForm, ModelRefused, ModelUnavailable
@@ -96,8 +105,10 @@ __all__ = [
     "CarrierUnreachable",
     "ChainBroken",
     "ConfigError",
+    "DatabaseDamaged",
     "DatabaseError",
     "DatabaseNewer",
+    "DatabaseOfAnotherHome",
     "DatabaseOutdated",
     "DatabaseUnreachable",
     "DialRefused",

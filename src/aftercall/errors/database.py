@@ -24,8 +24,21 @@ class DatabaseOutdated(DatabaseError):
     exit_code = 2
 
 
+class DatabaseOfAnotherHome(DatabaseError):
+    """The database belongs to another home, whose archive holds its calls; use that home or another database."""
+
+    code = "database.home"
+    exit_code = 2
+
+
 class DatabaseUnreachable(DatabaseError):
     """No connection to the database; tried again when it is back."""
 
     code = "database.unreachable"
     retryable = True
+
+
+class DatabaseDamaged(DatabaseUnreachable):
+    """The database file is damaged; stop Aftercall and put it back from a backup, or `aftercall rebuild` a new one."""
+
+    code = "database.damaged"

@@ -6,12 +6,13 @@ On other machines, which do not see that file, the heartbeat in the database cou
 
 import fcntl
 import os
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from aftercall.clock import Clock
 from aftercall.ids import new_id
-from aftercall.journal.store import CallStore
+from aftercall.journal.store import CallStore, ProcessRow
 
 BEAT_S = 10.0
 SILENCE_S = 60.0
@@ -27,8 +28,14 @@ class Presence:
         self._lock = _hold(self._path(self.process))
         self.beat()
 
-    def beat(self) -> None:
-        self._store.beat(self.process, self._clock.now())
+    def beat(self, failures: Sequence[dict[str, str]] | None = None) -> None:
+        """Say that we are alive, and what fails here. A command that says nothing of the kind beats only once."""
+        self._store.beat(self.process, self._clock.now(), failures)
+
+    def find_others(self) -> list[ProcessRow]:
+        """The other processes that are alive."""
+        now = self._clock.now()
+        return [row for row in self._store.processes() if row.id != self.process and self.is_alive(row.id, now)]
 
     def is_alive(self, process: str, now: datetime) -> bool:
         if process == self.process:

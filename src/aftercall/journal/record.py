@@ -1,6 +1,7 @@
 """The journal: open a call, append what happens in it, seal it when it ends.
 
 Whatever `append` returned for is on disk, whatever happens next: in the database or, while that is away, in a file of the call's own.
+Only while the disk has no room is it in memory, and is written first thing when there is; with no room there either, it is refused.
 Late words of a sealed call become addenda.
 """
 
@@ -13,13 +14,13 @@ from functools import partial
 from typing import TypeVar
 
 from aftercall.clock import Clock
-from aftercall.errors import AftercallError, CallNotLive, DatabaseUnreachable, JournalConflict, JournalGap, RefusedInput
+from aftercall.errors import AftercallError, CallNotLive, DatabaseUnreachable, JournalConflict, JournalGap, RefusedInput, StorageFull
 from aftercall.faults import reach
 from aftercall.journal.archive import Archive, Sealed
 from aftercall.journal.fold import entries_of, entry_of, finished_call, fold
 from aftercall.journal.outage import Outage
 from aftercall.journal.presence import Presence
-from aftercall.journal.spill import SpillFolder, call_entry, end_entry, gone_entry
+from aftercall.journal.spill import SpillFolder, call_entry, end_entry, gone_entry, retry_entry
 from aftercall.journal.store import CallRow, CallStore, Entry, Pen
 from aftercall.journal.take_up import take_up_left
 from aftercall.journal.writer import GroupWriter, Written
@@ -230,6 +231,7 @@ class Journal:
             if written.exception() is None:
                 return
         await self._spill(record)
+        self._refuse_if_full()
         spilled = self._put_aside(entry)
         try:
             await spilled
@@ -240,8 +242,13 @@ class Journal:
     async def _spill(self, record: Record) -> None:
         """From here on the call is kept in a file of its own."""
         if not record.is_spilling:
+            self._refuse_if_full()
             await self._put_aside(call_entry(record.call))
             record.is_spilling = True
+
+    def _refuse_if_full(self) -> None:
+        if self.spill.is_full:
+            raise StorageFull("the disk has no room, and too much waits in memory for it; free some space")
 
     def _put_aside(self, entry: Entry) -> Written:
         self._spiller = self._spiller or GroupWriter(self.spill.write, self.spill.close)
@@ -269,6 +276,9 @@ class Journal:
                     await asyncio.to_thread(self.store.take_up, record.call, record.entries, owner, is_live=True)
                     await self._put_aside(gone_entry(record.call.id))
                     record.is_spilling = False
+        await self._put_aside(retry_entry())
+        if self.spill.is_waiting:
+            raise StorageFull("calls wait in memory for room on disk; free some space")
         await asyncio.to_thread(self._seal_left)
 
     def _seal_left(self) -> None:
@@ -284,14 +294,20 @@ class Journal:
         except DatabaseUnreachable as error:
             await self._put_end_aside(record, end_reason, ended_at, error)
             raise
-        self._records.pop((record.call.source, record.call.sid), None)
+        except StorageFull:  # in the archive: its end is noted, and recovery seals it when there is room
+            self._forget(record)
+            raise
+        self._forget(record)
         return sealed
+
+    def _forget(self, record: Record) -> None:
+        self._records.pop((record.call.source, record.call.sid), None)
 
     async def _put_end_aside(self, record: Record, end_reason: str, ended_at: datetime, error: AftercallError) -> None:
         """How the call ended goes to its file, which is taken up with the others when the database is back."""
         await self._put_aside(call_entry(record.call))
         await self._put_aside(end_entry(record.call.id, ended_at, end_reason))
-        self._records.pop((record.call.source, record.call.sid), None)
+        self._forget(record)
         self.outage.begin(error)
 
     def _seal_record(self, record: Record, end_reason: str, ended_at: datetime) -> Sealed:
@@ -306,7 +322,10 @@ class Journal:
 
     def _claim(self, call_id: str, held_by: str, ended_at: datetime, end_reason: str) -> bool:
         sealer = self.presence.process
-        return self.store.claim(call_id, held_by=held_by, sealer=sealer, ended_at=ended_at, end_reason=end_reason)
+        try:
+            return self.store.claim(call_id, held_by=held_by, sealer=sealer, ended_at=ended_at, end_reason=end_reason)
+        except StorageFull as error:  # a database that takes nothing is as good as away
+            raise DatabaseUnreachable(f"the database has no room to note the end of call {call_id}") from error
 
     def _archive_and_finish(self, call: Call) -> Sealed:
         sealed = self.archive.seal(call)

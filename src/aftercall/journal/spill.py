@@ -2,12 +2,15 @@
 
 Whoever keeps the call holds a lock on its file, and the system lets go of it however the process ends. A file that nobody
 holds is left over, and is taken up into the journal when the database is back (`take_up.py`).
+
+While the disk takes nothing, lines wait in memory, in their order, and are written before any other once there is room.
 """
 
 import errno
 import fcntl
 import json
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,16 +18,19 @@ from datetime import datetime
 from pathlib import Path
 
 from aftercall.disk import sync_folder
-from aftercall.errors import ArchiveError, StorageFull
 from aftercall.faults import reach
 from aftercall.journal.store import Entry
+from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.model.instants import format_instant
 
-CALL, END, GONE = "call", "end", "gone"
-"""Kinds of lines besides turns and events: who is calling, how it ended. `gone` is no line: the file has served."""
+CALL, END, GONE, RETRY = "call", "end", "gone", "retry"
+"""Kinds of lines besides turns and events: who is calling, how it ended. The others are no lines: the file has
+served, and: write what waits in memory."""
 SUFFIX = ".jsonl"
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+MAX_WAITING_BYTES = 4 * 1024 * 1024  # about twenty thousand turns; a full disk must not fill the memory, too
+
+log = get_logger("spill")
 
 
 @dataclass(frozen=True)
@@ -48,19 +54,45 @@ def gone_entry(call_id: str) -> Entry:
     return Entry(call_id, GONE, 0, "")
 
 
+def retry_entry() -> Entry:
+    return Entry("", RETRY, 0, "")
+
+
 class SpillFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._held: dict[str, int] = {}
+        self._waiting: deque[Entry] = deque()
+        self._waiting_bytes = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the disk has not taken everything yet."""
+        return bool(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether not even the memory has room for more."""
+        return self._waiting_bytes >= MAX_WAITING_BYTES
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """On disk when it returns; for one thread. A call's first line makes its file, its end lets go of it."""
+        """On disk when it returns, or in memory while the disk takes nothing; for one thread.
+
+        A call's first line makes its file, its end lets go of it.
+        """
         for entry in entries:
-            with _explained(entry.call_id):
-                self._write(entry)
+            if entry.kind == GONE:
+                self._drop_waiting(entry.call_id)
+            if entry.kind != RETRY:
+                self._waiting.append(entry)
+                self._waiting_bytes += len(entry.body)
+        self._write_waiting()
 
     def close(self) -> None:
         """Let go of every file; what is in them is for the next start."""
+        self._write_waiting()
+        if self._waiting:
+            log.error("no room on disk until the end; words are lost", entries=len(self._waiting))
         for call_id in list(self._held):
             self._let_go(call_id)
 
@@ -95,6 +127,20 @@ class SpillFolder:
                         self.remove(path)
                     is_done = is_done and is_ours
         return is_done
+
+    def _write_waiting(self) -> None:
+        while self._waiting:
+            try:
+                self._write(self._waiting[0])
+            except OSError as error:
+                if len(self._waiting) == 1:
+                    log.error("the disk takes nothing; calls are kept in memory", reason=error.strerror)  # noqa: TRY400 - no trace: speech
+                return
+            self._waiting_bytes -= len(self._waiting.popleft().body)
+
+    def _drop_waiting(self, call_id: str) -> None:
+        self._waiting = deque(entry for entry in self._waiting if entry.call_id != call_id)
+        self._waiting_bytes = sum(len(entry.body) for entry in self._waiting)
 
     def _write(self, entry: Entry) -> None:
         if entry.kind == GONE:
@@ -172,13 +218,3 @@ def _is_free(file: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-@contextmanager
-def _explained(call_id: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _NO_ROOM:
-            raise StorageFull(f"no room to keep call {call_id} on disk while the database is away; free some space") from error
-        raise ArchiveError(f"call {call_id} cannot be kept on disk while the database is away ({error.strerror})") from error

@@ -57,6 +57,16 @@ class CallRow:
 
 
 @dataclass(frozen=True)
+class ProcessRow:
+    """What a process last said of itself."""
+
+    id: str
+    beat_at: datetime
+    failures: list[dict[str, str]] | None
+    """None for a process that does no upkeep."""
+
+
+@dataclass(frozen=True)
 class ResumeState:
     """A call that its caller may still pick up."""
 
@@ -337,9 +347,14 @@ class CallStore:
 
     # Processes
 
-    def beat(self, process: str, now: datetime) -> None:
+    def beat(self, process: str, now: datetime, failures: Sequence[dict[str, str]] | None = None) -> None:
+        told = {"beat_at": now, "failures": failures}
         with self._database.write() as connection:
-            upsert(connection, processes, {"id": process}, {"started_at": now, "beat_at": now}, changes={"beat_at": now})
+            upsert(connection, processes, {"id": process}, {"started_at": now, **told}, changes=told)
+
+    def processes(self) -> list[ProcessRow]:
+        with self._database.read() as connection:
+            return [ProcessRow(row.id, row.beat_at, row.failures) for row in connection.execute(select(processes))]
 
     def last_beat(self, process: str) -> datetime | None:
         with self._database.read() as connection:

@@ -40,7 +40,10 @@ from aftercall.settings.work import WorkSettings as WorkSettings
 
 
 class DatabaseSettings(Section):
-    url: str = Field(default="", description="SQLAlchemy URL; `postgresql+psycopg://…` for several machines; empty is SQLite in the home")
+    url: str = Field(
+        default="",
+        description="SQLAlchemy URL; `postgresql+psycopg://…` for several machines that share the home; empty is SQLite in the home",
+    )
 
 
 class PagesSettings(Section):

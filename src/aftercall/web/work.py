@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query
 from aftercall.app import App
 from aftercall.web.queries import parse_caller, refuse_unknown_query
 from aftercall.work import handover
-from aftercall.work.health.report import report, report_json
+from aftercall.work.health.report import report_json
 from aftercall.work.view import change_json, delivery_json, followup_json
 
 WHO = "the API"
@@ -50,6 +50,6 @@ def make_router(app: App) -> APIRouter:
 
     @router.get("/health", summary="Whether every call of the last three days came to its end")
     def get_health() -> dict[str, Any]:
-        return report_json(report(app.health, app.clock.now(), app.settings.reconnect_window_s))
+        return report_json(app.report_health())
 
     return router

@@ -14,7 +14,6 @@ from aftercall.model.turns import Turn
 from aftercall.web.live import Changed, Happening, Said
 from aftercall.web.pages.desk import Desk
 from aftercall.web.store import Filter
-from aftercall.work.health.report import report
 
 RECENT = 12
 KEEP_ALIVE_S = 15.0
@@ -35,7 +34,7 @@ def make_router(desk: Desk) -> APIRouter:
         failed = desk.store.failed_steps(RECENT)
         waiting = [row for state in ("held", "broken", "failed") for row in desk.app.work.followups.page(limit=RECENT, state=state)]
         now = desk.app.clock.now()
-        health = report(desk.app.health, now, desk.app.settings.reconnect_window_s)
+        health = desk.app.report_health()
         shown: dict[str, Any] = {
             "live": _live(desk),
             "finished": finished,

@@ -1,6 +1,7 @@
 """The health of all calls of the last days as one report: fine, worth a look, or failing."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -43,7 +44,8 @@ class Report:
         return EXIT_CODES[self.status]
 
 
-def report(store: HealthStore, now: datetime, window_s: float) -> Report:
+def report(store: HealthStore, now: datetime, window_s: float, upkeep: Sequence[str] = ()) -> Report:
+    """`upkeep` says what of it fails in which words."""
     found = store.calls_since(now - timedelta(hours=HOURS))
     calls = tuple(CallLine(call.id, *judge_call(call), call.started_at) for call in found)
     ends = [
@@ -53,7 +55,7 @@ def report(store: HealthStore, now: datetime, window_s: float) -> Report:
     ]
     oldest = min(ends, default=None)
     counts = store.counts()
-    failing = list(_failing(calls, counts))
+    failing = [*upkeep, *_failing(calls, counts)]
     warnings = list(_warnings(counts, oldest, now, timedelta(seconds=window_s), has_calls=bool(calls)))
     status: Literal["ok", "warn", "failing"] = "failing" if failing else "warn" if warnings else "ok"
     failed_steps = sum(state == "failed" for call in found for _, state, _ in call.steps)

@@ -1,0 +1,144 @@
+"""A disk without room: calls go on in memory, are written first thing when there is room, and are sealed without a restart."""
+
+import asyncio
+import errno
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from aftercall.app import App, build
+from aftercall.bridge.turn_call import NOT_WRITTEN, TurnCall
+from aftercall.db.connect import Database
+from aftercall.engine.voice import CallerBegan, CallerSaid
+from aftercall.errors import StorageFull
+from aftercall.journal import spill
+from aftercall.journal.store import Pen
+from aftercall.journal.verify import verify
+from aftercall.model.calls import Call
+from aftercall.settings import Settings
+from aftercall.testing import FakePhone, VirtualClock, make_live_call
+from aftercall.testing_voice import FakeVoiceEngine
+from voice_rig import Rig
+
+
+class Disk:
+    """Under the database, the archive and the files of live calls; it may be full."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_full = False
+        for target, name in ((os, "write"), (os, "pwrite"), (Pen, "write"), (Database, "write")):
+            monkeypatch.setattr(target, name, self._guarded(getattr(target, name), is_system=target is os))
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        self.is_full = True
+        yield
+        self.is_full = False
+
+    def _guarded(self, write: Callable[..., Any], *, is_system: bool) -> Callable[..., Any]:
+        def write_if_there_is_room(*arguments: Any) -> Any:
+            if not self.is_full:
+                return write(*arguments)
+            if is_system:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise StorageFull("the database has no room left")
+
+        return write_if_there_is_room
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+@pytest.fixture
+async def house(settings: Settings, clock: VirtualClock, disk: Disk) -> AsyncIterator[App]:
+    app = build(settings, clock)
+    yield app
+    await app.journal.close()
+    app.close()
+
+
+async def sealed(app: App, clock: VirtualClock, call_id: str) -> Call:
+    async with asyncio.timeout(60):
+        while not (rows := [row for row in app.store.page(limit=9) if row.live.id == call_id and row.state == "sealed"]):
+            await clock.advance(0.2)
+            await asyncio.sleep(0.01)
+    assert app.journal.spill.files() == []
+    assert verify(app.archive.place, app.store).faults == ()
+    return app.archive.read(str(rows[0].archive_name))[0]
+
+
+def said_by_caller(call: Call) -> list[str]:
+    return [turn.text for turn in call.turns if turn.speaker == "caller"]
+
+
+async def test_a_call_that_ends_on_a_full_disk_is_sealed_when_there_is_room(house: App, disk: Disk, clock: VirtualClock) -> None:
+    call = TurnCall(house.turn_parts, make_live_call(started_at=clock.now()))
+    await call.begin()
+    await call.hear("One.")
+    with disk.full():
+        assert (await call.hear("Two.")) != NOT_WRITTEN
+        await call.end("caller_hung_up")
+        await clock.advance(5)
+        assert house.journal.live == []
+    archived = await sealed(house, clock, call.call.id)
+    assert (said_by_caller(archived), archived.end_reason) == (["One.", "Two."], "caller_hung_up")
+
+
+async def test_a_call_wholly_on_a_full_disk_is_sealed_when_there_is_room(house: App, disk: Disk, clock: VirtualClock) -> None:
+    with disk.full():
+        call, _ = await FakePhone(house.turn_parts).ring("Please call the plumber.")
+        await clock.advance(5)
+    archived = await sealed(house, clock, call.call.id)
+    assert said_by_caller(archived) == ["Please call the plumber."]
+
+
+async def test_words_said_on_a_full_disk_are_written_when_there_is_room(house: App, disk: Disk, clock: VirtualClock) -> None:
+    call = TurnCall(house.turn_parts, make_live_call(started_at=clock.now()))
+    await call.begin()
+    with disk.full():
+        await call.hear("One.")
+        await clock.advance(3)
+    async with asyncio.timeout(60):
+        while "One." not in str(house.store.entries(call.call.id)):
+            await clock.advance(0.2)
+            await asyncio.sleep(0.01)
+    await call.hear("Two.")
+    await call.end("caller_hung_up")
+    assert said_by_caller(await sealed(house, clock, call.call.id)) == ["One.", "Two."]
+
+
+async def test_a_caller_is_told_when_not_even_memory_has_room(
+    house: App, disk: Disk, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spill, "MAX_WAITING_BYTES", 1_000)
+    call = TurnCall(house.turn_parts, make_live_call(started_at=clock.now()))
+    await call.begin()
+    with disk.full():
+        assert await call.hear("x" * 2_000) != NOT_WRITTEN
+        assert await call.hear("One word too many.") == NOT_WRITTEN
+        await call.end("agent_hung_up")
+    assert said_by_caller(await sealed(house, clock, call.call.id)) == ["x" * 2_000]
+
+
+async def test_a_streamed_caller_is_told_and_what_was_kept_is_sealed(
+    house: App, disk: Disk, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spill, "MAX_WAITING_BYTES", 1_000)
+    rig = Rig(house, clock, FakeVoiceEngine())
+    await rig.answer()
+    await rig.greet()
+    with disk.full():
+        rig.engine.session.give(CallerBegan("t1"), CallerSaid("t1", "x" * 2_000))
+        await rig.pass_time(2)
+        rig.engine.session.give(CallerBegan("t2"), CallerSaid("t2", "One word too many."))
+        await rig.pass_time(3)
+        assert NOT_WRITTEN.text in rig.engine.session.said
+        await rig.pass_time(10)
+        assert rig.holding.done()
+    archived = await sealed(house, clock, rig.live.id)
+    assert (said_by_caller(archived), archived.end_reason) == (["x" * 2_000], "not_written")

@@ -1,0 +1,44 @@
+"""A caller is erased while the server runs, another command uses the home, and the server is killed: no word is lost."""
+
+import multiprocessing
+from multiprocessing.connection import Connection
+from typing import Any
+
+from aftercall.app import build
+from aftercall.settings import Settings
+from aftercall.testing import make_call
+from crash import erasing
+
+spawner = multiprocessing.get_context("forkserver")
+
+
+def receive(pipe: Connection) -> Any:
+    assert pipe.poll(60)
+    return pipe.recv()
+
+
+def test_acknowledged_words_outlive_an_erasure_another_process_and_kill_9(settings: Settings) -> None:
+    spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
+    app = build(settings)
+    app.journal.take_in(make_call(caller="+15550100"))
+    app.close()
+    place = (str(settings.home), settings.database_url)
+    ours, theirs = spawner.Pipe()
+    server = spawner.Process(target=erasing.erase_and_write, args=(*place, theirs))
+    server.start()
+    assert receive(ours) == "erased"
+    for _ in range(2):
+        other = spawner.Process(target=erasing.use, args=place)
+        other.start()
+        other.join(60)
+        assert other.exitcode == 0
+    ours.send("go on")
+    call_id = receive(ours)
+    server.kill()
+    server.join(60)
+    app = build(settings)
+    assert len(app.store.entries(call_id)) == erasing.TURNS
+    if app.database.dialect == "sqlite":
+        with app.database.glance() as query:
+            assert query("PRAGMA integrity_check", ()) == [("ok",)]
+    app.close()
