@@ -2,6 +2,7 @@
 
 import asyncio
 import json as json_text
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -195,7 +196,7 @@ def compare(
     """Is B worse than A? Exit 1 if it is."""
     from aftercall.cli.test_run import RunPlan, compare_agents  # noqa: PLC0415 - takes its time to load
     from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.statistics import compare as compare_pairs  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.statistics import compare as compare_pairs, wilson  # noqa: PLC0415 - takes its time to load
 
     stage = stage_of(context)
     if budget:
@@ -204,8 +205,11 @@ def compare(
     else:
         answer = compare_pairs(_pairs(Results(stage.loaded.settings.home), a, b))
     if json:
-        figures = {"pairs": answer.pairs, "worse": answer.worse, "better": answer.better, "p": answer.p, "chance": answer.chance}
-        print_json({"answer": answer.answer, **figures})
+        rates = {
+            f"pass_rate_{name}": {"passed": passed, "interval": wilson(passed, answer.pairs)}
+            for name, passed in (("a", answer.passed_a), ("b", answer.passed_b))
+        }
+        print_json(asdict(answer) | rates)
     else:
         stage.console.print(answer.sentence)
     if answer.answer == "worse":
@@ -247,10 +251,14 @@ def calibrate(
     table = make_table("line", "turns", "latency p50", "p95", "max", "overlap", "silence", "false barge-ins", "word errors")
     for item in found:
         figures = (item.latency_p50_ms, item.latency_p95_ms, item.latency_max_ms, item.overlap_ms, item.silence_ms)
-        table.add_row(
-            item.line, str(item.turns), *(f"{value:.1f} ms" for value in figures), str(item.false_barge_ins), f"{item.word_error_rate:.1%}"
-        )
+        barge_ins = f"{item.false_barge_ins} ({_speak_interval(item.false_barge_in_interval)})"
+        errors = f"{100 * item.word_error_rate:.1f} % ({_speak_interval(item.word_error_interval)})"
+        table.add_row(item.line, str(item.turns), *(f"{value:.1f} ms" for value in figures), barge_ins, errors)
     stage.console.print(table)
+
+
+def _speak_interval(bounds: tuple[float, float]) -> str:
+    return f"95 %: {100 * bounds[0]:.0f} to {100 * bounds[1]:.0f} %"
 
 
 @group.command("from-call")

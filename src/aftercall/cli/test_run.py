@@ -128,7 +128,7 @@ class _Progress:
 
 def _print_end(console: Console, run: Run, folder: Path) -> None:
     if rates := rates_of(run):
-        console.print(f"pass rate {rates.pass_1:.0%} (95 %: {rates.low:.0%} to {rates.high:.0%}), pass^{rates.k} {rates.hat_k:.0%}")
+        console.print(rates.sentence)
     console.print(f"{run.passed} passed, {run.failed} failed of {len(run.scored)} in {run.seconds:.1f} s; {speak_latency(run)}")
     console.print(f"[dim]{speak_calibration(run)}[/]")
     console.print(f"{folder / 'report.html'}\n{folder / 'BUG_REPORT.md'}")
