@@ -21,7 +21,7 @@ from aftercall.log import configure_logs, get_logger
 class Stage:
     def __init__(self, config: str) -> None:
         self._file = Path(config) if config else None
-        self.console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+        self.console = make_console()
         configure_logs(level="warning")
 
     @cached_property
@@ -46,6 +46,12 @@ def stage_of(context: typer.Context) -> Stage:
     stage = context.find_object(Stage)
     assert stage is not None  # noqa: S101 - set by the root command
     return stage
+
+
+def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Prints text as it is: what callers said may look like markup or `:emoji:`. Styles are Text objects."""
+    width = None if sys.stdout.isatty() else 200
+    return Console(markup=False, emoji=False, highlight=False, soft_wrap=True, stderr=stderr, quiet=quiet, width=width)
 
 
 def make_table(*columns: str) -> Table:

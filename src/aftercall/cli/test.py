@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.cli.stage import Stage, make_table, print_json, stage_of
 from aftercall.errors import ConfigError, NotFound, ScenarioRefused
@@ -46,7 +46,7 @@ def list_all(
         return
     table = make_table("name", "type", "calls", "description")
     for item in scenarios:
-        table.add_row(item.name, item.test_type, str(len(item.calls)), escape(item.description))
+        table.add_row(item.name, item.test_type, str(len(item.calls)), item.description)
     stage.console.print(table)
 
 
@@ -121,18 +121,22 @@ def _show_runs(stage: Stage, results: "Results", json: bool) -> None:
         return
     table = make_table("run", "started", "agent", "runs", "passed", "failed")
     for item in runs:
-        table.add_row(item["id"], item["started_at"], escape(item["target"]), str(item["runs"]), str(item["passed"]), str(item["failed"]))
+        table.add_row(item["id"], item["started_at"], item["target"], str(item["runs"]), str(item["passed"]), str(item["failed"]))
     stage.console.print(table if runs else "No test runs yet. `aftercall test run` makes one.")
 
 
 def _show_run(stage: Stage, data: dict[str, Any]) -> None:
     stage.console.print(
-        f"[bold]{data['id']}[/]  {escape(data['target'])}  {data['passed']} passed, {data['failed']} failed of {data['runs']}"
+        Text.assemble((data["id"], "bold"), f"  {data['target']}  {data['passed']} passed, {data['failed']} failed of {data['runs']}")
     )
     for result in data["results"]:
         calls = ", ".join(call["id"] for call in result["calls"])
         stage.console.print(
-            f"[{_COLOURS[result['verdict']]}]{result['verdict']:12}[/] {result['scenario']}, run {result['run']}  [dim]{calls}[/]"
+            Text.assemble(
+                (f"{result['verdict']:12}", _COLOURS[result["verdict"]]),
+                f" {result['scenario']}, run {result['run']}  ",
+                (calls, "dim"),
+            )
         )
         _show_findings(stage, result["findings"])
 
@@ -144,23 +148,31 @@ def _show_findings(stage: Stage, findings: list[dict[str, Any]]) -> None:
             text = f"    {finding['severity']} · {finding['who']} · {finding['kind']}: {finding['text']}" + (
                 f" (turns {turns})" if turns else ""
             )
-            stage.console.print(escape(text))
+            stage.console.print(text)
 
 
 def _show_call(stage: Stage, call: dict[str, Any]) -> None:
     console = stage.console
-    console.print(f"[bold]{call['id']}[/]  {call['scenario']}, call {call['call']}, run {call['run']}  {call['sid'] or ''}")
-    ending = f"ended by {call['ended_by']} ({escape(call['end_why'])})"
+    console.print(Text.assemble((call["id"], "bold"), f"  {call['scenario']}, call {call['call']}, run {call['run']}  {call['sid'] or ''}"))
+    ending = f"ended by {call['ended_by']} ({call['end_why']})"
     console.print(f"{call['outcome']}, {call['duration_s']:.1f} s, {len(call['turns'])} turns, {ending}")
     for turn in call["turns"]:
-        sure = "" if turn["confidence"] is None else f" [dim]({turn['confidence']:.2f})[/]"
+        sure = "" if turn["confidence"] is None else f" ({turn['confidence']:.2f})"
         about = "~" if turn.get("is_estimated") else " "
-        console.print(f"[dim]{turn['turn']:3} {about}{turn['start_s']:6.2f}[/]  [bold]{turn['who']:6}[/]  {escape(turn['text'])}{sure}")
+        console.print(
+            Text.assemble(
+                (f"{turn['turn']:3} {about}{turn['start_s']:6.2f}", "dim"),
+                "  ",
+                (f"{turn['who']:6}", "bold"),
+                f"  {turn['text']}",
+                (sure, "dim"),
+            )
+        )
     if call["whisper"]:
         _show_transcript(stage, call["whisper"])
-    console.print(f"[dim]{_speak_measures(call['measures'])}[/]")
+    console.print(_speak_measures(call["measures"]), style="dim")
     if call["file"]:
-        console.print(f"[dim]sound: {escape(call['file'])}[/]")
+        console.print(f"sound: {call['file']}", style="dim")
     _show_findings(stage, call["findings"])
 
 
@@ -175,11 +187,13 @@ def _speak_measures(measures: dict[str, Any]) -> str:
 
 def _show_transcript(stage: Stage, transcript: dict[str, Any]) -> None:
     length = "" if transcript["duration_s"] is None else f", {transcript['duration_s']:.1f} s"
-    stage.console.print(f"[bold]second transcript[/] [dim](Whisper: {escape(transcript['language'] or 'language not told')}{length})[/]")
+    stage.console.print(
+        Text.assemble(("second transcript", "bold"), " ", (f"(Whisper: {transcript['language'] or 'language not told'}{length})", "dim"))
+    )
     for part in transcript["segments"]:
-        stage.console.print(f"[dim]    {part['start_s']:7.2f}[/]  {escape(part['text'])}")
+        stage.console.print(Text.assemble((f"    {part['start_s']:7.2f}", "dim"), f"  {part['text']}"))
     if not transcript["segments"]:
-        stage.console.print(f"  {escape(transcript['text'])}")
+        stage.console.print(f"  {transcript['text']}")
 
 
 @group.command("compare")
@@ -196,7 +210,8 @@ def compare(
     """Is B worse than A? Exit 1 if it is."""
     from aftercall.cli.test_run import RunPlan, compare_agents  # noqa: PLC0415 - takes its time to load
     from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.statistics import compare as compare_pairs, wilson  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.statistics import compare as compare_pairs  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.statistics import wilson  # noqa: PLC0415 - takes its time to load
 
     stage = stage_of(context)
     if budget:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import httpx2
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
-from aftercall.cli.stage import Stage
+from aftercall.cli.stage import Stage, make_console
 from aftercall.cli.test_agents import open_target
 from aftercall.clock import SystemClock
 from aftercall.errors import ConfigError
@@ -59,12 +59,12 @@ async def run_tests(stage: Stage, plan: RunPlan, *, quiet: bool) -> Kept:
     settings, clock = stage.loaded.settings, SystemClock()
     scenarios = find_scenarios(list(plan.scenarios), plan.folder)
     results = Results(settings.home)
-    console = Console(quiet=True) if quiet else stage.console
+    console = make_console(quiet=True) if quiet else stage.console
     started_at, began = clock.now(), clock.monotonic()
     async with _crew(settings, clock, plan) as crew, open_target(settings, plan.agent, make_studio(settings, plan, clock)) as target:
         calibration = await calibrate(clock, turns=CALIBRATION_TURNS)
         parallel = 1 if target.is_live and plan.agent.startswith("+") else plan.parallel or settings.tester.parallel
-        console.print(f"[dim]{len(scenarios)} scenario{'s' * (len(scenarios) != 1)} against {escape(target.name)}, {parallel} at a time[/]")
+        console.print(f"{len(scenarios)} scenario{'s' * (len(scenarios) != 1)} against {target.name}, {parallel} at a time", style="dim")
         shown = _Progress(console, sum(plan.runs or item.runs for item in scenarios))
         scored = await run_suite(scenarios, target, crew, runs=plan.runs, parallel=parallel, on_done=shown.show)
         run = Run(new_id(), target.name, started_at, clock.monotonic() - began, tuple(scored), tuple(calibration))
@@ -122,15 +122,22 @@ class _Progress:
         self._done += 1
         bugs = ", ".join(sorted({finding.kind for finding in scored.bugs}))
         seconds = sum(record.duration_s for record in scored.records)
-        verdict = f"[{_COLOURS[scored.verdict]}]{scored.verdict:12}[/] {scored.scenario.name}, run {scored.run}"
-        self._console.print(f"[dim]{self._done:4}/{self._total}[/] {verdict}  [dim]{seconds:.0f} s of talk[/]  {escape(bugs)}")
+        self._console.print(
+            Text.assemble(
+                (f"{self._done:4}/{self._total} ", "dim"),
+                (f"{scored.verdict:12}", _COLOURS[scored.verdict]),
+                f" {scored.scenario.name}, run {scored.run}  ",
+                (f"{seconds:.0f} s of talk", "dim"),
+                f"  {bugs}",
+            )
+        )
 
 
 def _print_end(console: Console, run: Run, folder: Path) -> None:
     if rates := rates_of(run):
         console.print(rates.sentence)
     console.print(f"{run.passed} passed, {run.failed} failed of {len(run.scored)} in {run.seconds:.1f} s; {speak_latency(run)}")
-    console.print(f"[dim]{speak_calibration(run)}[/]")
+    console.print(speak_calibration(run), style="dim")
     console.print(f"{folder / 'report.html'}\n{folder / 'BUG_REPORT.md'}")
 
 

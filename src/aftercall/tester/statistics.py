@@ -129,7 +129,8 @@ class Comparison:
         rates = f"A {speak_rate(self.passed_a, self.pairs)}, B {speak_rate(self.passed_b, self.pairs)}"
         split = f"{self.worse} went only against B, {self.better} only for it"
         need = f"; about {self.more_pairs} more pairs would decide it" if self.more_pairs else ""
-        return f"{self.answer}: {change}; {rates}; {split}; by luck at most {self.chance:.3f} over pairs, p = {self.p:.3f} over scenarios{need}"
+        luck = f"by luck at most {self.chance:.3f} over pairs, p = {self.p:.3f} over scenarios"
+        return f"{self.answer}: {change}; {rates}; {split}; {luck}{need}"
 
 
 def compare(pairs: Mapping[str, Sequence[tuple[bool, bool]]], *, alpha: float = 0.05, margin: float = 0.1) -> Comparison:
