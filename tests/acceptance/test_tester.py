@@ -38,7 +38,7 @@ async def test_the_whole_library_is_run_against_the_receptionist() -> None:
 
 async def test_a_caller_is_remembered_and_nobody_else_is_told() -> None:
     clock = SystemClock()
-    scenarios = find_scenarios(["memory_across_calls", "no_leak_across_callers"])
+    scenarios = find_scenarios(["memory_across_calls", "no_leak_across_callers"]).scenarios
     with open_receptionist(Studio(clock), Settings()) as target:
         memory, leak = await run_suite(scenarios, target, Crew(clock))
     assert "blue folder" in memory.records[1].said_by_agent()

@@ -51,7 +51,7 @@ def test_a_printed_curl_command_works(addresses: dict[str, str], page: str, comm
         command = command.replace(printed, real)
     environment = os.environ | {"TWILIO_ACCOUNT_SID": ACCOUNT, "TWILIO_AUTH_TOKEN": TOKEN}
     script = f'curl() {{ command curl --fail-with-body --noproxy "*" --max-time 60 "$@"; }}\n{command}'
-    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(["/bin/bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (page, done.stdout, done.stderr)
 
 

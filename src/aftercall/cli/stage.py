@@ -3,7 +3,7 @@
 import getpass
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from rich.table import Table
 
 from aftercall.app import App, build
 from aftercall.config import Loaded, load
+from aftercall.errors import ScenarioRefused
 from aftercall.log import configure_logs, get_logger
 
 
@@ -60,6 +61,12 @@ def make_table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, no_wrap=True, overflow="ignore")
     return table
+
+
+def report_refused(refused: Sequence[ScenarioRefused]) -> None:
+    """One line a file on standard error; the other scenarios go on."""
+    for refusal in refused:
+        typer.echo(f"aftercall: {refusal}", err=True)
 
 
 def print_json(data: Any) -> None:

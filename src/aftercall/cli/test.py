@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from aftercall.cli.stage import Stage, make_table, print_json, stage_of
+from aftercall.cli.stage import Stage, make_table, print_json, report_refused, stage_of
 from aftercall.errors import ConfigError, NotFound, ScenarioRefused
 
 if TYPE_CHECKING:
@@ -31,23 +31,29 @@ def list_all(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """The scenarios there are: your own folder's, and the library's."""
-    from aftercall.tester.library import list_scenarios  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.library import find_scenarios  # noqa: PLC0415 - takes its time to load
     from aftercall.tester.scenario import json_schema  # noqa: PLC0415 - takes its time to load
 
     stage = stage_of(context)
     if schema:
         print_json(json_schema())
         return
-    scenarios = list_scenarios(scenario_folder(stage))
+    found = find_scenarios(["all"], scenario_folder(stage))
+    report_refused(found.refused)
     if json:
         print_json(
-            [{"name": item.name, "test_type": item.test_type, "description": item.description, "goal": item.goal} for item in scenarios]
+            [
+                {"name": item.name, "test_type": item.test_type, "description": item.description, "goal": item.goal}
+                for item in found.scenarios
+            ]
         )
-        return
-    table = make_table("name", "type", "calls", "description")
-    for item in scenarios:
-        table.add_row(item.name, item.test_type, str(len(item.calls)), item.description)
-    stage.console.print(table)
+    else:
+        table = make_table("name", "type", "calls", "description")
+        for item in found.scenarios:
+            table.add_row(item.name, item.test_type, str(len(item.calls)), item.description)
+        stage.console.print(table)
+    if found.refused:
+        raise typer.Exit(ScenarioRefused.exit_code)
 
 
 @group.command("run")
@@ -67,19 +73,25 @@ def run(
     max_pause: float = typer.Option(30.0, min=0, help="Longest pause between two calls that is waited for, in seconds."),
     shrink: bool = typer.Option(True, help="Look for the fewest steps that still show a bug (not on phones)."),
     strict: bool = typer.Option(False, "--strict", help="Runs that decide nothing count as failed."),
+    resume: str = typer.Option(
+        "", "--resume", metavar="RUN", help="Go on with a run that was cut short: its id, or `last`. Its own options hold."
+    ),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
-    """Run scenarios against an agent; exit 1 if one fails, or if none passes."""
+    """Run scenarios against an agent; exit 1 if one fails, or if none passes, and 2 if a scenario file was refused."""
     from aftercall.cli.test_run import RunPlan, run_tests  # noqa: PLC0415 - takes its time to load
 
     stage = stage_of(context)
-    plan = RunPlan(tuple(scenario or ()), agent, runs or None, parallel, live, voice, shrink, scenario_folder(stage), max_pause)
-    kept = asyncio.run(run_tests(stage, plan, quiet=json))
+    plan = RunPlan(tuple(scenario or ()), agent, runs or None, parallel, live, voice, shrink, str(scenario_folder(stage)), max_pause)
+    kept = asyncio.run(run_tests(stage, plan, resume=resume, quiet=json))
     if json:
-        print_json(json_text.loads((kept.folder / "report.json").read_text("utf-8")) | {"folder": str(kept.folder)})
+        report = json_text.loads((kept.folder / "report.json").read_text("utf-8"))
+        print_json(report | {"folder": str(kept.folder), "refused": [refusal.as_json() for refusal in kept.refused]})
     undecided = len(kept.run.scored) - kept.run.passed - kept.run.failed
     if kept.run.failed or kept.run.passed == 0 or (strict and undecided):
         raise typer.Exit(1)
+    if kept.refused:
+        raise typer.Exit(ScenarioRefused.exit_code)
 
 
 @group.command("show")
@@ -90,7 +102,7 @@ def show(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """One test call turn by turn, one run, or all runs."""
-    from aftercall.tester.library import list_scenarios  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.library import find_scenarios  # noqa: PLC0415 - takes its time to load
     from aftercall.tester.redact import Redactor  # noqa: PLC0415 - takes its time to load
     from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
 
@@ -99,11 +111,7 @@ def show(
     if not which:
         _show_runs(stage, results, json)
         return
-    try:
-        known = list_scenarios(scenario_folder(stage))
-    except ScenarioRefused:  # a file that is being written need not hide what was found before
-        known = list_scenarios()
-    redactor = Redactor(known, is_on=not reveal)
+    redactor = Redactor(find_scenarios(["all"], scenario_folder(stage)).scenarios, is_on=not reveal)
     call = results.read_call(which)
     data = redactor.clean_data(call if call is not None else results.read_run(which))
     if json:
@@ -117,11 +125,19 @@ def show(
 def _show_runs(stage: Stage, results: "Results", json: bool) -> None:
     runs = [results.read_run(run_id) for run_id in results.list_runs()]
     if json:
-        print_json([{key: run[key] for key in ("id", "target", "started_at", "runs", "passed", "failed")} for run in runs])
+        print_json([{key: run[key] for key in ("id", "target", "started_at", "runs", "passed", "failed", "is_finished")} for run in runs])
         return
-    table = make_table("run", "started", "agent", "runs", "passed", "failed")
+    table = make_table("run", "started", "agent", "runs", "passed", "failed", "")
     for item in runs:
-        table.add_row(item["id"], item["started_at"], item["target"], str(item["runs"]), str(item["passed"]), str(item["failed"]))
+        table.add_row(
+            item["id"],
+            item["started_at"],
+            item["target"],
+            str(item["runs"]),
+            str(item["passed"]),
+            str(item["failed"]),
+            "" if item["is_finished"] else "unfinished",
+        )
     stage.console.print(table if runs else "No test runs yet. `aftercall test run` makes one.")
 
 
@@ -139,6 +155,11 @@ def _show_run(stage: Stage, data: dict[str, Any]) -> None:
             )
         )
         _show_findings(stage, result["findings"])
+    if not data["is_finished"]:
+        for call in data["unfinished_calls"]:
+            text = f" {call['scenario']}, run {call['run']}, {len(call['turns'])} turns  "
+            stage.console.print(Text.assemble(("unfinished  ", "yellow"), text, (call["id"], "dim")))
+        stage.console.print(f"The run is unfinished. Go on with `aftercall test run --resume {data['id']}`.")
 
 
 def _show_findings(stage: Stage, findings: list[dict[str, Any]]) -> None:
@@ -170,7 +191,8 @@ def _show_call(stage: Stage, call: dict[str, Any]) -> None:
         )
     if call["whisper"]:
         _show_transcript(stage, call["whisper"])
-    console.print(_speak_measures(call["measures"]), style="dim")
+    if call["measures"]:
+        console.print(_speak_measures(call["measures"]), style="dim")
     if call["file"]:
         console.print(f"sound: {call['file']}", style="dim")
     _show_findings(stage, call["findings"])
@@ -215,7 +237,7 @@ def compare(
 
     stage = stage_of(context)
     if budget:
-        plan = RunPlan(tuple(scenario or ("all",)), a, None, 1, False, "", False, scenario_folder(stage))
+        plan = RunPlan(tuple(scenario or ("all",)), a, None, 1, False, "", False, str(scenario_folder(stage)))
         answer = asyncio.run(compare_agents(stage, plan, b, budget))
     else:
         answer = compare_pairs(_pairs(Results(stage.loaded.settings.home), a, b))

@@ -186,4 +186,4 @@ def _known_scenario(turns: int) -> Scenario:
     steps = [ScriptedTurn(say=f"This is what I say in turn number {number}.") for number in range(1, turns + 1)]
     plan = PlannedCall(caller_context=CallerContext(), turns=(*steps, ScriptedTurn(hang_up=True)))
     limits = Limits(max_turns=min(400, 3 * turns + 10), max_duration_s=3600, max_silence_s=30)
-    return Scenario(name="calibration", goal="be measured", calls=(plan,), limits=limits)
+    return Scenario(name="calibration", calls=(plan,), limits=limits)
