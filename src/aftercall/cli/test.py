@@ -69,7 +69,7 @@ def run(
     runs: int = typer.Option(0, min=0, help="Runs of each scenario; as the scenario says if unset."),
     parallel: int = typer.Option(0, min=0, help="Calls at a time; `tester.parallel` if unset."),
     live: bool = typer.Option(False, "--live", help="Real pace; else nobody waits for what can be skipped."),
-    voice: str = typer.Option("", help="`espeak` or `tones`; `tester.voice` if unset."),
+    voice: str = typer.Option("", help="`espeak`, `tones`, or `words` in the lab; `tester.voice` if unset."),
     max_pause: float = typer.Option(30.0, min=0, help="Longest pause between two calls that is waited for, in seconds."),
     shrink: bool = typer.Option(True, help="Look for the fewest steps that still show a bug (not on phones)."),
     strict: bool = typer.Option(False, "--strict", help="Runs that decide nothing count as failed."),

@@ -15,6 +15,7 @@ from aftercall.clock import SystemClock
 from aftercall.errors import ConfigError, NotFound, ScenarioRefused
 from aftercall.faults import reach
 from aftercall.ids import new_id
+from aftercall.lab.speech import utter
 from aftercall.settings import Settings
 from aftercall.tester.calibrate import calibrate
 from aftercall.tester.ledger import Ledger, fingerprint
@@ -30,7 +31,7 @@ from aftercall.tester.speaker import ChatSpeaker
 from aftercall.tester.statistics import Comparison, compare
 from aftercall.tester.suite import Crew, run_once, run_suite
 from aftercall.tester.target import Studio, Target
-from aftercall.tester.voice import choose_voice
+from aftercall.tester.voice import Clip, Voice, choose_voice
 
 CALIBRATION_TURNS = 8
 UNSHRINKABLE = ("goal_missed", "probe_failed", "judged_missed", "never_spoke")  # a caller who says nothing misses every goal
@@ -113,7 +114,22 @@ async def _run_suite(settings: Settings, plan: RunPlan, parts: _Parts) -> tuple[
 
 def make_studio(settings: Settings, plan: RunPlan, clock: SystemClock) -> Studio:
     wanted = plan.voice or settings.tester.voice or ("" if plan.is_live else "tones")
-    return Studio(clock, choose_voice(wanted), choose_voice(wanted, for_agent=True), plan.is_live, Path(plan.folder))
+    return Studio(clock, _choose_voice(wanted), _choose_voice(wanted, for_agent=True), plan.is_live, Path(plan.folder))
+
+
+class WordsVoice:
+    """The lab's own speech: its engines and its recogniser understand it without a model."""
+
+    def speak(self, text: str) -> Clip:
+        sound, words = b"", []
+        for word in text.split():
+            words.append((len(sound), word))
+            sound += utter(word)
+        return Clip(sound, tuple(words))
+
+
+def _choose_voice(wanted: str, *, for_agent: bool = False) -> Voice:
+    return WordsVoice() if wanted == "words" else choose_voice(wanted, for_agent=for_agent)
 
 
 @asynccontextmanager
