@@ -29,7 +29,7 @@ def read_call_log(path: Path) -> dict[str, Any]:
     """A call that is not over, in the form of one that is."""
     about, *lines = [json.loads(line) for line in whole_lines(path)] or [{"id": path.stem}]
     turns = [{"turn": number} | turn for number, turn in enumerate((line["turn"] for line in lines if "turn" in line), 1)]
-    return {
+    unfinished = {
         "scenario": "",
         "call": 1,
         "run": 1,
@@ -43,7 +43,8 @@ def read_call_log(path: Path) -> dict[str, Any]:
         "whisper": None,
         "measures": None,
         "findings": [],
-    } | about
+    }
+    return {**unfinished, **about}
 
 
 def whole_lines(path: Path) -> list[bytes]:
