@@ -44,7 +44,7 @@ async def test_a_finished_run_is_restored_as_it_was_scored(tmp_path: Path) -> No
     results = begin(tmp_path, "appointment_scheduling", "memory_across_calls")
     crew, target = Crew(SystemClock()), make_target("asks_again")
     with results.open_log("01RUN") as log:
-        scored = await run_suite(log.started.scenarios, target, crew, log=log)
+        scored = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
     with results.open_log("01RUN") as log:
         restored = [log.find(place, 1) for place in range(2)]
     assert restored == scored
@@ -54,12 +54,12 @@ async def test_a_line_that_was_being_written_is_dropped(tmp_path: Path) -> None:
     results = begin(tmp_path, "opening_hours", "opening_hours")
     crew, target = Crew(SystemClock()), make_target()
     with results.open_log("01RUN") as log:
-        (first, _) = await run_suite(log.started.scenarios, target, crew, log=log)
+        (first, _) = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
     path = tmp_path / "tests" / "01RUN" / "progress.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
     with results.open_log("01RUN") as log:
         assert list(log.finished) == [(0, 1)]
-        again, _ = await run_suite(log.started.scenarios, target, crew, log=log)
+        again, _ = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
     assert again == first
     assert len(results.read_run("01RUN")["results"]) == 2
 
