@@ -38,7 +38,7 @@ async def test_the_whole_library_is_run_against_the_receptionist() -> None:
 
 async def test_a_caller_is_remembered_and_nobody_else_is_told() -> None:
     clock = SystemClock()
-    scenarios = find_scenarios(["memory_across_calls", "no_leak_across_callers"])
+    scenarios = find_scenarios(["memory_across_calls", "no_leak_across_callers"]).scenarios
     with open_receptionist(Studio(clock), Settings()) as target:
         memory, leak = await run_suite(scenarios, target, Crew(clock))
     assert "blue folder" in memory.records[1].said_by_agent()
@@ -87,3 +87,19 @@ def test_a_number_that_is_not_on_the_list_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(program, ["test", "run", "--agent", "+15550177"], env={"AFTERCALL_HOME": str(tmp_path)})
     assert isinstance(done.exception, DialRefused)
     assert "is not on the allow-list" in str(done.exception)
+
+
+def test_a_broken_file_is_reported_and_the_others_run(tmp_path: Path) -> None:
+    folder = tmp_path / "scenarios"
+    folder.mkdir()
+    (folder / "good.yaml").write_text("name: good\ngoal: x\nturns: [{say: 'So, when are you open?', expect: {said: eight}}]\n")
+    (folder / "bad.yaml").write_text("name: bad\nnotes: talk\nlimit: {}\n")
+    words = ["test", "run", "-s", f"{folder}/", "--agent", "practice", "--json"]
+    done = CliRunner().invoke(program, words, env={"AFTERCALL_HOME": str(tmp_path)})
+    assert done.exit_code == 2, (done.output, done.exception)
+    report = json.loads(done.stdout)
+    assert (done.exit_code, report["passed"], report["runs"]) == (2, 1, 1)
+    assert done.stderr == f"aftercall: {folder / 'bad.yaml'}:3: limit: is not a known field; did you mean 'limits'?\n"
+    assert report["refused"][0]["line"] == 3
+    listed = CliRunner().invoke(program, ["test", "list"], env={"AFTERCALL_HOME": str(tmp_path)})
+    assert (listed.exit_code, "good" in listed.stdout, "bad.yaml:3" in listed.stderr) == (2, True, True)

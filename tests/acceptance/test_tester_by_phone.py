@@ -96,6 +96,39 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
             yield Desk(home, environment)
 
 
+def test_a_caller_interrupts_an_agent_by_phone(tmp_path: Path) -> None:
+    agent, hooks, lab = free_port(), free_port(), free_port()
+    reply = "--reply=You are booked for Monday at eleven."
+    with started("lab", "--port", lab, "--agent", f"http://127.0.0.1:{agent}", reply, until="Ring it") as told:
+        pairs = [line.removeprefix("export ").partition("=") for line in told if line.startswith("export ")]
+        box = {name: value.strip("'") for name, _, value in pairs}
+        box = {name: value for name, value in box.items() if name.startswith(("TWILIO", "AFTERCALL_TWILIO", "OPENAI"))}
+        ours = {"AFTERCALL_HOME": str(tmp_path / "agent"), "AFTERCALL_PUBLIC_URL": f"http://127.0.0.1:{agent}"}
+        with started("serve", "--port", agent, until="listens on", AFTERCALL_ENGINE="openai", AFTERCALL_MODEL="rules", **box, **ours):
+            environment = {
+                **box,
+                "AFTERCALL_HOME": str(tmp_path / "tester"),
+                "AFTERCALL_PUBLIC_URL": f"http://127.0.0.1:{hooks}",
+                "AFTERCALL_TESTER_PORT": hooks,
+                "AFTERCALL_TESTER_ALLOW_NUMBERS": PHONE,
+                "AFTERCALL_TESTER_PHONE_MODE": "media",
+                "TWILIO_PHONE_NUMBER": "+15550188",
+            }
+            desk = Desk(tmp_path / "tester", environment)
+            report = json.loads(desk.type("run", "-s", "edge_barge_in", "--agent", PHONE, "--voice", "words", "--json"))
+            kept = CliRunner().invoke(program, ["calls", "list", "--json"], env=CLEAN | ours)
+            shown = CliRunner().invoke(program, ["calls", "show", json.loads(kept.output)[0]["id"], "--json"], env=CLEAN | ours)
+    (result,) = report["results"]
+    greeting, interruption, answer = result["calls"][0]["turns"][:3]
+    assert result["verdict"] == "passed", result
+    assert interruption["text"] == "I'd like to book an appointment for Monday at eleven, please."
+    assert greeting["start_s"] < interruption["start_s"] < greeting["end_s"] < interruption["end_s"], "both speak; the agent yields"
+    assert answer["text"] == "You are booked for Monday at eleven."
+    turns = json.loads(shown.output)["turns"]
+    assert turns[1]["text"] == interruption["text"], "the agent heard what was said over its words"
+    assert turns[0]["text"].startswith(greeting["text"]), "it knows how far it was heard"
+
+
 def test_a_number_is_dialled_talked_to_recorded_and_shown(desk: Desk) -> None:
     assert "appointment_scheduling" in desk.type("list")
     assert "1 passed" in desk.type("run", "--scenario", "appointment_scheduling", "--agent", PHONE)

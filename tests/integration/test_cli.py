@@ -9,7 +9,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+import aftercall.cli
+from aftercall.cli.main import program
 from aftercall.journal.archive import encode
 from aftercall.testing import make_call
 
@@ -202,3 +205,33 @@ def test_what_was_said_can_be_searched(shell: Shell) -> None:
     code, out, _ = shell.run("search", "greyhound", "--as-of", "2001-01-01")
     assert (code, out) == (0, "Nothing found.\n")
     assert shell.run("search", "greyhound", "--caller", "anonymous")[0] == 1
+
+
+ODD_WORDS = "Call me :x: or [bold]now[/bold] [/] [red]at[ eight"
+
+
+def test_what_people_said_is_printed_as_they_said_it(tmp_path: Path) -> None:
+    file = tmp_path / "call.json"
+    file.write_bytes(encode(make_call([("agent", "Hey!"), ("caller", ODD_WORDS)])))
+    environment = {"AFTERCALL_HOME": str(tmp_path / "home"), "AFTERCALL_MODEL": "rules"}
+    taken = CliRunner().invoke(program, ["ingest", str(file), "--json"], env=environment)
+    shown = CliRunner().invoke(program, ["calls", "show", json.loads(taken.output)["id"]], env=environment)
+    assert ODD_WORDS in shown.output
+
+
+def test_a_test_call_is_shown_as_it_was_said(tmp_path: Path) -> None:
+    scenario = tmp_path / "odd.yaml"
+    scenario.write_text(f'name: odd\ndescription: ":x: [red]d[/]"\nturns: [{{say: "{ODD_WORDS}"}}]\n')
+    environment = {"AFTERCALL_HOME": str(tmp_path / "home"), "AFTERCALL_TESTER_SCENARIOS": str(tmp_path)}
+    ran = CliRunner().invoke(program, ["test", "run", "-s", str(scenario), "--agent", "practice", "--json"], env=environment)
+    call_id = json.loads(ran.stdout)["results"][0]["calls"][0]["id"]
+    assert ODD_WORDS in CliRunner().invoke(program, ["test", "show", call_id, "--reveal"], env=environment).output
+    assert ":x: [red]d[/]" in CliRunner().invoke(program, ["test", "list"], env=environment).output
+
+
+def test_only_one_place_makes_a_console() -> None:
+    """So that nothing interprets what people said; styles are Text objects."""
+    for path in Path(aftercall.cli.__file__).parent.glob("*.py"):
+        text = path.read_text()
+        assert ("Console(" in text.replace("make_console(", "")) == (path.name == "stage.py"), path.name
+        assert "rich.markup" not in text, path.name

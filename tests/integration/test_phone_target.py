@@ -14,6 +14,8 @@ import uvicorn
 from aftercall.cli.test_agents import open_target
 from aftercall.clock import SystemClock
 from aftercall.settings import Settings
+from aftercall.tester.results import Results
+from aftercall.tester.run_log import StartedRun
 from aftercall.tester.suite import Crew, run_once
 from aftercall.tester.target import Studio
 from aftercall.testing import VirtualClock
@@ -56,13 +58,18 @@ async def test_a_number_is_called_through_twilios_own_forms(tmp_path: Path) -> N
         }
     )
     clock = SystemClock()
+    results = Results(tmp_path)
+    results.begin_run(StartedRun("01RUN", "phone", clock.now(), (BOOK,), (), {}))
     async with served(twilio, api), open_target(settings, "+15550101", Studio(clock)) as target:
-        scored = await run_once(BOOK, target, Crew(clock))
+        with results.open_log("01RUN") as log:
+            scored = await run_once(BOOK, target, Crew(clock), log=log)
         assert twilio.task
         await twilio.task
     assert (target.name, target.is_live) == ("phone +1555…", True)
     assert [checked.state for checked in scored.criteria] == ["met"]
     assert scored.records[0].agent_sound
-    (kept,) = (tmp_path / "tests" / "live").glob("*.json")
-    assert json.loads(kept.read_text())["transcript"][0]["speaker"] == "agent"
+    kept = results.read_call(scored.records[0].id)
+    assert kept is not None
+    assert [turn["text"] for turn in kept["turns"]] == [span.text for span in scored.records[0].spans]
+    assert kept["sid"] == scored.records[0].sid
     assert sum(json.loads((tmp_path / "tests" / "spent.json").read_text()).values()) <= 0.05

@@ -3,7 +3,7 @@
 from typing import Any
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.cli.progress import print_steps
 from aftercall.cli.stage import make_table, me, print_json, stage_of
@@ -41,7 +41,7 @@ def list_calls(
     table = make_table("id", "started", "caller", "direction", "turns", "state", "ended because")
     for row in rows:
         started = row.live.started_at.astimezone(stage.loaded.settings.zone).strftime("%Y-%m-%d %H:%M")
-        who = escape(row.live.caller or "withheld")
+        who = row.live.caller or "withheld"
         turns = str(row.turn_count) if row.state == "sealed" else ""
         table.add_row(row.live.id, started, who, row.live.direction, turns, row.state, row.end_reason or "")
     stage.console.print(table)
@@ -67,8 +67,8 @@ def show_call(
     if json:
         print_json(call)
         return
-    caller, callee = escape(call["caller"] or "withheld"), escape(call["callee"] or "?")
-    stage.console.print(f"[bold]{call['id']}[/]  {caller} → {callee}  ({call['direction']})")
+    caller, callee = call["caller"] or "withheld", call["callee"] or "?"
+    stage.console.print(Text.assemble((call["id"], "bold"), f"  {caller} → {callee}  ({call['direction']})"))
     stage.console.print(f"{call['state']}, {call['started_at']} to {call['ended_at'] or 'now'}, {call['end_reason'] or 'going on'}")
     if call["archive"]:
         stage.console.print(f"archive: {call['archive']}")
@@ -107,11 +107,13 @@ def rerun_steps(
 def _recording_line(recording: dict[str, Any]) -> str:
     where = f" {recording['path']} ({recording['bytes']:,} bytes)" if recording["path"] else ""
     transcript = f", transcript {recording['transcript']}" if recording["transcript"] != "none" else ""
-    reason = f": {escape(recording['reason'])}" if recording["reason"] else ""
+    reason = f": {recording['reason']}" if recording["reason"] else ""
     return f"recording: {recording['state']}{where}{transcript}{reason}"
 
 
-def _turn_line(turn: dict[str, Any], started_at: str) -> str:
+def _turn_line(turn: dict[str, Any], started_at: str) -> Text:
     offset = max(0.0, (parse_instant(turn["at"]) - parse_instant(started_at)).total_seconds())
-    late = " [dim](late)[/]" if turn.get("late") else ""
-    return f"[dim]{int(offset) // 60:3}:{offset % 60:04.1f}[/]  [bold]{turn['speaker']:6}[/]  {escape(turn['text'])}{late}"
+    late = (" (late)" if turn.get("late") else "", "dim")
+    return Text.assemble(
+        (f"{int(offset) // 60:3}:{offset % 60:04.1f}", "dim"), "  ", (f"{turn['speaker']:6}", "bold"), f"  {turn['text']}", late
+    )

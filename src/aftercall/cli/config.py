@@ -1,7 +1,7 @@
 """`aftercall config`."""
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.cli.stage import make_table, print_json, stage_of
 
@@ -16,8 +16,8 @@ def config(context: typer.Context, json: bool = typer.Option(False, "--json", he
         return
     table = make_table("setting", "value", "from", "environment")
     for value in loaded.values:
-        origin = value.origin if value.origin != "default" else "[dim]default[/]"
-        table.add_row(value.key, escape(value.shown), origin, f"[dim]{value.env}[/]")
+        origin = value.origin if value.origin != "default" else Text("default", "dim")
+        table.add_row(value.key, value.shown, origin, Text(value.env, "dim"))
     stage.console.print(table)
     for warning in loaded.warnings:
-        stage.console.print(f"[yellow]warning[/]  {escape(warning)}")
+        stage.console.print(Text.assemble(("warning", "yellow"), f"  {warning}"))

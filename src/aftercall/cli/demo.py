@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.cli.stage import stage_of
 from aftercall.errors import AftercallError
@@ -99,17 +99,17 @@ class _Show:
 
     def step(self, text: str) -> None:
         self.number += 1
-        self.console.print(f"\n[bold cyan]{self.number:2}[/] [bold]{escape(text)}[/]")
+        self.console.print(Text.assemble("\n", (f"{self.number:2}", "bold cyan"), " ", (text, "bold")))
 
     def note(self, text: str) -> None:
-        self.console.print(f"   [dim]{escape(text)}[/]")
+        self.console.print(Text.assemble("   ", (text, "dim")))
 
     def items(self, items: list[dict[str, Any]]) -> None:
         for item in items:
             self.note(f"{item['standing']:10} {item['title']}  {item['link'] or item['reason']}")
 
     def said(self, speaker: str, text: str) -> None:
-        self.console.print(f"   [bold]{speaker:7}[/]{escape(text)}")
+        self.console.print(Text.assemble("   ", (f"{speaker:7}", "bold"), text))
 
 
 class _Phone:

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.cli.stage import print_json, stage_of
 from aftercall.doctor import examine
@@ -19,6 +19,6 @@ def doctor(context: typer.Context, json: bool = typer.Option(False, "--json", he
         print_json([asdict(check) for check in checks])
     else:
         for check in checks:
-            stage.console.print(f"[{_COLOURS[check.state]}]{check.state:4}[/]  {check.name:15} {escape(check.detail)}")
+            stage.console.print(Text.assemble((f"{check.state:4}", _COLOURS[check.state]), f"  {check.name:15} {check.detail}"))
     if any(check.state == "fail" for check in checks):
         raise typer.Exit(1)

@@ -3,7 +3,7 @@
 import json as jsonlib
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.cli.stage import Stage, make_table, me, print_json, stage_of
 from aftercall.errors import RefusedInput
@@ -91,17 +91,15 @@ def show_fact(
         print_json(fact)
         return
     state = "believed" if fact["is_active"] else f"retired by {fact['superseded_by']}"
-    stage.console.print(f"[bold]{fact['id']}[/]  {escape(fact['content'])}")
-    stage.console.print(
-        f"{fact['category']}, {fact['visibility']}, {state}, of {escape(fact['caller'])}; said {_times(fact['occurrence_count'])}"
-    )
+    stage.console.print(Text.assemble((fact["id"], "bold"), f"  {fact['content']}"))
+    stage.console.print(f"{fact['category']}, {fact['visibility']}, {state}, of {fact['caller']}; said {_times(fact['occurrence_count'])}")
     stage.console.print(f"valid from {fact['valid_from']}" + (f" until {fact['valid_until']}" if fact["valid_until"] else ""))
     if fact["needs_confirmation"]:
-        stage.console.print("[yellow]badly heard: confirm by reading back[/]")
+        stage.console.print("badly heard: confirm by reading back", style="yellow")
     for item in fact["occurrences"]:
         turns = f"turns {item['first_turn']}–{item['last_turn']}"
-        stage.console.print(f"[dim]{item['at']}  call {item['call_id']}, {turns}, {item['sentiment']}, {item['reader']}[/]")
-        stage.console.print(f"  “{escape(item['words'])}”")
+        stage.console.print(f"{item['at']}  call {item['call_id']}, {turns}, {item['sentiment']}, {item['reader']}", style="dim")
+        stage.console.print(f"  “{item['words']}”")
 
 
 @group.command("history")
@@ -177,7 +175,7 @@ def _print(stage: Stage, facts: list[Fact]) -> None:
         until = f"{fact.valid_until.astimezone(zone):%Y-%m-%d}" if fact.valid_until else ""
         said = HIDDEN if fact.is_secret else fact.summary + (" [confirm by reading back]" if fact.needs_confirmation else "")
         since = f"{fact.valid_from.astimezone(zone):%Y-%m-%d}"
-        table.add_row(fact.id, escape(fact.key.caller), fact.category, since, until, _times(fact.occurrence_count), escape(said))
+        table.add_row(fact.id, fact.key.caller, fact.category, since, until, _times(fact.occurrence_count), said)
     stage.console.print(table)
 
 

@@ -1,7 +1,7 @@
 """`aftercall followups`."""
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.cli.stage import make_table, me, print_json, stage_of
 from aftercall.errors import RefusedInput
@@ -40,8 +40,8 @@ def list_followups(
     table = make_table("id", "state", "kind", "due", "caller", "title", "where, or why")
     for row in rows:
         kind = "promise" if row.kind == "promise" else row.request_kind
-        shown = [escape(text) for text in (row.caller or "withheld", row.title, row.link or row.reason)]
-        table.add_row(row.id, row.standing, kind, row.due or "", *shown)
+        caller = row.caller or "withheld"
+        table.add_row(row.id, row.standing, kind, row.due or "", caller, row.title, row.link or row.reason)
     stage.console.print(table)
 
 
@@ -57,17 +57,15 @@ def show_followup(context: typer.Context, followup_id: str = ID, json: bool = JS
         extra = {"history": [change_json(change) for change in history], "deliveries": [delivery_json(item) for item in sent]}
         print_json(followup_json(row) | extra)
         return
-    stage.console.print(f"[bold]{row.id}[/]  {row.kind}, {row.request_kind}: {escape(row.title)}")
-    stage.console.print(f"{row.standing}{': ' + escape(row.reason) if row.reason else ''}{'  ' + escape(row.link) if row.link else ''}")
-    stage.console.print(f"caller {escape(row.caller or 'withheld')} ({row.trust}), call {row.call_id}")
+    stage.console.print(Text.assemble((row.id, "bold"), f"  {row.kind}, {row.request_kind}: {row.title}"))
+    stage.console.print(f"{row.standing}{': ' + row.reason if row.reason else ''}{'  ' + row.link if row.link else ''}")
+    stage.console.print(f"caller {row.caller or 'withheld'} ({row.trust}), call {row.call_id}")
     if row.words:
-        stage.console.print(f"said: {escape(row.words)}")
+        stage.console.print(f"said: {row.words}")
     for change in history:
-        stage.console.print(f"[dim]{change.at:%Y-%m-%d %H:%M:%S}[/]  {change.what:9} {escape(change.who)}  {escape(change.note)}")
+        stage.console.print(Text.assemble((f"{change.at:%Y-%m-%d %H:%M:%S}", "dim"), f"  {change.what:9} {change.who}  {change.note}"))
     for item in sent:
-        stage.console.print(
-            f"{item.sink}: {item.state}, {item.attempts} attempts  {escape(item.reason or item.response or '')}  ({item.key})"
-        )
+        stage.console.print(f"{item.sink}: {item.state}, {item.attempts} attempts  {item.reason or item.response or ''}  ({item.key})")
 
 
 @group.command("approve")

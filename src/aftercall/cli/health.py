@@ -1,7 +1,7 @@
 """`aftercall health`."""
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.cli.stage import make_table, print_json, stage_of
 from aftercall.work.health.report import report_json
@@ -22,15 +22,15 @@ def health(
         print_json(report_json(made))
         raise typer.Exit(made.exit_code)
     counted = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in made.by_state.items() if count)
-    stage.console.print(f"[{_COLOURS[made.status]}]{made.status}[/]  calls: {counted or 'none'}")
+    stage.console.print(Text.assemble((made.status, _COLOURS[made.status]), f"  calls: {counted or 'none'}"))
     for reason in made.reasons:
-        stage.console.print(f"- {escape(reason)}")
+        stage.console.print(f"- {reason}")
     shown = [call for call in made.calls if every or call.state not in ("ok", "nothing_said", "superseded", "recovered")]
     if shown:
         table = make_table("call", "state", "reason")
         for call in shown:
-            table.add_row(call.id, call.state, escape(call.reason))
+            table.add_row(call.id, call.state, call.reason)
         stage.console.print(table)
     sweep = f"{made.counts.swept_at:%Y-%m-%d %H:%M}" if made.counts.swept_at else "never"
-    stage.console.print(f"[dim]waiting in queues: {made.counts.queued}; held: {made.counts.held}; last sweep: {sweep}[/]")
+    stage.console.print(f"waiting in queues: {made.counts.queued}; held: {made.counts.held}; last sweep: {sweep}", style="dim")
     raise typer.Exit(made.exit_code)

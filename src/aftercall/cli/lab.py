@@ -157,7 +157,7 @@ def _show(console: Console, box: "Lab", *, as_json: bool) -> None:
     for server, settings in exports.items():
         console.print(f"\n# {server}")
         for name, value in settings.items():
-            console.print(f"export {name}='{value}'", soft_wrap=True, highlight=False)
+            console.print(f"export {name}='{value}'", soft_wrap=True)
     console.print("\nNumbers:")
     for number, plan in numbers.items():
         console.print(f"  {number}  {plan}")

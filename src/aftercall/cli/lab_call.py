@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.errors import AftercallError
 
@@ -21,7 +21,7 @@ async def play(console: Console, address: str, wanted: dict[str, str], lines: li
         def show(speaker: str, text: str, *, is_known: bool = False) -> None:
             spoken.append({"speaker": speaker, "text": text})
             if not as_json and not is_known:
-                console.print(f"[bold]{speaker:6}[/]  {escape(text)}")
+                console.print(Text.assemble((f"{speaker:6}", "bold"), f"  {text}"))
 
         async def do(path: str, body: dict[str, str]) -> dict[str, Any]:
             told = await _ask(http, address, path, body)

@@ -11,7 +11,7 @@ from rich.progress import Progress
 from aftercall.app import App
 from aftercall.cli import pins
 from aftercall.cli.progress import wait_for_steps
-from aftercall.cli.stage import print_json, stage_of
+from aftercall.cli.stage import make_console, print_json, stage_of
 from aftercall.journal.intake import take_in
 from aftercall.memory.importer import Whose, find_files, to_calls, whose
 from aftercall.who.caller import read_caller
@@ -42,7 +42,7 @@ def import_notes(
     stage = stage_of(context)
     who = whose(stage.loaded.settings, read_caller(caller, "--caller"))
     files = [file for path in paths for file in find_files(Path(path))]
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     with stage.app() as app:
         new, calls = _take_in(app, files, who, console)
         if wait and calls:

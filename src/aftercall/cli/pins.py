@@ -4,7 +4,7 @@ import sys
 
 import click
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.cli.stage import Stage, me, print_json, stage_of
 from aftercall.errors import RefusedInput
@@ -101,13 +101,15 @@ def _tell(shown: PinPage, what: str, json: bool) -> None:
 def _print(stage: Stage, shown: PinPage) -> None:
     pin, zone = shown.pin, stage.loaded.settings.zone
     colour = "green" if pin.state == "pinned" else "dim"
-    stage.console.print(f"[bold]{escape(pin.title)}[/]  [{colour}]{pin.state}[/] ({escape(pin.reason)})  {pin.id}")
+    stage.console.print(Text.assemble((pin.title, "bold"), "  ", (pin.state, colour), f" ({pin.reason})  {pin.id}"))
     if pin.note:
-        stage.console.print(escape(pin.note), style="italic")
+        stage.console.print(pin.note, style="italic")
     if shown.about:
-        stage.console.print(f"  about   {escape(shown.about)}")
-    stage.console.print(f"  status  {escape(shown.status)}")
+        stage.console.print(f"  about   {shown.about}")
+    stage.console.print(f"  status  {shown.status}")
     for item in shown.open_items:
-        stage.console.print(f"  open    {escape(item.title)} ({item.state}{f', due {item.due}' if item.due else ''})")
+        stage.console.print(f"  open    {item.title} ({item.state}{f', due {item.due}' if item.due else ''})")
     for mention in pin.history:
-        stage.console.print(f"  [dim]{mention.at.astimezone(zone):%Y-%m-%d %H:%M}  call {mention.call_id}[/]  {escape(mention.words)}")
+        stage.console.print(
+            Text.assemble("  ", (f"{mention.at.astimezone(zone):%Y-%m-%d %H:%M}  call {mention.call_id}", "dim"), f"  {mention.words}")
+        )

@@ -3,7 +3,7 @@
 import asyncio
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.app import App
 from aftercall.model.steps import Step
@@ -25,4 +25,4 @@ async def wait_for_steps(app: App, call_id: str) -> list[Step]:
 def print_steps(console: Console, steps: list[Step]) -> None:
     for step in steps:
         said = step.result if step.state == "done" else step.reason
-        console.print(f"[{_COLOURS[step.state]}]{step.state:8}[/]{step.name:9} {escape(said or '')}")
+        console.print(Text.assemble((f"{step.state:8}", _COLOURS[step.state]), f"{step.name:9} {said or ''}"))

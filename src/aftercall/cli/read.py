@@ -1,7 +1,7 @@
 """`aftercall read`."""
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.app import connect
 from aftercall.cli.ingest import read_file
@@ -29,14 +29,16 @@ def read(
         print_json(reading.model_dump(mode="json"))
         return
     console = stage.console
-    console.print(escape(reading.summary))
+    console.print(reading.summary)
     for request in reading.requests:
         due = f" (due {request.due})" if request.due else ""
-        console.print(f"[bold]{request.kind:9}[/] {escape(request.title)}{due}  [dim]turns {request.turns}[/]")
+        console.print(Text.assemble((f"{request.kind:9}", "bold"), f" {request.title}{due}  ", (f"turns {request.turns}", "dim")))
     for withdrawn in reading.withdrawn:
-        console.print(f"[bold]withdrawn[/] {escape(withdrawn.title)}  [dim]turns {withdrawn.turns}[/]")
+        console.print(Text.assemble(("withdrawn", "bold"), f" {withdrawn.title}  ", (f"turns {withdrawn.turns}", "dim")))
     for promise in reading.promises:
-        console.print(f"[bold]promise[/]   {escape(promise.title)}  [dim]turns {promise.turns}[/]")
+        console.print(Text.assemble(("promise", "bold"), f"   {promise.title}  ", (f"turns {promise.turns}", "dim")))
     for fact in reading.facts:
-        shown = "(secret)" if fact.visibility == "secret" else escape(fact.summary)
-        console.print(f"[bold]fact[/]      {shown}  [dim]{fact.category}, {fact.visibility}, turns {fact.turns}[/]")
+        shown = "(secret)" if fact.visibility == "secret" else fact.summary
+        console.print(
+            Text.assemble(("fact", "bold"), f"      {shown}  ", (f"{fact.category}, {fact.visibility}, turns {fact.turns}", "dim"))
+        )

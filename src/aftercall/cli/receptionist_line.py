@@ -17,6 +17,7 @@ from aftercall.ids import new_id
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
+from aftercall.tester.call_log import CallLog
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.spoken import SpokenEnd
 from aftercall.tester.line import Dial, Reply
@@ -89,12 +90,12 @@ class _Session:
     app: App
     clock: SkippingClock
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int) -> CallRecord:
+    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord:
         if not self.studio.is_live:
             self.clock.skip(scenario.calls[number - 1].pause_s)
         agent = ReceptionistAgent(self.app)
         line = EndSession(self.studio, lambda pace: SpokenEnd(agent, self.studio.agent_voice, pace))
-        record = await line.call(caller, scenario, number, run)
+        record = await line.call(caller, scenario, number, run, log)
         if number < len(scenario.calls) and agent.call_id:
             await asyncio.to_thread(self._work_after, agent.call_id)
         return record

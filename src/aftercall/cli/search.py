@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.app import App
 from aftercall.cli.stage import print_json, stage_of
@@ -63,10 +63,10 @@ def _voices(app: App, caller: str | None) -> dict[str, str]:
 def _print_hit(console: Console, hit: Hit, at: str) -> None:
     found = hit.passage
     what = f"{found.speaker}, turn {found.seq}" if found.kind == "turn" else " ".join(filter(None, (found.category, found.kind)))
-    where = escape(found.ref or found.call_id or "")
-    console.print(f"[dim]{at}  {escape(found.caller or 'withheld')}  {what}  {where}[/]")
+    where = found.ref or found.call_id or ""
+    console.print(f"{at}  {found.caller or 'withheld'}  {what}  {where}", style="dim")
     for turn in hit.before:
-        console.print(f"  [dim]{escape(turn.text)}[/]", highlight=False)
-    console.print(f"  {escape(found.text)}", highlight=False)
+        console.print(Text.assemble("  ", (turn.text, "dim")))
+    console.print(f"  {found.text}")
     for turn in hit.after:
-        console.print(f"  [dim]{escape(turn.text)}[/]", highlight=False)
+        console.print(Text.assemble("  ", (turn.text, "dim")))

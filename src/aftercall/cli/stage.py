@@ -3,7 +3,7 @@
 import getpass
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +15,14 @@ from rich.table import Table
 
 from aftercall.app import App, build
 from aftercall.config import Loaded, load
+from aftercall.errors import ScenarioRefused
 from aftercall.log import configure_logs, get_logger
 
 
 class Stage:
     def __init__(self, config: str) -> None:
         self._file = Path(config) if config else None
-        self.console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+        self.console = make_console()
         configure_logs(level="warning")
 
     @cached_property
@@ -49,12 +50,24 @@ def stage_of(context: typer.Context) -> Stage:
     return stage
 
 
+def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Prints text as it is: what callers said may look like markup or `:emoji:`. Styles are Text objects."""
+    width = None if sys.stdout.isatty() else 200
+    return Console(markup=False, emoji=False, highlight=False, soft_wrap=True, stderr=stderr, quiet=quiet, width=width)
+
+
 def make_table(*columns: str) -> Table:
     """Columns that are never cut: what stands in a table is copied into the next command."""
     table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, no_wrap=True, overflow="ignore")
     return table
+
+
+def report_refused(refused: Sequence[ScenarioRefused]) -> None:
+    """One line a file on standard error; the other scenarios go on."""
+    for refusal in refused:
+        typer.echo(f"aftercall: {refusal}", err=True)
 
 
 def print_json(data: Any) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.app import App
 from aftercall.bridge.turn_call import TurnCall
@@ -36,14 +36,14 @@ def talk(
 async def _converse(app: App, console: Console, number: str | None) -> None:
     live = LiveCall(source="terminal", sid=new_id(), agent_id=app.settings.agent_id, caller=number, started_at=app.clock.now())
     call = TurnCall(app.turn_parts, live)
-    console.print(f"[bold]agent[/]   {escape((await call.begin()).text)}")
+    console.print(Text.assemble(("agent", "bold"), f"   {(await call.begin()).text}"))
     while call.ended is None:
         said = await asyncio.to_thread(_listen)
         if not said:
             await call.end("caller_hung_up")
             break
-        console.print(f"[bold]agent[/]   {escape((await call.hear(said)).text)}")
-    console.print(f"[dim]call {call.call.id} ended: {call.ended}[/]")
+        console.print(Text.assemble(("agent", "bold"), f"   {(await call.hear(said)).text}"))
+    console.print(f"call {call.call.id} ended: {call.ended}", style="dim")
     print_steps(console, await wait_for_steps(app, call.call.id))
 
 

@@ -2,13 +2,14 @@
 
 import asyncio
 import json as json_text
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
-from aftercall.cli.stage import Stage, make_table, print_json, stage_of
+from aftercall.cli.stage import Stage, make_table, print_json, report_refused, stage_of
 from aftercall.errors import ConfigError, NotFound, ScenarioRefused
 
 if TYPE_CHECKING:
@@ -30,23 +31,29 @@ def list_all(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """The scenarios there are: your own folder's, and the library's."""
-    from aftercall.tester.library import list_scenarios  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.library import find_scenarios  # noqa: PLC0415 - takes its time to load
     from aftercall.tester.scenario import json_schema  # noqa: PLC0415 - takes its time to load
 
     stage = stage_of(context)
     if schema:
         print_json(json_schema())
         return
-    scenarios = list_scenarios(scenario_folder(stage))
+    found = find_scenarios(["all"], scenario_folder(stage))
+    report_refused(found.refused)
     if json:
         print_json(
-            [{"name": item.name, "test_type": item.test_type, "description": item.description, "goal": item.goal} for item in scenarios]
+            [
+                {"name": item.name, "test_type": item.test_type, "description": item.description, "goal": item.goal}
+                for item in found.scenarios
+            ]
         )
-        return
-    table = make_table("name", "type", "calls", "description")
-    for item in scenarios:
-        table.add_row(item.name, item.test_type, str(len(item.calls)), escape(item.description))
-    stage.console.print(table)
+    else:
+        table = make_table("name", "type", "calls", "description")
+        for item in found.scenarios:
+            table.add_row(item.name, item.test_type, str(len(item.calls)), item.description)
+        stage.console.print(table)
+    if found.refused:
+        raise typer.Exit(ScenarioRefused.exit_code)
 
 
 @group.command("run")
@@ -62,23 +69,29 @@ def run(
     runs: int = typer.Option(0, min=0, help="Runs of each scenario; as the scenario says if unset."),
     parallel: int = typer.Option(0, min=0, help="Calls at a time; `tester.parallel` if unset."),
     live: bool = typer.Option(False, "--live", help="Real pace; else nobody waits for what can be skipped."),
-    voice: str = typer.Option("", help="`espeak` or `tones`; `tester.voice` if unset."),
+    voice: str = typer.Option("", help="`espeak`, `tones`, or `words` in the lab; `tester.voice` if unset."),
     max_pause: float = typer.Option(30.0, min=0, help="Longest pause between two calls that is waited for, in seconds."),
     shrink: bool = typer.Option(True, help="Look for the fewest steps that still show a bug (not on phones)."),
     strict: bool = typer.Option(False, "--strict", help="Runs that decide nothing count as failed."),
+    resume: str = typer.Option(
+        "", "--resume", metavar="RUN", help="Go on with a run that was cut short: its id, or `last`. Its own options hold."
+    ),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
-    """Run scenarios against an agent; exit 1 if one fails, or if none passes."""
+    """Run scenarios against an agent; exit 1 if one fails, or if none passes, and 2 if a scenario file was refused."""
     from aftercall.cli.test_run import RunPlan, run_tests  # noqa: PLC0415 - takes its time to load
 
     stage = stage_of(context)
-    plan = RunPlan(tuple(scenario or ()), agent, runs or None, parallel, live, voice, shrink, scenario_folder(stage), max_pause)
-    kept = asyncio.run(run_tests(stage, plan, quiet=json))
+    plan = RunPlan(tuple(scenario or ()), agent, runs or None, parallel, live, voice, shrink, str(scenario_folder(stage)), max_pause)
+    kept = asyncio.run(run_tests(stage, plan, resume=resume, quiet=json))
     if json:
-        print_json(json_text.loads((kept.folder / "report.json").read_text("utf-8")) | {"folder": str(kept.folder)})
+        report = json_text.loads((kept.folder / "report.json").read_text("utf-8"))
+        print_json(report | {"folder": str(kept.folder), "refused": [refusal.as_json() for refusal in kept.refused]})
     undecided = len(kept.run.scored) - kept.run.passed - kept.run.failed
     if kept.run.failed or kept.run.passed == 0 or (strict and undecided):
         raise typer.Exit(1)
+    if kept.refused:
+        raise typer.Exit(ScenarioRefused.exit_code)
 
 
 @group.command("show")
@@ -89,7 +102,7 @@ def show(
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """One test call turn by turn, one run, or all runs."""
-    from aftercall.tester.library import list_scenarios  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.library import find_scenarios  # noqa: PLC0415 - takes its time to load
     from aftercall.tester.redact import Redactor  # noqa: PLC0415 - takes its time to load
     from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
 
@@ -98,11 +111,7 @@ def show(
     if not which:
         _show_runs(stage, results, json)
         return
-    try:
-        known = list_scenarios(scenario_folder(stage))
-    except ScenarioRefused:  # a file that is being written need not hide what was found before
-        known = list_scenarios()
-    redactor = Redactor(known, is_on=not reveal)
+    redactor = Redactor(find_scenarios(["all"], scenario_folder(stage)).scenarios, is_on=not reveal)
     call = results.read_call(which)
     data = redactor.clean_data(call if call is not None else results.read_run(which))
     if json:
@@ -116,24 +125,41 @@ def show(
 def _show_runs(stage: Stage, results: "Results", json: bool) -> None:
     runs = [results.read_run(run_id) for run_id in results.list_runs()]
     if json:
-        print_json([{key: run[key] for key in ("id", "target", "started_at", "runs", "passed", "failed")} for run in runs])
+        print_json([{key: run[key] for key in ("id", "target", "started_at", "runs", "passed", "failed", "is_finished")} for run in runs])
         return
-    table = make_table("run", "started", "agent", "runs", "passed", "failed")
+    table = make_table("run", "started", "agent", "runs", "passed", "failed", "")
     for item in runs:
-        table.add_row(item["id"], item["started_at"], escape(item["target"]), str(item["runs"]), str(item["passed"]), str(item["failed"]))
+        table.add_row(
+            item["id"],
+            item["started_at"],
+            item["target"],
+            str(item["runs"]),
+            str(item["passed"]),
+            str(item["failed"]),
+            "" if item["is_finished"] else "unfinished",
+        )
     stage.console.print(table if runs else "No test runs yet. `aftercall test run` makes one.")
 
 
 def _show_run(stage: Stage, data: dict[str, Any]) -> None:
     stage.console.print(
-        f"[bold]{data['id']}[/]  {escape(data['target'])}  {data['passed']} passed, {data['failed']} failed of {data['runs']}"
+        Text.assemble((data["id"], "bold"), f"  {data['target']}  {data['passed']} passed, {data['failed']} failed of {data['runs']}")
     )
     for result in data["results"]:
         calls = ", ".join(call["id"] for call in result["calls"])
         stage.console.print(
-            f"[{_COLOURS[result['verdict']]}]{result['verdict']:12}[/] {result['scenario']}, run {result['run']}  [dim]{calls}[/]"
+            Text.assemble(
+                (f"{result['verdict']:12}", _COLOURS[result["verdict"]]),
+                f" {result['scenario']}, run {result['run']}  ",
+                (calls, "dim"),
+            )
         )
         _show_findings(stage, result["findings"])
+    if not data["is_finished"]:
+        for call in data["unfinished_calls"]:
+            text = f" {call['scenario']}, run {call['run']}, {len(call['turns'])} turns  "
+            stage.console.print(Text.assemble(("unfinished  ", "yellow"), text, (call["id"], "dim")))
+        stage.console.print(f"The run is unfinished. Go on with `aftercall test run --resume {data['id']}`.")
 
 
 def _show_findings(stage: Stage, findings: list[dict[str, Any]]) -> None:
@@ -143,23 +169,32 @@ def _show_findings(stage: Stage, findings: list[dict[str, Any]]) -> None:
             text = f"    {finding['severity']} · {finding['who']} · {finding['kind']}: {finding['text']}" + (
                 f" (turns {turns})" if turns else ""
             )
-            stage.console.print(escape(text))
+            stage.console.print(text)
 
 
 def _show_call(stage: Stage, call: dict[str, Any]) -> None:
     console = stage.console
-    console.print(f"[bold]{call['id']}[/]  {call['scenario']}, call {call['call']}, run {call['run']}  {call['sid'] or ''}")
-    ending = f"ended by {call['ended_by']} ({escape(call['end_why'])})"
+    console.print(Text.assemble((call["id"], "bold"), f"  {call['scenario']}, call {call['call']}, run {call['run']}  {call['sid'] or ''}"))
+    ending = f"ended by {call['ended_by']} ({call['end_why']})"
     console.print(f"{call['outcome']}, {call['duration_s']:.1f} s, {len(call['turns'])} turns, {ending}")
     for turn in call["turns"]:
-        sure = "" if turn["confidence"] is None else f" [dim]({turn['confidence']:.2f})[/]"
+        sure = "" if turn["confidence"] is None else f" ({turn['confidence']:.2f})"
         about = "~" if turn.get("is_estimated") else " "
-        console.print(f"[dim]{turn['turn']:3} {about}{turn['start_s']:6.2f}[/]  [bold]{turn['who']:6}[/]  {escape(turn['text'])}{sure}")
+        console.print(
+            Text.assemble(
+                (f"{turn['turn']:3} {about}{turn['start_s']:6.2f}", "dim"),
+                "  ",
+                (f"{turn['who']:6}", "bold"),
+                f"  {turn['text']}",
+                (sure, "dim"),
+            )
+        )
     if call["whisper"]:
         _show_transcript(stage, call["whisper"])
-    console.print(f"[dim]{_speak_measures(call['measures'])}[/]")
+    if call["measures"]:
+        console.print(_speak_measures(call["measures"]), style="dim")
     if call["file"]:
-        console.print(f"[dim]sound: {escape(call['file'])}[/]")
+        console.print(f"sound: {call['file']}", style="dim")
     _show_findings(stage, call["findings"])
 
 
@@ -174,11 +209,13 @@ def _speak_measures(measures: dict[str, Any]) -> str:
 
 def _show_transcript(stage: Stage, transcript: dict[str, Any]) -> None:
     length = "" if transcript["duration_s"] is None else f", {transcript['duration_s']:.1f} s"
-    stage.console.print(f"[bold]second transcript[/] [dim](Whisper: {escape(transcript['language'] or 'language not told')}{length})[/]")
+    stage.console.print(
+        Text.assemble(("second transcript", "bold"), " ", (f"(Whisper: {transcript['language'] or 'language not told'}{length})", "dim"))
+    )
     for part in transcript["segments"]:
-        stage.console.print(f"[dim]    {part['start_s']:7.2f}[/]  {escape(part['text'])}")
+        stage.console.print(Text.assemble((f"    {part['start_s']:7.2f}", "dim"), f"  {part['text']}"))
     if not transcript["segments"]:
-        stage.console.print(f"  {escape(transcript['text'])}")
+        stage.console.print(f"  {transcript['text']}")
 
 
 @group.command("compare")
@@ -196,16 +233,20 @@ def compare(
     from aftercall.cli.test_run import RunPlan, compare_agents  # noqa: PLC0415 - takes its time to load
     from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
     from aftercall.tester.statistics import compare as compare_pairs  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.statistics import wilson  # noqa: PLC0415 - takes its time to load
 
     stage = stage_of(context)
     if budget:
-        plan = RunPlan(tuple(scenario or ("all",)), a, None, 1, False, "", False, scenario_folder(stage))
+        plan = RunPlan(tuple(scenario or ("all",)), a, None, 1, False, "", False, str(scenario_folder(stage)))
         answer = asyncio.run(compare_agents(stage, plan, b, budget))
     else:
         answer = compare_pairs(_pairs(Results(stage.loaded.settings.home), a, b))
     if json:
-        figures = {"pairs": answer.pairs, "worse": answer.worse, "better": answer.better, "p": answer.p, "chance": answer.chance}
-        print_json({"answer": answer.answer, **figures})
+        rates = {
+            f"pass_rate_{name}": {"passed": passed, "interval": wilson(passed, answer.pairs)}
+            for name, passed in (("a", answer.passed_a), ("b", answer.passed_b))
+        }
+        print_json(asdict(answer) | rates)
     else:
         stage.console.print(answer.sentence)
     if answer.answer == "worse":
@@ -247,10 +288,14 @@ def calibrate(
     table = make_table("line", "turns", "latency p50", "p95", "max", "overlap", "silence", "false barge-ins", "word errors")
     for item in found:
         figures = (item.latency_p50_ms, item.latency_p95_ms, item.latency_max_ms, item.overlap_ms, item.silence_ms)
-        table.add_row(
-            item.line, str(item.turns), *(f"{value:.1f} ms" for value in figures), str(item.false_barge_ins), f"{item.word_error_rate:.1%}"
-        )
+        barge_ins = f"{item.false_barge_ins} ({_speak_interval(item.false_barge_in_interval)})"
+        errors = f"{100 * item.word_error_rate:.1f} % ({_speak_interval(item.word_error_interval)})"
+        table.add_row(item.line, str(item.turns), *(f"{value:.1f} ms" for value in figures), barge_ins, errors)
     stage.console.print(table)
+
+
+def _speak_interval(bounds: tuple[float, float]) -> str:
+    return f"95 %: {100 * bounds[0]:.0f} to {100 * bounds[1]:.0f} %"
 
 
 @group.command("from-call")

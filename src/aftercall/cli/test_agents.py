@@ -86,7 +86,7 @@ async def _phone(settings: Settings, number: str, studio: Studio) -> AsyncIterat
                 yield MediaTarget(to, studio, media, purse, _recogniser(settings, http))
             return
         target = PhoneTarget(to, settings, http)
-        target.desk = GatherDesk(rest, settings.public_url, to, purse, studio.clock, on_turn=target.keep_turn)
+        target.desk = GatherDesk(rest, settings.public_url, to, purse, studio.clock)
         async with _serve(TesterWebhooks(target.desk, signature), tester.port):
             yield target
 

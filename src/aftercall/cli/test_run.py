@@ -2,25 +2,28 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import httpx2
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
-from aftercall.cli.stage import Stage
+from aftercall.cli.stage import Stage, make_console, report_refused
 from aftercall.cli.test_agents import open_target
 from aftercall.clock import SystemClock
-from aftercall.errors import ConfigError
+from aftercall.errors import ConfigError, NotFound, ScenarioRefused
+from aftercall.faults import reach
 from aftercall.ids import new_id
+from aftercall.lab.speech import utter
 from aftercall.settings import Settings
 from aftercall.tester.calibrate import calibrate
 from aftercall.tester.ledger import Ledger, fingerprint
-from aftercall.tester.library import find_scenarios
+from aftercall.tester.library import Found, find_scenarios
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.run import Run, rates_of, speak_calibration, speak_latency
 from aftercall.tester.results import Results
+from aftercall.tester.run_log import RunLog, StartedRun
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import Scored
 from aftercall.tester.shrink import shrink
@@ -28,7 +31,7 @@ from aftercall.tester.speaker import ChatSpeaker
 from aftercall.tester.statistics import Comparison, compare
 from aftercall.tester.suite import Crew, run_once, run_suite
 from aftercall.tester.target import Studio, Target
-from aftercall.tester.voice import choose_voice
+from aftercall.tester.voice import Clip, Voice, choose_voice
 
 CALIBRATION_TURNS = 8
 UNSHRINKABLE = ("goal_missed", "probe_failed", "judged_missed", "never_spoke")  # a caller who says nothing misses every goal
@@ -45,7 +48,7 @@ class RunPlan:
     is_live: bool
     voice: str
     shrinks: bool
-    folder: Path
+    folder: str
     longest_pause_s: float = 30.0
 
 
@@ -53,33 +56,80 @@ class RunPlan:
 class Kept:
     run: Run
     folder: Path
+    refused: list[ScenarioRefused]
 
 
-async def run_tests(stage: Stage, plan: RunPlan, *, quiet: bool) -> Kept:
+async def run_tests(stage: Stage, plan: RunPlan, *, resume: str, quiet: bool) -> Kept:
+    """A new run, or the rest of one that was cut short: with its own plan, whatever this one says."""
     settings, clock = stage.loaded.settings, SystemClock()
-    scenarios = find_scenarios(list(plan.scenarios), plan.folder)
     results = Results(settings.home)
-    console = Console(quiet=True) if quiet else stage.console
-    started_at, began = clock.now(), clock.monotonic()
+    started = results.find_unfinished(resume) if resume else None
+    plan = RunPlan(**started.options) if started else plan
+    found = Found(list(started.scenarios), []) if started else find_scenarios(list(plan.scenarios), Path(plan.folder))
+    report_refused(found.refused)
+    if not found.scenarios:
+        raise found.refused[0] if found.refused else NotFound("there are no scenarios in this folder")
+    console = make_console(quiet=True) if quiet else stage.console
+    started_at = clock.now()
     async with _crew(settings, clock, plan) as crew, open_target(settings, plan.agent, make_studio(settings, plan, clock)) as target:
-        calibration = await calibrate(clock, turns=CALIBRATION_TURNS)
-        parallel = 1 if target.is_live and plan.agent.startswith("+") else plan.parallel or settings.tester.parallel
-        console.print(f"[dim]{len(scenarios)} scenario{'s' * (len(scenarios) != 1)} against {escape(target.name)}, {parallel} at a time[/]")
-        shown = _Progress(console, sum(plan.runs or item.runs for item in scenarios))
-        scored = await run_suite(scenarios, target, crew, runs=plan.runs, parallel=parallel, on_done=shown.show)
-        run = Run(new_id(), target.name, started_at, clock.monotonic() - began, tuple(scored), tuple(calibration))
-        with results.open_ledger() as ledger:
-            ledger.add(target.name, run.id, scored)
-            if plan.shrinks and not target.is_live:
-                await _shrink_bugs(ledger, scored, target, crew)
-            folder = results.keep(run, ledger, Redactor(scenarios, is_on=settings.tester.redact))
+        if started is None:
+            calibration = tuple(await calibrate(clock, turns=CALIBRATION_TURNS))
+            started = StartedRun(new_id(), target.name, started_at, tuple(found.scenarios), calibration, asdict(plan))
+            results.begin_run(started)
+        with results.open_log(started.id) as log:
+            run, folder = await _run_suite(settings, plan, _Parts(results, log, crew, target, console))
     _print_end(console, run, folder)
-    return Kept(run, folder)
+    return Kept(run, folder, found.refused)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    results: Results
+    log: RunLog
+    crew: Crew
+    target: Target
+    console: Console
+
+
+async def _run_suite(settings: Settings, plan: RunPlan, parts: _Parts) -> tuple[Run, Path]:
+    """What is not finished is run; then the reports are made of everything."""
+    log, target, console, clock = parts.log, parts.target, parts.console, parts.crew.clock
+    started = log.started
+    began_s = clock.monotonic() - log.seconds
+    parallel = 1 if target.is_live and plan.agent.startswith("+") else plan.parallel or settings.tester.parallel
+    count = len(started.scenarios)
+    console.print(f"{count} scenario{'s' * (count != 1)} against {target.name}, {parallel} at a time; run {started.id}", style="dim")
+    shown = _Progress(console, sum(plan.runs or item.runs for item in started.scenarios), len(log.finished))
+    scored = await run_suite(started.scenarios, target, parts.crew, runs=plan.runs, parallel=parallel, on_done=shown.show, log=log)
+    run = Run(started.id, target.name, started.started_at, clock.monotonic() - began_s, tuple(scored), started.calibration)
+    with parts.results.open_ledger() as ledger:
+        ledger.add(target.name, run.id, scored)
+        if plan.shrinks and not target.is_live:
+            await _shrink_bugs(ledger, scored, target, parts.crew)
+        folder = parts.results.keep(run, ledger, Redactor(started.scenarios, is_on=settings.tester.redact))
+    reach("tester.after_ledger")
+    log.remove()
+    return run, folder
 
 
 def make_studio(settings: Settings, plan: RunPlan, clock: SystemClock) -> Studio:
     wanted = plan.voice or settings.tester.voice or ("" if plan.is_live else "tones")
-    return Studio(clock, choose_voice(wanted), choose_voice(wanted, for_agent=True), plan.is_live, plan.folder)
+    return Studio(clock, _choose_voice(wanted), _choose_voice(wanted, for_agent=True), plan.is_live, Path(plan.folder))
+
+
+class WordsVoice:
+    """The lab's own speech: its engines and its recogniser understand it without a model."""
+
+    def speak(self, text: str) -> Clip:
+        sound, words = b"", []
+        for word in text.split():
+            words.append((len(sound), word))
+            sound += utter(word)
+        return Clip(sound, tuple(words))
+
+
+def _choose_voice(wanted: str, *, for_agent: bool = False) -> Voice:
+    return WordsVoice() if wanted == "words" else choose_voice(wanted, for_agent=for_agent)
 
 
 @asynccontextmanager
@@ -113,31 +163,39 @@ async def _shrink_bugs(ledger: Ledger, scored: list[Scored], target: Target, cre
 
 
 class _Progress:
-    def __init__(self, console: Console, total: int) -> None:
+    def __init__(self, console: Console, total: int, done: int) -> None:
         self._console = console
         self._total = total
-        self._done = 0
+        self._done = done
 
     def show(self, scored: Scored) -> None:
         self._done += 1
         bugs = ", ".join(sorted({finding.kind for finding in scored.bugs}))
         seconds = sum(record.duration_s for record in scored.records)
-        verdict = f"[{_COLOURS[scored.verdict]}]{scored.verdict:12}[/] {scored.scenario.name}, run {scored.run}"
-        self._console.print(f"[dim]{self._done:4}/{self._total}[/] {verdict}  [dim]{seconds:.0f} s of talk[/]  {escape(bugs)}")
+        self._console.print(
+            Text.assemble(
+                (f"{self._done:4}/{self._total} ", "dim"),
+                (f"{scored.verdict:12}", _COLOURS[scored.verdict]),
+                f" {scored.scenario.name}, run {scored.run}  ",
+                (f"{seconds:.0f} s of talk", "dim"),
+                f"  {bugs}",
+            )
+        )
 
 
 def _print_end(console: Console, run: Run, folder: Path) -> None:
     if rates := rates_of(run):
-        console.print(f"pass rate {rates.pass_1:.0%} (95 %: {rates.low:.0%} to {rates.high:.0%}), pass^{rates.k} {rates.hat_k:.0%}")
+        console.print(rates.sentence)
     console.print(f"{run.passed} passed, {run.failed} failed of {len(run.scored)} in {run.seconds:.1f} s; {speak_latency(run)}")
-    console.print(f"[dim]{speak_calibration(run)}[/]")
+    console.print(speak_calibration(run), style="dim")
     console.print(f"{folder / 'report.html'}\n{folder / 'BUG_REPORT.md'}")
 
 
 async def compare_agents(stage: Stage, plan: RunPlan, other: str, budget: int) -> Comparison:
     """A pair of calls at a time, scenario after scenario, until it is decided or the budget is spent."""
     settings, clock = stage.loaded.settings, SystemClock()
-    scenarios = find_scenarios(list(plan.scenarios), plan.folder)
+    found = find_scenarios(list(plan.scenarios), Path(plan.folder))
+    report_refused(found.refused)
     studio = make_studio(settings, plan, clock)
     pairs: dict[str, list[tuple[bool, bool]]] = {}
     made = 0
@@ -147,7 +205,7 @@ async def compare_agents(stage: Stage, plan: RunPlan, other: str, budget: int) -
         open_target(settings, other, studio) as b,
     ):
         for run in range(1, budget + 1):
-            for scenario in scenarios:
+            for scenario in found.scenarios:
                 if made + 2 * len(scenario.calls) > budget:
                     return compare(pairs)
                 first, second = await run_once(scenario, a, crew, run), await run_once(scenario, b, crew, run)

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from aftercall.cli.stage import print_json, stage_of
 from aftercall.journal.verify import verify as prove
@@ -18,8 +18,8 @@ def verify(context: typer.Context, json: bool = typer.Option(False, "--json", he
         print_json(asdict(proof))
     else:
         for fault in proof.faults:
-            stage.console.print(f"[red]{fault.kind}[/]  {escape(fault.name)}: {escape(fault.reason)}")
-        verdict = f"[red]{len(proof.faults)} faults[/]" if proof.faults else "[green]all proven[/]"
-        stage.console.print(f"{verdict}: {proof.calls} sealed calls, {proof.files} files, {proof.links} links of the chain")
+            stage.console.print(Text.assemble((fault.kind, "red"), f"  {fault.name}: {fault.reason}"))
+        verdict = (f"{len(proof.faults)} faults", "red") if proof.faults else ("all proven", "green")
+        stage.console.print(Text.assemble(verdict, f": {proof.calls} sealed calls, {proof.files} files, {proof.links} links of the chain"))
     if proof.faults:
         raise typer.Exit(1)

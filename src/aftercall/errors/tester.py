@@ -18,9 +18,13 @@ class ScenarioRefused(TesterError):
 
     def __init__(self, source: str, line: int, field: str, reason: str) -> None:
         super().__init__(f"{source}:{line}: {field}: {reason}")
+        self.source = source
         self.line = line
         self.field = field
         self.reason = reason
+
+    def as_json(self) -> dict[str, str | int]:
+        return {"file": self.source, "line": self.line, "field": self.field, "reason": self.reason}
 
 
 class DialRefused(TesterError):

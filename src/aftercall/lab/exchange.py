@@ -136,6 +136,7 @@ class Exchange:
         leg.answered_by = "human" if wanted.detects_machines else None
         other = Leg(self.office, far, wanted.caller, wanted.to, "inbound", number.voice_url, number.status_url, state="ringing")
         self.legs[other.sid] = other
+        leg.peer, other.peer = other, leg
         verbs = await _first_verbs(other)
         if refusal := _refusal(verbs):
             await asyncio.gather(other.finish(refusal), leg.finish(refusal))

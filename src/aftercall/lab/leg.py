@@ -79,6 +79,10 @@ class Leg:
     answered_by: str | None = None
     recordings: list[str] = field(default_factory=list)
     may_stream: bool = False
+    peer: "Leg | None" = None
+    """The other leg of a call between two agents."""
+    has_sound: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """Whether it speaks in sound or in words: known when it first does."""
     phone: MediaPhone | None = None
     streaming: asyncio.Event = field(default_factory=asyncio.Event)
     _answered_s: float | None = None
@@ -115,6 +119,8 @@ class Leg:
         except HungUp:
             pass
         finally:
+            if not self.has_sound.done():
+                self.has_sound.set_result(False)
             self.end.hang_up()
             await self.finish("completed")
 
@@ -166,6 +172,8 @@ class Leg:
     async def _do(self, verbs: list[Verb]) -> tuple[str | None, dict[str, str]]:
         """The address that says how it goes on, and what to tell it; None when the document has come to its end."""
         for verb in verbs:
+            if not self.has_sound.done() and not isinstance(verb, StartRecording | Redirect):
+                self.has_sound.set_result(isinstance(verb, Connect))
             match verb:
                 case Say(text):
                     await self.end.say(text)
@@ -188,8 +196,10 @@ class Leg:
         return None, {}
 
     async def _stream(self, stream: Connect) -> None:
-        """Sound both ways until the agent closes its socket. The line's own time stands still meanwhile: this one passes as it does."""
-        if not self.may_stream:
+        """Sound both ways until the agent closes its socket, to whoever rings by hand or to another agent's socket.
+
+        The line's own time stands still meanwhile: this one passes as it does."""
+        if not self.may_stream and not (self.peer and await self.peer.has_sound):
             raise TwimlFault(WRONG_VERB, "the other end of this call speaks in words, not in sound: ring the number by hand")
         side, headers = TwilioSide(self.sid, self.office.account_sid), {"x-twilio-signature": self.office.posts.sign(stream.url, {})}
         try:
@@ -200,6 +210,8 @@ class Leg:
         try:
             while not phone.is_over:
                 self.end.check()
+                if self.peer is not None and self.peer.phone is not None:
+                    phone.connect_to(self.peer.phone)
                 await self.office.clock.sleep(LOOK_EVERY_S)
         finally:
             await phone.hang_up()

@@ -38,6 +38,7 @@ class MediaPhone:
         self._buffer: deque[bytes | str] = deque()
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._other: MediaPhone | None = None
         self.heard: list[str] = []
         self.clears = 0
         self.played = 0
@@ -67,6 +68,10 @@ class MediaPhone:
             await connection.send(side.start(parameters))
         phone._tasks = [asyncio.create_task(phone._receive()), asyncio.create_task(phone._run())]
         return phone
+
+    def connect_to(self, other: "MediaPhone") -> None:
+        """What is played here is said there; both sides have to be connected."""
+        self._other = other
 
     async def say(self, text: str) -> None:
         """Talk; returns when it has been said and a moment of silence after it."""
@@ -173,6 +178,8 @@ class MediaPhone:
             await self._connection.send(self._side.mark(item))
         while self._buffer and isinstance(self._buffer[0], str):
             await self._connection.send(self._side.mark(str(self._buffer.popleft())))
+        if self._other is not None and frame != SILENCE:
+            self._other._says.append(frame.ljust(FRAME, b"\xff"))
         self._quiet += 1
         if frame is not SILENCE and measure(frame) > FLOOR:
             self._loud_at, self._quiet = len(self.tape), 0

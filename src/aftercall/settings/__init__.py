@@ -59,7 +59,9 @@ class TesterSettings(Section):
     spend_limit: float = Field(default=5.0, ge=0, description="most that test calls by phone may cost in a day")
     price_per_minute: float = Field(default=0.05, ge=0, description="what a minute of a test call by phone is taken to cost")
     parallel: int = Field(default=4, ge=1, le=200, description="test calls at a time")
-    voice: Literal["", "espeak", "tones"] = Field(default="", description="the caller's voice; the best there is if unset")
+    voice: Literal["", "espeak", "tones", "words"] = Field(
+        default="", description="the caller's voice; the best there is if unset; `words` is the lab's own"
+    )
     redact: bool = Field(default=True, description="names, numbers and dates of birth are left out of reports")
     port: int = Field(
         default=8089, ge=1, le=65_535, description="where `test run` takes the carrier's webhooks; `public_url` must lead there"

@@ -13,10 +13,11 @@ from aftercall.tester.finding import View
 from aftercall.tester.findings import overlap
 from aftercall.tester.line import Dial, Far, FarEnd, Kind, Near, Outcome, Pace, Reply
 from aftercall.tester.measures import latencies, percentile
-from aftercall.tester.phrases import word_error_rate
+from aftercall.tester.phrases import count_word_errors, words_of
 from aftercall.tester.quality import Quality
 from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import CallerContext, Limits, LineQuality, Noise, PlannedCall, Scenario, ScriptedTurn
+from aftercall.tester.statistics import wilson
 from aftercall.tester.voice import ToneVoice, Voice
 
 LEAD_S = 0.5
@@ -42,9 +43,21 @@ class Calibration:
     silence_ms: float
     false_barge_ins: int
     word_error_rate: float
+    words: int = 0
+
+    @property
+    def false_barge_in_interval(self) -> tuple[float, float]:
+        return wilson(min(self.false_barge_ins, self.turns), self.turns)
+
+    @property
+    def word_error_interval(self) -> tuple[float, float]:
+        return wilson(min(round(self.word_error_rate * self.words), self.words), self.words)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {
+            "false_barge_in_interval": self.false_barge_in_interval,
+            "word_error_interval": self.word_error_interval,
+        }
 
 
 class KnownAgent:
@@ -124,7 +137,9 @@ class _Calls:
         view = View(record, scenario)
         errors = [1000 * abs(measured - true) for measured, true in zip(latencies(view), delays, strict=False)]
         heard = [span.text for span in record.agent_spans[1 : turns + 1]]
-        wrong = [word_error_rate(_SENTENCES[at % len(_SENTENCES)], text) for at, text in enumerate(heard)]
+        meant = [_SENTENCES[at % len(_SENTENCES)] for at in range(len(heard))]
+        words = sum(len(words_of(sentence)) for sentence in meant)
+        wrong = sum(count_word_errors(sentence, text) for sentence, text in zip(meant, heard, strict=True))
         false = sum(span.is_planned_overlap for span in record.caller_spans) + sum(
             finding.kind in ("talks_over_caller", "does_not_yield") for finding in overlap.find(view)
         )
@@ -138,7 +153,8 @@ class _Calls:
             overlap_ms=round(await self._overlap_error(noise), 2),
             silence_ms=round(await self._silence_error(noise), 2),
             false_barge_ins=false + missing,
-            word_error_rate=round(sum(wrong) / len(wrong), 4) if wrong else 1.0,
+            word_error_rate=round(wrong / words, 4) if words else 1.0,
+            words=words,
         )
 
     async def _overlap_error(self, noise: Noise | None) -> float:
@@ -170,4 +186,4 @@ def _known_scenario(turns: int) -> Scenario:
     steps = [ScriptedTurn(say=f"This is what I say in turn number {number}.") for number in range(1, turns + 1)]
     plan = PlannedCall(caller_context=CallerContext(), turns=(*steps, ScriptedTurn(hang_up=True)))
     limits = Limits(max_turns=min(400, 3 * turns + 10), max_duration_s=3600, max_silence_s=30)
-    return Scenario(name="calibration", goal="be measured", calls=(plan,), limits=limits)
+    return Scenario(name="calibration", calls=(plan,), limits=limits)

@@ -7,14 +7,15 @@ from pathlib import Path
 from aftercall.errors import LineFailed
 from aftercall.ids import new_id
 from aftercall.speech.sound import FRAME_S
+from aftercall.tester.call_log import CallLog
 from aftercall.tester.caller import Caller, Move
 from aftercall.tester.ear import Ear
 from aftercall.tester.line import Dial, Far, FarEnd, Near, Outcome, Pace
 from aftercall.tester.mouth import Mouth
 from aftercall.tester.quality import Quality
-from aftercall.tester.record import CallRecord, EndedBy, LineEvent
+from aftercall.tester.record import CallRecord, EndedBy, LineEvent, Span
 from aftercall.tester.scenario import After, Limits, PlannedCall, Scenario
-from aftercall.tester.tape import Tape
+from aftercall.tester.tape import AGENT_GAP_S, Tape
 from aftercall.tester.voice import Voice
 
 FAREWELL_S = 2.0
@@ -29,8 +30,17 @@ class Bench:
     clips: Path = field(default_factory=Path)
 
 
-async def hold_call(bench: Bench, far: FarEnd, caller: Caller, scenario: Scenario, *, number: int = 1, run: int = 1) -> CallRecord:
-    """Ring, talk, hang up; whatever happens is a result."""
+async def hold_call(
+    bench: Bench,
+    far: FarEnd,
+    caller: Caller,
+    scenario: Scenario,
+    *,
+    number: int = 1,
+    run: int = 1,
+    log: CallLog | None = None,
+) -> CallRecord:
+    """Ring, talk, hang up; whatever happens is a result. Each turn is in the log before the call goes on."""
     plan = scenario.calls[number - 1]
     talk = _Talk(bench, caller, plan, scenario.limits)
     quality = Quality(scenario.line, scenario.noise, scenario.seed + run)
@@ -38,10 +48,10 @@ async def hold_call(bench: Bench, far: FarEnd, caller: Caller, scenario: Scenari
     outcome = await _ring(talk, far, Dial(plan.caller_context.number, scenario.name, number, scenario.limits.ring_s))
     bench.pace.begin()
     if outcome in ("answered", "voicemail"):
-        await _talk(talk, far, quality, bench.pace)
+        await _talk(talk, far, quality, bench.pace, log)
     lost = [LineEvent(at_s, "frame_lost") for at_s in quality.lost_s]
     return CallRecord(
-        id=new_id(),
+        id=log.call_id if log else new_id(),
         scenario=scenario.name,
         number=number,
         run=run,
@@ -71,9 +81,9 @@ async def _ring(talk: "_Talk", far: FarEnd, dial: Dial) -> Outcome:
     return outcome
 
 
-async def _talk(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace) -> None:
+async def _talk(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace, log: CallLog | None) -> None:
     try:
-        await _run(talk, far, quality, pace)
+        await _run(talk, far, quality, pace, log)
     except LineFailed as error:
         talk.end("line", str(error))
     finally:
@@ -81,13 +91,15 @@ async def _talk(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace) -> Non
             await far.hang_up()
 
 
-async def _run(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace) -> None:
+async def _run(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace, log: CallLog | None) -> None:
     tick = 0
     while not talk.ended_by:
         at_s = tick * FRAME_S
         near = talk.send(at_s)
         came = await far.tick(at_s, near if quality.is_clean else talk.carry(near, quality, at_s))
         await talk.take(at_s, near, came)
+        if log is not None:
+            await log.add(*talk.take_ended(at_s))
         tick += 1
         await pace.until(tick * FRAME_S)
 
@@ -147,6 +159,12 @@ class _Talk:
             self.end("limit", "max_turns")
         else:
             await self._decide(after_s)
+
+    def take_ended(self, at_s: float) -> list[Span]:
+        """Turns to write down. The agent's has ended when a pause follows it, or the call has ended."""
+        last_s = self._ear.last_s or 0.0
+        is_quiet = not self._ear.is_speaking and at_s - last_s >= AGENT_GAP_S and not self._ear.awaits_words
+        return self.tape.take_ended(last_s if is_quiet or self.ended_by else None)
 
     def _finish_turn(self, at_s: float) -> None:
         self._turns += 1

@@ -11,7 +11,7 @@ HANGOVER_S = 0.12  # a gap between two words is no silence
 class Ear:
     def __init__(self) -> None:
         self._gauge = Gauge()
-        self._awaits_words = False
+        self.awaits_words = False
         self._words: list[tuple[float, str]] = []
         self.started_at_s: float | None = None
         self.last_s: float | None = None
@@ -21,7 +21,7 @@ class Ear:
 
     def take(self, at_s: float, far: Far) -> None:
         self._words += [(at_s, word) for word in far.words]
-        self._awaits_words = far.has_words_to_come
+        self.awaits_words = far.has_words_to_come
         if self._gauge.is_loud(far.frame):
             if not self.is_speaking:
                 self.is_speaking = True
@@ -35,7 +35,7 @@ class Ear:
         return self.has_turn and self.last_s is not None and at_s - self.last_s < 0.5
 
     def is_turn_over(self, at_s: float, patience_s: float) -> bool:
-        if self._awaits_words or self.is_speaking or self.last_s is None:
+        if self.awaits_words or self.is_speaking or self.last_s is None:
             return False
         return self.has_turn and at_s - self.last_s >= patience_s
 

@@ -1,5 +1,6 @@
 """Scenario files as people write them: the short form with one caller, the older forms, and mistakes with their line."""
 
+import difflib
 import re
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from aftercall.errors import ScenarioRefused
-from aftercall.tester.scenario import Scenario
+from aftercall.tester.scenario import Scenario, json_schema
 from aftercall.tester.yaml_file import Marked, Path_, parse_yaml, read_yaml
 
 _CONTEXTS = ("patient_context", "caller_context")
@@ -155,12 +156,15 @@ class _Form:
         return {key: value for key, value in context.items() if value is not None}
 
     def refusal(self, error: ValidationError) -> ScenarioRefused:
+        """The deepest mistake, where the file has it; for an unknown key, the nearest known one."""
         first = min(error.errors(include_url=False, include_input=False), key=lambda item: -len(item["loc"]))
         path, reason = tuple(first["loc"]), first["msg"].removeprefix("Value error, ")
         if inner := re.match(r"^((?:\[\d+\]|\.?[a-z_]+)+): (.+)$", reason):
             path += tuple(int(part) if part.isdigit() else part for part in re.findall(r"\d+|[a-z_]+", inner.group(1)))
             reason = inner.group(2)
         reason = _REASONS.get(first["type"], reason)
+        if first["type"] == "extra_forbidden" and (near := _nearest_key(path)):
+            reason += f"; did you mean {near!r}?"
         shown = self._back(path)
         return self._marked.refuse((*self._at, *shown), reason[:1].lower() + reason[1:])
 
@@ -170,6 +174,18 @@ class _Form:
             if path[: len(ours)] == ours:
                 return (*theirs, *path[len(ours) :])
         return path
+
+
+def _nearest_key(path: Path_) -> str | None:
+    """The known key beside this one that is spelled most like it."""
+    schema = json_schema()
+    node = schema
+    for part in path[:-1]:
+        node = node.get("items", {}) if isinstance(part, int) else node.get("properties", {}).get(part, {})
+        node = next((option for option in node.get("anyOf", ()) if "$ref" in option), node)
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+    close = difflib.get_close_matches(str(path[-1]), node.get("properties", {}), n=1)
+    return close[0] if close else None
 
 
 def _listed(value: Any) -> list[str]:

@@ -18,9 +18,9 @@ def scenario_yaml(call: Call, *, name: str = "", redactor: Redactor | None = Non
     lines = [
         f"name: {title[:80]}",
         f"description: {_quote(f'From the call {call.id} of {call.started_at:%Y-%m-%d}.')}",
-        "goal: " + _quote(_goal(call, clean)),
         "test_type: edge",
         "caller_context:",
+        "  background: " + _quote(_background(call, clean)),
         '  number: "+15550199"',
         "turns:",
     ]
@@ -35,7 +35,7 @@ def scenario_yaml(call: Call, *, name: str = "", redactor: Redactor | None = Non
         f"  max_turns: {max(20, 4 * len(call.turns))}",
         f"# The agent asked {_count_questions(call)} questions, for: {', '.join(asked) or 'nothing'}.",
     ]
-    lines += ["# Add `expect:` below a turn, or `success:`, to say what should have happened."]
+    lines += ["# Add `expect:` below a turn, or `goal:` and `success:`, to say what should have happened."]
     return "\n".join(lines) + "\n"
 
 
@@ -54,7 +54,7 @@ def _caller_turns(call: Call) -> list[str]:
     return joined
 
 
-def _goal(call: Call, clean: Callable[[str], str]) -> str:
+def _background(call: Call, clean: Callable[[str], str]) -> str:
     first = next(iter(_caller_turns(call)), "say nothing")
     return f"As in the call: {clean(first)[:120]}"
 

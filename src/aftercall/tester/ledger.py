@@ -56,7 +56,9 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._bugs = self._read()
+        self._bugs: dict[str, Bug] = {}
+        self._runs: list[str] = []
+        self._read()
 
     @property
     def bugs(self) -> list[Bug]:
@@ -66,7 +68,10 @@ class Ledger:
         return self._bugs.get(mark)
 
     def add(self, target: str, run_id: str, scored: Sequence[Scored]) -> list[Bug]:
-        """The bugs of one run of the suite; returns the entries it touched."""
+        """The bugs of one run of the suite, counted once however often it is added; returns the entries it touched."""
+        if run_id in self._runs:
+            return []
+        self._runs.append(run_id)
         touched: dict[str, Bug] = {}
         for item in scored:
             for finding in item.bugs:
@@ -93,7 +98,7 @@ class Ledger:
 
     def save(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"schema": 1, "bugs": [asdict(bug) for bug in self.bugs]}, ensure_ascii=False, indent=1)
+        text = json.dumps({"schema": 1, "runs": self._runs, "bugs": [asdict(bug) for bug in self.bugs]}, ensure_ascii=False, indent=1)
         fresh = self._path.with_suffix(".new")
         with fresh.open("w", encoding="utf-8") as file:
             file.write(text)
@@ -101,12 +106,13 @@ class Ledger:
             os.fsync(file.fileno())
         fresh.replace(self._path)
 
-    def _read(self) -> dict[str, Bug]:
+    def _read(self) -> None:
         try:
             data: dict[str, Any] = json.loads(self._path.read_text("utf-8"))
-            return {bug["fingerprint"]: Bug(**{**bug, **_tuples(bug)}) for bug in data["bugs"]}
+            self._runs = list(data.get("runs", ()))
+            self._bugs = {bug["fingerprint"]: Bug(**{**bug, **_tuples(bug)}) for bug in data["bugs"]}
         except FileNotFoundError:
-            return {}
+            return
         except (OSError, ValueError, KeyError, TypeError):
             raise TesterError(f"{self._path}: the bug ledger cannot be read; move it away to begin a new one") from None
 

@@ -162,12 +162,16 @@ def _overlap(one: set[T], other: set[T]) -> float:
 
 def word_error_rate(meant: str, heard: str) -> float:
     """Substituted, left out and added words, as a share of what was meant."""
+    words = len(words_of(meant))
+    return count_word_errors(meant, heard) / words if words else float(bool(words_of(heard)))
+
+
+def count_word_errors(meant: str, heard: str) -> int:
+    """The edit distance between two sentences, in words."""
     reference, hypothesis = words_of(meant), words_of(heard)
-    if not reference:
-        return float(bool(hypothesis))
     row = list(range(len(hypothesis) + 1))
     for number, word in enumerate(reference, 1):
         before, row[0] = row[0], number
         for place, other in enumerate(hypothesis, 1):
             before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (word != other))
-    return row[-1] / len(reference)
+    return row[-1]

@@ -94,7 +94,7 @@ def record_json(record: CallRecord) -> dict[str, Any]:
         "ended_by": record.ended_by,
         "end_why": record.end_why,
         "recording": "read out by the tester" if record.is_read_out else "recorded",
-        "turns": [_span_json(number, span) for number, span in enumerate(record.spans, 1)],
+        "turns": [{"turn": number} | span_json(span) for number, span in enumerate(record.spans, 1)],
         "events": [{"at_s": round(event.at_s, 3), "kind": event.kind, "detail": event.detail} for event in record.events],
         "whisper": _transcript_json(record.whisper),
     }
@@ -107,9 +107,8 @@ def _transcript_json(transcript: Heard | None) -> dict[str, Any] | None:
     return {"text": transcript.text, "language": transcript.language, "duration_s": transcript.duration_s, "segments": segments}
 
 
-def _span_json(number: int, span: Span) -> dict[str, Any]:
+def span_json(span: Span) -> dict[str, Any]:
     return {
-        "turn": number,
         "who": span.who,
         "start_s": round(span.start_s, 3),
         "end_s": round(span.end_s, 3),

@@ -222,7 +222,7 @@ class PlannedCall(Part):
 class Scenario(Part):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$", description="how it is called on the command line")
     description: str = Field(default="", description="one sentence for lists")
-    goal: str = Field(default="", description="what the caller wants, in words")
+    goal: str = Field(default="", description="what the caller wants, in words; needs `success`, or a turn with `expect`")
     test_type: Literal["standard", "edge"] = Field(default="standard", description="the usual case, or an edge of it")
     language: str = Field(default="en", pattern=r"^[a-z]{2}$", description="the language that is spoken")
     calls: tuple[PlannedCall, ...] = Field(min_length=1, description="the calls, in order; one if only a context or turns are given")
@@ -248,6 +248,14 @@ class Scenario(Part):
                 raise ValueError(f"success[{number}].call: there are only {len(self.calls)} calls")
         if len(set(names)) != len(names):
             raise ValueError("probes: two have the same name")
+        return self
+
+    @model_validator(mode="after")
+    def _goal_is_checked(self) -> Self:
+        """A goal that nothing checks would pass whatever the agent does."""
+        expects = any(turn.expect is not None for call in self.calls for turn in call.turns)
+        if self.goal and not self.success and not expects and self.outcome == "answered":
+            raise ValueError("goal: nothing checks it; add `success` with what shows that it is reached, or `expect` to a turn")
         return self
 
     @model_validator(mode="after")

@@ -48,6 +48,7 @@ class Scored:
     criteria: tuple[Checked, ...]
     measures: tuple[dict[str, Any], ...]
     verdict: Verdict
+    judged: tuple[Judged, ...] = ()
 
     @property
     def bugs(self) -> list[Finding]:
@@ -65,7 +66,8 @@ def score(scenario: Scenario, run: int, records: Sequence[CallRecord], judged: S
         findings += [fault] if fault is not None else []
     findings = _without_echoes(findings)
     verdict = _verdict(findings, criteria)
-    return Scored(scenario, run, tuple(records), tuple(findings), tuple(criteria), tuple(measure(view) for view in views), verdict)
+    measures = tuple(measure(view) for view in views)
+    return Scored(scenario, run, tuple(records), tuple(findings), tuple(criteria), measures, verdict, tuple(judged))
 
 
 def _judged_turns(scenario: Scenario) -> list[Criterion]:

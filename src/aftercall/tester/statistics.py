@@ -1,4 +1,4 @@
-"""How sure a result is: pass@k, pass^k, bootstrap intervals, and whether B is worse than A, asked as calls come in.
+"""How sure a result is: pass@k, pass^k, Wilson's intervals, and whether B is worse than A, asked as calls come in.
 
 The running comparison is an e-value: it may be looked at after every pair of calls, and stopped at any of them,
 without the error rate growing. What it counts are pairs in which exactly one of the two passed.
@@ -9,10 +9,11 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Literal
 
 DRAWS = 2000
+TWO_SIDED_Z = 1.959964  # 95 % between two bounds
+ONE_SIDED_Z = 1.644854  # 95 % above one bound
 _EXACT = 12
 _GRID = 400
 
@@ -34,14 +35,45 @@ def _check(runs: int, passed: int, k: int) -> None:
         raise ValueError(f"{passed} of {runs} runs passed, {k} at a time: makes no sense")
 
 
-def bootstrap(values: Sequence[float], name: str, share: float = 0.95) -> tuple[float, float]:
-    """An interval for the mean, by drawing from the values again and again; the same name draws the same."""
-    if not values:
+def wilson(passed: int, runs: int, z: float = TWO_SIDED_Z) -> tuple[float, float]:
+    """Wilson's score interval of a rate; it keeps its width when all runs passed, or none."""
+    if not runs:
         return 0.0, 1.0
-    draw = random.Random(sha256(name.encode()).digest())  # noqa: S311 - repeatable on purpose
-    means = sorted(sum(draw.choices(values, k=len(values))) / len(values) for _ in range(DRAWS))
-    cut = int((1 - share) / 2 * DRAWS)
-    return means[cut], means[DRAWS - 1 - cut]
+    share, extra = passed / runs, z * z / runs
+    middle = share + extra / 2
+    half = math.sqrt(extra * (share * (1 - share) + extra / 4))
+    low = (middle - half) / (1 + extra) if passed else 0.0
+    high = (middle + half) / (1 + extra) if passed < runs else 1.0
+    return low, high
+
+
+def speak_rate(passed: int, runs: int) -> str:
+    """A rate for people: `100 % (95 %: 87 to 100 %)`."""
+    low, high = wilson(passed, runs)
+    share = f"{100 * passed / runs:.0f} %" if runs else "unknown"
+    return f"{share} (95 %: {100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def paired_difference(pairs: Sequence[tuple[bool, bool]], z: float = TWO_SIDED_Z) -> tuple[float, float]:
+    """Newcombe's interval for B's rate less A's in pairs; made of the two Wilson intervals."""
+    if not pairs:
+        return -1.0, 1.0
+    count = len(pairs)
+    a, b = sum(a for a, _ in pairs), sum(b for _, b in pairs)
+    both = sum(a and b for a, b in pairs)
+    spread = math.sqrt(a * (count - a) * b * (count - b))
+    phi = (both * count - a * b) / spread if spread else 0.0
+    (low_a, high_a), (low_b, high_b) = wilson(a, count, z), wilson(b, count, z)
+    rate_a, rate_b = a / count, b / count
+
+    def reach(of_b: float, of_a: float) -> float:
+        return math.sqrt(max(0.0, of_b**2 - 2 * phi * of_b * of_a + of_a**2))
+
+    difference = rate_b - rate_a
+    return (
+        difference - reach(rate_b - low_b, high_a - rate_a),
+        difference + reach(high_b - rate_b, rate_a - low_a),
+    )
 
 
 def sign_flip(differences: Sequence[float]) -> float:
@@ -78,6 +110,8 @@ class Comparison:
     pairs: int
     worse: int
     better: int
+    passed_a: int
+    passed_b: int
     difference: float
     interval: tuple[float, float]
     p: float
@@ -92,28 +126,39 @@ class Comparison:
         change = (
             f"B passes {100 * self.difference:+.0f} points against A (95 %: {100 * low:+.0f} to {100 * high:+.0f}) in {self.pairs} pairs"
         )
+        rates = f"A {speak_rate(self.passed_a, self.pairs)}, B {speak_rate(self.passed_b, self.pairs)}"
         split = f"{self.worse} went only against B, {self.better} only for it"
         need = f"; about {self.more_pairs} more pairs would decide it" if self.more_pairs else ""
-        return f"{self.answer}: {change}; {split}; by luck at most {self.chance:.3f} over pairs, p = {self.p:.3f} over scenarios{need}"
+        luck = f"by luck at most {self.chance:.3f} over pairs, p = {self.p:.3f} over scenarios"
+        return f"{self.answer}: {change}; {rates}; {split}; {luck}{need}"
 
 
 def compare(pairs: Mapping[str, Sequence[tuple[bool, bool]]], *, alpha: float = 0.05, margin: float = 0.1) -> Comparison:
-    """Pairs of (A passed, B passed) by scenario. `not worse` means: not by more than the margin, as far as the interval tells."""
+    """Pairs of (A passed, B passed) by scenario. `not worse`: the 95 % lower bound of the difference is above the margin."""
     flat = [pair for listed in pairs.values() for pair in listed]
     worse, better = sum(a and not b for a, b in flat), sum(b and not a for a, b in flat)
     means = [sum(b - a for a, b in listed) / len(listed) for listed in pairs.values() if listed]
-    difference = sum(b - a for a, b in flat) / len(flat) if flat else 0.0
-    interval = bootstrap(means, "compare") if means else (-1.0, 1.0)
     answer: Answer = "undecided"
     against, favour = e_value(worse, better), e_value(better, worse)
     if against >= 1 / alpha:
         answer = "worse"
     elif favour >= 1 / alpha:
         answer = "better"
-    elif len(flat) >= 20 and interval[0] > -margin:
+    elif paired_difference(flat, ONE_SIDED_Z)[0] > -margin:
         answer = "not worse"
-    more = _more_pairs(len(flat), worse, better, alpha) if answer == "undecided" else None
-    return Comparison(answer, len(flat), worse, better, difference, interval, sign_flip(means), more, min(1.0, 1 / max(against, favour)))
+    return Comparison(
+        answer=answer,
+        pairs=len(flat),
+        worse=worse,
+        better=better,
+        passed_a=sum(a for a, _ in flat),
+        passed_b=sum(b for _, b in flat),
+        difference=(better - worse) / len(flat) if flat else 0.0,
+        interval=paired_difference(flat),
+        p=sign_flip(means),
+        more_pairs=_more_pairs(len(flat), worse, better, alpha) if answer == "undecided" else None,
+        chance=min(1.0, 1 / max(against, favour)),
+    )
 
 
 def _more_pairs(count: int, worse: int, better: int, alpha: float) -> int | None:

@@ -12,6 +12,7 @@ from aftercall.tester.mailbox import tell_mailbox
 from aftercall.tester.played import PlayedCaller
 from aftercall.tester.probes import probe
 from aftercall.tester.record import CallRecord, LineEvent
+from aftercall.tester.run_log import RunLog
 from aftercall.tester.scenario import PlannedCall, Scenario
 from aftercall.tester.score import Judged, Scored, score
 from aftercall.tester.speaker import Speaker
@@ -35,14 +36,15 @@ class Crew:
         return ScriptedCaller(scenario, plan, seed)
 
 
-async def run_once(scenario: Scenario, target: Target, crew: Crew, run: int = 1) -> Scored:
-    """All calls of a scenario, in order, in a session of their own."""
+async def run_once(scenario: Scenario, target: Target, crew: Crew, run: int = 1, log: RunLog | None = None) -> Scored:
+    """All calls of a scenario, in order, in a session of their own; with a log, each turn is on disk as it is spoken."""
     records: list[CallRecord] = []
     async with target.open() as session:
         for number, plan in enumerate(scenario.calls, 1):
             is_waited = await _pause(plan, target, crew)
             caller = crew.caller(scenario, plan, scenario.seed + run)
-            record = tell_mailbox(await session.call(caller, scenario, number, run))
+            call_log = await log.open_call(scenario, number, run, crew.clock.now()) if log else None
+            record = tell_mailbox(await session.call(caller, scenario, number, run, call_log))
             records.append(record if is_waited else _note_skipped(record, plan.pause_s))
         judged: list[Judged] = await probe(scenario, crew.clock)
     if crew.judge is not None:
@@ -72,20 +74,33 @@ async def run_suite(
     runs: int | None = None,
     parallel: int = 4,
     on_done: Progress | None = None,
+    log: RunLog | None = None,
 ) -> list[Scored]:
-    """Every run of every scenario, in the order of the list, however they come to their end."""
+    """Every run of every scenario, in the order of the list, however they come to their end.
+
+    With a log, those that it has finished are not run again, and each that ends is kept in it.
+    """
+    began_s = crew.clock.monotonic() - (log.seconds if log else 0.0)
     limit = asyncio.Semaphore(max(1, parallel))
 
-    async def one(scenario: Scenario, run: int) -> Scored:
+    async def one(place: int, scenario: Scenario, run: int) -> Scored:
+        if log is not None and (kept := log.find(place, run)):
+            return kept
         async with limit:
-            scored = await run_once(scenario, target, crew, run)
+            scored = await run_once(scenario, target, crew, run, log)
+            if log is not None:
+                await asyncio.to_thread(log.keep, place, scored, crew.clock.monotonic() - began_s)
         if on_done is not None:
             on_done(scored)
         return scored
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(scenario, run)) for scenario in scenarios for run in range(1, (runs or scenario.runs) + 1)]
+            tasks = [
+                group.create_task(one(place, scenario, run))
+                for place, scenario in enumerate(scenarios)
+                for run in range(1, (runs or scenario.runs) + 1)
+            ]
     except* AftercallError as errors:  # the first says what to do; the others were stopped by it
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]

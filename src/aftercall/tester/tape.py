@@ -18,6 +18,8 @@ class Tape:
         self._words: list[tuple[float, str]] = []
         self._ideals: list[tuple[float, str]] = []
         self._said: list[Utterance] = []
+        self._words_taken = 0
+        self._said_taken = 0
 
     @property
     def duration_s(self) -> float:
@@ -39,6 +41,17 @@ class Tape:
     def note_said(self, utterance: Utterance) -> None:
         self._said.append(utterance)
 
+    def take_ended(self, agent_end_s: float | None) -> list[Span]:
+        """Turns that ended since this was last asked; the agent's only when it fell silent, which is told."""
+        spans = [_said_span(said, said.start_s, said.end_s) for said in self._said[self._said_taken :]]
+        self._said_taken = len(self._said)
+        words = self._words[self._words_taken :]
+        if words and agent_end_s is not None:
+            start_s = words[0][0]
+            spans.append(Span("agent", start_s, max(start_s, agent_end_s), " ".join(word for _, word in words)))
+            self._words_taken = len(self._words)
+        return sorted(spans, key=lambda span: span.start_s)
+
     def spans(self) -> tuple[Span, ...]:
         """Turns of both sides, by when they were first heard."""
         spans = self._agent_spans() + self._caller_spans()
@@ -59,9 +72,13 @@ class Tape:
         for said in self._said:
             within = [piece for piece in segments if piece.start_s < said.end_s - FRAME_S / 2 and piece.end_s > said.start_s]
             start, end = (within[0].start_s, within[-1].end_s) if within else (said.start_s, said.end_s)
-            text = f"[keys {said.move.text}]" if said.move.kind == "press" else said.move.text
-            spans.append(Span("caller", start, end, text, said.move.why, is_planned_overlap=said.is_overlapping))
+            spans.append(_said_span(said, start, end))
         return spans
+
+
+def _said_span(said: Utterance, start_s: float, end_s: float) -> Span:
+    text = f"[keys {said.move.text}]" if said.move.kind == "press" else said.move.text
+    return Span("caller", start_s, end_s, text, said.move.why, is_planned_overlap=said.is_overlapping)
 
 
 def _give_words(words: list[tuple[float, str]], segments: list[Segment]) -> list[str]:

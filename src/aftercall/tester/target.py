@@ -8,6 +8,7 @@ from typing import Protocol
 
 from aftercall.clock import Clock
 from aftercall.tester.call import Bench, hold_call
+from aftercall.tester.call_log import CallLog
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.spoken import SpokenEnd
 from aftercall.tester.line import FarEnd, Pace, TextAgent
@@ -21,7 +22,7 @@ from aftercall.tester.voice import ToneVoice, Voice
 class Session(Protocol):
     """One run: its calls share whatever the agent remembers."""
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int) -> CallRecord: ...
+    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord: ...
 
 
 class Target(Protocol):
@@ -62,10 +63,10 @@ class EndSession:
     studio: Studio
     make_end: Callable[[Pace], FarEnd]
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int) -> CallRecord:
+    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord:
         pace = self.studio.pace()
         bench = Bench(self.studio.voice, pace, self.studio.clips)
-        return await hold_call(bench, self.make_end(pace), caller, scenario, number=number, run=run)
+        return await hold_call(bench, self.make_end(pace), caller, scenario, number=number, run=run, log=log)
 
 
 @dataclass(frozen=True)
@@ -117,14 +118,14 @@ class _PracticeSession:
     faults: tuple[str, ...]
     clinic: Clinic
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int) -> CallRecord:
+    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord:
         planted = [BY_NAME[name] for name in self.faults]
         for fault in planted:
             if fault.place == "line":
                 scenario = scenario.model_copy(update={"line": fault.line})
             if fault.place == "tester":
                 caller = FaultyCaller(fault.name, scenario, scenario.calls[number - 1], scenario.seed + run)
-        return await EndSession(self.studio, self._end).call(caller, scenario, number, run)
+        return await EndSession(self.studio, self._end).call(caller, scenario, number, run, log)
 
     def _end(self, pace: Pace) -> FarEnd:
         agent = make_agent(self.clinic, *self.faults)

@@ -18,7 +18,7 @@ from aftercall.tester.voice import ToneVoice
 
 
 def scenario_of(text: str) -> Scenario:
-    return parse_scenarios(f"name: test\ngoal: be tested\n{text}")[0]
+    return parse_scenarios(f"name: test\nnotes: be tested\n{text}")[0]
 
 
 def make_pace() -> Pace:

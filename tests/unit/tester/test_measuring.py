@@ -14,7 +14,7 @@ from aftercall.tester.calibrate import calibrate
 from aftercall.tester.quality import Quality
 from aftercall.tester.scenario import LineQuality, Noise
 from aftercall.tester.segments import find_segments
-from aftercall.tester.statistics import bootstrap, compare, e_value, pass_at_k, pass_hat_k, sign_flip
+from aftercall.tester.statistics import compare, e_value, paired_difference, pass_at_k, pass_hat_k, sign_flip, wilson
 from aftercall.tester.voice import EspeakVoice, ToneVoice, press_keys
 
 
@@ -99,6 +99,8 @@ async def test_the_tester_is_off_by_less_than_thirty_milliseconds() -> None:
         assert line.latency_p95_ms <= 30, line
         assert line.overlap_ms <= 30, line
         assert (line.false_barge_ins, line.word_error_rate) == (0, 0.0)
+        assert line.false_barge_in_interval == wilson(0, 15)
+        assert 0.0 < line.word_error_interval[1] < 0.05
 
 
 def test_pass_rates_are_what_counting_gives() -> None:
@@ -112,11 +114,27 @@ def test_pass_rates_are_what_counting_gives() -> None:
         pass_at_k(3, 4, 1)
 
 
-def test_intervals_are_repeatable_and_hold_the_mean() -> None:
-    values = [0.0, 0.5, 1.0, 1.0]
-    low, high = bootstrap(values, "run")
-    assert (low, high) == bootstrap(values, "run")
-    assert low <= 0.625 <= high
+@pytest.mark.parametrize(
+    ("passed", "runs", "low", "high"),
+    [(25, 25, 0.867, 1.0), (1, 1, 0.207, 1.0), (0, 1, 0.0, 0.793), (0, 25, 0.0, 0.133), (5, 10, 0.237, 0.763), (0, 0, 0.0, 1.0)],
+)
+def test_a_rate_has_wilsons_interval(passed: int, runs: int, low: float, high: float) -> None:
+    assert wilson(passed, runs) == pytest.approx((low, high), abs=0.001)
+
+
+@given(st.integers(0, 200), st.integers(1, 200))
+def test_an_interval_holds_its_rate_and_is_never_a_point(passed: int, runs: int) -> None:
+    passed = min(passed, runs)
+    low, high = wilson(passed, runs)
+    assert 0.0 <= low <= passed / runs <= high <= 1.0
+    assert high - low > 0.0
+
+
+def test_a_paired_difference_keeps_its_width_when_no_pair_is_split() -> None:
+    low, high = paired_difference([(True, True)] * 36 + [(True, False)] * 12 + [(False, True)] * 2)
+    assert -1.0 < low < -0.2 < high < 0.0
+    assert paired_difference([(True, True)] * 25) == pytest.approx((-0.133, 0.133), abs=0.001)
+    assert paired_difference([]) == (-1.0, 1.0)
 
 
 def test_a_difference_in_every_scenario_is_rarely_chance() -> None:
@@ -139,3 +157,4 @@ def test_is_b_worse_than_a() -> None:
     assert (worse.answer, same.answer, few.answer) == ("worse", "not worse", "undecided")
     assert few.more_pairs
     assert "more pairs would decide it" in few.sentence
+    assert "A 100 % (95 %: 87 to 100 %), B 100 % (95 %: 87 to 100 %)" in same.sentence

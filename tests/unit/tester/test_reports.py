@@ -87,6 +87,14 @@ async def test_junit_counts_failures_and_what_is_undecided(tmp_path: Path) -> No
     assert {name: suite.get(name) for name in ("tests", "failures", "skipped")} == {"tests": "3", "failures": "1", "skipped": "1"}
 
 
+async def test_one_run_that_passed_is_little_evidence_in_every_report(tmp_path: Path) -> None:
+    folder, _, _ = await keep(tmp_path)
+    for name in ("BUG_REPORT.md", "report.html"):
+        assert "Pass rate 100 % (95 %: 21 to 100 %)" in (folder / name).read_text()
+    rates = json.loads((folder / "report.json").read_text())["rates"]
+    assert (rates["pass_1"], rates["high"], round(rates["low"], 2)) == (1.0, 1.0, 0.21)
+
+
 async def test_turns_with_redacted_words_are_silent_on_the_page() -> None:
     record = (await try_practice(LIBRARY["appointment_scheduling"])).records[0]
     caller, _ = silence_redacted(record, Redactor(LIBRARY.values()))

@@ -66,7 +66,7 @@ def test_words_stay_words_and_keys_keep_their_zeros() -> None:
     ("field", "line", "said"),
     [
         ("name: whole", "name: two words", "name: string should match"),
-        ("goal: Book a table.", "gaol: Book a table.", "gaol: is not a known field"),
+        ("goal: Book a table.", "gaol: Book a table.", "gaol: is not a known field; did you mean 'goal'"),
         ("test_type: edge", "test_type: odd", "test_type: input should be"),
         ("runs: 3", "runs: many", "runs: is not a whole number"),
         ("runs: 3", "runs: 0", "runs: input should be greater"),
@@ -111,12 +111,12 @@ def test_two_stages_with_the_same_trigger_are_refused() -> None:
 
 
 def test_no_scenario_can_run_for_ever() -> None:
-    limits = parse_scenarios("name: a\ngoal: talk\n")[0].limits
+    limits = parse_scenarios("name: a\nnotes: talk\n")[0].limits
     assert limits.max_turns
     assert limits.max_duration_s
     for line in ("limits: {max_turns: null}", "limits: {max_duration_s: null}"):
         with pytest.raises(ScenarioRefused):
-            parse_scenarios(f"name: a\ngoal: talk\n{line}\n")
+            parse_scenarios(f"name: a\nnotes: talk\n{line}\n")
 
 
 def test_a_scenario_in_which_nobody_speaks_is_refused() -> None:
@@ -148,6 +148,7 @@ scenarios:
     description: A refill.
     goal: Get a refill.
     behavior: Be patient.
+    success: [{said: refill}]
   - name: hours
     patient_context:
       goal: Ask for the hours.
@@ -157,6 +158,7 @@ scenarios:
       anti_repetition: ["Never repeat your name."]
       question_priority: "Answer the question first."
       verification: {full_name: Ann Lee, date_of_birth: "May 1st, 1990"}
+    success: [{said: open}]
 """
     refill, hours = parse_scenarios(text)
     context = hours.calls[0].caller_context
@@ -182,15 +184,56 @@ def test_stages_in_prose_become_stages_where_they_name_a_trigger() -> None:
 def test_the_library_has_twenty_scenarios_and_the_default() -> None:
     names = [scenario.name for scenario in list_scenarios()]
     assert len(names) >= 20
-    assert [scenario.name for scenario in find_scenarios([])] == [DEFAULT]
+    assert [scenario.name for scenario in find_scenarios([]).scenarios] == [DEFAULT]
     edges = {"edge_barge_in", "edge_misheard_name", "edge_asked_twice", "edge_topic_detour", "edge_voicemail", "edge_silence"}
     assert edges | {"edge_dtmf_menu", "memory_across_calls", "no_leak_across_callers", "edge_prompt_injection"} <= set(names)
 
 
 def test_your_own_scenario_hides_the_librarys(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(f"name: {DEFAULT}\ngoal: mine\n")
-    assert find_scenarios([DEFAULT], tmp_path)[0].goal == "mine"
-    assert len(find_scenarios(["all"], tmp_path)) == len(list_scenarios())
+    (tmp_path / "mine.yaml").write_text(f"name: {DEFAULT}\ndescription: mine\nnotes: talk\n")
+    assert find_scenarios([DEFAULT], tmp_path).scenarios[0].description == "mine"
+    assert len(find_scenarios(["all"], tmp_path).scenarios) == len(list_scenarios())
+
+
+@pytest.mark.parametrize("more", ["", "caller_context: {opening: Hi.}\n", "turns: [{say: Hi.}]\n", "probes: [{name: p, command: [ls]}]\n"])
+def test_a_goal_that_nothing_checks_is_refused(more: str) -> None:
+    with pytest.raises(ScenarioRefused, match=r"a\.yaml:2: goal: nothing checks it; add `success`"):
+        parse_scenarios(f"name: a\ngoal: Book a table.\n{more}", "a.yaml")
+
+
+@pytest.mark.parametrize("check", ["success: [{said: booked}]", "turns: [{say: Hi., expect: {said: booked}}]", "outcome: busy"])
+def test_a_goal_is_checked_by_success_expectations_or_outcome(check: str) -> None:
+    assert parse_scenarios(f"name: a\ngoal: Book a table.\n{check}\n")[0].goal
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("limits: {max_turn: 3}", "limits.max_turn: is not a known field; did you mean 'max_turns'?"),
+        ("turns: [{sya: Hi.}]", "turns[0].sya: is not a known field; did you mean 'say'?"),
+        ("patient_context: {openning: Hi.}", "patient_context.openning: is not a known field; did you mean 'opening'?"),
+        ("turns: [{say: Hi., expect: {sayd: x}}]", "turns[0].expect.sayd: is not a known field; did you mean 'said'?"),
+        ("turn: []", "turn: is not a known field; did you mean 'turns'?"),
+        ("zzz: 1", "zzz: is not a known field"),
+    ],
+)
+def test_an_unknown_key_is_answered_with_the_nearest(text: str, said: str) -> None:
+    with pytest.raises(ScenarioRefused) as refused:
+        parse_scenarios(f"name: a\nnotes: talk\n{text}\n", "a.yaml")
+    assert str(refused.value) == f"a.yaml:3: {said}"
+
+
+def test_a_broken_file_in_a_folder_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text("name: good\nnotes: talk\n")
+    (tmp_path / "broken.yaml").write_text("name: broken\nnotes: talk\nlimit: {}\n")
+    (tmp_path / f"{DEFAULT}.yaml").write_text("name: [")
+    found = find_scenarios(["all"], tmp_path)
+    assert len(found.scenarios) == len(list_scenarios()) + 1
+    assert [refusal.line for refusal in found.refused] == [1, 3]
+    assert [scenario.name for scenario in find_scenarios(["good"], tmp_path).scenarios] == ["good"]
+    assert [scenario.name for scenario in find_scenarios([f"{tmp_path}/"]).scenarios] == ["good"]
+    with pytest.raises(ScenarioRefused, match="not valid YAML"):
+        find_scenarios([DEFAULT], tmp_path)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:

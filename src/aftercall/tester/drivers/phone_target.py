@@ -1,6 +1,5 @@
-"""A phone number as a target: real pace, one call at a time, transcripts on disk after every turn."""
+"""A phone number as a target: real pace, one call at a time."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -11,9 +10,10 @@ from aftercall.errors import LineFailed
 from aftercall.settings import Settings
 from aftercall.speech.sound import write_wav
 from aftercall.tester.call import Bench, hold_call
+from aftercall.tester.call_log import CallLog
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.recognising import Recogniser, RecognisingEnd
-from aftercall.tester.drivers.twilio_gather import GatherCall, GatherDesk
+from aftercall.tester.drivers.twilio_gather import GatherDesk
 from aftercall.tester.drivers.twilio_media import MediaDesk
 from aftercall.tester.line import Pace
 from aftercall.tester.purse import Purse
@@ -57,12 +57,13 @@ class MediaTarget(OnThePhone):
     async def open(self) -> AsyncIterator[Session]:
         yield self
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int) -> CallRecord:
+    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord:
         limit_s = scenario.limits.max_duration_s
         pace = Pace(self.studio.clock, is_live=True)
         end = RecognisingEnd(self.desk.make_end(pace, limit_s), self.recogniser, pace)
         reserved = self.purse.reserve(limit_s)
-        record = await hold_call(Bench(self.studio.voice, pace, self.studio.clips), end, caller, scenario, number=number, run=run)
+        bench = Bench(self.studio.voice, pace, self.studio.clips)
+        record = await hold_call(bench, end, caller, scenario, number=number, run=run, log=log)
         self.purse.give_back(reserved, record.duration_s)
         return record
 
@@ -80,10 +81,10 @@ class PhoneTarget(OnThePhone):
     async def open(self) -> AsyncIterator[Session]:
         yield self
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int) -> CallRecord:
+    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord:
         if self.desk is None:
             raise LineFailed("there is no line to this number")
-        record = await self.desk.call(caller, scenario, number, run)
+        record = await self.desk.call(caller, scenario, number, run, log)
         key = self.settings.openai.api_key
         if not self.settings.tester.whisper or key is None or not record.agent_sound:
             return record
@@ -92,16 +93,3 @@ class PhoneTarget(OnThePhone):
             return replace(record, whisper=await transcribe(self.http, self.settings.openai.base_url or _OPENAI, key, wav))
         except LineFailed:
             return record
-
-    def keep_turn(self, call: GatherCall) -> None:
-        """What was said so far, should this process end before the call does."""
-        folder = self.settings.home / "tests" / "live"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        turns = [
-            {"speaker": span.who, "text": span.text, "at_s": round(span.start_s, 2), "confidence": span.confidence} for span in call.spans
-        ]
-        data = {"scenario_name": call.scenario.name, "call_sid": call.sid, "turn_count": len(turns), "transcript": turns}
-        fresh = folder / f"{call.id}.new"
-        fresh.write_text(json.dumps(data, ensure_ascii=False), "utf-8")
-        fresh.chmod(0o600)
-        fresh.replace(folder / f"{call.id}.json")

@@ -6,7 +6,7 @@ said, not when, and the emulated network does not even keep our time.
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +15,7 @@ from aftercall.clock import Clock
 from aftercall.errors import LineFailed
 from aftercall.ids import new_id
 from aftercall.tester.alignment import expected_s
+from aftercall.tester.call_log import CallLog
 from aftercall.tester.caller import Caller, Move
 from aftercall.tester.drivers.twilio_rest import TwilioRest
 from aftercall.tester.drivers.twilio_twiml import PAUSE_S, SPEECH_TIMEOUT_S, answer_move
@@ -46,6 +47,8 @@ class GatherCall:
     scenario: Scenario
     number: int
     clock: Clock
+    log: CallLog | None = None
+    logged: int = 0
     sid: str = ""
     spans: list[Span] = field(default_factory=list)
     events: list[LineEvent] = field(default_factory=list)
@@ -72,24 +75,23 @@ class GatherCall:
 class GatherDesk:
     """Rings and answers webhooks; the ASGI app in `twilio_webhooks.py` brings them here."""
 
-    def __init__(
-        self, rest: TwilioRest, public_url: str, to: str, purse: Purse, clock: Clock, *, on_turn: Callable[[GatherCall], None] | None = None
-    ) -> None:
+    def __init__(self, rest: TwilioRest, public_url: str, to: str, purse: Purse, clock: Clock) -> None:
         self._rest = rest
         self._address = public_url.rstrip("/") + "/tester"
         self._to = to
         self._purse = purse
         self._clock = clock
-        self._on_turn = on_turn
         self._calls: dict[str, GatherCall] = {}
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int) -> CallRecord:
-        call = GatherCall(new_id(), caller, scenario, number, self._clock)
+    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord:
+        call = GatherCall(log.call_id if log else new_id(), caller, scenario, number, self._clock, log)
         self._calls[call.id] = call
         limits, started_at = scenario.limits, self._clock.now()
         reserved = self._purse.reserve(limits.max_duration_s)
         try:
             call.sid = await self._rest.dial(self._to, self._address, call.id, ring_s=limits.ring_s, limit_s=limits.max_duration_s)
+            if log is not None:
+                await log.add(sid=call.sid)
             await self._wait(call.over, limits.ring_s + limits.max_duration_s + GRACE_S)
             if call.outcome == "answered":
                 await self._wait(call.recorded, RECORDING_S)
@@ -144,9 +146,14 @@ class GatherDesk:
             return call.last_answer
         twiml = self._begin(call, form) if page == "voice" else await self._hear(call, form)
         call.last_body, call.last_answer = body, twiml
-        if self._on_turn is not None:
-            self._on_turn(call)
+        await self._write_turns(call)
         return twiml
+
+    async def _write_turns(self, call: GatherCall) -> None:
+        """Before the carrier is answered."""
+        if call.log is not None:
+            fresh, call.logged = call.spans[call.logged :], len(call.spans)
+            await call.log.add(*fresh)
 
     def _begin(self, call: GatherCall, form: Form) -> str:
         """The agent speaks first; we listen."""

@@ -29,8 +29,7 @@ def _lines(run: Run, bugs: Sequence[Bug], redactor: Redactor) -> Iterator[str]:
     counts = f"{len(run.scored)} runs, {run.passed} passed, {run.failed} failed; {len(found)} bugs"
     yield f"Run `{run.id}` of {run.started_at:%Y-%m-%d %H:%M} UTC: {counts}."
     if rates := rates_of(run):
-        interval = f"95 %: {100 * rates.low:.0f} to {100 * rates.high:.0f} %"
-        yield f"Pass rate {100 * rates.pass_1:.0f} % ({interval}), pass^{rates.k} {100 * rates.hat_k:.0f} %."
+        yield f"{rates.sentence.capitalize()}."
     yield f"{speak_latency(run).capitalize()}; {speak_calibration(run)}."
     yield ""
     for number, bug in enumerate(found, 1):

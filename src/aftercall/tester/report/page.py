@@ -56,8 +56,7 @@ class _Page:
         yield f'<p>{len(run.scored)} runs: <b class="passed">{run.passed} passed</b>, <b class="failed">{run.failed} failed</b>, '
         yield f"{len(run.scored) - run.passed - run.failed} undecided, in {run.seconds:.1f} s. "
         if rates := rates_of(run):
-            yield f"Pass rate {100 * rates.pass_1:.0f} % (95 %: {100 * rates.low:.0f} to {100 * rates.high:.0f} %), "
-            yield f"pass@{rates.k} {100 * rates.at_k:.0f} %, pass^{rates.k} {100 * rates.hat_k:.0f} %."
+            yield f"{rates.sentence.capitalize()}."
         yield f'</p><p class="pale">{escape(speak_latency(run))}; {escape(speak_calibration(run))}.</p>'
         yield from self._bug_table()
         yield "<h2>Runs</h2>"

@@ -8,7 +8,7 @@ from itertools import groupby
 from aftercall.tester.calibrate import Calibration
 from aftercall.tester.measures import percentile
 from aftercall.tester.score import Scored
-from aftercall.tester.statistics import bootstrap, pass_at_k, pass_hat_k
+from aftercall.tester.statistics import pass_at_k, pass_hat_k, speak_rate, wilson
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,22 @@ class Run:
 
 @dataclass(frozen=True)
 class Rates:
-    """How often a run passes, over scenarios; inconclusive runs do not count, they say nothing about the agent."""
+    """How often a run passes; inconclusive runs do not count, they say nothing about the agent."""
 
     runs: int
+    passed: int
     pass_1: float
     low: float
     high: float
     k: int
     at_k: float
     hat_k: float
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"pass rate {speak_rate(self.passed, self.runs)}, pass@{self.k} {100 * self.at_k:.0f} %, pass^{self.k} {100 * self.hat_k:.0f} %"
+        )
 
 
 def rates_of(run: Run) -> Rates | None:
@@ -55,12 +62,12 @@ def rates_of(run: Run) -> Rates | None:
     ]
     if not counted:
         return None
-    means = [passed / runs for passed, runs in counted]
-    low, high = bootstrap(means, run.id)
+    passed, decided_runs = sum(passed for passed, _ in counted), sum(runs for _, runs in counted)
+    low, high = wilson(passed, decided_runs)
     k = min(runs for _, runs in counted)
     at_k = sum(pass_at_k(runs, passed, k) for passed, runs in counted) / len(counted)
     hat_k = sum(pass_hat_k(runs, passed, k) for passed, runs in counted) / len(counted)
-    return Rates(sum(runs for _, runs in counted), sum(means) / len(means), low, high, k, at_k, hat_k)
+    return Rates(decided_runs, passed, passed / decided_runs, low, high, k, at_k, hat_k)
 
 
 def _decided(items: Sequence[Scored]) -> list[Scored]:

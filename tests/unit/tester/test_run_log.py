@@ -1,0 +1,74 @@
+"""What a run writes while it goes on: each turn as it was spoken, and enough to go on after a crash."""
+
+from pathlib import Path
+
+import pytest
+
+from aftercall import errors
+from aftercall.clock import SystemClock
+from aftercall.errors import NotFound
+from aftercall.tester.library import list_scenarios
+from aftercall.tester.results import Results
+from aftercall.tester.run_log import StartedRun
+from aftercall.tester.suite import Crew, run_once, run_suite
+from aftercall.tester.target import PracticeTarget, Studio
+from aftercall.testing import START
+
+LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}
+
+
+def begin(home: Path, *names: str) -> Results:
+    results = Results(home)
+    results.begin_run(StartedRun("01RUN", "practice", START, tuple(LIBRARY[name] for name in names), (), {}))
+    return results
+
+
+def make_target(*faults: str) -> PracticeTarget:
+    return PracticeTarget(Studio(SystemClock()), faults)
+
+
+@pytest.mark.parametrize("name", ["appointment_scheduling", "edge_barge_in", "edge_dtmf_menu", "edge_silence"])
+async def test_the_log_of_a_call_has_the_words_of_its_record(tmp_path: Path, name: str) -> None:
+    results = begin(tmp_path, name)
+    with results.open_log("01RUN") as log:
+        scored = await run_once(LIBRARY[name], make_target(), Crew(SystemClock()), log=log)
+    (record,) = scored.records
+    kept = results.read_call(record.id)
+    assert kept is not None
+    assert kept["outcome"] == "unfinished"
+    said = {who: " ".join(span.text for span in record.spans if span.who == who) for who in ("agent", "caller")}
+    assert {who: " ".join(turn["text"] for turn in kept["turns"] if turn["who"] == who) for who in said} == said
+
+
+async def test_a_finished_run_is_restored_as_it_was_scored(tmp_path: Path) -> None:
+    results = begin(tmp_path, "appointment_scheduling", "memory_across_calls")
+    crew, target = Crew(SystemClock()), make_target("asks_again")
+    with results.open_log("01RUN") as log:
+        scored = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
+    with results.open_log("01RUN") as log:
+        restored = [log.find(place, 1) for place in range(2)]
+    assert restored == scored
+
+
+async def test_a_line_that_was_being_written_is_dropped(tmp_path: Path) -> None:
+    results = begin(tmp_path, "opening_hours", "opening_hours")
+    crew, target = Crew(SystemClock()), make_target()
+    with results.open_log("01RUN") as log:
+        (first, _) = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
+    path = tmp_path / "tests" / "01RUN" / "progress.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    with results.open_log("01RUN") as log:
+        assert list(log.finished) == [(0, 1)]
+        again, _ = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
+    assert again == first
+    assert len(results.read_run("01RUN")["results"]) == 2
+
+
+def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> None:
+    results = begin(tmp_path, "opening_hours")
+    with results.open_log("01RUN"), pytest.raises(errors.TesterError, match="is going on in another process"), results.open_log("01RUN"):
+        pass
+    with results.open_log("01RUN") as log:
+        log.remove()
+    with pytest.raises(NotFound, match="no unfinished test run"):
+        results.find_unfinished("last")
