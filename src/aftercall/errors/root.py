@@ -11,6 +11,12 @@ class AftercallError(Exception):
     retry_after_s: float | None = None
 
 
+class Unexpected(AftercallError):
+    """An error that Aftercall did not foresee. The log names it."""
+
+    code = "unexpected"
+
+
 class ConfigError(AftercallError):
     """A setting is missing, unknown or has a value that cannot be used."""
 
@@ -35,3 +41,15 @@ class NotFound(AftercallError):
 
     code = "not_found"
     http_status = 404
+
+
+def to_own_error(error: BaseException) -> AftercallError:
+    """The error as people are shown it. The text of a foreign one may hold speech; its class means nothing to them."""
+    if isinstance(error, AftercallError):
+        return error
+    return Unexpected("failed for a reason that Aftercall did not foresee (unexpected); the log names it")
+
+
+def tell_network_trouble(error: BaseException) -> str:
+    """What happened on the way to another server, in a few plain words."""
+    return "it took too long" if "Timeout" in type(error).__name__ else "the connection failed"
