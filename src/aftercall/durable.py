@@ -33,6 +33,7 @@ SCHEMA = "dbos"
 CONSOLE = "__dbos_console_log_handler__"
 SOME = 200
 PATIENCE_S = 5.0
+HAND_OVER_WITHIN_S = 5.0
 THREADS = 32  # the engine's and, as it puts them under the loop, everybody's: long downloads must not hold up its own records
 
 P = ParamSpec("P")
@@ -168,7 +169,7 @@ async def close(close_parts: Callable[[], None] = lambda: None, patience_s: floa
     if unfinished and _engine is not None:
         log.warning("unfinished work is left to whoever runs next", workflows=unfinished)
         with suppress(TimeoutError):  # the engine waits for its database; then the others find that this process is gone
-            await asyncio.wait_for(_requeue([DBOS.executor_id]), patience_s)
+            await asyncio.wait_for(_requeue([DBOS.executor_id]), HAND_OVER_WITHIN_S)
     await asyncio.to_thread(DBOS.destroy)
     await _cancel(task for tasks in _at_hand.values() for task in tasks)
     _at_hand.clear()

@@ -1,5 +1,7 @@
 """What every error is, and those that any part may raise. The tree is drawn in errors/__init__.py."""
 
+UNEXPECTED = "failed for a reason that Aftercall did not foresee (unexpected); the log names it"
+
 
 class AftercallError(Exception):
     """Something went wrong that a person can act on."""
@@ -47,7 +49,7 @@ def to_own_error(error: BaseException) -> AftercallError:
     """The error as people are shown it. The text of a foreign one may hold speech; its class means nothing to them."""
     if isinstance(error, AftercallError):
         return error
-    return Unexpected("failed for a reason that Aftercall did not foresee (unexpected); the log names it")
+    return Unexpected(UNEXPECTED)
 
 
 def tell_network_trouble(error: BaseException) -> str:
