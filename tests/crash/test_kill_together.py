@@ -30,7 +30,7 @@ def place(app: App) -> Iterator[tuple[doing.Place, EmulatedGitHub]]:
 
 
 def start(place: doing.Place) -> ForkServerProcess:
-    process = spawner.Process(target=doing.serve, args=(place,))
+    process = spawner.Process(target=doing.serve, args=(place,), daemon=True)
     process.start()
     return process
 

@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections import deque
 from pathlib import Path
 
 import pytest
 
 from aftercall.journal.archive import encode
+from aftercall.lab.github import EmulatedGitHub
 from aftercall.testing import make_call
+from patience import until
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
 
@@ -202,3 +205,32 @@ def test_what_was_said_can_be_searched(shell: Shell) -> None:
     code, out, _ = shell.run("search", "greyhound", "--as-of", "2001-01-01")
     assert (code, out) == (0, "Nothing found.\n")
     assert shell.run("search", "greyhound", "--caller", "anonymous")[0] == 1
+
+
+ASKS_FOR_A_BUG = """
+reconnect_window_s = 0
+[github]
+token = "the-lab's-own-token"
+repository = "acme/site"
+api_url = "{url}"
+[work]
+policy = {{ unknown = "do" }}
+"""
+
+
+async def test_work_a_command_cannot_finish_is_handed_to_the_next_process(shell: Shell, tmp_path: Path) -> None:
+    call = make_call([("agent", "Hello."), ("caller", "Please open a bug about the broken thumbnails."), ("agent", "I will.")])
+    with EmulatedGitHub("the-lab's-own-token", faults=deque(["down"] * 50)) as github:
+        (tmp_path / "aftercall.toml").write_text(ASKS_FOR_A_BUG.format(url=github.url))
+        code, _, told = shell.run("ingest", "-", "--wait", stdin=encode(call))
+        assert (code, "Traceback" in told) == (0, False)
+        github.faults.clear()
+        worker = subprocess.Popen([AFTERCALL, "worker"], env=shell.env, stderr=subprocess.PIPE, cwd=tmp_path)
+        await until(lambda: bool(github.issues))
+        await until(lambda: "done" in shell.run("followups", "list", "--state", "done", "--json")[1])
+        worker.send_signal(signal.SIGTERM)
+        assert b"Traceback" not in worker.communicate()[1]
+        assert worker.returncode == 0
+        assert len(github.issues) == 1
+    _, listed, _ = shell.run("followups", "list", "--json")
+    assert {(row["state"], row["reason"]) for row in json.loads(listed) if row["kind"] == "request"} == {("done", "")}

@@ -27,4 +27,5 @@ def upsert(
         statement = fresh.on_conflict_do_update(index_elements=list(key), set_=dict(changed), where=only_where)
     else:
         statement = fresh.on_conflict_do_nothing(index_elements=list(key))
-    return connection.execute(statement).rowcount == 1
+    written = statement.returning(*table.primary_key)  # a driver need not count what an INSERT wrote
+    return connection.execute(written).first() is not None
