@@ -68,9 +68,7 @@ def workflow(
     return register
 
 
-def step(
-    name: str, attempts: int = 1
-) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]]:
+def step(name: str, attempts: int = 1) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]]:
     """A step of a workflow, tried again with doubling pauses while its error may pass.
 
     The engine keeps errors as text under their class's name. So it is given how a step failed as a value: our code and

@@ -28,6 +28,9 @@ class Shell:
         done = subprocess.run([AFTERCALL, *words], env=self.env, input=stdin, capture_output=True, cwd=self.home.parent, check=False)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([AFTERCALL, *words], env=self.env, stderr=subprocess.PIPE, cwd=self.home.parent)
+
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
@@ -225,7 +228,7 @@ async def test_work_a_command_cannot_finish_is_handed_to_the_next_process(shell:
         code, _, told = shell.run("ingest", "-", "--wait", stdin=encode(call))
         assert (code, "Traceback" in told) == (0, False)
         github.faults.clear()
-        worker = subprocess.Popen([AFTERCALL, "worker"], env=shell.env, stderr=subprocess.PIPE, cwd=tmp_path)
+        worker = shell.start("worker")
         await until(lambda: bool(github.issues))
         await until(lambda: "done" in shell.run("followups", "list", "--state", "done", "--json")[1])
         worker.send_signal(signal.SIGTERM)
