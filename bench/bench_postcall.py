@@ -73,9 +73,9 @@ async def measure_share(home: Path, database: str, count: int) -> None:
     """In one run, the engine before and after ours, for the machine is busy with other things, too."""
     app = open_app(home, database)
     office = app.office
+    open_office(office)
+    durable.open_queue(BARE_QUEUE, AT_ONCE, poll_s=BARE_POLL_S)
     await durable.launch(app.settings, app.presence.process)
-    await open_office(office)
-    await durable.open_queue(BARE_QUEUE, AT_ONCE, poll_s=BARE_POLL_S)
     names = names_for(office.desk)
     await time_bare(WARM_UP, names)
     singly, at_once = [await time_bare(count, names)], [await time_bare(count, names[:1])]
@@ -83,8 +83,7 @@ async def measure_share(home: Path, database: str, count: int) -> None:
         ours = await time_ours(app, office, count)
     singly.append(await time_bare(count, names))
     at_once.append(await time_bare(count, names[:1]))
-    await durable.close()
-    close_office()
+    await durable.close(close_office)
     app.close()
     rows = []
     for told, rates in ((f"the durable engine, {len(names)} steps that do nothing", singly), ("the same with one such step", at_once)):

@@ -71,12 +71,11 @@ async def time_ours(app: App, count: int) -> float:
 
 async def measure(home: Path, database: str, count: int) -> None:
     app = replace(build(Settings(home=home, database=DatabaseSettings(url=database), reconnect_window_s=0)), reader=FakeReader(ASKED))
+    open_work(app.work)
     await durable.launch(app.settings, app.presence.process)
-    await open_work(app.work)
     await time_bare(5)
     theirs, ours = await time_bare(count), await time_ours(app, count)
-    await durable.close()
-    close_work()
+    await durable.close(close_work)
     tasks = len(list((home / "workspace" / "tasks").glob("*.md")))
     app.close()
     rows = [

@@ -157,7 +157,8 @@ class App:
 
     @cached_property
     def work(self) -> WorkDesk:
-        runs, followups, deliveries = RunStore(self.database), FollowUpStore(self.database), DeliveryStore(self.database)
+        runs, followups = RunStore(self.database), FollowUpStore(self.database)
+        deliveries = DeliveryStore(self.database, self.presence)
         sinks = make_sinks(self.settings, self.clock)
         return WorkDesk(self.settings, self.reader, self.clock, self.archive, runs, followups, deliveries, sinks)
 

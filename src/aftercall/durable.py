@@ -1,21 +1,26 @@
 """The durable engine: configured, launched and ended here, once in a process.
 
 What it runs stands where the work is (postcall, work). The version is ours and explicit: an edited comment strands nothing.
+The parts are opened and their queues named first; then the engine is launched, for it begins at once with what waits there.
 """
 
 import asyncio
 import logging
 import sqlite3
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from traceback import extract_tb
+from typing import Any, ParamSpec, TypeVar
 
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions, WorkflowHandleAsync
 from sqlalchemy import create_engine, inspect
 
+from aftercall.errors import AftercallError, to_own_error
 from aftercall.log import get_logger
 from aftercall.settings import Settings
 
@@ -27,21 +32,113 @@ FILE = "work.db"
 SCHEMA = "dbos"
 CONSOLE = "__dbos_console_log_handler__"
 SOME = 200
+PATIENCE_S = 5.0
+HAND_OVER_WITHIN_S = 5.0
 THREADS = 32  # the engine's and, as it puts them under the loop, everybody's: long downloads must not hold up its own records
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 log = get_logger("durable")
 
 # By queue: what was begun without it. One at a time in a process, because the engine is one.
 _at_hand: dict[str, set["asyncio.Task[None]"]] = {}
+_queues: dict[str, dict[str, Any]] = {}
+_running: set["asyncio.Task[Any]"] = set()
+_threads: ThreadPoolExecutor | None = None
+_engine: DBOS | None = None
+
+
+def workflow(
+    name: str,
+) -> Callable[[Callable[P, Coroutine[Any, Any, None]]], Callable[P, Coroutine[Any, Any, None]]]:
+    """A workflow of the engine that `close` waits for."""
+
+    def register(body: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, Coroutine[Any, Any, None]]:
+        @wraps(body)
+        async def run(*args: P.args, **kwargs: P.kwargs) -> None:
+            task = asyncio.current_task()
+            if task is not None:
+                _running.add(task)
+                task.add_done_callback(_running.discard)
+            await body(*args, **kwargs)
+
+        return DBOS.workflow(name=name)(run)
+
+    return register
+
+
+def step(name: str, attempts: int = 1) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]]:
+    """A step of a workflow, tried again with doubling pauses while its error may pass.
+
+    The engine keeps errors as text under their class's name. So it is given how a step failed as a value: our code and
+    our sentence, which a replay in another process raises again as they were.
+    """
+
+    def register(body: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        @DBOS.step(name=name, retries_allowed=attempts > 1, max_attempts=attempts, should_retry=_may_pass)
+        async def attempt(*args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+            try:
+                return {"value": await body(*args, **kwargs)}
+            except Exception as error:  # the edge of a step: whoever runs the workflow records it
+                if _may_pass(error) and not _is_last_attempt():
+                    raise
+                ours = own_error(error, step=name)
+            return {"code": ours.code, "reason": str(ours)}
+
+        @wraps(body)
+        async def take(*args: P.args, **kwargs: P.kwargs) -> T:
+            ended = await attempt(*args, **kwargs)
+            if "code" in ended:
+                failure = AftercallError(ended["reason"])
+                failure.code = ended["code"]
+                raise failure
+            value: T = ended["value"]
+            return value
+
+        return take
+
+    return register
+
+
+def own_error(error: BaseException, **about: str) -> AftercallError:
+    """How a step failed, as it is recorded. The log names a foreign error and its place, not its text, which may hold speech."""
+    ours = to_own_error(error)
+    if ours is not error:
+        last = extract_tb(error.__traceback__)[-1:]
+        place = f"{Path(last[0].filename).name}:{last[0].lineno}" if last else ""
+        log.error("a step broke", error=type(error).__name__, place=place, **about)
+    return ours
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, AftercallError) and error.retryable
+
+
+def _is_last_attempt() -> bool:
+    status = DBOS.step_status
+    if status is None or status.current_attempt is None or status.max_attempts is None:
+        return True
+    return status.current_attempt + 1 >= status.max_attempts
+
+
+async def in_thread(job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """As `asyncio.to_thread`, in threads whose end `close` waits for: what a step does is done before the process leaves."""
+    global _threads
+    if _threads is None:
+        _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="aftercall-durable")
+    run = partial(copy_context().run, job, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_threads, run)
 
 
 async def launch(settings: Settings, process: str) -> None:
-    """Start the engine in this loop, as the executor named after this process."""
+    """Start the engine in this loop, as the executor named after this process; everything it may run has been opened."""
+    global _engine
     _point_logs_here()
-    DBOS(config=_engine_config(settings, process))
+    _engine = DBOS(config=_engine_config(settings, process))
     DBOS.launch()
+    for name, options in _queues.items():
+        await DBOS.register_queue_async(name, **options)
 
 
 def _point_logs_here() -> None:
@@ -51,25 +148,49 @@ def _point_logs_here() -> None:
             handler.stream = sys.stderr
 
 
-async def close(patience_s: int = 5) -> None:
-    await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=patience_s)
-    watching = [task for tasks in _at_hand.values() for task in tasks]
-    for task in watching:
-        task.cancel()
-    await asyncio.gather(*watching, return_exceptions=True)
+async def close(close_parts: Callable[[], None] = lambda: None, patience_s: float = PATIENCE_S) -> None:
+    """Take no new work, wait for what is in hand, hand over what takes longer, and end the engine.
+
+    `close_parts` ends what the workflows stand on; what a thread is doing is done when it returns.
+    """
+    global _threads, _engine
+    if _engine is not None:
+        for queue_is_left in _engine.background_thread_stop_events:
+            queue_is_left.set()
+    if _running:
+        await asyncio.wait(_running, timeout=patience_s)
+    unfinished = len(_running)
+    await _cancel(_running)
+    await asyncio.to_thread(close_parts)
+    if _threads is not None:
+        await asyncio.to_thread(_threads.shutdown)
+    if unfinished and _engine is not None:
+        log.warning("unfinished work is left to whoever runs next", workflows=unfinished)
+        with suppress(TimeoutError):  # the engine waits for its database; then the others find that this process is gone
+            await asyncio.wait_for(_requeue([DBOS.executor_id]), HAND_OVER_WITHIN_S)
+    await asyncio.to_thread(DBOS.destroy)
+    await _cancel(task for tasks in _at_hand.values() for task in tasks)
     _at_hand.clear()
+    _queues.clear()
+    _threads = _engine = None
     # The engine had put its own threads under this loop and has just ended them.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="aftercall"))
 
 
-async def open_queue(name: str, at_once: int, *, poll_s: float = POLL_S, limit: int | None = None, period_s: float = 60.0) -> None:
-    """With a limit no more than so many begin in a period; the others wait their turn, and none is lost."""
-    await DBOS.register_queue_async(
-        name,
-        worker_concurrency=at_once,
-        limiter={"limit": limit, "period": period_s} if limit else None,
-        polling_interval_sec=poll_s,
-    )
+async def _cancel(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def open_queue(name: str, at_once: int, *, poll_s: float = POLL_S, limit: int | None = None, period_s: float = 60.0) -> None:
+    """Name a queue for `launch`. With a limit no more than so many begin in a period; the others wait, and none is lost."""
+    _queues[name] = {
+        "worker_concurrency": at_once,
+        "limiter": {"limit": limit, "period": period_s} if limit else None,
+        "polling_interval_sec": poll_s,
+    }
 
 
 def room_for(queue: str, few: int) -> int:
@@ -130,16 +251,24 @@ class Intake:
         self._engine.dispose()
 
 
-async def take_over(is_alive: Callable[[str], bool]) -> list[str]:
-    """Go on with workflows whose process is gone, each on the queue it came from."""
-    taken = []
-    for status in await DBOS.list_workflows_async(status="PENDING", load_input=False, load_output=False):
-        if not await asyncio.to_thread(is_alive, status.executor_id or ""):
-            await DBOS.resume_workflow_async(status.workflow_id, queue_name=status.queue_name)
-            taken.append(status.workflow_id)
+async def take_over(is_alive: Callable[[str], bool]) -> int:
+    """Put workflows whose process is gone back into the queue each came from; how many there were."""
+    pending = await DBOS.list_workflows_async(status="PENDING", load_input=False, load_output=False)
+    owners = {status.executor_id for status in pending if status.executor_id}
+    dead = [owner for owner in sorted(owners) if not await asyncio.to_thread(is_alive, owner)]
+    taken = await _requeue(dead) if dead else 0
     if taken:
-        log.warning("took over unfinished work", workflows=len(taken))
+        log.warning("took over unfinished work", workflows=taken)
     return taken
+
+
+async def _requeue(executors: list[str]) -> int:
+    """Put what these executors have begun back into its queue.
+
+    A row is changed only while it still belongs to one of them. Of several processes that find the same one dead none
+    takes back what another has begun by then; the public `resume_workflow` does not look whose a workflow is.
+    """
+    return len(await asyncio.to_thread(DBOS._recover_pending_workflows, executors))
 
 
 async def is_under_way(workflow_id: str) -> bool:

@@ -34,11 +34,14 @@ async def running(app: App) -> AsyncIterator[App]:
     await asyncio.to_thread(app.warm_up)
     await asyncio.to_thread(recover, app.journal)
     await asyncio.to_thread(app.briefings.outdate_others, app.composer.form)
+    open_office(office)
+    work.open_work(app.work)
+    open_recordings(app.recording_desk)
+    open_retention(app.retention)
     await durable.launch(app.settings, app.presence.process)
-    await open_office(office)
-    await work.open_work(app.work)
-    await open_recordings(app.recording_desk)
-    await open_retention(app.retention)
+    await start_due(office)
+    await work.start_due(app.work)
+    await start_due_recordings(app.recording_desk)
     await _take_over(app)
     changes = Changes(app.database)
     upkeep = [asyncio.create_task(job) for job in (*_upkeep(app), *_looks(app, office, changes))]
@@ -53,10 +56,13 @@ async def running(app: App) -> AsyncIterator[App]:
             with suppress(AftercallError):  # recovery will seal it at the next start
                 await app.journal.seal(record, end_reason="server_stopped")
         await app.journal.close()
-        await durable.close()
-        close_office()
-        work.close_work()
-        close_retention()
+        await durable.close(_close_parts)
+
+
+def _close_parts() -> None:
+    close_office()
+    work.close_work()
+    close_retention()
 
 
 def _upkeep(app: App) -> list[Coroutine[None, None, None]]:

@@ -33,9 +33,9 @@ async def status_of(name: str) -> str:
 async def test_a_few_begin_at_once_the_others_queue_and_one_begun_twice_is_one(app: App) -> None:
     _begun.clear()
     _words.append(asyncio.Event())
+    durable.open_queue(QUEUE, 8, poll_s=SELDOM_S)
     await durable.launch(app.settings, app.presence.process)
     try:
-        await durable.open_queue(QUEUE, 8, poll_s=SELDOM_S)
         for name in ("first", "second", "third"):
             await begin(name)
         assert durable.room_for(QUEUE, 2) == 0

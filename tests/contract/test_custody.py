@@ -11,6 +11,7 @@ import pytest
 from aftercall.app import App, build
 from aftercall.db.tables import documents, fact_occurrences, facts, passages
 from aftercall.errors import ModelDeclined, RefusedInput
+from aftercall.errors.root import UNEXPECTED
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import Answer, FactDraft, KnownFact, Summary
@@ -125,7 +126,7 @@ def test_a_step_that_fails_in_a_rebuild_shows_and_stops_no_other(app: App) -> No
     assert (made.calls, made.failed) == (3, ())
     assert told.pop((first, "summary")) == "will not answer"
     assert told.pop((first, "document")).startswith("waits for the summary")
-    assert told == {(second, "facts"): "ValueError"}
+    assert told == {(second, "facts"): UNEXPECTED}
     states = {call_id: {step.name: step.state for step in app.steps.of_call(call_id)} for call_id in (first, second, third)}
     assert {name for name, state in states[first].items() if state == "failed"} == {"summary", "document"}
     assert {name for name, state in states[second].items() if state == "failed"} == {"facts"}

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from aftercall.app import App
 from aftercall.db.tables import passages
 from aftercall.errors import ModelDeclined, ModelUnavailable
+from aftercall.errors.root import UNEXPECTED
 from aftercall.memory.embedding import Embedder
 from aftercall.model.calls import Call
 from aftercall.model.passages import Where
@@ -179,7 +180,7 @@ async def test_a_summary_of_an_outbound_call_is_not_searched(app: App) -> None:
 async def test_an_error_that_nobody_foresaw_is_recorded_of_a_try_by_hand_without_its_words(app: App) -> None:
     shift, call, _ = at_work(app, ValueError("the canary sings"))
     rerun(shift.office, call.id, "summary")
-    assert states(app, call)["summary"] == ("failed", "ValueError")
+    assert states(app, call)["summary"] == ("failed", UNEXPECTED)
     rerun(shift.office, call.id, "summary")
     assert states(app, call)["summary"] == ("done", "")
     shift.end()

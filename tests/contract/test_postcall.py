@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.errors import DatabaseUnreachable, WorkspaceBusy, WorkspaceReadOnly
+from aftercall.errors.root import UNEXPECTED
 from aftercall.llm.reader import Reader
 from aftercall.memory.remem import Remem
 from aftercall.model.calls import Call
@@ -111,7 +112,7 @@ async def test_a_failed_step_can_be_run_again_by_hand(live: App, monkeypatch: py
     with monkeypatch.context() as fault:
         fault.setitem(take.__globals__["STEPS"], "summary", broken)
         (steps,) = await finish(app, call)
-    assert (steps["summary"].state, steps["summary"].reason) == ("failed", "ValueError")
+    assert (steps["summary"].state, steps["summary"].reason) == ("failed", UNEXPECTED)
     again = {step.name: step for step in rerun(app.office, call.id)}
     assert (again["summary"].state, again["summary"].reason, again["summary"].attempts) == ("done", "", 2)
     assert workspace(app)["CALLS.md"].count("### ") == 1

@@ -259,7 +259,7 @@ def test_work_cut_off_in_a_sink_that_cannot_tell_fails_and_says_so(app: App) -> 
     desk = with_sink(app, sink, policy={"unknown": "do"})
     call = hold_call(app)
     row = next(desk.followups.get(item) for item in desk.gather(call.conversation, 1) if desk.followups.get(item).title == BUG)
-    desk.deliveries.begin(handover.request_work(desk, row, "github"), "github", row.id, app.clock.now())  # and the power goes
+    desk.deliveries.claim(handover.request_work(desk, row, "github"), sink, row.id, app.clock.now())  # and the power goes
     attempt(desk, row.id)
     assert desk.followups.get(row.id).state == "failed"
     assert "cannot tell" in desk.followups.get(row.id).reason
@@ -375,3 +375,21 @@ async def test_what_nobody_approves_expires(app: App, clock: VirtualClock) -> No
     await clock.advance(2 * 86_400)
     assert expire(desk, clock.now()) == 1
     assert states(desk.followups.of_conversation(call.conversation))[BUG] == "expired"
+
+
+def test_what_another_process_is_sending_is_left_to_it_until_it_is_gone(app: App) -> None:
+    sink, other = RecordingSink("github"), build(app.settings, app.clock)
+    desk, theirs = with_sink(app, sink, policy={"unknown": "do"}), with_sink(other, sink, policy={"unknown": "do"})
+    call = hold_call(app)
+    row = next(desk.followups.get(item) for item in desk.gather(call.conversation, 1) if desk.followups.get(item).title == BUG)
+    work = handover.request_work(desk, row, "github")
+    assert theirs.deliveries.claim(work, sink, row.id, app.clock.now())
+    with pytest.raises(SinkUnavailable, match="another process"):
+        handover.do(desk, row.id)
+    with pytest.raises(NotWaiting, match="another process"):
+        handover.resend(desk, work.key)
+    assert sink.effects == []
+    other.close()
+    handover.do(desk, row.id)
+    assert len(sink.effects) == 1
+    assert not desk.deliveries.claim(work, sink, row.id, app.clock.now())

@@ -1,6 +1,7 @@
 """A process that does follow-up work and may be killed in the middle of it."""
 
 import asyncio
+import signal
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -56,6 +57,20 @@ def run(place: Place, fault: str, sids: list[str]) -> None:
     """Take the calls in, if they are new, approve what is held, and work until everything has come to its end."""
     faults.arm(fault)
     asyncio.run(_work(place, sids))
+
+
+def serve(place: Place) -> None:
+    """Work on whatever is due until told to stop."""
+    asyncio.run(_serve(place))
+
+
+async def _serve(place: Place) -> None:
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    app = replace(build(place.settings), reader=FakeReader(ASKED))
+    async with running(app):
+        await stopped.wait()
+    app.close()
 
 
 async def _work(place: Place, sids: list[str]) -> None:

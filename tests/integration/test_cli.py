@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from typer.testing import CliRunner
 import aftercall.cli
 from aftercall.cli.main import program
 from aftercall.journal.archive import encode
+from aftercall.lab.github import EmulatedGitHub
 from aftercall.testing import make_call
+from patience import until
 
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
 
@@ -27,6 +30,9 @@ class Shell:
     def run(self, *words: str, stdin: bytes = b"") -> tuple[int, str, str]:
         done = subprocess.run([AFTERCALL, *words], env=self.env, input=stdin, capture_output=True, cwd=self.home.parent, check=False)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([AFTERCALL, *words], env=self.env, stderr=subprocess.PIPE, cwd=self.home.parent)
 
 
 @pytest.fixture
@@ -235,3 +241,32 @@ def test_only_one_place_makes_a_console() -> None:
         text = path.read_text()
         assert ("Console(" in text.replace("make_console(", "")) == (path.name == "stage.py"), path.name
         assert "rich.markup" not in text, path.name
+
+
+ASKS_FOR_A_BUG = """
+reconnect_window_s = 0
+[github]
+token = "the-lab's-own-token"
+repository = "acme/site"
+api_url = "{url}"
+[work]
+policy = {{ unknown = "do" }}
+"""
+
+
+async def test_work_a_command_cannot_finish_is_handed_to_the_next_process(shell: Shell, tmp_path: Path) -> None:
+    call = make_call([("agent", "Hello."), ("caller", "Please open a bug about the broken thumbnails."), ("agent", "I will.")])
+    with EmulatedGitHub("the-lab's-own-token", faults=deque(["down"] * 50)) as github:
+        (tmp_path / "aftercall.toml").write_text(ASKS_FOR_A_BUG.format(url=github.url))
+        code, _, told = shell.run("ingest", "-", "--wait", stdin=encode(call))
+        assert (code, "Traceback" in told) == (0, False)
+        github.faults.clear()
+        worker = shell.start("worker")
+        await until(lambda: bool(github.issues))
+        await until(lambda: "done" in shell.run("followups", "list", "--state", "done", "--json")[1])
+        worker.send_signal(signal.SIGTERM)
+        assert b"Traceback" not in worker.communicate()[1]
+        assert worker.returncode == 0
+        assert len(github.issues) == 1
+    _, listed, _ = shell.run("followups", "list", "--json")
+    assert {(row["state"], row["reason"]) for row in json.loads(listed) if row["kind"] == "request"} == {("done", "")}

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 
 from aftercall.clock import Clock
-from aftercall.errors import CallOver, CarrierError, CarrierUnreachable
+from aftercall.errors import CallOver, CarrierError, CarrierUnreachable, tell_network_trouble
 from aftercall.phone.control import ControlRequest
 
 TIMEOUT_S = 4.0  # a caller waits behind most commands
@@ -62,7 +62,7 @@ class CarrierClient:
         try:
             return await self._http.request(request.method, self._url + request.path, content=request.body, headers=headers)
         except httpx2.HTTPError as error:
-            raise CarrierUnreachable(f"{self._name}: no answer to {_what(request)} ({type(error).__name__})") from error
+            raise CarrierUnreachable(f"{self._name}: no answer to {_what(request)} ({tell_network_trouble(error)})") from error
 
     def _judge(self, request: ControlRequest, answer: httpx2.Response) -> Any:
         status, body = answer.status_code, answer.content

@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 
 from aftercall.carrier.hosts import MediaHosts
-from aftercall.errors import CarrierUnreachable, RecordingError, RecordingExpired, RecordingNotYet, RecordingRefused
+from aftercall.errors import CarrierUnreachable, RecordingError, RecordingExpired, RecordingNotYet, RecordingRefused, tell_network_trouble
 
 TIMEOUT_S = 30.0
 MOST_REDIRECTS = 5
@@ -67,7 +67,9 @@ class MediaClient:
                             return
                         url = urljoin(url, answer.headers.get("location", ""))
                 except httpx2.HTTPError as error:
-                    raise CarrierUnreachable(f"{target.host}: the recording did not come through ({type(error).__name__})") from error
+                    raise CarrierUnreachable(
+                        f"{target.host}: the recording did not come through ({tell_network_trouble(error)})"
+                    ) from error
         raise RecordingRefused(f"the recording's address was redirected more than {MOST_REDIRECTS} times")
 
     def _take(self, answer: httpx2.Response, sink: Sink) -> None:

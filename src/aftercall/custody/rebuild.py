@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from aftercall.custody.store import adopt, clear_memory
 from aftercall.db.connect import Database
+from aftercall.durable import own_error
 from aftercall.errors import AftercallError
 from aftercall.journal.chain import Link, parse_link
 from aftercall.log import get_logger
 from aftercall.model.calls import Call
-from aftercall.postcall.office import Office, reason_of
+from aftercall.postcall.office import Office
 
 UNENDED = "begun by a rebuild and not ended; if none is under way, run `aftercall rebuild` again"
 STEPS = ("summary", "facts", "index", "document", "pins")
@@ -74,7 +75,7 @@ class Rebuilder:
             try:
                 self.office.do(call_id, name)
             except Exception as error:  # noqa: BLE001 - the edge of a step: without a summary the words are found all the same
-                self.office.give_up(call_id, name, reason_of(error))
+                self.office.give_up(call_id, name, str(own_error(error, call=call_id, step=name)))
         ended = self.office.steps.of_call(call_id)
         return [Undone(call_id, step.name, step.reason) for step in ended if step.name in STEPS and step.state == "failed"]
 

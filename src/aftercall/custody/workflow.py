@@ -5,8 +5,7 @@ import asyncio
 from dbos import DBOS, SetWorkflowID
 
 from aftercall.custody.retention import KINDS, Retention
-from aftercall.durable import open_queue
-from aftercall.errors import AftercallError
+from aftercall.durable import in_thread, open_queue, step, workflow
 from aftercall.log import get_logger
 from aftercall.settings import RetentionKind
 
@@ -26,11 +25,7 @@ def retention() -> Retention:
     return _retention
 
 
-def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, AftercallError) and error.retryable
-
-
-@DBOS.workflow(name="aftercall.retention")
+@workflow("aftercall.retention")
 async def let_everything_go() -> None:
     for kind in KINDS:
         try:
@@ -39,16 +34,16 @@ async def let_everything_go() -> None:
             log.warning("retention failed", kind=kind, error=getattr(error, "code", type(error).__name__))
 
 
-@DBOS.step(name="aftercall.let_go", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.let_go", ATTEMPTS)
 async def let_go(kind: RetentionKind) -> int:
-    return len(await asyncio.to_thread(retention().let_go, kind))
+    return len(await in_thread(retention().let_go, kind))
 
 
-async def open_retention(at: Retention) -> None:
-    """Call once the durable engine is launched."""
+def open_retention(at: Retention) -> None:
+    """Call before the durable engine is launched."""
     global _retention
     _retention = at
-    await open_queue(QUEUE, 1, poll_s=POLL_S)
+    open_queue(QUEUE, 1, poll_s=POLL_S)
 
 
 def close_retention() -> None:

@@ -81,6 +81,7 @@ deliveries = Table(
     Column("sink", Text, nullable=False),
     Column("purpose", Text, nullable=False, comment="request, reminder, notice, journal"),
     Column("state", Text, nullable=False, comment="sending, waiting, done, rehearsed, dead"),
+    Column("owner", Text, comment="the process that has claimed it; nobody else acts while that process is alive"),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("reason", Text, nullable=False),
     Column("link", Text),

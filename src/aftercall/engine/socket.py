@@ -10,7 +10,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 
 from aftercall.engine.connection import LARGEST_MESSAGE, LeanConnection
-from aftercall.errors import EngineLost, EngineRefused
+from aftercall.errors import EngineLost, EngineRefused, tell_network_trouble
 from aftercall.sockets.mailbox import Gone
 
 MOST_UNSENT = 32_768  # bytes on our side; the system's own buffers come on top
@@ -45,7 +45,7 @@ class EngineSocket:
         except InvalidURI:
             raise EngineRefused(f"{name}: its address is not that of a websocket") from None
         except (OSError, TimeoutError, InvalidHandshake) as error:
-            raise EngineLost(f"{name} cannot be reached ({type(error).__name__})") from None
+            raise EngineLost(f"{name} cannot be reached ({tell_network_trouble(error)})") from None
         return cls(cast(LeanConnection, connection), name)
 
     @property

@@ -1,6 +1,7 @@
 """Every error Aftercall raises on purpose.
 
 AftercallError
+├── Unexpected             not foreseen; the log names it
 ├── ConfigError            the settings cannot be used             exit 2
 ├── RefusedInput           data from outside does not fit          exit 1, HTTP 422
 ├── NotFound               no such call, fact, file                exit 1, HTTP 404
@@ -88,7 +89,15 @@ from aftercall.errors.phone import (
     TranscriberUnreachable,
     WireError,
 )
-from aftercall.errors.root import AftercallError, ConfigError, NotFound, RefusedInput
+from aftercall.errors.root import (
+    AftercallError,
+    ConfigError,
+    NotFound,
+    RefusedInput,
+    Unexpected,
+    tell_network_trouble,
+    to_own_error,
+)
 from aftercall.errors.tester import BudgetSpent, DialRefused, LineFailed, ScenarioRefused, TesterError
 from aftercall.errors.work import NotWaiting, OutcomeUnknown, SinkError, SinkRefused, SinkUnavailable
 from aftercall.errors.workspace import FileTooLarge, WorkspaceBusy, WorkspaceError, WorkspaceFull, WorkspaceMissing, WorkspaceReadOnly
@@ -146,10 +155,13 @@ __all__ = [
     "StreamNotOpen",
     "TesterError",
     "TranscriberUnreachable",
+    "Unexpected",
     "WireError",
     "WorkspaceBusy",
     "WorkspaceError",
     "WorkspaceFull",
     "WorkspaceMissing",
     "WorkspaceReadOnly",
+    "tell_network_trouble",
+    "to_own_error",
 ]

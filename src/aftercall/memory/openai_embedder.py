@@ -3,7 +3,7 @@
 import httpx2
 from pydantic import BaseModel, ValidationError, field_validator
 
-from aftercall.errors import ConfigError, ModelOffForm, ModelRefused, ModelUnavailable
+from aftercall.errors import ConfigError, ModelOffForm, ModelRefused, ModelUnavailable, tell_network_trouble
 from aftercall.settings import OpenAISettings
 
 USUAL_URL = "https://api.openai.com/v1"
@@ -48,7 +48,7 @@ class OpenAIEmbedder:
         try:
             answer = self._http.post("embeddings", json=body, timeout=QUICK_S if len(texts) == 1 else TIMEOUT_S)
         except httpx2.HTTPError as error:
-            raise ModelUnavailable(f"{self.name}: no vectors came ({type(error).__name__}); check network and address") from None
+            raise ModelUnavailable(f"{self.name}: no vectors came ({tell_network_trouble(error)}); check network and address") from None
         if not answer.is_success:
             raise self._refusal(answer)
         try:

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import httpx2
 
-from aftercall.errors import RememError, RememRefused, RememUnavailable
+from aftercall.errors import RememError, RememRefused, RememUnavailable, tell_network_trouble
 from aftercall.model.documents import Document, id_from
 from aftercall.settings import RememSettings
 
@@ -35,7 +35,7 @@ class Remem:
         try:
             answer = self._http.post(path, json=body, headers={"Idempotency-Key": id_from("remem", document.id)})
         except httpx2.HTTPError as error:
-            raise RememUnavailable(f"remem: no answer ({type(error).__name__}); sent again later") from None
+            raise RememUnavailable(f"remem: no answer ({tell_network_trouble(error)}); sent again later") from None
         if not answer.is_success:
             raise _refusal(answer)
         return _id_in(answer)

@@ -116,8 +116,3 @@ class Office:
 
     def give_up(self, call_id: str, name: str, reason: str) -> None:
         self.steps.fail(call_id, name, reason, self.desk.clock.now(), PAGES if name == FIRST else (), NO_SUMMARY)
-
-
-def reason_of(error: Exception) -> str:
-    """What a person can act on; the text of foreign errors may hold speech and is left out."""
-    return str(error) if isinstance(error, AftercallError) else type(error).__name__

@@ -5,11 +5,10 @@ The workflow's id is the recording's id. An attempt that a crash cuts off is mad
 
 import asyncio
 
-from dbos import DBOS, SetWorkflowID
-from dbos import error as engine_error
+from dbos import SetWorkflowID
 
-from aftercall.durable import begin, open_queue
-from aftercall.errors import AftercallError
+from aftercall.durable import begin, in_thread, open_queue, step, workflow
+from aftercall.errors import to_own_error
 from aftercall.faults import reach
 from aftercall.log import get_logger
 from aftercall.postcall.recording_desk import RecordingDesk
@@ -31,11 +30,7 @@ def desk() -> RecordingDesk:
     return _desk
 
 
-def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, AftercallError) and error.retryable
-
-
-@DBOS.workflow(name="aftercall.recording")
+@workflow("aftercall.recording")
 async def get_recording(recording_id: str) -> None:
     try:
         is_transcript_wanted = await download(recording_id)
@@ -49,40 +44,38 @@ async def get_recording(recording_id: str) -> None:
             await give_up_transcript(recording_id, *_cause(error))
 
 
-@DBOS.step(name="aftercall.download", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.download", ATTEMPTS)
 async def download(recording_id: str) -> bool:
-    return await asyncio.to_thread(desk().download, recording_id)
+    return await in_thread(desk().download, recording_id)
 
 
-@DBOS.step(name="aftercall.transcribe", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.transcribe", ATTEMPTS)
 async def transcribe(recording_id: str) -> None:
-    await asyncio.to_thread(desk().transcribe, recording_id)
+    await in_thread(desk().transcribe, recording_id)
 
 
-@DBOS.step(name="aftercall.give_up_recording")
+@step("aftercall.give_up_recording", ATTEMPTS)
 async def give_up(recording_id: str, code: str, reason: str) -> None:
     log.warning("a recording was not fetched", recording=recording_id, error=code)
-    await asyncio.to_thread(desk().give_up, recording_id, code, reason)
+    await in_thread(desk().give_up, recording_id, code, reason)
 
 
-@DBOS.step(name="aftercall.give_up_transcript")
+@step("aftercall.give_up_transcript", ATTEMPTS)
 async def give_up_transcript(recording_id: str, code: str, reason: str) -> None:
     log.warning("a recording was not transcribed", recording=recording_id, error=code)
-    await asyncio.to_thread(desk().give_up_transcript, recording_id, reason)
+    await in_thread(desk().give_up_transcript, recording_id, reason)
 
 
 def _cause(error: Exception) -> tuple[str, str]:
-    """Code and reason, as what a workflow may keep; the text of foreign errors may hold addresses and is left out."""
-    cause = error.errors[-1] if isinstance(error, engine_error.DBOSMaxStepRetriesExceeded) and error.errors else error
-    return (cause.code, str(cause)) if isinstance(cause, AftercallError) else ("error", type(cause).__name__)
+    ours = to_own_error(error)
+    return ours.code, str(ours)
 
 
-async def open_recordings(at: RecordingDesk) -> None:
-    """Call once the durable engine is launched."""
+def open_recordings(at: RecordingDesk) -> None:
+    """Call before the durable engine is launched."""
     global _desk
     _desk = at
-    await open_queue(QUEUE, AT_ONCE)
-    await start_due_recordings(at)
+    open_queue(QUEUE, AT_ONCE)
 
 
 async def start_due_recordings(at: RecordingDesk) -> list[str]:

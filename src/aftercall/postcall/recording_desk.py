@@ -12,7 +12,7 @@ from aftercall.carrier.control import basic
 from aftercall.carrier.hosts import MediaHosts
 from aftercall.carrier.media import MediaClient, audio_url
 from aftercall.clock import Clock
-from aftercall.errors import AftercallError, RecordingError, RecordingExpired, RecordingNotYet, TranscriberUnreachable
+from aftercall.errors import AftercallError, RecordingError, RecordingExpired, RecordingNotYet, TranscriberUnreachable, tell_network_trouble
 from aftercall.journal.recordings.folder import RecordingFolder, hash_file
 from aftercall.journal.recordings.store import RecordingStore
 from aftercall.model.recordings import Recording
@@ -119,7 +119,7 @@ class RecordingDesk:
             with httpx2.Client(timeout=TRANSCRIBE_WITHIN_S, trust_env=False, transport=self.transport) as http:
                 answer = http.post(url, headers=headers, data=form, files={"file": upload})
         except httpx2.HTTPError as error:
-            raise TranscriberUnreachable(f"no answer from the transcriber ({type(error).__name__})") from error
+            raise TranscriberUnreachable(f"no answer from the transcriber ({tell_network_trouble(error)})") from error
         if answer.status_code == 429 or answer.status_code >= 500:
             raise TranscriberUnreachable(f"the transcriber answered {answer.status_code}")
         if answer.status_code != 200:

@@ -1,8 +1,9 @@
 """Running steps again by hand: those that failed, or the one that is named."""
 
-from aftercall.errors import AftercallError, NotFound
+from aftercall.durable import own_error
+from aftercall.errors import NotFound
 from aftercall.model.steps import Step
-from aftercall.postcall.office import Office, reason_of
+from aftercall.postcall.office import Office
 from aftercall.postcall.steps import FIRST, STEPS
 
 UNENDED = "begun by hand and not ended; if nobody is at it any more, run it again"
@@ -33,7 +34,8 @@ def _take(office: Office, call_id: str, name: str) -> None:
     try:
         office.do(call_id, name)
     except Exception as error:  # noqa: BLE001 - the edge of a step: it is recorded, shown, and can be run again
-        if is_scheduled and isinstance(error, AftercallError) and error.retryable:  # it would have been tried again by itself, and is
-            office.steps.put_off(call_id, name, str(error), office.desk.clock.now())
+        ours = own_error(error, call=call_id, step=name)
+        if is_scheduled and ours.retryable:  # it would have been tried again by itself, and is
+            office.steps.put_off(call_id, name, str(ours), office.desk.clock.now())
         else:
-            office.give_up(call_id, name, reason_of(error))
+            office.give_up(call_id, name, str(ours))

@@ -12,14 +12,14 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from aftercall.db.clerk import Clerk
-from aftercall.errors import AftercallError
+from aftercall.durable import own_error
 from aftercall.faults import reach
 from aftercall.llm.reader import Reader
 from aftercall.log import get_logger
 from aftercall.model.calls import Call
 from aftercall.postcall.ahead import sum_up_together
 from aftercall.postcall.crew import Crew
-from aftercall.postcall.office import Office, reason_of
+from aftercall.postcall.office import Office
 from aftercall.postcall.patience import pause_after
 from aftercall.postcall.steps import FIRST, LAST, PAGES, RULES
 from aftercall.postcall.store import begin, finish
@@ -140,14 +140,13 @@ class Shift:
             await self._in_thread(FIRST, partial(self.office.round_off, call, name))
 
     async def _put_off_or_give_up(self, call_id: str, name: str, number: int, error: Exception) -> float | None:
-        ours = error if isinstance(error, AftercallError) else None
-        reason = reason_of(error)
-        pause_s = pause_after(number, ours.retry_after_s) if ours and ours.retryable else None
+        ours = own_error(error, call=call_id, step=name)
+        pause_s = pause_after(number, ours.retry_after_s) if ours.retryable else None
         if pause_s is None:
-            log.warning("a step failed", call=call_id, step=name)
-            await asyncio.to_thread(self.office.give_up, call_id, name, reason)
+            log.warning("a step failed", call=call_id, step=name, error=ours.code)
+            await asyncio.to_thread(self.office.give_up, call_id, name, str(ours))
         else:
-            await asyncio.to_thread(self.office.put_off, call_id, name, reason, pause_s)
+            await asyncio.to_thread(self.office.put_off, call_id, name, str(ours), pause_s)
         return pause_s
 
     async def _in_thread(self, name: str, job: Callable[[], T]) -> T:

@@ -10,8 +10,7 @@ from contextlib import ExitStack, nullcontext
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 
 from aftercall.db.pieces import in_pieces
-from aftercall.durable import Intake, begin, open_queue, room_for
-from aftercall.errors import AftercallError
+from aftercall.durable import Intake, begin, open_queue, room_for, step, workflow
 from aftercall.faults import reach
 from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall.office import Office
@@ -48,11 +47,7 @@ def intake() -> Intake:
     return _intake
 
 
-def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, AftercallError) and error.retryable
-
-
-@DBOS.workflow(name=AFTER_CALL)
+@workflow(AFTER_CALL)
 async def after_call(call_id: str, names: list[str], rationed: list[str]) -> None:
     """The names are told and not looked up: other settings or another version must not change what was begun."""
     for name in rationed:  # not waited for: it may queue for long, and the others shall not
@@ -62,7 +57,7 @@ async def after_call(call_id: str, names: list[str], rationed: list[str]) -> Non
         await come_back(call_id, name, 1, pause_s)
 
 
-@DBOS.workflow(name="aftercall.post_call")
+@workflow("aftercall.post_call")
 async def post_call(call_id: str, names: list[str], rationed: list[str]) -> None:
     """Calls that an earlier version began: the engine goes on only where it finds the steps it has on record."""
     for name in rationed:
@@ -76,12 +71,12 @@ async def post_call(call_id: str, names: list[str], rationed: list[str]) -> None
     await take_late(call_id)
 
 
-@DBOS.workflow(name="aftercall.rationed_step")
+@workflow("aftercall.rationed_step")
 async def rationed_step(call_id: str, name: str) -> None:
     await come_back(call_id, name, 1, await take_step(call_id, name, 1))
 
 
-@DBOS.workflow(name="aftercall.step_again")
+@workflow("aftercall.step_again")
 async def step_again(call_id: str, name: str, number: int) -> None:
     pause_s = await take_step(call_id, name, number)
     await come_back(call_id, name, number, pause_s)
@@ -103,32 +98,31 @@ async def come_back(call_id: str, name: str, number: int, pause_s: float | None)
         await DBOS.enqueue_workflow_async(QUEUE, step_again, call_id, name, number + 1)
 
 
-@DBOS.step(name="aftercall.take_steps", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.take_steps", ATTEMPTS)
 async def take_steps(call_id: str, names: list[str]) -> dict[str, float]:
     """One step to the engine: each of ours is on record by itself, in the transaction of what it made."""
     return await shift().take(call_id, names, 1)
 
 
-@DBOS.step(name="aftercall.take_step", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.take_step", ATTEMPTS)
 async def take_step(call_id: str, name: str, number: int) -> float | None:
     """Seconds until it should be tried again, or None: it ended."""
     return (await shift().take(call_id, [name], number)).get(name)
 
 
-@DBOS.step(name="aftercall.take_left_behind", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.take_left_behind", ATTEMPTS)
 async def take_left_behind(call_id: str) -> dict[str, float]:
     return await shift().take_left_behind(call_id)
 
 
-async def open_office(at: Office) -> None:
-    """Take up the work; the durable engine has been launched."""
+def open_office(at: Office) -> None:
+    """Call before the durable engine is launched."""
     global _shift, _intake
     _shift, _intake = Shift.of(at), Intake(at.desk.settings)
     at_once = AT_ONCE if at.desk.database.dialect == "sqlite" else min(AT_ONCE, AT_ONCE_OF_SEVERAL)
-    await open_queue(QUEUE, at_once, poll_s=POLL_S)
+    open_queue(QUEUE, at_once, poll_s=POLL_S)
     limit = limit_per_minute(at.desk.settings, at.desk.reader)
-    await open_queue(RATIONED_QUEUE, at_once, poll_s=POLL_S if limit else UNUSED_POLL_S, limit=limit, period_s=MINUTE_S)
-    await start_due(at)
+    open_queue(RATIONED_QUEUE, at_once, poll_s=POLL_S if limit else UNUSED_POLL_S, limit=limit, period_s=MINUTE_S)
 
 
 def close_office() -> None:

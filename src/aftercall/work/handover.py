@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aftercall.db.audit import Deed
-from aftercall.errors import AftercallError, NotWaiting, OutcomeUnknown, SinkRefused
+from aftercall.errors import AftercallError, NotWaiting, OutcomeUnknown, SinkRefused, SinkUnavailable
 from aftercall.faults import reach
 from aftercall.model.followups import Delivery, FollowUp, Receipt, Work
 from aftercall.work.desk import WorkDesk, archive_paths
@@ -12,6 +12,7 @@ from aftercall.work.notice import notice_key, notice_work, reminder_work
 from aftercall.work.store import Transition
 
 CUT_OFF = "was cut off while it worked and cannot tell whether it was done; look, then `aftercall followups retry`"
+IN_HAND = "another process is sending it just now"
 
 
 def do(desk: WorkDesk, followup_id: str) -> None:
@@ -36,12 +37,13 @@ def hand_over(desk: WorkDesk, sink_name: str, work: Work, followup_id: str | Non
     sink = desk.sinks.get(sink_name)
     if sink is None:
         raise SinkRefused(f"{sink_name}: is not set up any more; set it up, or reject this")
-    known = desk.deliveries.find(work.key)
-    if known and known.state == "done":
-        return Receipt(known.link, known.response or "")
-    if known and known.state == "sending" and not sink.can_repeat:
+    if not desk.deliveries.claim(work, sink, followup_id, desk.clock.now()):
+        known = desk.deliveries.get(work.key)
+        if known.state == "done":
+            return Receipt(known.link, known.response or "")
+        if sink.can_repeat or desk.deliveries.is_held(work.key, desk.clock.now()):
+            raise SinkUnavailable(f"{sink_name}: {IN_HAND}")
         raise OutcomeUnknown(f"{sink_name}: {CUT_OFF}")
-    desk.deliveries.begin(work, sink_name, followup_id, desk.clock.now())
     reach("work.after_intent")
     try:
         receipt = sink.deliver(work)
@@ -110,7 +112,8 @@ def retry(desk: WorkDesk, followup_id: str, who: str) -> FollowUp:
 def resend(desk: WorkDesk, key: str) -> Delivery:
     """Send one delivery again, now and under its old key, however it ended."""
     delivery = desk.deliveries.get(key)
-    desk.deliveries.fail(key, "to be sent again", desk.clock.now(), is_final=False)
+    if not desk.deliveries.fail(key, "to be sent again", desk.clock.now(), is_final=False):
+        raise NotWaiting(f"delivery {key}: {IN_HAND}")
     row = desk.followups.get(delivery.followup_id) if delivery.followup_id else None
     if row and delivery.purpose == "request":
         work = request_work(desk, row, delivery.sink)

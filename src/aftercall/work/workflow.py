@@ -7,11 +7,10 @@ started. A step in flight at a crash runs again; the ledger and the keys of the 
 import asyncio
 from datetime import datetime
 
-from dbos import DBOS, SetWorkflowID
-from dbos import error as engine_error
+from dbos import SetWorkflowID
 
-from aftercall.durable import begin, open_queue
-from aftercall.errors import AftercallError
+from aftercall.durable import begin, in_thread, open_queue, step, workflow
+from aftercall.errors import to_own_error
 from aftercall.faults import reach
 from aftercall.log import get_logger
 from aftercall.work import handover
@@ -34,37 +33,33 @@ def desk() -> WorkDesk:
     return _desk
 
 
-def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, AftercallError) and error.retryable
-
-
-@DBOS.workflow(name="aftercall.follow_up")
+@workflow("aftercall.follow_up")
 async def follow_up(conversation: str, run: int) -> None:
     try:
         todo = await gather(conversation, run)
         await attempt(todo)
         await close(conversation, run)
     except Exception as error:  # noqa: BLE001 - the edge of a run: it is recorded, shown, and swept up later
-        await fail_run(conversation, run, _reason(error))
+        await fail_run(conversation, run, str(to_own_error(error)))
         return
     await attempt_notice(conversation, run)
 
 
-@DBOS.workflow(name="aftercall.follow_up_one")
+@workflow("aftercall.follow_up_one")
 async def follow_up_one(followup_id: str, conversation: str) -> None:
     await attempt([followup_id])
     try:
         await settle(conversation)
     except Exception as error:  # noqa: BLE001 - the edge of a workflow: the request has ended, only the journal does not tell it yet
-        log.warning("a journal entry could not be written", conversation=conversation, error=_code(error))
+        log.warning("a journal entry could not be written", conversation=conversation, error=to_own_error(error).code)
 
 
-@DBOS.workflow(name="aftercall.remind")
+@workflow("aftercall.remind")
 async def remind(followup_id: str) -> None:
     try:
         await send_reminder(followup_id)
     except Exception as error:  # noqa: BLE001 - the edge of a reminder: its delivery shows that it failed
-        log.warning("a reminder failed", followup=followup_id, error=_code(error))
+        log.warning("a reminder failed", followup=followup_id, error=to_own_error(error).code)
 
 
 async def attempt(todo: list[str]) -> None:
@@ -72,7 +67,7 @@ async def attempt(todo: list[str]) -> None:
     ends = await asyncio.gather(*(do(followup_id) for followup_id in todo), return_exceptions=True)
     for followup_id, end in zip(todo, ends, strict=True):
         if isinstance(end, Exception):
-            await give_up(followup_id, _reason(end))
+            await give_up(followup_id, str(to_own_error(end)))
         elif end is not None:
             raise end
 
@@ -81,75 +76,59 @@ async def attempt_notice(conversation: str, run: int) -> None:
     try:
         await send_notice(conversation, run)
     except Exception as error:  # noqa: BLE001 - the edge of a notice: the work is done, the delivery shows that nobody was told
-        log.warning("a notice failed", conversation=conversation, error=_code(error))
+        log.warning("a notice failed", conversation=conversation, error=to_own_error(error).code)
 
 
-@DBOS.step(name="aftercall.gather", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.gather", ATTEMPTS)
 async def gather(conversation: str, run: int) -> list[str]:
-    return await asyncio.to_thread(desk().gather, conversation, run)
+    return await in_thread(desk().gather, conversation, run)
 
 
-@DBOS.step(name="aftercall.do", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.do", ATTEMPTS)
 async def do(followup_id: str) -> None:
-    await asyncio.to_thread(handover.do, desk(), followup_id)
+    await in_thread(handover.do, desk(), followup_id)
 
 
-@DBOS.step(name="aftercall.give_up_request")
+@step("aftercall.give_up_request", ATTEMPTS)
 async def give_up(followup_id: str, reason: str) -> None:
     log.warning("a request failed", followup=followup_id)
-    await asyncio.to_thread(handover.give_up, desk(), followup_id, reason)
+    await in_thread(handover.give_up, desk(), followup_id, reason)
 
 
-@DBOS.step(name="aftercall.close", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.close", ATTEMPTS)
 async def close(conversation: str, run: int) -> None:
-    await asyncio.to_thread(desk().close, conversation, run)
+    await in_thread(desk().close, conversation, run)
 
 
-@DBOS.step(name="aftercall.settle", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.settle", ATTEMPTS)
 async def settle(conversation: str) -> None:
     def settle_now() -> None:
         desk().settle(desk().read(conversation))
 
-    await asyncio.to_thread(settle_now)
+    await in_thread(settle_now)
 
 
-@DBOS.step(name="aftercall.fail_run")
+@step("aftercall.fail_run", ATTEMPTS)
 async def fail_run(conversation: str, run: int, reason: str) -> None:
     log.warning("a follow-up run failed", conversation=conversation)
-    await asyncio.to_thread(desk().runs.finish, conversation, run, "failed", reason, desk().clock.now())
+    await in_thread(desk().runs.finish, conversation, run, "failed", reason, desk().clock.now())
 
 
-@DBOS.step(name="aftercall.notice", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.notice", ATTEMPTS)
 async def send_notice(conversation: str, run: int) -> None:
-    await asyncio.to_thread(handover.notify, desk(), conversation, run)
+    await in_thread(handover.notify, desk(), conversation, run)
 
 
-@DBOS.step(name="aftercall.reminder", retries_allowed=True, max_attempts=ATTEMPTS, should_retry=_may_pass)
+@step("aftercall.reminder", ATTEMPTS)
 async def send_reminder(followup_id: str) -> None:
-    await asyncio.to_thread(handover.remind, desk(), followup_id)
+    await in_thread(handover.remind, desk(), followup_id)
 
 
-def _cause(error: Exception) -> Exception:
-    return error.errors[-1] if isinstance(error, engine_error.DBOSMaxStepRetriesExceeded) and error.errors else error
-
-
-def _reason(error: Exception) -> str:
-    """What a person can act on; the text of foreign errors may hold speech and is left out."""
-    cause = _cause(error)
-    return str(cause) if isinstance(cause, AftercallError) else type(cause).__name__
-
-
-def _code(error: Exception) -> str:
-    cause = _cause(error)
-    return cause.code if isinstance(cause, AftercallError) else type(cause).__name__
-
-
-async def open_work(at: WorkDesk) -> None:
-    """Take up the work; the durable engine has been launched."""
+def open_work(at: WorkDesk) -> None:
+    """Call before the durable engine is launched."""
     global _desk
     _desk = at
-    await open_queue(QUEUE, AT_ONCE)
-    await start_due(at)
+    open_queue(QUEUE, AT_ONCE)
 
 
 def close_work() -> None:

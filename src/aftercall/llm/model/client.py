@@ -127,7 +127,7 @@ def translate(error: theirs.AgentRunError, name: str) -> ModelError:
             return ModelUnavailable(f"{name}: is in trouble{_status(error)}", error.retry_after)
         case theirs.ContentFilterError():
             return ModelDeclined(f"{name}: will not answer for this call; read it with another model, or by rules")
-    return ModelOffForm(f"{name}: answered in a way that nobody understands ({type(error).__name__})")
+    return ModelOffForm(f"{name}: answered in a way that nobody understands")
 
 
 def _status(error: theirs.ModelAPIError) -> str:

@@ -7,7 +7,7 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 
 from aftercall.clock import Clock
-from aftercall.errors import OutcomeUnknown, SinkRefused, SinkUnavailable
+from aftercall.errors import OutcomeUnknown, SinkRefused, SinkUnavailable, tell_network_trouble
 from aftercall.model.followups import Receipt, Work
 from aftercall.settings import EmailSettings
 
@@ -34,8 +34,8 @@ class EmailSink:
             server.send_message(message)
         except (smtplib.SMTPRecipientsRefused, smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:
             raise _refusal(error) from None
-        except (OSError, smtplib.SMTPException) as error:
-            raise OutcomeUnknown(f"email: the connection broke while sending ({type(error).__name__}); look whether it arrived") from None
+        except (OSError, smtplib.SMTPException):
+            raise OutcomeUnknown("email: the connection broke while sending; look whether it arrived") from None
         finally:
             with suppress(OSError, smtplib.SMTPException):
                 server.quit()
@@ -49,7 +49,7 @@ class EmailSink:
             else:
                 server = smtplib.SMTP(host, port, timeout=TIMEOUT_S)
         except (OSError, smtplib.SMTPException) as error:
-            raise SinkUnavailable(f"email: no connection to {host}:{port} ({type(error).__name__})") from None
+            raise SinkUnavailable(f"email: no connection to {host}:{port} ({tell_network_trouble(error)})") from None
         try:
             if self._settings.security == "starttls":
                 server.starttls(context=ssl.create_default_context())
@@ -60,7 +60,7 @@ class EmailSink:
             raise SinkRefused("email: the server refuses the user or the password; check email.username and email.password") from None
         except (OSError, smtplib.SMTPException) as error:
             server.close()
-            raise SinkUnavailable(f"email: {host}:{port} broke off ({type(error).__name__})") from None
+            raise SinkUnavailable(f"email: {host}:{port} broke off ({tell_network_trouble(error)})") from None
         return server
 
     def _write(self, work: Work) -> EmailMessage:

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from aftercall.errors import OutcomeUnknown, SinkRefused, SinkUnavailable
+from aftercall.errors import OutcomeUnknown, SinkRefused, SinkUnavailable, tell_network_trouble
 
 TIMEOUT_S = 20.0
 _NOT_NOW = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
@@ -32,11 +32,11 @@ def send(sink: str, ask: Ask, transport: httpx2.BaseTransport | None = None, *, 
         with httpx2.Client(timeout=TIMEOUT_S, trust_env=False, transport=transport, follow_redirects=False) as http:
             answer = http.request(ask.method, ask.url, headers=dict(ask.headers), **given)
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL) as error:
-        raise SinkUnavailable(f"{sink}: its address cannot be reached ({type(error).__name__})") from None
+        raise SinkUnavailable(f"{sink}: its address cannot be reached ({tell_network_trouble(error)})") from None
     except httpx2.HTTPError as error:
         if not can_repeat:
-            raise OutcomeUnknown(f"{sink}: gave no answer ({type(error).__name__}); look whether it was done") from None
-        raise SinkUnavailable(f"{sink}: gave no answer ({type(error).__name__}); it is tried again") from None
+            raise OutcomeUnknown(f"{sink}: gave no answer ({tell_network_trouble(error)}); look whether it was done") from None
+        raise SinkUnavailable(f"{sink}: gave no answer ({tell_network_trouble(error)}); it is tried again") from None
     if not answer.is_success:
         raise _problem(sink, answer, can_repeat)
     return answer

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aftercall.errors import ConfigError, OutcomeUnknown, SinkRefused, SinkUnavailable
+from aftercall.errors import ConfigError, OutcomeUnknown, SinkRefused, SinkUnavailable, tell_network_trouble
 from aftercall.model.followups import Receipt, Work
 from aftercall.settings import McpSettings
 from aftercall.work.sinks.webhook import work_json
@@ -30,8 +30,8 @@ class McpSink:
             return asyncio.run(self._use(work))
         except (SinkRefused, SinkUnavailable, OutcomeUnknown):
             raise
-        except Exception as error:  # noqa: BLE001 - the edge of a foreign library: it raises groups and errors of its own
-            raise OutcomeUnknown(f"mcp: {self._settings.tool} broke off ({type(error).__name__}); look whether it was done") from None
+        except Exception:  # noqa: BLE001 - the edge of a foreign library: it raises groups and errors of its own
+            raise OutcomeUnknown(f"mcp: {self._settings.tool} broke off; look whether it was done") from None
 
     async def _use(self, work: Work) -> Receipt:
         client = self._client()
@@ -39,7 +39,7 @@ class McpSink:
             async with asyncio.timeout(self._settings.timeout_s):
                 await client.__aenter__()
         except Exception as error:  # noqa: BLE001 - the edge of a foreign library: nothing has been done yet
-            raise SinkUnavailable(f"mcp: the server cannot be reached ({type(error).__name__})") from None
+            raise SinkUnavailable(f"mcp: the server cannot be reached ({tell_network_trouble(error)})") from None
         try:
             arguments = await self._arguments(client, work)
             async with asyncio.timeout(self._settings.timeout_s):

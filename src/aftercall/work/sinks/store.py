@@ -1,20 +1,26 @@
-"""The SQL of deliveries: each effect of each sink has a row before it is tried, and its end after."""
+"""The SQL of deliveries: each effect of each sink has a row before it is tried, and its end after.
+
+A delivery is claimed by one process in one statement. Others may claim it when that process has let go of it or is dead.
+"""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import ColumnElement, Row, and_, or_, select, update
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import deliveries
 from aftercall.db.upsert import upsert
 from aftercall.errors import NotFound
+from aftercall.journal.presence import Presence
 from aftercall.model.followups import Delivery, Receipt, Work
+from aftercall.work.sinks.sink import Sink
 
 
 class DeliveryStore:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, presence: Presence) -> None:
         self._database = database
+        self._presence = presence
 
     def find(self, key: str) -> Delivery | None:
         with self._database.read() as connection:
@@ -27,29 +33,55 @@ class DeliveryStore:
             raise NotFound(f"there is no delivery {key!r}; `aftercall followups show ID` names those of a follow-up")
         return delivery
 
-    def begin(self, work: Work, sink: str, followup_id: str | None, now: datetime) -> None:
-        """The intent, on disk before anything happens."""
-        origin = {"followup_id": followup_id, "conversation": work.conversation, "sink": sink, "purpose": work.purpose, "created_at": now}
-        sending = {"state": "sending", "reason": "", "changed_at": now}
+    def claim(self, work: Work, sink: Sink, followup_id: str | None, now: datetime) -> bool:
+        """The intent, on disk before anything happens; False if it is done, or not ours to do.
+
+        What a sink that cannot repeat has begun is not begun again.
+        """
+        origin = {"followup_id": followup_id, "conversation": work.conversation, "sink": sink.name, "purpose": work.purpose}
+        sending = {"state": "sending", "reason": "", "changed_at": now, "owner": self._presence.process}
+        over = ("done",) if sink.can_repeat else ("done", "sending")
+        free = and_(deliveries.c.state.not_in(over), self._is_free(work.key, now))
         with self._database.write() as connection:
-            upsert(
+            return upsert(
                 connection,
                 deliveries,
                 {"key": work.key},
-                origin | sending | {"attempts": 1},
+                origin | sending | {"created_at": now, "attempts": 1},
                 changes=sending | {"attempts": deliveries.c.attempts + 1},
+                only_where=free,
             )
 
+    def is_held(self, key: str, now: datetime) -> bool:
+        """Whether another process that is alive has claimed it."""
+        owner = self._owner_of(key)
+        return owner not in (None, self._presence.process) and self._presence.is_alive(str(owner), now)
+
+    def _is_free(self, key: str, now: datetime) -> ColumnElement[bool]:
+        """Nobody's, this process's, or that of the dead process found here; one that claims it meanwhile keeps it."""
+        owner = self._owner_of(key)
+        gone = [owner] if owner and not self._presence.is_alive(owner, now) else []
+        return or_(deliveries.c.owner.is_(None), deliveries.c.owner.in_([self._presence.process, *gone]))
+
+    def _owner_of(self, key: str) -> str | None:
+        with self._database.read() as connection:
+            owner: str | None = connection.execute(select(deliveries.c.owner).where(deliveries.c.key == key)).scalar()
+        return owner
+
     def finish(self, key: str, receipt: Receipt, now: datetime, *, state: str = "done") -> None:
-        self._set(key, {"state": state, "reason": "", "link": receipt.link, "response": receipt.response, "changed_at": now})
-
-    def fail(self, key: str, reason: str, now: datetime, *, is_final: bool) -> None:
-        """It was not done and is known not to have been; or, if final, it is laid aside for a person."""
-        self._set(key, {"state": "dead" if is_final else "waiting", "reason": reason, "changed_at": now})
-
-    def _set(self, key: str, values: dict[str, Any]) -> None:
+        ended = {"state": state, "reason": "", "link": receipt.link, "response": receipt.response, "changed_at": now, "owner": None}
         with self._database.write() as connection:
-            connection.execute(update(deliveries).where(deliveries.c.key == key).values(values))
+            connection.execute(update(deliveries).where(deliveries.c.key == key).values(ended))
+
+    def fail(self, key: str, reason: str, now: datetime, *, is_final: bool) -> bool:
+        """It was not done and is known not to have been; or, if final, it is laid aside for a person.
+
+        False if another process has claimed it.
+        """
+        failed = {"state": "dead" if is_final else "waiting", "reason": reason, "changed_at": now, "owner": None}
+        ours = and_(deliveries.c.key == key, self._is_free(key, now))
+        with self._database.write() as connection:
+            return connection.execute(update(deliveries).where(ours).values(failed)).rowcount == 1
 
     def of_followup(self, followup_id: str) -> list[Delivery]:
         return self._select(deliveries.c.followup_id == followup_id)
