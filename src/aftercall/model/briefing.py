@@ -23,6 +23,8 @@ class RecentCall:
     summary: str
     context: str = ""
     """Where its own summary says that the next call should begin."""
+    whose: str = ""
+    """The other number it came from, where memory is shared; empty for the caller's own call."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class ToldFact:
     since: datetime
     needs_confirmation: bool = False
     visibility: Visibility = "shared"
+    heard_by: str = ""
+    """The other agent of the group that was told it; empty for the agent's own."""
 
 
 @dataclass(frozen=True)

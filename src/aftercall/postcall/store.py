@@ -134,18 +134,23 @@ class StepStore:
         with self._database.read() as connection:
             return [to_step(row) for row in connection.execute(query)]
 
-    def recent_summaries(self, agent_id: str, party: str, limit: int) -> list[RecentCall]:
-        """The last calls of this party that have a summary, oldest first."""
+    def recent_summaries(self, agent_id: str, party: str, limit: int, *, of_all: bool = False) -> list[RecentCall]:
+        """The last calls of this party that have a summary, oldest first; `of_all`: of everybody who did not withhold their number."""
+        whose = calls.c.whose != "" if of_all else is_of(party)
         query = (
-            select(calls.c.ended_at, steps.c.result, documents.c.content)
+            select(calls.c.ended_at, steps.c.result, documents.c.content, calls.c.whose)
             .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == TOLD, steps.c.state == "done"))
             .outerjoin(documents, documents.c.call_id == calls.c.id)
-            .where(is_of(party), calls.c.agent_id == agent_id, steps.c.result.is_not(None))
+            .where(whose, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
         with self._database.read() as connection:
-            return [RecentCall(row.ended_at, row.result, context_of(row.content or "")) for row in connection.execute(query)][::-1]
+            rows = connection.execute(query).all()
+        return [
+            RecentCall(row.ended_at, row.result, context_of(row.content or ""), "" if row.whose == party else row.whose)
+            for row in reversed(rows)
+        ]
 
 
 def begin(
