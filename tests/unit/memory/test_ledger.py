@@ -108,7 +108,7 @@ def test_a_restored_fact_stands_and_the_chains_still_hold(said: list[tuple[str, 
 def test_a_reversed_fact_is_kept_whatever_a_model_says_of_it(known: str, new: str, named: str) -> None:
     ledger = note_all([(known, 0, 1.0)])
     (known_id,) = ledger.facts
-    came = ledger.note(sifted(new, 1, **({named: known_id} if named else {})), "later", Trace("test"))
+    came = ledger.note(sifted(new, 1, 1.0, **({named: known_id} if named else {})), "later", Trace("test"))
     assert came != "again"
     assert [fact.content for fact in ledger.facts.values()] == [known, new]
 
