@@ -332,7 +332,10 @@ def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool =
     presence = Presence(settings.home / "run", store, clock)
     resume = ResumeDesk(store, settings.reconnect_window_s)
     line, vault = connect(settings), open_vault(settings)
-    facts, teller = FactStore(database, vault, PassageIndex()), Teller(settings, FollowUpStore(database))
+    facts, teller = (
+        FactStore(database, vault, PassageIndex(), settings.memory.list_others_in_group),
+        Teller(settings, FollowUpStore(database)),
+    )
     register = Register(settings, store, TryLedger(settings, RunStore(database), clock))
     briefings, board = BriefingStore(database), Pinboard(settings, database, facts, clock)
     app = App(

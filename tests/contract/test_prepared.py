@@ -13,6 +13,7 @@ from aftercall.briefing.prepare import prepare_due
 from aftercall.briefing.render import render
 from aftercall.briefing.ring import brief
 from aftercall.briefing.store import BriefingStore
+from aftercall.briefing.view import briefing_variables
 from aftercall.db.tables import briefings, facts
 from aftercall.memory.store import Wanted
 from aftercall.model.briefing import Remembered
@@ -28,7 +29,7 @@ from working import RecordingSink, follow, hold_call, with_sink
 ANN, BOB = "+15550100", "+15550142"
 
 
-def work(app: App, caller: str, *lines: str) -> Call:
+def work(app: App, caller: str | None, *lines: str) -> Call:
     call = make_call([("agent", "Hello!"), *[("caller", line) for line in lines]], caller=caller, started_at=app.clock.now())
     app.journal.take_in(call)
     for name in STEPS:
@@ -110,6 +111,29 @@ def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(app: App, clock: 
     assert all(fact.id not in [told.id for told in app.composer.preview(ANN).facts] for fact in retired)
     app.facts.restore(retired[0].id)
     changes("a fact restored")
+
+
+def test_a_shared_memory_tells_of_other_numbers_calls_with_whose_they_were(settings: Settings, clock: VirtualClock) -> None:
+    shared = build(settings.model_copy(update={"memory": settings.memory.model_copy(update={"scope": "shared"})}), clock)
+    work(shared, BOB, "This is Bob. Please call the plumber about the boiler.")
+    clock.move(60)
+    work(shared, None, "Please order a cake.")
+    clock.move(60)
+    prepare_all(shared)
+    assert [call.whose for call in shared.composer.preview(ANN).recent] == [BOB]
+    work(shared, ANN, "This is Ann. Please water the roses.")
+    prepare_all(shared)
+    assert is_prepared(shared)
+    told = shared.composer.preview(ANN)
+    assert [call.whose for call in told.recent] == [BOB, ""]
+    text = render(told, shared.settings.zone)
+    assert f"from {BOB}: " in text
+    assert "boiler" in text
+    assert "cake" not in text
+    assert briefing_variables(told, shared.settings.zone)["last_call"] == told.recent[-1].summary
+    shared.eraser.erase(BOB)
+    assert [call.whose for call in shared.composer.preview(ANN).recent] == [""]
+    shared.close()
 
 
 def test_a_page_edited_by_hand_is_seen_at_once(app: App) -> None:

@@ -11,16 +11,17 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sqlalchemy import select, text
 
-from aftercall.app import App
+from aftercall.app import App, build
 from aftercall.db.connect import Database
 from aftercall.db.tables import passages
 from aftercall.errors import ConfigError, ModelUnavailable
 from aftercall.memory.embedding import embed_new, load_embedder
 from aftercall.memory.indexing import BLOT, index_call
 from aftercall.memory.passages.store import add, remove, retire, scope_of, tell
+from aftercall.memory.recall import Recall, where_of
 from aftercall.memory.search import Search
 from aftercall.model.passages import Hit, Passage, Where
-from aftercall.settings import OpenAISettings
+from aftercall.settings import OpenAISettings, Settings
 from aftercall.testing import START, VirtualClock, make_call
 
 BILL, ANN = "+15550100", "+15550199"
@@ -34,7 +35,8 @@ def search(app: App) -> Search:
 
 def fact(ref: str, told: str, caller: str | None = BILL, **fields: object) -> Passage:
     defaults: dict[str, object] = {"at": START, "category": "person", "ref": ref}
-    return Passage("fact", "main", caller, None, told, **(defaults | fields))  # type: ignore[arg-type]
+    agent_id = str(fields.pop("agent_id", "main"))
+    return Passage("fact", agent_id, caller, None, told, **(defaults | fields))  # type: ignore[arg-type]
 
 
 def keep(app: App, *kept: Passage) -> None:
@@ -235,7 +237,21 @@ def test_with_an_embedder_what_is_near_in_meaning_is_found_within_the_callers_ro
         retire(connection, {"F1": START})
         remove(connection, refs=["F2"])
     assert search.find("favourite beverage", OURS) == []
-    assert search.find("beverage in town", Where("main", None)) == []
+    assert refs(search.find("favourite beverage", Where("main", None))) == ["F3"]
+
+
+def test_an_embedder_serves_searches_of_all_callers_and_of_a_shared_memory(settings: Settings, clock: VirtualClock) -> None:
+    memory = settings.memory.model_copy(update={"scope": "shared"})
+    app = build(settings.model_copy(update={"memory": memory}), clock)
+    keep(app, fact("F1", "loves an espresso", "*"), fact("F2", "drinks tea", ANN), fact("F3", "tea is served at four", agent_id="other"))
+    embed_new(app.database, Topics())
+    search = Search(app.database, clock, embedder=Topics())
+    where = where_of(app.settings, "main", BILL)
+    assert where is not None
+    assert set(refs(search.find("favourite beverage", where))) == {"F1", "F2"}
+    lines = Recall(app.settings, search, app.facts).find("main", BILL, "verified", "favourite beverage")
+    assert any("espresso" in line for line in lines)
+    app.close()
 
 
 class Away(Topics):

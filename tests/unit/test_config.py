@@ -105,3 +105,14 @@ def test_settings_are_frozen_and_every_one_is_described() -> None:
 def test_environment_names_are_unique() -> None:
     names = [env for _, env, _ in known_settings()]
     assert len(names) == len(set(names))
+
+
+def test_groups_of_agents_are_read_from_file_and_environment(tmp_path: Path) -> None:
+    file = write(tmp_path, '[memory]\nagents = [["main", "sales"], ["clinic"]]\n')
+    for loaded in (load(file, {}), load(environ={"AFTERCALL_MEMORY_AGENTS": "main, sales; clinic"})):
+        memory = loaded.settings.memory
+        assert memory.agents == (("main", "sales"), ("clinic",))
+        others = [memory.list_others_in_group(agent_id) for agent_id in ("main", "sales", "clinic", "stranger")]
+        assert others == [("sales",), ("main",), (), ()]
+    with pytest.raises(ConfigError, match="'main' is named twice"):
+        load(environ={"AFTERCALL_MEMORY_AGENTS": "main,sales;main"})

@@ -12,7 +12,7 @@ from aftercall.model.briefing import Briefing
 
 BYTES_PER_TOKEN = 4  # near enough for every model we know, and on the safe side where a letter takes several bytes
 BEST_FACTS = 5
-LABEL = 25  # the longest that is put before or behind a piece
+LABEL = 30  # the longest that is put before or behind a piece
 DROPPED_TOKENS = DROPPED_CHARACTERS  # a letter takes four bytes at most
 ALWAYS = 80  # the fence, the greeting, names and the time
 
@@ -48,8 +48,13 @@ def trim(briefing: Briefing, max_tokens: int) -> Briefing:
 
 def _is_short(briefing: Briefing, max_tokens: int) -> bool:
     """Quickly told for nearly every call: it would fit however wordy its labels are."""
-    told = [call.summary + call.context for call in briefing.recent]
-    told += [*briefing.work, *(fact.text for fact in briefing.facts), briefing.caller.notes or "", briefing.caller.context or ""]
+    told = [call.summary + call.context + call.whose for call in briefing.recent]
+    told += [
+        *briefing.work,
+        *(fact.text + fact.heard_by for fact in briefing.facts),
+        briefing.caller.notes or "",
+        briefing.caller.context or "",
+    ]
     told += [" ".join((pin.title, pin.status, *pin.open_items)) for pin in briefing.pins]
     dropped = DROPPED_TOKENS if briefing.pick_up else 0
     return count_tokens("".join(told)) + LABEL * len(told) + ALWAYS + dropped <= max_tokens

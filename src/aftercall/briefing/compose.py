@@ -139,8 +139,17 @@ class Composer:
     @property
     def form(self) -> str:
         """What a prepared briefing was composed under: under other settings it is of no use."""
-        told, scope = self.settings.briefing, self.settings.memory.scope
-        parts = (TOLD_AS, told.calls, told.facts, scope, self.teller is not None, self.facts is not None, self.board is not None)
+        told, memory = self.settings.briefing, self.settings.memory
+        parts = (
+            TOLD_AS,
+            told.calls,
+            told.facts,
+            memory.scope,
+            memory.agents,
+            self.teller is not None,
+            self.facts is not None,
+            self.board is not None,
+        )
         return _hash(parts)
 
     def _find(self, name: str, found: Gathering, step: Callable[[], None]) -> None:
@@ -180,9 +189,11 @@ class Composer:
             found.left = greeting.take(person, self.clock.now())
 
     def _recent(self, agent_id: str, party: str) -> tuple[RecentCall, ...]:
+        """Where memory is shared, every caller's: each says whose call it was."""
         if self.settings.memory.scope == "none":
             return ()
-        return tuple(self.steps.recent_summaries(agent_id, party, self.settings.briefing.calls))
+        is_shared = self.settings.memory.scope == "shared"
+        return tuple(self.steps.recent_summaries(agent_id, party, self.settings.briefing.calls, of_all=is_shared))
 
     def _facts(self, agent_id: str, party: str) -> tuple[ToldFact, ...]:
         """What matters most of what is believed of them at each level; what was told in confidence is not among it."""
@@ -194,7 +205,14 @@ class Composer:
         best = sorted(known, key=lambda fact: weigh_fact(fact, today), reverse=True)
         of_level = {level: [fact for fact in best if fact.visibility == level][: self.settings.briefing.facts] for level in LEVELS}
         return tuple(
-            ToldFact(fact.id, fact.content, fact.valid_from, fact.needs_confirmation, fact.visibility)
+            ToldFact(
+                fact.id,
+                fact.content,
+                fact.valid_from,
+                fact.needs_confirmation,
+                fact.visibility,
+                fact.agent_id if fact.agent_id != agent_id else "",
+            )
             for fact in best
             if fact in of_level[fact.visibility]
         )
@@ -224,6 +242,8 @@ class Composer:
 
 def _with_present_name(call: RecentCall, profile: user_md.UserProfile) -> RecentCall:
     """What was written of a call before its caller's name was corrected tells of them by the name they have now."""
+    if call.whose:  # another number's call, in a shared memory
+        return call
     summary, context = (use_present_name(text, call.name, profile.name, profile.call_name) for text in (call.summary, call.context))
     return replace(call, summary=summary, context=context)
 

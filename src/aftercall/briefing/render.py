@@ -23,13 +23,15 @@ def render(briefing: Briefing, zone: tzinfo) -> str:
 
 
 def render_recent(call: RecentCall, zone: tzinfo = UTC) -> list[str]:
-    lines = [f"Call of {call.at.astimezone(zone):%A, %d %B %Y, %H:%M}: {_plain(call.summary)}"]
+    whose = f" from {_plain(call.whose)}" if call.whose else ""
+    lines = [f"Call of {call.at.astimezone(zone):%A, %d %B %Y, %H:%M}{whose}: {_plain(call.summary)}"]
     return [*lines, f"Where that call left off: {_plain(call.context)}"] if call.context else lines
 
 
 def render_fact(fact: ToldFact, zone: tzinfo = UTC) -> str:
     doubt = " (badly heard: read it back to be sure)" if fact.needs_confirmation else ""
-    return f"Told us on {fact.since.astimezone(zone):%d %B %Y}: {_plain(fact.text)}{doubt}"
+    agent = f" (heard by {_plain(fact.heard_by)})" if fact.heard_by else ""
+    return f"Told us on {fact.since.astimezone(zone):%d %B %Y}{agent}: {_plain(fact.text)}{doubt}"
 
 
 def render_pin(pin: ToldPin) -> str:

@@ -8,11 +8,10 @@ from rich.text import Text
 from aftercall.cli.stage import Stage, make_table, me, print_json, stage_of
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
-from aftercall.memory.recall import find_facts
+from aftercall.memory.recall import find_facts, where_of_key
 from aftercall.memory.store import Wanted
 from aftercall.memory.view import HIDDEN, export, fact_json, parse_as_of, whole_fact_json
-from aftercall.model.knowledge import SHARED, Fact, MemoryKey
-from aftercall.model.passages import Where
+from aftercall.model.knowledge import Fact, MemoryKey
 from aftercall.model.reading import CATEGORIES, Category
 from aftercall.who.caller import read_party
 
@@ -35,7 +34,7 @@ def list_facts(
 ) -> None:
     """What is believed now."""
     stage = stage_of(context)
-    wanted = Wanted(key=_key(stage, caller), category=_category(category), with_retired=retired, limit=limit)
+    wanted = Wanted(key=_key(stage, caller), category=_category(category), with_retired=retired, limit=limit, of_group=True)
     _list(stage, wanted, json)
 
 
@@ -50,7 +49,8 @@ def search_facts(
     """Facts that fit the words, best first; `aftercall search` looks through everything that was said, too."""
     stage = stage_of(context)
     key = _key(stage, caller)
-    where = Where(stage.loaded.settings.agent_id, None if key is None or key.caller == SHARED else key.caller)
+    settings = stage.loaded.settings
+    where = where_of_key(settings, settings.agent_id, key)
     with stage.app() as app:
         found = find_facts(app.search, app.facts, query, where, limit)
     if json:
@@ -71,7 +71,7 @@ def facts_at(
     """What was believed then, as far as it is known today."""
     stage = stage_of(context)
     as_of = parse_as_of("DATE", date, stage.loaded.settings.zone)
-    _list(stage, Wanted(key=_key(stage, caller), category=_category(category), as_of=as_of, limit=limit), json)
+    _list(stage, Wanted(key=_key(stage, caller), category=_category(category), as_of=as_of, limit=limit, of_group=True), json)
 
 
 @group.command("show")
@@ -169,13 +169,15 @@ def _list(stage: Stage, wanted: Wanted, json: bool) -> None:
 
 
 def _print(stage: Stage, facts: list[Fact]) -> None:
-    table = make_table("id", "caller", "category", "since", "until", "said", "fact")
+    has_others = any(fact.key.agent_id != stage.loaded.settings.agent_id for fact in facts)
+    table = make_table("id", *(["heard by"] if has_others else []), "caller", "category", "since", "until", "said", "fact")
     zone = stage.loaded.settings.zone
     for fact in facts:
         until = f"{fact.valid_until.astimezone(zone):%Y-%m-%d}" if fact.valid_until else ""
         said = HIDDEN if fact.is_secret else fact.summary + (" [confirm by reading back]" if fact.needs_confirmation else "")
         since = f"{fact.valid_from.astimezone(zone):%Y-%m-%d}"
-        table.add_row(fact.id, fact.key.caller, fact.category, since, until, _times(fact.occurrence_count), said)
+        heard_by = [fact.key.agent_id] if has_others else []
+        table.add_row(fact.id, *heard_by, fact.key.caller, fact.category, since, until, _times(fact.occurrence_count), said)
     stage.console.print(table)
 
 

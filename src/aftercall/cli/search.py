@@ -1,5 +1,6 @@
 """`aftercall search`."""
 
+from dataclasses import replace
 from datetime import datetime, time
 from enum import StrEnum
 
@@ -11,6 +12,7 @@ from aftercall.app import App
 from aftercall.cli.stage import print_json, stage_of
 from aftercall.errors import RefusedInput
 from aftercall.memory.passages.view import hit_json
+from aftercall.memory.recall import where_of, where_of_key
 from aftercall.model.passages import Hit, Where
 from aftercall.who.caller import read_party
 from aftercall.workspace import files, identity_md, user_md
@@ -40,7 +42,10 @@ def search(
         raise RefusedInput("--caller", "is withheld; such calls belong to nobody")
     until = datetime.combine(as_of.date(), time.max, zone) if as_of else None
     with stage.app(reads_rows_only=True) as app:
-        where = Where(app.settings.agent_id, number, kinds=tuple(one.value for one in kind), as_of=until)
+        agent_id = app.settings.agent_id
+        memory = where_of(app.settings, agent_id, number) if number else where_of_key(app.settings, agent_id, None)
+        where = memory or Where(agent_id, number)  # nobody is remembered (memory.scope): what was said is there all the same
+        where = replace(where, kinds=tuple(one.value for one in kind), as_of=until)
         hits = app.search.find(query, where, limit=limit, voices=_voices(app, number))
     if json:
         print_json([hit_json(hit) for hit in hits])
@@ -64,7 +69,7 @@ def _print_hit(console: Console, hit: Hit, at: str) -> None:
     found = hit.passage
     what = f"{found.speaker}, turn {found.seq}" if found.kind == "turn" else " ".join(filter(None, (found.category, found.kind)))
     where = found.ref or found.call_id or ""
-    console.print(f"{at}  {found.caller or 'withheld'}  {what}  {where}", style="dim")
+    console.print(f"{at}  {found.agent_id}  {found.caller or 'withheld'}  {what}  {where}", style="dim")
     for turn in hit.before:
         console.print(Text.assemble("  ", (turn.text, "dim")))
     console.print(f"  {found.text}")

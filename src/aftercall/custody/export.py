@@ -103,16 +103,20 @@ class Exporter:
     def _write_facts(self, number: str, file: Path, reveal: bool) -> int:
         """Everybody's at the number; each line says whose it is."""
         written = []
-        for party in parties_at(self.database, self.settings.agent_id, number):
-            key = memory_key(self.settings, self.settings.agent_id, party)
+        for agent_id, party in self._parties(number):
+            key = memory_key(self.settings, agent_id, party)
             lines: Iterable[dict[str, Any]] = export_facts(self.facts, Wanted(key=key, with_retired=True), reveal=reveal) if key else ()
             written += [json.dumps(line | {"person": split_party(party)[1] or None}, ensure_ascii=False) for line in lines]
         _write(file, "".join(f"{line}\n" for line in written))
         return len(written)
 
+    def _parties(self, number: str) -> list[tuple[str, str]]:
+        """Who is remembered at the number, by each agent of the group."""
+        agents = (self.settings.agent_id, *self.settings.memory.list_others_in_group(self.settings.agent_id))
+        return [(agent_id, party) for agent_id in agents for party in parties_at(self.database, agent_id, number)]
+
     def _write_pins(self, number: str, file: Path) -> None:
-        parties = parties_at(self.database, self.settings.agent_id, number) if self.board else []
-        keys = [(party, memory_key(self.settings, self.settings.agent_id, party)) for party in parties]
+        keys = [(party, memory_key(self.settings, agent_id, party)) for agent_id, party in self._parties(number)]
         pins = [
             pin_json(shown) | {"person": split_party(party)[1] or None}
             for party, key in keys

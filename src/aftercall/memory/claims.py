@@ -1,7 +1,7 @@
 """What one sentence claims, taken apart for comparison: of whom, which attribute, which values, yes or no."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -126,6 +126,20 @@ _NUMBERED = vocabulary(
     """
 )
 _NUMBER = re.compile(r"\+?\d[\d:.,/-]*(?:st|nd|rd|th)?")
+# Short words that change what a sentence says. `words` leaves most of them out; word order keeps them.
+_PREPOSITIONS = vocabulary(
+    """
+    in on at of to from before after over under than until till since by with without for into onto through between against
+    above below behind near beside towards during about off
+    """
+)
+WEAK_PREPOSITIONS = frozenset(("", *vocabulary("in on at of to for about with during")))
+"""These may come and go in another wording of the same: "on Mondays", "Mondays"."""
+_PRONOUNS = by_form({"i": "i", "you": "you", "he": "he him", "she": "she her", "they": "they them"})
+SUBJECTS = vocabulary("i he she they")
+_DETERMINERS = vocabulary("the a an my his their this that these those every each all some any next last")
+DENIAL = "not "
+DECISIVE = vocabulary("all some any none every each other another only day week may might must should if or out next last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +162,13 @@ class Claim:
     adds: bool
     denied: frozenset[str]
     everything: frozenset[str]
+    order: tuple[tuple[str, str], ...]
+    """Every word that counts, as it first stands in the sentence, with the preposition it hangs on."""
     identity: str
+
+    @property
+    def ordered(self) -> frozenset[str]:
+        return frozenset(word for _, word in self.order)
 
     @property
     def matching(self) -> str | None:
@@ -191,6 +211,7 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     """`said` is the text in its plain form."""
     there = set(_PIECE.findall(said))
     disliked = DISLIKE.occur(said, there)
+    order = tuple(_read_order(DISLIKE.replace("not like", said) if disliked else said, look))
     said = DISLIKE.replace("like", said) if disliked else said
     denied = None if _DENYING.isdisjoint(there) else _DENIED.search(said)
     main = said[: denied.start()] if denied and denied.start() > 8 else said
@@ -217,8 +238,32 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
         adds=_adds(text.lower()),
         denied=frozenset(map(_value, map(look, tokens(denied[1])))) if denied and puts_right else frozenset(),
         everything=frozenset(words | numbers | days),
-        identity=_identify(said, words, numbers, days, is_denied),
+        order=order,
+        identity=str(sorted(group_order(order).items())) if words | numbers | days else f"text|{said}",
     )
+
+
+def _read_order(said: str, look: Lookup) -> Iterator[tuple[str, str]]:
+    """Who does what to whom: each word once, with its preposition, and each denial where it stands."""
+    denials, seen, preposition, is_next = 0, set[str](), "", False
+    for heard in tokens(_NO.replace("not", _NO_DENIAL.replace("", said))):
+        if heard == "not":
+            denials += 1
+            yield "", f"{DENIAL}{denials}"
+            continue
+        if heard in _PREPOSITIONS:
+            preposition, is_next = heard, True
+            continue
+        if heard in SUBJECTS or (heard in _DETERMINERS and not is_next):
+            preposition = ""
+        is_next = False
+        pronoun, word = _PRONOUNS.get(heard), look(heard)
+        if word.is_empty and not pronoun and heard not in DECISIVE:
+            continue
+        token = pronoun or _value(word)
+        if token not in seen:
+            seen.add(token)
+            yield preposition, token
 
 
 def _which(main: str, spoken: list[Word]) -> set[int]:
@@ -251,11 +296,12 @@ def _written_names(text: str) -> frozenset[str] | None:
     return frozenset(map(fold, _WRITTEN_LARGE.findall(text))) if text != text.lower() else None
 
 
-def _identify(said: str, words: set[str], numbers: set[str], days: set[str], is_denied: bool) -> str:
-    """What is the same for two wordings of one thing."""
-    if not words and not numbers and not days:
-        return f"text|{said}"
-    return "|".join((" ".join(sorted(words)), " ".join(sorted(numbers)), " ".join(sorted(days)), "no" if is_denied else "yes"))
+def group_order(order: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The words of each preposition, in their order: a phrase may move as a whole, "on Mondays I swim"."""
+    found: dict[str, list[str]] = {}
+    for preposition, word in order:
+        found.setdefault(preposition, []).append(word)
+    return found
 
 
 def content_words(said: str, look: Lookup = look_up) -> frozenset[str]:

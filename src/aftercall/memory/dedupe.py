@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import Literal
 
-from aftercall.memory.claims import GIVES_UP, NOBODY, Claim, content_words, stem
+from aftercall.memory.claims import DECISIVE, DENIAL, GIVES_UP, NOBODY, SUBJECTS, WEAK_PREPOSITIONS, Claim, content_words, group_order, stem
 from aftercall.memory.subject import CALLER, Subject, relate
 from aftercall.memory.wording import tokens
 from aftercall.model.reading import Category
@@ -70,16 +70,20 @@ def _may_mean_several(new: Claim, known: Iterable[tuple[str, Claim]], category: 
 
 
 def is_related(new: Claim, known: Claim) -> bool:
-    """Whether a model's word that one replaces the other can be believed: the same subject, and something in common."""
+    """Whether a model's word that one replaces the other can be believed: both may speak of the same one."""
     if new.slots and known.slots:
         return new.slots[0].attribute == known.slots[0].attribute and relate(new.slots[0].subject, known.slots[0].subject) != "other"
-    return not _differ(new.kin, known.kin) and _likeness(new.everything, known.everything) >= RELATED
+    tells_of_caller = new.text.startswith("i ") and known.who is not None
+    return not _differ(new.kin, known.kin) and not _are_two(new.who, known.who) and not tells_of_caller
 
 
 def contradicts(new: Claim, known: Claim) -> bool:
-    """Whether they cannot be the same, whatever a model says: another value, or yes against no."""
-    differ = any(_differ(mine, theirs) for mine, theirs in ((new.numbers, known.numbers), (new.days, known.days)))
-    return differ or new.is_denied != known.is_denied or _compare_slots(new, known) in ("update", "different")
+    """Whether they cannot be the same, whatever a model says: another value or order, one word for another, yes against no."""
+    values = ((new.numbers, known.numbers), (new.days, known.days), (new.names, known.names))
+    if any(_differ(mine, theirs) for mine, theirs in values) or new.is_denied != known.is_denied or not is_same_order(new, known):
+        return True
+    has_other_word = len(new.order) == len(known.order) and len(new.ordered - known.ordered) == 1
+    return has_other_word or _compare_slots(new, known) in ("update", "different")
 
 
 def _are_two(mine: Subject | None, theirs: Subject | None) -> bool:
@@ -117,7 +121,8 @@ def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
         return "same"
     short, long = sorted((_values(mine), _values(theirs)), key=len)
     if short and short <= long and not _has_more_figures(long - short):
-        return "same"
+        in_order = [[word for word in map(stem, tokens(value)) if word in short and word.isalpha()] for value in (mine, theirs)]
+        return "same" if in_order[0] == in_order[1] else "different"
     # "I live in Porto" does not give way to "I live near the station": a name and a description can both hold.
     described = [slot.is_named is False for slot in (new.slots[0], known.slots[0])]
     has_left = new.slots[0].attribute == "employer" and _says_it_changed(new, known)
@@ -145,11 +150,39 @@ def _has_more_figures(rest: frozenset[str]) -> bool:
 
 
 def _is_same(new: Claim, known: Claim) -> bool:
+    """Order, denials and values decide. One may say more than the other; a word that stands for another one makes it two facts."""
     if new.identity == known.identity:
         return True
     values_agree = new.numbers == known.numbers and new.days == known.days and not _differ(new.names, known.names)
+    if not values_agree or new.is_denied != known.is_denied or not is_same_order(new, known):
+        return False
     alike = ALIKE if bool(new.slots) == bool(known.slots) else ALIKE_BUT_FOR_A_VALUE  # an attribute against none tells them apart
-    return values_agree and new.is_denied == known.is_denied and len(new.words) > 1 and _likeness(new.words, known.words) >= alike
+    one_says_more = new.words <= known.words or known.words <= new.words
+    return one_says_more and len(new.words) > 1 and _likeness(new.words, known.words) >= alike
+
+
+def is_same_order(new: Claim, known: Claim) -> bool:
+    """Whether the words they share stand in the same order, on the same prepositions, with as many denials.
+
+    A phrase may move as a whole, by its preposition or around the subject: "every day I swim", "I swim every day".
+    """
+    shared, other = new.ordered & known.ordered, new.ordered ^ known.ordered
+    if any(word in DECISIVE or word.startswith(DENIAL) for word in other) or new.denied != known.denied:
+        return False
+    mine, theirs = ([pair for pair in claim.order if pair[1] in shared] for claim in (new, known))
+    if group_order(mine) == group_order(theirs):
+        return True
+    starts = [0, *(at for at, (_, word) in enumerate(mine) if word in SUBJECTS)]
+    starts += [len(mine) - at for at, (_, word) in enumerate(theirs) if word in SUBJECTS]
+    return any(_stand_alike(mine[at:] + mine[:at], theirs) for at in starts)
+
+
+def _stand_alike(mine: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> bool:
+    """The same words in the same order; a weak preposition may be another one, or none."""
+    return all(
+        word == other and (here == there or {here, there} <= WEAK_PREPOSITIONS)
+        for (here, word), (there, other) in zip(mine, theirs, strict=True)
+    )
 
 
 def _is_turned_round(new: Claim, known: Claim) -> bool:

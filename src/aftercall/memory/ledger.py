@@ -132,15 +132,18 @@ class Ledger:
         return verdict, known
 
     def _decide_by_id(self, draft: FactDraft, claim: Claim) -> tuple[str, str] | None:
-        """A reader's ids count only for active facts of this memory, and only where the words do not speak against it."""
+        """A reader's ids count only for active facts of this memory, and only if the two may speak of the same one.
+
+        How many words they share does not decide: "phone before email" replaces "email before phone".
+        """
         for named, wanted in ((draft.duplicate_of, "same"), (draft.supersedes, "update")):
             fact = self._find(named)
             if fact is None or not fact.is_active or (known := self._claim(fact.id)) is None:
                 continue
-            if wanted == "same" and not contradicts(claim, known):
+            if claim.identity == known.identity or (wanted == "same" and not contradicts(claim, known)):
                 return "same", fact.id
-            if is_related(claim, known):
-                return ("same" if compare(claim, known, draft.category) == "same" else "update"), fact.id
+            if wanted == "update" and is_related(claim, known):
+                return "update", fact.id
         return None
 
     def _believed_then(self, found: Sifted, near: list[tuple[str, Claim]]) -> str | None:

@@ -7,7 +7,7 @@ from aftercall.memory.search import Search
 from aftercall.memory.store import FactStore
 from aftercall.memory.visibility import LEVELS, carries, is_releasable, releasable
 from aftercall.model.followups import Trust
-from aftercall.model.knowledge import SHARED, Fact
+from aftercall.model.knowledge import SHARED, Fact, MemoryKey
 from aftercall.model.passages import Hit, Where
 from aftercall.settings import Settings
 
@@ -28,7 +28,7 @@ class Recall:
         if where is None:
             return []
         found = self.search.find(query, where, limit=LOOKED_AT, context=0)
-        return [self._line(hit) for hit in self._release(found, trust)[:MOST]]
+        return [self._line(hit, agent_id, party) for hit in self._release(found, trust)[:MOST]]
 
     def _release(self, found: list[Hit], trust: Trust) -> list[Hit]:
         """What this caller may hear: nothing above their trust, nor a turn or summary that gives such a fact away."""
@@ -39,11 +39,13 @@ class Recall:
         withheld = self.facts.told_in(sorted(said_in), levels) if said_in and levels else []
         return [hit for hit in kept if not any(carries(hit.passage.text, told) for told in withheld)]
 
-    def _line(self, hit: Hit) -> str:
+    def _line(self, hit: Hit, agent_id: str, party: str | None) -> str:
         passage = hit.passage
         day = passage.at.astimezone(self.settings.zone)
+        other_agent = f" (heard by {passage.agent_id})" if passage.agent_id != agent_id else ""
+        other_call = f" (call of {passage.caller})" if passage.caller not in (party, SHARED, None) else ""
         who = f"{passage.speaker} said: " if passage.speaker else ""
-        return f"{day.day} {day:%B %Y}, {who}{passage.text[:LONGEST]}"
+        return f"{day.day} {day:%B %Y}{other_agent}{other_call}, {who}{passage.text[:LONGEST]}"
 
 
 def find_facts(search: Search, store: FactStore, query: str, where: Where, limit: int) -> list[Fact]:
@@ -55,6 +57,10 @@ def find_facts(search: Search, store: FactStore, query: str, where: Where, limit
 def where_of(settings: Settings, agent_id: str, party: str | None) -> Where | None:
     """What a call of this party may search; None where nobody is remembered."""
     key = memory_key(settings, agent_id, party)
-    if key is None:
-        return None
-    return Where(agent_id, None if key.caller == SHARED else key.caller)
+    return where_of_key(settings, agent_id, key) if key else None
+
+
+def where_of_key(settings: Settings, agent_id: str, key: MemoryKey | None) -> Where:
+    """What is searched of one memory, or, for the owner, of every caller of the agent; with the facts of the agent's group."""
+    caller = None if key is None or key.caller == SHARED else key.caller
+    return Where(agent_id, caller, group=settings.memory.list_others_in_group(agent_id))

@@ -26,7 +26,7 @@ class Search:
         """The best passages for any text, best first. `voices` tells whose name is whose, {"Bill": "caller"}."""
         query = parse_query(text, voices)
         today = self._clock.now().toordinal()
-        wanted = self._embed(text, where)
+        wanted = self._embed(text)
         with look_into(self._database) as look:
             postings = find_postings(look, query.terms, query.phrases, where)
             scores = score_words(postings, PAGE_BITS, self._weights, limit)
@@ -47,9 +47,9 @@ class Search:
             beside = {signs.n: signs for signs in fetch(look, places, Where(where.agent_id, where.caller, ("turn",)))} if places else {}
         return [Hit(signs.to_passage(), score, *_context(signs, beside, context)) for _, score, signs in best]
 
-    def _embed(self, text: str, where: Where) -> tuple[str, bytes] | None:
+    def _embed(self, text: str) -> tuple[str, bytes] | None:
         """Before the database is looked into: an embedder may take its time."""
-        if self._embedder is None or not where.caller:
+        if self._embedder is None:
             return None
         vector = embed_query(self._embedder, text[:LONGEST_QUERY])
         return (self._embedder.name, vector) if vector else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, Table, bindparam, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam, func, insert, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -69,7 +69,10 @@ MOST = 10_000
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which facts to list; without `as_of` those believed now."""
+    """Which facts to list; without `as_of` those believed now.
+
+    With `of_group` also the `shared` facts that other agents of the group heard from the same caller.
+    """
 
     key: MemoryKey | None = None
     agent_id: str | None = None
@@ -79,6 +82,7 @@ class Wanted:
     with_retired: bool = False
     limit: int = 100
     after: str = ""
+    of_group: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,10 @@ class _Keeper:
 
 
 class FactStore:
-    def __init__(self, database: Database, vault: Vault, index: Index) -> None:
+    def __init__(self, database: Database, vault: Vault, index: Index, list_others: Callable[[str], Sequence[str]] = lambda _: ()) -> None:
+        """`list_others` gives the other agents of an agent's group."""
         self._database = database
+        self._list_others = list_others
         self._vault = vault
         self._index = index
 
@@ -138,7 +144,8 @@ class FactStore:
             ledger = Ledger(key, _Keeper(connection, key, self._vault))
             done = work(ledger)
             self._save(connection, ledger)
-            outdate(connection, *key)
+            for agent_id in (key.agent_id, *self._list_others(key.agent_id)):
+                outdate(connection, agent_id, key.caller)
             if entry := log(done):
                 self._log(connection, entry)
             audit(connection)
@@ -162,15 +169,27 @@ class FactStore:
         return [KnownFact(id=fact_id, category=category, text=content) for fact_id, category, content in rows]
 
     def freshest(self, key: MemoryKey, limit: int) -> list[Gist]:
-        """What an agent may be told: believed now, never a secret, the last said first."""
-        query = select(*_GIST).where(*_of(key), facts.c.is_active, facts.c.visibility != "secret")
+        """What an agent may be told: believed now, never a secret, the last said first.
+
+        Of what two agents of a group were told of one attribute, the last said counts.
+        """
+        query = select(*_GIST).where(self._of_group(key), facts.c.is_active, facts.c.visibility != "secret")
         with self._database.read() as connection:
-            return [Gist(*row) for row in connection.execute(query.order_by(facts.c.last_seen_at.desc()).limit(limit))]
+            found = [Gist(*row) for row in connection.execute(query.order_by(facts.c.last_seen_at.desc()).limit(limit))]
+        heard_last: dict[str, str] = {}
+        for fact in found:
+            for mark in filter(None, (fact.identity, fact.matching)):
+                heard_last.setdefault(mark, fact.agent_id)
+        return [
+            fact
+            for fact in found
+            if all(heard_last.get(mark or "", fact.agent_id) == fact.agent_id for mark in (fact.identity, fact.matching))
+        ]
 
     def page(self, wanted: Wanted) -> list[Fact]:
         query = select(facts).order_by(facts.c.id).limit(min(wanted.limit, MOST)).where(facts.c.id > wanted.after)
         if wanted.key:
-            query = query.where(*_of(wanted.key))
+            query = query.where(self._of_group(wanted.key) if wanted.of_group else and_(*_of(wanted.key)))
         for name in ("agent_id", "category", "visibility"):
             if value := getattr(wanted, name):
                 query = query.where(facts.c[name] == value)
@@ -247,6 +266,11 @@ class FactStore:
     def restore(self, fact_id: str, audit: Write = lambda connection: None) -> Fact:
         key = self.get(fact_id).key
         return self.change(key, lambda ledger: ledger.restore(fact_id), audit=audit)
+
+    def _of_group(self, key: MemoryKey) -> ColumnElement[bool]:
+        """The facts of a memory, and the `shared` ones of the same caller that other agents of the group heard."""
+        heard = and_(facts.c.agent_id.in_(self._list_others(key.agent_id)), facts.c.caller == key.caller, facts.c.visibility == "shared")
+        return or_(and_(*_of(key)), heard) if self._list_others(key.agent_id) else and_(*_of(key))
 
     def _lock(self, connection: Connection, key: MemoryKey) -> None:
         """One writer at a time for a memory. SQLite's writers wait for each other anyway."""

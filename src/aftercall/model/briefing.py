@@ -25,6 +25,8 @@ class RecentCall:
     """Where its own summary says that the next call should begin."""
     name: str | None = None
     """What its caller was called then; they may have another name by now."""
+    whose: str = ""
+    """The other number it came from, where memory is shared; empty for the caller's own call."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class ToldFact:
     since: datetime
     needs_confirmation: bool = False
     visibility: Visibility = "shared"
+    heard_by: str = ""
+    """The other agent of the group that was told it; empty for the agent's own."""
 
 
 @dataclass(frozen=True)

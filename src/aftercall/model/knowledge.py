@@ -53,6 +53,7 @@ class Gist:
     """As much of a fact as choosing and telling it takes."""
 
     id: str
+    agent_id: str
     content: str
     category: Category
     valid_from: datetime
@@ -60,6 +61,8 @@ class Gist:
     occurrence_count: int
     needs_confirmation: bool
     visibility: Visibility
+    identity: str
+    matching: str | None
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ class Where:
     since: datetime | None = None
     before: datetime | None = None
     as_of: datetime | None = None
+    group: tuple[str, ...] = ()
+    """Other agents whose `shared` facts may be found, too."""
 
 
 @dataclass(frozen=True, slots=True)

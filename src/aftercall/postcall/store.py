@@ -149,26 +149,27 @@ class StepStore:
             row = connection.execute(query.limit(1)).first()
         return (row.result, row.changed_at) if row and row.result else None
 
-    def recent_summaries(self, agent_id: str, party: str, limit: int) -> list[RecentCall]:
-        """The last calls of this party that have a summary, oldest first."""
+    def recent_summaries(self, agent_id: str, party: str, limit: int, *, of_all: bool = False) -> list[RecentCall]:
+        """The last calls of this party that have a summary, oldest first; `of_all`: of everybody who did not withhold their number."""
+        whose = calls.c.whose != "" if of_all else is_of(party)
         greetings = steps.alias()
         left = and_(greetings.c.call_id == calls.c.id, greetings.c.name == "greeting")
         query = (
-            select(calls.c.ended_at, steps.c.result, documents.c.content, greetings.c.result.label("greeting"))
+            select(calls.c.ended_at, steps.c.result, documents.c.content, greetings.c.result.label("greeting"), calls.c.whose)
             .join(steps, and_(steps.c.call_id == calls.c.id, steps.c.name == TOLD, steps.c.state == "done"))
             .outerjoin(documents, documents.c.call_id == calls.c.id)
             .outerjoin(greetings, left)
-            .where(is_of(party), calls.c.agent_id == agent_id, steps.c.result.is_not(None))
+            .where(whose, calls.c.agent_id == agent_id, steps.c.result.is_not(None))
             .order_by(calls.c.started_at.desc())
             .limit(limit)
         )
         with self._database.read() as connection:
-            return [_to_recent(row) for row in connection.execute(query)][::-1]
+            return [_to_recent(row, party) for row in connection.execute(query)][::-1]
 
 
-def _to_recent(row: Any) -> RecentCall:
-    context = context_of(row.content or "")
-    return RecentCall(row.ended_at, row.result, context, addressed_name(row.greeting or ""))
+def _to_recent(row: Any, party: str) -> RecentCall:
+    whose = "" if row.whose == party else row.whose or ""
+    return RecentCall(row.ended_at, row.result, context_of(row.content or ""), addressed_name(row.greeting or ""), whose)
 
 
 def begin(

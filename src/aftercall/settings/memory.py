@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, field_validator
 
-from aftercall.settings.section import Section, Words, parse_pairs
+from aftercall.settings.section import Section, Words, parse_groups, parse_pairs
 
 
 class CallsSettings(Section):
@@ -20,6 +20,9 @@ class BriefingSettings(Section):
 
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(default="per_caller", description="whose memory a call opens")
+    agents: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(parse_groups)] = Field(
+        default=(), description='groups of agents that know each other\'s `shared` facts: `[["main", "sales"], ["clinic"]]`'
+    )
     release: Literal["shared", "private"] = Field(
         default="private", description="up to which level facts are told to any caller of their number; above it only to verified ones"
     )
@@ -30,6 +33,19 @@ class MemorySettings(Section):
     secret_words: Words = Field(default=(), description="a fact that holds one of these words is secret; separated by commas")
     pin_after: int = Field(default=3, ge=0, le=100, description="conversations after which a topic is pinned; 0 pins none")
     pin_stale_days: int = Field(default=60, ge=0, description="days without a word after which a topic is unpinned; 0: never")
+
+    @field_validator("agents")
+    @classmethod
+    def _check_groups(cls, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        named = [agent_id for group in groups for agent_id in group]
+        if twice := next((agent_id for agent_id in named if named.count(agent_id) > 1), None):
+            raise ValueError(f"{twice!r} is named twice; an agent belongs to one group")
+        return groups
+
+    def list_others_in_group(self, agent_id: str) -> tuple[str, ...]:
+        """The other agents whose `shared` facts this one knows."""
+        group = next((group for group in self.agents if agent_id in group), ())
+        return tuple(other for other in group if other != agent_id)
 
 
 RetentionKind = Literal["recordings", "transcripts", "facts", "documents"]

@@ -28,4 +28,9 @@ def parse_pairs(value: Any) -> Any:
     return {key.strip(): level.strip() for key, _, level in (item.partition("=") for item in parse_list(value))}
 
 
+def parse_groups(value: Any) -> Any:
+    """In the environment groups are separated by semicolons: `main,sales;clinic`."""
+    return [parse_list(group) for group in value.split(";") if group.strip()] if isinstance(value, str) else value
+
+
 Words = Annotated[tuple[str, ...], BeforeValidator(parse_list)]

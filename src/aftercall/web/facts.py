@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Query
 from aftercall.app import App
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
-from aftercall.memory.recall import find_facts
+from aftercall.memory.recall import find_facts, where_of_key
 from aftercall.memory.store import Wanted
 from aftercall.memory.view import fact_json, parse_as_of, whole_fact_json
-from aftercall.model.knowledge import SHARED, MemoryKey
+from aftercall.model.knowledge import MemoryKey
 from aftercall.model.passages import Where
 from aftercall.model.reading import Category
 from aftercall.web.queries import parse_party, refuse_unknown_query
@@ -35,7 +35,8 @@ def make_router(app: App) -> APIRouter:
         if q is not None:
             where = _where(app, caller, category, then)
             return {"facts": [fact_json(fact) for fact in find_facts(app.search, app.facts, q, where, limit)], "next": None}
-        wanted = Wanted(key=_key(app, caller), category=category, as_of=then, with_retired=retired, limit=limit, after=after)
+        key = _key(app, caller)
+        wanted = Wanted(key=key, category=category, as_of=then, with_retired=retired, limit=limit, after=after, of_group=True)
         facts = app.facts.page(wanted)
         return {"facts": [fact_json(fact) for fact in facts], "next": facts[-1].id if len(facts) == limit else None}
 
@@ -47,10 +48,7 @@ def make_router(app: App) -> APIRouter:
 
 
 def _where(app: App, caller: str | None, category: Category | None, as_of: datetime | None) -> Where:
-    where = Where(app.settings.agent_id, None)
-    if caller is not None:
-        key = _key(app, caller)
-        where = Where(app.settings.agent_id, None if key is None or key.caller == SHARED else key.caller)
+    where = where_of_key(app.settings, app.settings.agent_id, _key(app, caller))
     return replace(where, categories=(category,) if category else (), as_of=as_of)
 
 

@@ -13,7 +13,7 @@ from aftercall.errors import ModelCutOff, ModelDeclined, ModelOffForm
 from aftercall.llm.model.answers import Kept
 from aftercall.llm.model.asking import WrongShape, find_json
 from aftercall.llm.model.exchange import Said
-from aftercall.llm.model.questions import ALL
+from aftercall.llm.model.questions import ALL, FACTS
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.model.transcript import fence, split
 from aftercall.model.reading import KnownFact
@@ -177,6 +177,12 @@ def test_steps_that_ask_the_same_at_once_share_one_answer() -> None:
 def test_a_question_that_changed_is_asked_again() -> None:
     assert len({question.hash for question in ALL}) == len(ALL)
     assert all(len(question.hash) == 64 and "data" in question.prompt for question in ALL)
+
+
+def test_the_facts_prompt_asks_for_decisions_and_agreements_first() -> None:
+    asked = FACTS.prompt[FACTS.prompt.index("Which durable truths") :]
+    assert asked.index("decisions and agreements") < min(asked.index(word) for word in ("preferences", "people", "routines"))
+    assert "preferences, family and general knowledge are shared" in asked
 
 
 def test_what_is_said_stays_between_the_fences() -> None:

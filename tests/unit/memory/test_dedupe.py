@@ -13,6 +13,8 @@ from aftercall.memory.dedupe import best, compare, contradicts, is_related
 
 MOST_RETIRED, MOST_MISSED = 2, 3
 PAIRS = Path(__file__).parents[3] / "bench" / "facts"
+_LABELLED = json.loads((Path(__file__).parent / "repetitions.json").read_text())
+NOT_REPEATED, REPEATED = _LABELLED["not_a_repetition"], _LABELLED["repetition"]
 
 
 def verdict(known: str, new: str, category: Any = "preference") -> str:
@@ -67,6 +69,18 @@ def test_wordings(known: str, new: str, expected: str) -> None:
     assert verdict(known, new, "person") == expected
 
 
+@pytest.mark.parametrize(("one", "other"), NOT_REPEATED)
+def test_a_reversed_denied_or_renumbered_fact_is_no_repetition(one: str, other: str) -> None:
+    for category in ("preference", "person", "routine"):
+        assert verdict(one, other, category) != "same"
+        assert verdict(other, one, category) != "same"
+
+
+@pytest.mark.parametrize(("one", "other"), REPEATED)
+def test_case_punctuation_fillers_and_contractions_leave_a_repetition(one: str, other: str) -> None:
+    assert (verdict(one, other), verdict(other, one)) == ("same", "same")
+
+
 def test_an_appointment_does_not_replace_another_unless_it_says_so() -> None:
     assert verdict("I'll call the bank on Monday", "I'll call the bank on Friday", "action_item") == "different"
     assert verdict("I'll call the bank on Monday", "It's changed to Friday that I'll call the bank, not Monday", "action_item") != "same"
@@ -78,9 +92,12 @@ def test_of_several_the_likest_is_taken_and_a_repetition_before_a_replacement() 
     assert best(read_claim("I own a boat"), known, "person") == ("different", None)
 
 
-def test_a_models_word_is_believed_only_where_the_words_allow_it() -> None:
+def test_a_models_word_is_believed_only_where_both_may_speak_of_the_same_one() -> None:
     assert is_related(read_claim("I live in Lisbon"), read_claim("I live in Porto"))
+    assert is_related(read_claim("I've gone vegan"), read_claim("There is nothing I won't eat"))
     assert not is_related(read_claim("I like jazz"), read_claim("My son is allergic to nuts"))
+    assert not is_related(read_claim("My daughter sings"), read_claim("My son sings"))
+    assert contradicts(read_claim("Bob reports to Alice"), read_claim("Alice reports to Bob"))
     assert contradicts(read_claim("I get up at six"), read_claim("I get up at seven"))
 
 

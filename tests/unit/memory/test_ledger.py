@@ -1,9 +1,12 @@
 """One memory over any sequence of calls, in any order: chains hold together and no two active facts are twins."""
 
+import json
 from collections.abc import Collection
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,6 +20,7 @@ from aftercall.testing import START
 from drafts import draft
 
 KEY = MemoryKey("main", "+15550100")
+NOT_REPEATED = json.loads((Path(__file__).parent / "repetitions.json").read_text())["not_a_repetition"]
 SENTENCES = (
     *("I live in Porto", "I live in Lisbon", "I moved to Braga", "I like tea", "I don't like tea any more", "I like jazz"),
     *(
@@ -47,9 +51,9 @@ class Keeper:
         return Marks(claim.identity, claim.matching)
 
 
-def sifted(text: str, day: float, heard: float = 1.0) -> Sifted:
+def sifted(text: str, day: float, heard: float = 1.0, **named: str) -> Sifted:
     ground = Ground(2, 2, START + timedelta(days=day), "", heard, False)
-    return Sifted(draft(text), ground, "shared", "", read_claim(text))
+    return Sifted(draft(text, **named), ground, "shared", "", read_claim(text))
 
 
 def note_all(said: list[tuple[str, int, float]]) -> Ledger:
@@ -97,6 +101,24 @@ def test_a_restored_fact_stands_and_the_chains_still_hold(said: list[tuple[str, 
             assert ledger.facts[fact.id].is_active
     active = [fact.identity for fact in ledger.facts.values() if fact.is_active]
     assert len(active) == len(set(active))
+
+
+@pytest.mark.parametrize("named", ["", "duplicate_of", "supersedes"])
+@pytest.mark.parametrize(("known", "new"), [*NOT_REPEATED, *((new, known) for known, new in NOT_REPEATED)])
+def test_a_reversed_fact_is_kept_whatever_a_model_says_of_it(known: str, new: str, named: str) -> None:
+    ledger = note_all([(known, 0, 1.0)])
+    (known_id,) = ledger.facts
+    came = ledger.note(sifted(new, 1, 1.0, **({named: known_id} if named else {})), "later", Trace("test"))
+    assert came != "again"
+    assert [fact.content for fact in ledger.facts.values()] == [known, new]
+
+
+def test_a_models_valid_supersedes_is_not_overruled_by_word_overlap() -> None:
+    for known, new in (("I prefer emails over phone calls", "I prefer phone calls over emails"), ("I eat anything", "I went vegan")):
+        ledger = note_all([(known, 0, 1.0)])
+        (known_id,) = ledger.facts
+        assert ledger.note(sifted(new, 1, supersedes=known_id), "later", Trace("test")) == "update"
+        assert [fact.content for fact in ledger.facts.values() if fact.is_active] == [new]
 
 
 def chains(facts: dict[str, Fact]) -> list[list[Fact]]:

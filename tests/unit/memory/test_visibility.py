@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.sifting import sift
 from aftercall.memory.veil import veil_turns
 from aftercall.memory.visibility import LEVELS, classify, find_confidences
@@ -80,3 +81,24 @@ def test_a_veil_hides_what_was_confided_and_the_agents_echo_of_it() -> None:
     shown = " ".join(turn.text for turn in veil_turns(make_call(said).turns))
     assert "I like tea." in shown
     assert not any(word in shown for word in ("eight two", "4 8", "4821"))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("I prefer the window seat.", "shared"),
+        ("I'd rather have tea in the morning.", "shared"),
+        ("My wife is called Ana.", "shared"),
+        ("My son Tom goes to Riverside School.", "shared"),
+        ("We have two kids and a dog.", "shared"),
+        ("I live in Porto.", "shared"),
+        ("I get up at six every morning.", "shared"),
+        ("My husband has a pacemaker.", "private"),
+        ("I'm in a wheelchair.", "private"),
+        ("I'm really upset about the delay.", "private"),
+    ],
+)
+def test_the_rules_share_preferences_and_family_but_not_health_or_feelings(said: str, expected: Visibility) -> None:
+    call = say(said)
+    kept = sift(call, RulesReader().find_facts(call).value, Settings()).kept
+    assert {fact.visibility for fact in kept} == {expected}

@@ -16,7 +16,7 @@ from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.standing import find_standing
 from aftercall.llm.rules.stems import share, stems
 from aftercall.llm.rules.withdrawals import find_call_off
-from aftercall.model.reading import Category, FactDraft, Sentiment, Visibility
+from aftercall.model.reading import Category, FactDraft, Sentiment
 
 _DAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days"
 
@@ -24,20 +24,18 @@ _DAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days"
 @dataclass(frozen=True, slots=True)
 class _Rule:
     category: Category
-    visibility: Visibility
     confidence: float
     pattern: Caseless
 
 
-def _rule(category: Category, visibility: Visibility, confidence: float, pattern: str) -> _Rule:
-    return _Rule(category, visibility, confidence, Caseless(pattern))
+def _rule(category: Category, confidence: float, pattern: str) -> _Rule:
+    return _Rule(category, confidence, Caseless(pattern))
 
 
 # One clause may make one fact of each category; the first rule of a category that matches makes it.
 _RULES = (
     _rule(
         "decision",
-        "shared",
         0.85,
         r"\b(?:we|i)(?:['’]ve| have)? (?:all |both |finally |already |just )?(?:decided|agreed|settled on|made up (?:my|"
         r"our) mind|chosen|chose|opted|committed)\b|\b(?:we|i)(?:['’]re|['’]m| are| am) (?:definitely |now |"
@@ -54,7 +52,6 @@ _RULES = (
     ),
     _rule(
         "preference",
-        "shared",
         0.85,
         r"^(?:and |but |oh |so )*never (?:before|after|on)\b|^(?:and |but |so )*(?:call|ring|text|come|email|phone) (?:after|before|"
         r"between)\b|"
@@ -77,7 +74,6 @@ _RULES = (
     ),
     _rule(
         "preference",
-        "private",
         0.8,
         r"\bi(?:['’]d| would) (?:much |really |always )?(?:prefer|rather)\b|\bi (?:always |really |much |usually |do |"
         r"just )*(?:prefer|like (?:it|my|to|the|them)|love (?:it|my|to|the)|hate|dislike|enjoy|can['’]?t stand|can['’]?t eat|"
@@ -99,7 +95,6 @@ _RULES = (
     ),
     _rule(
         "technical",
-        "shared",
         0.8,
         r"\b(?:the|an?) error (?:says|message|is|reads)\b|\b(?:says|shows|showing|displays) (?:e|f|error|code|fault)[ -]?\w+|"
         r"\b(?:the|my|our) (?:car|van|truck|bike|unit|fridge|oven|dishwasher|washing machine|dryer|tv|phone|laptop|tablet|"
@@ -130,7 +125,6 @@ _RULES = (
     ),
     _rule(
         "routine",
-        "private",
         0.8,
         rf"\b{_DAYS}\b|\b(?:bed|bath|dinner|lunch|tea|supper|breakfast|nap|school)(?: ?time)?(?:['’]s| is) at\b|\bevery (?:other |single "
         rf"|second )?(?:day|week|month|morning|afternoon|evening|night|year|(?:mon|tues|"
@@ -151,7 +145,6 @@ _RULES = (
     ),
     _rule(
         "person",
-        "private",
         0.8,
         r"\b(?:allerg\w+|intoleran\w+|epi-?pen|wheelchairs?|walks with (?:a|the)|pregnant|expecting a|blind in|deaf|"
         r"hearing aids?|pacemaker|walking frame|uses a (?:walker|cane|stick|frame)|crutches|on oxygen|on dialysis|service dog|"
@@ -174,7 +167,7 @@ _RULES = (
         r"\bi(?:['’]m| am) (?:seventy|eighty|ninety|sixty|\d\d)(?:[- ]\w+)?(?: years old)?\b",
     ),
 )
-_EMOTIONAL = _Rule("emotional", "private", 0.75, FEELING)
+_EMOTIONAL = _Rule("emotional", 0.75, FEELING)
 # "I live in Porto": the capital tells a place from "in a hurry".
 _PLACED = Cue(
     r"\bi(?:['’]m| am| live| moved| work| teach|['’]ve moved)(?: all the way| based| living| working| over| out| here|"
@@ -212,6 +205,12 @@ _POINTS_BACK = Cue(r"^(?:it|that|they|she|he|those|these)\b")
 _IF = Cue(r"(?:(?:and|but|so|or|well|oh)[, ]+)*if\b")
 _NEIGHBOURS = Cue(r"(?:my|our|the) (?:[\w-]+ )?(?:neighbou?rs?|friend|colleague|mate|cousin|pal|boss|coworker)\b")
 _OF_THEM = Cue(r"(?:he|she|they)(?:['’]\w+)?\b")
+# Preferences and family are shared; what is told of somebody's health, and of feelings, concerns the caller alone.
+_HEALTH = Cue(
+    r"\b(?:epi-?pen|wheelchairs?|pregnan\w+|blind in|deaf|hearing aids?|hard of hearing|pacemaker|walking frame|uses a (?:walker|cane|"
+    r"stick|frame)|crutches|on oxygen|dialysis|stroke|surgery|operation|hip replacement|blood thinners?|insulin|inhaler|diabet\w+|"
+    r"bedridden|recovering from|disab\w+|anaphyla\w+|in (?:the )?hospital|in a (?:care|nursing) home|penicillin|ibuprofen)\b",
+)
 _LENGTH = 30
 _LEAST_WORDS = 2
 
@@ -244,7 +243,7 @@ def _without(fact: FactDraft, denied: list[str]) -> FactDraft | None:
     return fact.model_copy(update={"text": text, "summary": text[:100], "words": words}) if enough else None
 
 
-def draft(clause: Clause, siblings: list[Clause], category: Category, visibility: Visibility, confidence: float) -> FactDraft | None:
+def draft(clause: Clause, siblings: list[Clause], category: Category, confidence: float) -> FactDraft | None:
     """A fact resting on a clause, with the whole sentence as evidence where that is short and clean."""
     text = tidy(_DENIAL.sub("", clause.text))
     if len(text.split()) < 2:
@@ -258,7 +257,7 @@ def draft(clause: Clause, siblings: list[Clause], category: Category, visibility
         category=category,
         text=text,
         summary=summary[:100],
-        visibility=visibility,
+        visibility="private" if category == "emotional" or _HEALTH.search(f"{text} {words}") else "shared",
         confidence=confidence,
         sentiment=sentiment,
         turns=(clause.seq,),
@@ -289,8 +288,8 @@ def _of_turn(heard: Heard) -> Iterator[FactDraft]:
             or _is_theirs(clause, heard.clauses)
         ):
             continue
-        for category, visibility, confidence in _readings(clause, heard, answered):
-            made = draft(clause, heard.clauses, category, visibility, confidence)
+        for category, confidence in _readings(clause, heard, answered):
+            made = draft(clause, heard.clauses, category, confidence)
             if made and not (category == "decision" and len(made.text.split()) < 3 and "stay" not in made.text):
                 yield made
 
@@ -303,24 +302,24 @@ def _is_theirs(clause: Clause, clauses: list[Clause]) -> bool:
     return bool(_OF_THEM.match(clause.body)) and any(is_others_wish(other.text) for other in before)
 
 
-def _readings(clause: Clause, heard: Heard, answered: Clause | None) -> Iterator[tuple[Category, Visibility, float]]:
+def _readings(clause: Clause, heard: Heard, answered: Clause | None) -> Iterator[tuple[Category, float]]:
     text = clause.text
     seen: set[Category] = set()
     if _corrects(clause, heard):
         seen.add("correction")
-        yield "correction", "private", 0.8
+        yield "correction", 0.8
     if is_about_someone(text):
         seen.add("person")
-        yield "person", "private", 0.85
+        yield "person", 0.85
     for rule in (*_RULES, _EMOTIONAL):
         if rule.category not in seen and (rule.pattern.occurs(text) or (rule.category == "person" and _tells_place(text))):
             seen.add(rule.category)
-            yield rule.category, _visibility(rule, text), rule.confidence
+            yield rule.category, rule.confidence
     if clause is answered and not seen:
         seen.add("preference")
-        yield "preference", "private", 0.7
+        yield "preference", 0.7
     if not seen:
-        yield from ((category, visibility, 0.6) for category, visibility in find_standing(clause, heard.question))
+        yield from ((category, 0.6) for category in find_standing(clause, heard.question))
 
 
 def _tells_place(text: str) -> bool:
@@ -328,16 +327,6 @@ def _tells_place(text: str) -> bool:
         return True
     told = _PLACED_PLAINLY.search(text)
     return told is not None and (told["place"][0].isupper() or ("i" in text.split() and not is_ordinary([told["place"]])))
-
-
-_AT_WORK = Cue(
-    r"\b(?:stand-?up|deploy\w*|sprint|release|meeting|team|office|shift|server|backup|client|payroll|quarter|delivery|store|"
-    r"shop|food|diet)\b",
-)
-
-
-def _visibility(rule: _Rule, text: str) -> Visibility:
-    return "shared" if rule.category == "routine" and _AT_WORK.search(text) else rule.visibility
 
 
 def _corrects(clause: Clause, heard: Heard) -> bool:

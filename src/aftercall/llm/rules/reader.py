@@ -151,6 +151,6 @@ def _facts(heard: list[Heard], named: Named, misheard: list[str]) -> list[FactDr
     for seq, name in named.together:
         spoken = [clause for turn in heard for clause in turn.clauses if clause.seq == seq]
         clause = next((clause for clause in spoken if name in clause.text), spoken[0])
-        if made := draft(clause, [clause], "person", "private", 0.8):
+        if made := draft(clause, [clause], "person", 0.8):
             facts.append(made.model_copy(update={"text": f"{name} was on the line: {made.text}"}))
     return facts

@@ -7,7 +7,7 @@ from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.matters import is_bare_thing
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.triggers import find_trigger
-from aftercall.model.reading import Category, Visibility
+from aftercall.model.reading import Category
 
 _TALKING = (
     r"(?:am|are|be|think|thought|know|knew|mean|meant|guess|suppose|see|saw|want|wanted|need|needed|hope|wonder|believe|"
@@ -36,28 +36,25 @@ _PRESENT = (
     r"sleeps?|eats?|needs?|holds?|stands?|covers?|belongs?|supports?|sends?|hosts?|throws?)"
 )
 
-_TABLE: tuple[tuple[Category, Visibility, str], ...] = (
+_TABLE: tuple[tuple[Category, str], ...] = (
     (
         "preference",
-        "shared",
         (
             r"^(?:please )?(?:don['’]?t|do not|never) (?!worry|bother|know|think|remember|have|forget|mind|need|want|understand|see|"
             r"get me|tell me|you|be |let|remind|it|we|i)\w+ \w+|\b(?:as long as|must be|has to be|have to be|needs to be|no \w+ please)\b"
         ),
     ),
-    ("routine", "private", rf"^(?:i|we)(?: (?:always|only|mostly|still|often|also))? (?!{_TALKING}\b)[a-z]+\b.*{_WHEN}"),
+    ("routine", rf"^(?:i|we)(?: (?:always|only|mostly|still|often|also))? (?!{_TALKING}\b)[a-z]+\b.*{_WHEN}"),
     (
         "routine",
-        "private",
         (
             rf"^(?:{_SOMEONE}|{_THING}) (?!is\b|has\b|was\b)[a-z]+s\b.*{_WHEN}|^{_THING} (?:go|run|come|meet|open|"
             rf"close)\b.*{_WHEN}"
         ),
     ),
-    ("routine", "private", r"^(?:i|we)(?:['’]m|['’]re| am| are) (?:never|always|usually|mostly|normally|rarely|only)\b"),
+    ("routine", r"^(?:i|we)(?:['’]m|['’]re| am| are) (?:never|always|usually|mostly|normally|rarely|only)\b"),
     (
         "preference",
-        "shared",
         (
             r"\b(?:reach|catch|get) (?:me|us|hold of me) (?:on|at|in|by|after|before)\b|^best to\b|\b(?:i|we)(?:['’]d|"
             r" would) sooner\b|\banything but\b|\banyone (?:but|except)\b|^use my\b|^(?:i|we) only\b|\bin large print\b|"
@@ -67,7 +64,6 @@ _TABLE: tuple[tuple[Category, Visibility, str], ...] = (
     ),
     (
         "person",
-        "private",
         (
             r"^(?:i|we) (?:run|own|teach|manage|study|sing|volunteer|look after|care for|belong to|speak|play|foster|coach|"
             r"commute|rent|share|drive|farm|represent)\b"
@@ -75,7 +71,6 @@ _TABLE: tuple[tuple[Category, Visibility, str], ...] = (
     ),
     (
         "person",
-        "private",
         (
             r"^(?:i|we)(?:['’]ve| have) been (?:a|an|with|coming|going|using|living|working|married|here)\b|"
             r"\b(?:just )?(?:had a baby|got married|got engaged|adopted a|moved house)\b|^i(?:['’]m|"
@@ -85,7 +80,6 @@ _TABLE: tuple[tuple[Category, Visibility, str], ...] = (
     ),
     (
         "person",
-        "private",
         (
             r"^(?-i:[A-Z][a-z]+) (?:left|joined|retired|moved|quit|started|resigned|married|took over|lives|died)\b|"
             rf"^{_SOMEONE}(?:['’]s| is| has|['’]s got| got) (?:a|an|got|only|nearly|away|off|in|on|from|our|very|quite|pretty|"
@@ -95,7 +89,6 @@ _TABLE: tuple[tuple[Category, Visibility, str], ...] = (
     ),
     (
         "decision",
-        "shared",
         (
             r"^we(?:['’]re| are) (?:not )?(?!calling (?!off)|looking|trying|having|getting|waiting|wondering|thinking|talking|"
             r"coming|hoping|planning|going (?:to be )?(?:away|out|there)|expecting|running|sitting|missing|just|still|losing|"
@@ -104,10 +97,9 @@ _TABLE: tuple[tuple[Category, Visibility, str], ...] = (
             r" got) (?:been )?(?:moved|postponed|called off|cancelled|off|on hold|brought forward)\b"
         ),
     ),
-    ("technical", "shared", rf"^{_THING}(?: |(?=['’])){_PRESENT}\b"),
+    ("technical", rf"^{_THING}(?: |(?=['’])){_PRESENT}\b"),
     (
         "technical",
-        "shared",
         (
             r"^it(?:['’]s| is| has| runs| uses| throws| takes| came) (?:a|an|the|on|wired|connected|rated|hooked|made|with|"
             r"\w+ing)\b"
@@ -115,14 +107,13 @@ _TABLE: tuple[tuple[Category, Visibility, str], ...] = (
     ),
     (
         "action_item",
-        "private",
         (
             r"^i(?:['’]m| am) (?:seeing|meeting|flying|visiting|collecting|picking up|taking|driving|posting|starting|"
             r"dropping)\b.*\b(?:\w+day|tomorrow|tonight|next|this|the \w+)\b|^(?:i|we)(?:['’]ve| have) still got to\b"
         ),
     ),
 )
-_STATES = Table((Cue(pattern), (category, visibility)) for category, visibility, pattern in _TABLE)
+_STATES = Table((Cue(pattern), category) for category, pattern in _TABLE)
 _ABOUT_THE_CALL = Cue(
     r"\b(?:you (?:said|told|guys)|on hold|calling|cut off|this line|the line|hear you|talking to|speaking|question|thank|"
     r"bad time|moment|minute)\b",
@@ -136,14 +127,14 @@ _TELLS_OF_IT = Cue(r"^it(?: (?:has|runs|uses|throws|takes)|['’]s (?:wired|conn
 _LEAST = 3
 
 
-def find_standing(clause: Clause, question: str) -> Iterator[tuple[Category, Visibility]]:
+def find_standing(clause: Clause, question: str) -> Iterator[Category]:
     """At most one reading; "it is a…" counts only where the agent asked what it is."""
     text = clause.body
     if len(text.split()) < _LEAST or clause.is_question or _ABOUT_THE_CALL.search(text) or is_fault(text) or find_trigger(text):
         return
-    for pattern, reading in _STATES.of(text):
+    for pattern, category in _STATES.of(text):
         if pattern.search(text) and (not text.lower().startswith("it") or _TELLS_OF_IT.match(text) or _ASKED_WHAT_IT_IS.search(question)):
-            yield reading
+            yield category
             return
     if _ASKED_WHAT_IT_IS.search(question) and is_bare_thing(text.strip(" .,!"), "need"):
-        yield "technical", "shared"
+        yield "technical"

@@ -40,9 +40,7 @@ _EVER = Cue(r"\b(?:if|maybe|might|probably)\b")
 def find_todos(turns: list[Heard]) -> Iterator[FactDraft]:
     for heard in turns:
         for index, clause in enumerate(heard.clauses):
-            if _is_todo(clause, heard.clauses[index + 1 : index + 3]) and (
-                made := draft(clause, heard.clauses, "action_item", "private", 0.75)
-            ):
+            if _is_todo(clause, heard.clauses[index + 1 : index + 3]) and (made := draft(clause, heard.clauses, "action_item", 0.75)):
                 yield made
 
 

@@ -26,6 +26,7 @@ from aftercall.model.passages import Passage, Signs, Where
 
 PAGE_BITS = 15  # a call has 20,000 turns at most
 MOST_AROUND = 200  # words kept around a fact, the newest first
+MOST_VECTORS = 2_000  # compared in a search through all callers, newest first
 MOST_POSTINGS = 1_000  # of one term, newest first: bounds the cost of an owner's search through everything
 
 
@@ -213,11 +214,11 @@ def find_postings(look: Look, terms: Sequence[str], phrases: Sequence[str], wher
 def fetch(look: Look, numbers: Iterable[int], where: Where, phrases: Sequence[str] = ()) -> list[Signs]:
     """Those of the numbers that may be found. Other callers' rows are never among them."""
     conditions, values = _filter(where, phrases, look.is_postgres)
-    whose = ("scope", scope_of(where.agent_id, where.caller)) if where.caller else ("agent_id", where.agent_id)
+    whose, owners = _whose(where, look.is_postgres)
     # The list is one value, so that the statement stays the same and is prepared once.
     listed = list(numbers) if look.is_postgres else f"[{','.join(map(str, numbers))}]"
-    statement = f"{_PICK_POSTGRES if look.is_postgres else _PICK_SQLITE} AND p.{whose[0]} = {_mark(look.is_postgres)}{conditions}"
-    return list(map(Signs._make, look.run(statement, (listed, whose[1], *values))))
+    statement = f"{_PICK_POSTGRES if look.is_postgres else _PICK_SQLITE} AND {whose}{conditions}"
+    return list(map(Signs._make, look.run(statement, (listed, *owners, *values))))
 
 
 def find_unembedded(connection: Connection, model: str, limit: int) -> list[tuple[int, str]]:
@@ -235,17 +236,16 @@ def keep_vectors(connection: Connection, model: str, vectors: Iterable[tuple[int
 
 
 def fetch_vectors(look: Look, model: str, where: Where) -> list[tuple[int, bytes]]:
-    """Within one caller's rows: nearness is compared with all of them. An owner's search through everything goes by words."""
-    if not where.caller:
-        return []
+    """Nearness is compared with all of a caller's rows; without a caller with the newest of the agent's."""
     conditions, values = _filter(where, (), look.is_postgres)
-    mark = _mark(look.is_postgres)
+    whose, owners = _whose(where, look.is_postgres)
     active = "" if where.as_of else " AND p.active"
+    newest = "" if where.caller else f" ORDER BY p.n DESC LIMIT {MOST_VECTORS}"
     statement = (
         f"SELECT p.n, v.vector FROM passages p JOIN passage_vectors v ON v.n = p.n "  # noqa: S608 - our own names
-        f"WHERE p.scope = {mark} AND v.model = {mark}{active}{conditions}"
+        f"WHERE {whose} AND v.model = {_mark(look.is_postgres)}{active}{conditions}{newest}"
     )
-    return [(row[0], row[1]) for row in look.run(statement, (scope_of(where.agent_id, where.caller), model, *values))]
+    return [(row[0], row[1]) for row in look.run(statement, (*owners, model, *values))]
 
 
 _COLUMNS = ", ".join(f"p.{name}" for name in Signs._fields)
@@ -285,11 +285,23 @@ def _tsquery(term: str, shelves: Sequence[str]) -> str:
     return f"({listed}) & '{term}'"
 
 
+def _whose(where: Where, is_postgres: bool) -> tuple[str, list[str]]:
+    """Whose rows they are, as SQL on the table `p`, and its values."""
+    agents = (where.agent_id, *where.group)
+    listed = ", ".join([_mark(is_postgres)] * len(agents))
+    if where.caller:
+        return f"p.scope IN ({listed})", [scope_of(agent_id, where.caller) for agent_id in agents]
+    return f"p.agent_id IN ({listed})", list(agents)
+
+
 def _filter(where: Where, phrases: Sequence[str], is_postgres: bool) -> tuple[str, list[Any]]:
     """What must hold beside the shelf, as SQL on the table `p`, and its values."""
     mark = _mark(is_postgres)
     parts: list[str] = []
     values: list[Any] = []
+    if where.group:
+        parts.append(f"(p.agent_id = {mark} OR (p.kind = 'fact' AND p.visibility = 'shared'))")
+        values.append(where.agent_id)
     for name, allowed in (("kind", where.kinds), ("category", where.categories), ("visibility", where.visibilities)):
         if allowed:
             parts.append(f"p.{name} IN ({', '.join([mark] * len(allowed))})")
@@ -311,8 +323,8 @@ def _shelf(agent_id: str, caller: str | None) -> str:
 
 
 def _shelves(where: Where) -> list[str]:
-    shelf = _shelf(where.agent_id, where.caller)
-    return [shelf, "old" + shelf] if where.as_of else [shelf]
+    shelves = [_shelf(agent_id, where.caller) for agent_id in (where.agent_id, *where.group)]
+    return [*shelves, *(f"old{shelf}" for shelf in shelves)] if where.as_of else shelves
 
 
 def _shelf_tokens(agent_id: str, caller: str | None, *, active: bool) -> str:

@@ -18,6 +18,7 @@ def _passage_json(passage: Passage) -> dict[str, Any]:
         "call": passage.call_id,
         "turn": passage.seq or None,
         "fact": passage.ref,
+        "agent": passage.agent_id,
         "caller": passage.caller,
         "speaker": passage.speaker or None,
         "category": passage.category or None,

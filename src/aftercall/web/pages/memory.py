@@ -1,5 +1,6 @@
 """Memory: what is remembered, searched and as of a day; one fact with every time it was said."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -8,10 +9,10 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
+from aftercall.memory.recall import where_of_key
 from aftercall.memory.store import Wanted
 from aftercall.memory.view import parse_as_of, whole_fact_json
-from aftercall.model.knowledge import SHARED, MemoryKey
-from aftercall.model.passages import Where
+from aftercall.model.knowledge import MemoryKey
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.pages.desk import WHO, Desk
 from aftercall.web.queries import parse_party
@@ -68,19 +69,15 @@ class Asked:
         key = self._key(desk)
         if self.q:
             categories = (self.category,) if self.category else ()
-            where = Where(app.settings.agent_id, _whose(key), categories=categories, as_of=then)
+            where = replace(where_of_key(app.settings, app.settings.agent_id, key), categories=categories, as_of=then)
             return {"hits": app.search.find(self.q, where, limit=30), "facts": [], "problem": ""}
         category: Any = self.category if self.category in CATEGORIES else None
-        facts = app.facts.page(Wanted(key=key, category=category, as_of=then, limit=PAGE, after=self.after))
+        facts = app.facts.page(Wanted(key=key, category=category, as_of=then, limit=PAGE, after=self.after, of_group=True))
         return {"facts": facts, "hits": [], "problem": ""}
 
     def _key(self, desk: Desk) -> MemoryKey | None:
         caller = parse_party(self.caller or None)
         return memory_key(desk.app.settings, desk.app.settings.agent_id, caller) if caller else None
-
-
-def _whose(key: MemoryKey | None) -> str | None:
-    return None if key is None or key.caller == SHARED else key.caller
 
 
 def _show(desk: Desk, request: Request, fact_id: str, *, reveal: bool) -> HTMLResponse:

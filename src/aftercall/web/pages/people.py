@@ -84,7 +84,7 @@ def show_person(
     number, person = split_party(caller)
     calls = desk.lines(desk.store.calls(Filter(party=caller) if person else Filter(caller=number), limit=20))
     key = memory_key(desk.app.settings, desk.app.settings.agent_id, caller)
-    facts = desk.app.facts.page(Wanted(key=key, with_retired=True, limit=50)) if key else []
+    facts = desk.app.facts.page(Wanted(key=key, with_retired=True, limit=50, of_group=True)) if key else []
     followups = desk.app.work.followups.page(limit=20, caller=number, party=caller if person else None)
     values = {
         "number": number,
