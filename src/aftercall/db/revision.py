@@ -4,7 +4,7 @@ from sqlalchemy import Connection, inspect, text
 
 from aftercall.errors import DatabaseNewer
 
-KNOWN = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
+KNOWN = (*(f"{number:04}" for number in range(1, 14)), "0018")
 NEWEST = KNOWN[-1]
 
 
