@@ -150,10 +150,10 @@ class Floor(Yielding):
     def _moves_last(self, clause: Clause) -> bool:
         """ "Anything else?", "Actually, make that Thursday": what was taken down last is put right, though nobody talks of it now."""
         last = self.asks[-1] if self.asks else None
-        if last is None or last.due is None or not self._first_day(clause.text):
+        if last is None or clause.seq - max(last.turns) > _NEAR:
             return False
-        if clause.seq - max(last.turns) > _NEAR:
-            return False
+        if last.due is None or not self._first_day(clause.text):
+            return last.renumber(clause.text, clause.seq)
         self._correct(last, clause)
         return True
 
@@ -320,6 +320,9 @@ class Floor(Yielding):
     def _correct(self, ask: Ask, clause: Clause) -> None:
         if REPAIRS.match(clause.text):
             ask.drop_details(clause.seq)
+        if ask.renumber(clause.text, clause.seq):
+            self._current = ask
+            return
         ask.denied += denied_words(clause.text) + outnumbered(clause.text, self._said, ask.all_said)
         self._move(ask, clause.text)
         self._add(ask, clause)
@@ -335,6 +338,9 @@ class Floor(Yielding):
             return
         if REPAIRS.match(clause.text):
             ask.drop_details(clause.seq)
+        if ask.renumber(clause.text, clause.seq):
+            self._current = ask
+            return
         ask.denied += denied_words(clause.text)
         if ask.due and (other := month_only(clause.text, ask.due)):
             ask.move(other)
