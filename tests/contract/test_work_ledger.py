@@ -408,3 +408,21 @@ async def test_what_nobody_approves_expires(app: App, clock: VirtualClock) -> No
     await clock.advance(2 * 86_400)
     assert expire(desk, clock.now()) == 1
     assert states(desk.followups.of_conversation(call.conversation))[BUG] == "expired"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("Please note what we decided about Carl.", "We decided he will get the corner office in March."),
+        ("We decided he will get the corner office in March. Please note what we decided about Carl.",),
+        ("I talked to Carl. We decided he will get the corner office in March. Note what we decided about Carl.",),
+    ],
+)
+def test_what_was_decided_about_somebody_stands_on_their_page(app: App, said: tuple[str, ...]) -> None:
+    call = hold_call(app, [turn for text in said for turn in (("caller", text), ("agent", "All right. Anything else?"))])
+    (row,) = follow(app.work, call.conversation)
+    assert (row.request_kind, row.person, row.title) == ("note", "Carl", "Note what we decided about Carl")
+    page = workspace(app)[row.link or ""]
+    assert "Note what we decided about Carl: " in page
+    assert page.count("We decided he will get the corner office in March") == 1
+    assert str(row.link).startswith("people/carl")

@@ -10,7 +10,7 @@ from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.cues import TIME_ONLY
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import NUMBER_WORD, quantities
-from aftercall.llm.rules.persons import person_in
+from aftercall.llm.rules.persons import person_in, person_noted
 from aftercall.llm.rules.sentences import MASK, body_of
 from aftercall.llm.rules.stems import stems
 from aftercall.model.reading import Request, RequestKind, Withdrawn
@@ -159,11 +159,14 @@ class Ask:
             kind=self.kind,
             title=title,
             details=". ".join(dict.fromkeys(details)),
-            person=self.person or person_in(erase(" . ".join(persons), self.denied)),
+            person=self.person or self._noted() or person_in(erase(" . ".join(persons), self.denied)),
             due=self.due,
             turns=tuple(self.turns),
             words=self._ground() or visible(self.words),
         )
+
+    def _noted(self) -> str | None:
+        return person_noted(erase(self.act, self.denied)) if self.kind == "note" else None
 
     def _ground(self) -> str:
         """The caller's words, cut before anything they took back."""

@@ -15,6 +15,7 @@ from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.standing import find_standing
 from aftercall.llm.rules.stems import share, stems
+from aftercall.llm.rules.triggers import find_trigger
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.reading import Category, FactDraft, Sentiment, Visibility
 
@@ -39,7 +40,7 @@ _RULES = (
         "decision",
         "shared",
         0.85,
-        r"\b(?:we|i)(?:['’]ve| have)? (?:all |both |finally |already |just )?(?:decided|agreed|settled on|made up (?:my|"
+        r"(?<!what )\b(?:we|i)(?:['’]ve| have)? (?:all |both |finally |already |just )?(?:decided|agreed|settled on|made up (?:my|"
         r"our) mind|chosen|chose|opted|committed)\b|\b(?:we|i)(?:['’]re|['’]m| are| am) (?:definitely |now |"
         r"not )?(?:going with|sticking with|staying(?! (?:at|in|for|until|till|over|there|here))|keeping|dropping|"
         r"switching to|moving (?:to|the|our|it)|getting rid of|not renewing|selling|freezing|shutting)\b|"
@@ -213,6 +214,7 @@ _IF = Cue(r"(?:(?:and|but|so|or|well|oh)[, ]+)*if\b")
 _NEIGHBOURS = Cue(r"(?:my|our|the) (?:[\w-]+ )?(?:neighbou?rs?|friend|colleague|mate|cousin|pal|boss|coworker)\b")
 _OF_THEM = Cue(r"(?:he|she|they)(?:['’]\w+)?\b")
 _LENGTH = 30
+_WE = re.compile(r"(?<!what )\b(?:we|I)\b.+", re.I)
 _LEAST_WORDS = 2
 
 
@@ -246,13 +248,13 @@ def _without(fact: FactDraft, denied: list[str]) -> FactDraft | None:
 
 def draft(clause: Clause, siblings: list[Clause], category: Category, visibility: Visibility, confidence: float) -> FactDraft | None:
     """A fact resting on a clause, with the whole sentence as evidence where that is short and clean."""
-    text = tidy(_DENIAL.sub("", clause.text))
+    words = _evidence(clause, siblings)
+    text = _decided(words) if category == "decision" else tidy(_DENIAL.sub("", clause.text))
     if len(text.split()) < 2:
         return None
     if _POINTS_BACK.match(text) and (matter := _matter(clause, siblings)):
         text = f"{matter}. {text}"
     sentiment: Sentiment = "negative" if category == "emotional" else "neutral"
-    words = _evidence(clause, siblings)
     summary = text if len(text) <= 100 else text[:100].rsplit(" ", 1)[0]
     return FactDraft(
         category=category,
@@ -264,6 +266,12 @@ def draft(clause: Clause, siblings: list[Clause], category: Category, visibility
         turns=(clause.seq,),
         words=words,
     )
+
+
+def _decided(words: str) -> str:
+    """A decision is told as the sentence it was said in, without the request to note it."""
+    told = _WE.search(words) if find_trigger(words) else None
+    return tidy(told.group() if told else words)
 
 
 def _matter(clause: Clause, siblings: list[Clause]) -> str:

@@ -167,7 +167,9 @@ class Floor(Yielding):
         """ "What do you need?", "The main hall."; but in "my boss, she says…" the thing only opens a sentence."""
         matter = self._asks_matter
         goes_on = any(other.sentence == clause.sentence and cues.PRONOUN.match(other.text) for other in after[:1])
-        return bool(matter and not clause.is_question and not goes_on and is_bare_thing(clause.body.strip(" .,!"), matter))
+        if not matter or clause.is_question or goes_on or cues.SMALL_TALK.search(clause.text):
+            return False
+        return is_bare_thing(clause.body.strip(" .,!"), matter)
 
     def _ask(self, trigger: Trigger, clause: Clause) -> None:
         """Something is asked for: it changes or repeats what was asked before, or it is new."""

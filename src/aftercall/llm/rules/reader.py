@@ -32,6 +32,8 @@ from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Reques
 _PASSING = ("technical", "preference", "routine", "action_item")  # told by words that a refused offer may have as well
 _DECLINES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.I)
 _WEEKDAY_HERE = Cue(rf"\bit(?:['’]s| is) (?:still|already|only) (?P<weekday>{WEEKDAY})\b")
+_WHAT_WAS_DECIDED = re.compile(r"\bwhat (?:we|i|they|was|is)\b.*\b(?:decided|agreed|settled)\b", re.I)
+_NEAR = 2  # turns: what the caller says right before or after
 Cited = TypeVar("Cited", Request, Promise, FactDraft)
 
 
@@ -72,6 +74,7 @@ def _read(call: Call) -> Reading:
         if not stems(fact.text) & floor.refused or not (fact.category in _PASSING or _DECLINES.search(fact.text))
     ]
     facts_told = [*secret_facts(secrets), *told]
+    requests = [_with_decisions(request, told) for request in requests]
     return Reading(
         language=language,
         summary=summarise(profile, requests, withdrawn, promises, facts_told),
@@ -82,6 +85,21 @@ def _read(call: Call) -> Reading:
         promises=_grounded(promises, spoken),
         facts=_grounded(facts_told, spoken),
     )
+
+
+def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
+    """ "Note what we decided about Carl" holds what was decided: of Carl, or just before or after."""
+    if request.kind != "note" or not _WHAT_WAS_DECIDED.search(request.words):
+        return request
+    decided = [fact for fact in facts if fact.category == "decision"]
+    named = [fact for fact in decided if request.person and request.person in fact.text]
+    near = [fact for fact in decided if any(abs(seq - fact.turns[0]) <= _NEAR for seq in request.turns)]
+    found = [fact.text for fact in named or near]
+    known = [part for part in request.details.split(". ") if part and not any(part.lower() in text.lower() for text in found)]
+    details = ". ".join((*known, *found))
+    title = request.title.partition(": ")[0] if details else request.title
+    turns = tuple(sorted({*request.turns, *(fact.turns[0] for fact in named or near)}))
+    return request.model_copy(update={"title": title, "details": details, "turns": turns})
 
 
 def _with_texts(call: Call, texts: dict[int, str]) -> Call:
