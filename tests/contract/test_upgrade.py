@@ -120,7 +120,7 @@ def test_a_database_that_is_not_there_says_so(tmp_path: Path) -> None:
 
 def test_what_other_agents_promised_is_no_longer_broken_after_an_upgrade(empty: Database) -> None:
     call = {"agent_id": "main", "direction": "inbound", "verified": False, "started_at": START, "metadata": {}}
-    promise = {"kind": "promise", "request_kind": "other", "details": "", "agent_id": "main", "turns": [], "words": ""}
+    promise: dict[str, object] = {"kind": "promise", "request_kind": "other", "details": "", "agent_id": "main", "turns": [], "words": ""}
     promise |= {"state": "broken", "reason": "", "trust": "unknown", "sink": "", "created_at": START, "changed_at": START}
     with empty.write() as connection:
         command.upgrade(make_config(connection), "0013")

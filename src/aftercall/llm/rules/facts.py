@@ -255,11 +255,10 @@ def draft(clause: Clause, siblings: list[Clause], category: Category, visibility
     if _POINTS_BACK.match(text) and (matter := _matter(clause, siblings)):
         text = f"{matter}. {text}"
     sentiment: Sentiment = "negative" if category == "emotional" else "neutral"
-    summary = text if len(text) <= 100 else text[:100].rsplit(" ", 1)[0]
     return FactDraft(
         category=category,
         text=text,
-        summary=summary[:100],
+        summary=text if len(text) <= 100 else text[:100].rsplit(" ", 1)[0],
         visibility=visibility,
         confidence=confidence,
         sentiment=sentiment,
@@ -270,8 +269,7 @@ def draft(clause: Clause, siblings: list[Clause], category: Category, visibility
 
 def _decided(words: str) -> str:
     """A decision is told as the sentence it was said in, without the request to note it."""
-    told = _WE.search(words) if find_trigger(words) else None
-    return tidy(told.group() if told else words)
+    return tidy(told.group() if find_trigger(words) and (told := _WE.search(words)) else words)
 
 
 def _matter(clause: Clause, siblings: list[Clause]) -> str:

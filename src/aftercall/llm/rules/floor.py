@@ -167,9 +167,8 @@ class Floor(Yielding):
         """ "What do you need?", "The main hall."; but in "my boss, she says…" the thing only opens a sentence."""
         matter = self._asks_matter
         goes_on = any(other.sentence == clause.sentence and cues.PRONOUN.match(other.text) for other in after[:1])
-        if not matter or clause.is_question or goes_on or cues.SMALL_TALK.search(clause.text):
-            return False
-        return is_bare_thing(clause.body.strip(" .,!"), matter)
+        is_plain = not (clause.is_question or goes_on or cues.SMALL_TALK.search(clause.text))
+        return bool(matter and is_plain and is_bare_thing(clause.body.strip(" .,!"), matter))
 
     def _ask(self, trigger: Trigger, clause: Clause) -> None:
         """Something is asked for: it changes or repeats what was asked before, or it is new."""

@@ -31,7 +31,8 @@ _FINITE = Cue(
     r"it|there|here)['’]s\b|^(?:my|our|the) \w+ \w{2,}ed\b|\b(?:yesterday|last (?:night|week|month|year))\b",
 )
 _NO_THING = Cue(
-    r"^(?:no|not|nothing|none|nope|never|you|yes|yeah|sure|hi|hello|good|happy|merry|lovely|an? (?:lovely|nice|great|beautiful)|thanks?|thank|fine|sorry|well|maybe|because|since|so|okay|"
+    r"^(?:no|not|nothing|none|nope|never|you|yes|yeah|sure|hi|hello|good|happy|merry|(?:an? )?lovely|"
+    r"thanks?|thank|fine|sorry|well|maybe|because|since|so|okay|"
     r"right|great|perfect|bye|just (?:a )?(?:chat|talk|look)\w*|same|like|about|when|where|how|who|why|if)\b|"
     r"\b(?:questions?|enquir\w+|inquir\w+|quick|chat|info\w*|hours|prices?|directions|idea|things|advice|please hold|moment|second|morning|"
     r"afternoon|evening)\b",
