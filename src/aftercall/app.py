@@ -210,7 +210,7 @@ class App:
 
     @cached_property
     def turn_parts(self) -> Parts:
-        receptionist = Receptionist(RulesReader(), self.clock)
+        receptionist = Receptionist(RulesReader(), self.clock, self.settings.zone)
         engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
         return Parts(self.journal, self.resume, engine, self.brief, self.settings.receptionist.greeting, self.clock, self.reception.attend)
 

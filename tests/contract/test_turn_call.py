@@ -56,6 +56,16 @@ async def test_the_archive_holds_exactly_what_was_said_in_order(app: App) -> Non
     await app.journal.close()
 
 
+async def test_a_request_is_on_disk_before_the_agent_says_so(app: App) -> None:
+    taken = {"kind": "other", "title": "Question: When do you open?"}
+    call, _ = await FakePhone(parts_of(app, FakeEngine(Reply("I took that down.", taken=taken)))).ring("When do you open?")
+    archived, _ = app.archive.read(str(app.store.get(call.call.id).archive_name))
+    (event,) = archived.events
+    assert (event.kind, event.data) == ("request.taken", taken)
+    assert event.at <= archived.turns[-1].at
+    await app.journal.close()
+
+
 async def test_the_agent_may_hang_up(app: App) -> None:
     call, heard = await FakePhone(parts_of(app, FakeEngine(Reply("Goodbye!", ends_call=True)))).ring("That's all", "never said")
     assert heard == ["Hello!", "Goodbye!"]

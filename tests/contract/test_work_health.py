@@ -91,8 +91,19 @@ def test_what_waits_for_approval_is_held_and_worth_a_look_after_a_day(app: App, 
     assert look(app).status == "warn"
 
 
+INVOICE = [("agent", "Hello."), ("caller", "Where is my invoice?"), ("agent", "I'll email you the invoice.")]
+
+
+@pytest.mark.parametrize("source", ["myagent", "vapi"])
+def test_what_another_agent_promised_does_not_warn(app: App, source: str) -> None:
+    call = hold_call(app, INVOICE, source=source)
+    finish_steps(app, call.id)
+    follow(app.work, call.conversation)
+    assert (look(app).status, look(app).counts.broken) == ("ok", 0)
+
+
 def test_a_broken_promise_is_worth_a_look_until_it_is_settled(app: App) -> None:
-    call = hold_call(app, [("agent", "Hello."), ("caller", "Where is my invoice?"), ("agent", "I'll email you the invoice.")])
+    call = hold_call(app, INVOICE, source="browser")
     finish_steps(app, call.id)
     broken = next(row for row in follow(app.work, call.conversation) if row.state == "broken")
     made = look(app)

@@ -12,7 +12,7 @@ from aftercall.model.turns import Event
 from aftercall.settings import Settings
 from aftercall.testing import START, VirtualClock, make_call
 from aftercall.work import handover
-from aftercall.work.health.sweep import expire
+from aftercall.work.health.sweep import break_overdue, expire
 from working import THREE_ASKS, RecordingSink, attempt, follow, hold_call, later, states, with_sink
 
 OWNER = "+15550100"
@@ -273,11 +273,44 @@ def test_one_requests_failure_never_stops_another(app: App) -> None:
     assert next(row.reason for row in rows if row.title == BUG) == "github: answered 404"
 
 
-def test_a_promise_that_no_work_keeps_is_broken(app: App) -> None:
-    call = hold_call(app, [("agent", "Hello."), ("caller", "Where is my invoice?"), ("agent", "I'll email you the invoice.")])
+INVOICE = [("agent", "Hello."), ("caller", "Where is my invoice?"), ("agent", "I'll email you the invoice.")]
+
+
+def test_a_promise_of_our_agent_that_no_work_keeps_is_broken(app: App) -> None:
+    call = hold_call(app, INVOICE, source="browser")
     rows = follow(app.work, call.conversation)
     assert states(rows, "promise") == {"Email you the invoice": "broken"}
     assert not any(row.kind == "promise" and row.state == "broken" for row in follow(app.work, hold_call(app).conversation))
+
+
+def test_a_promise_of_another_agent_is_unknown_not_broken(app: App) -> None:
+    rows = follow(app.work, hold_call(app, INVOICE).conversation)
+    assert states(rows, "promise") == {"Email you the invoice": "unknown"}
+    handover.reject(app.work, next(row.id for row in rows if row.kind == "promise"), "me")
+    assert states(app.work.followups.page(limit=9), "promise") == {"Email you the invoice": "refused"}
+
+
+@pytest.mark.parametrize("source", ["browser", "vapi"])
+def test_a_promise_is_broken_once_its_day_has_passed(app: App, clock: VirtualClock, source: str) -> None:
+    said = [("agent", "Hello."), ("caller", "Where is it?"), ("agent", "We'll deliver the sofa on Monday.")]
+    call = hold_call(app, said, source=source)
+    (promise,) = follow(app.work, call.conversation)
+    assert (promise.state, promise.due) == ("unknown", "2026-02-16")
+    clock.move(3 * 86_400)
+    break_overdue(app.work, clock.now())
+    assert app.work.followups.get(promise.id).state == "unknown"
+    clock.move(86_400)
+    break_overdue(app.work, clock.now())
+    assert app.work.followups.get(promise.id).state == "broken"
+
+
+def test_a_day_that_had_passed_before_the_call_came_in_breaks_nothing(app: App, clock: VirtualClock) -> None:
+    clock.move(30 * 86_400)
+    said = [("agent", "Hello."), ("caller", "Where is it?"), ("agent", "We'll deliver the sofa on Monday.")]
+    (promise,) = follow(app.work, hold_call(app, said).conversation)
+    clock.move(86_400)
+    break_overdue(app.work, clock.now())
+    assert app.work.followups.get(promise.id).state == "unknown"
 
 
 def test_a_promise_stands_as_the_work_behind_it(app: App) -> None:
@@ -393,3 +426,21 @@ def test_what_another_process_is_sending_is_left_to_it_until_it_is_gone(app: App
     handover.do(desk, row.id)
     assert len(sink.effects) == 1
     assert not desk.deliveries.claim(work, sink, row.id, app.clock.now())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("Please note what we decided about Carl.", "We decided he will get the corner office in March."),
+        ("We decided he will get the corner office in March. Please note what we decided about Carl.",),
+        ("I talked to Carl. We decided he will get the corner office in March. Note what we decided about Carl.",),
+    ],
+)
+def test_what_was_decided_about_somebody_stands_on_their_page(app: App, said: tuple[str, ...]) -> None:
+    call = hold_call(app, [turn for text in said for turn in (("caller", text), ("agent", "All right. Anything else?"))])
+    (row,) = follow(app.work, call.conversation)
+    assert (row.request_kind, row.person, row.title) == ("note", "Carl", "Note what we decided about Carl")
+    page = workspace(app)[row.link or ""]
+    assert "Note what we decided about Carl: " in page
+    assert page.count("We decided he will get the corner office in March") == 1
+    assert str(row.link).startswith("people/carl")

@@ -194,9 +194,20 @@ def test_a_long_shelf_is_shown_in_parts(client: TestClient, app: App) -> None:
     assert client.get(f"/followups?shelf=done or noted&before={done[14].id}").text.count('<li class="item">') == 3
 
 
+INVOICE = [("caller", "Could you send me the invoice?"), ("agent", "Sure, I'll email you the invoice."), ("caller", "Thank you, bye.")]
+
+
+def test_a_promise_of_another_agent_shows_as_unknown_and_can_be_settled(client: TestClient, app: App) -> None:
+    follow(app.work, hold_call(app, INVOICE).conversation)
+    page = client.get("/followups").text
+    assert "Outcome unknown" in page
+    assert "Settle: Email you the invoice" in page
+    assert "broken" not in page
+    assert "mail you the invoice" not in client.get("/").text
+
+
 def test_a_promise_that_no_work_keeps_shows_as_broken(client: TestClient, app: App) -> None:
-    said = [("caller", "Could you send me the invoice?"), ("agent", "Sure, I'll email you the invoice."), ("caller", "Thank you, bye.")]
-    follow(app.work, hold_call(app, said).conversation)
+    follow(app.work, hold_call(app, INVOICE, source="browser").conversation)
     for path in ("/", "/followups"):
         page = client.get(path).text
         assert "mail you the invoice" in page

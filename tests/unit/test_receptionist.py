@@ -1,6 +1,7 @@
 """The built-in receptionist, by rules: greets, takes down, confirms, recalls, says goodbye; never claims a thing is done."""
 
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -102,7 +103,8 @@ async def test_a_dropped_call_is_picked_up_with_what_was_said_before() -> None:
 
 async def test_a_question_it_cannot_answer_is_taken_down_not_made_up() -> None:
     *_, reply = await converse("What are your opening hours?")
-    assert reply.text.startswith("I can't answer that myself")
+    assert reply.text.startswith("I can't answer that myself, but I have taken your question down.")
+    assert reply.taken == {"kind": "other", "title": "Question: What are your opening hours?"}
 
 
 @pytest.mark.parametrize(
@@ -118,3 +120,9 @@ async def test_any_words_get_an_answer(line: str) -> None:
 async def test_a_booking_moves_though_it_was_taken_down_already(correction: str) -> None:
     *_, reply = await converse("I'd like to book an appointment for Tuesday at ten, please.", correction)
     assert reply.text.startswith("I have changed that: book an appointment at ten, on Thursday")
+
+
+async def test_the_day_of_the_last_call_is_told_in_the_zone_of_the_house() -> None:
+    briefing = Briefing("Hey!", recent=(RecentCall(START.replace(hour=23, minute=30), "Nothing."),))
+    session = await Receptionist(RulesReader(), VirtualClock(), ZoneInfo("Europe/Berlin")).connect(briefing)
+    assert "On Saturday, 14 February you called" in (await session.answer("Do you remember me?")).text

@@ -45,6 +45,12 @@ async def test_when_the_model_is_late_or_talks_nonsense_the_rules_speak(said: ob
     assert not reply.ends_call
 
 
+async def test_a_question_is_taken_down_whoever_words_the_answer() -> None:
+    *_, reply = await converse(FakeModel({"say": "I'll pass that on.", "ends_call": False}), "What are your opening hours?")
+    assert reply.text == "I'll pass that on."
+    assert reply.taken == {"kind": "other", "title": "Question: What are your opening hours?"}
+
+
 async def test_what_the_caller_heard_is_what_the_next_answer_is_told() -> None:
     model = FakeModel({"say": "A canary sings.", "ends_call": False})
     await converse(model, ASKS, "And water the plants.")

@@ -16,12 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 from aftercall.bridge.minutes import Minutes
 from aftercall.bridge.turn_call import within
 from aftercall.clock import Clock
-from aftercall.engine.voice import Tool
+from aftercall.engine.voice import TAKE_REQUEST, TAKEN_DOWN, Tool
 from aftercall.errors import AftercallError
 from aftercall.faults import reach
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall, refused
 from aftercall.model.reading import RequestKind
+from aftercall.work.conversation import TAKEN
 
 USE_WITHIN_S = 3.0
 LONGEST_ARGUMENTS = 20_000
@@ -57,7 +58,7 @@ class EndCall(_Arguments):
 
 _FORMS: dict[str, tuple[type[_Arguments], str]] = {
     "search_memory": (SearchMemory, "Look up what is known from earlier calls of this caller."),
-    "take_request": (TakeRequest, "Take down something the caller wants done. The work itself is done after the call."),
+    TAKE_REQUEST: (TakeRequest, "Take down something the caller wants done. The work itself is done after the call."),
     "end_call": (EndCall, "Hang up. Say goodbye first; use it only when the caller is done."),
 }
 
@@ -112,11 +113,11 @@ class Toolbox:
         await self._minutes.write_all()  # the words the request rests on come first
         data = given.model_dump(mode="json", exclude_none=True)
         try:
-            await self._minutes.note("request.taken", {name: value for name, value in data.items() if value != ""})
+            await self._minutes.note(TAKEN, {name: value for name, value in data.items() if value != ""})
         except asyncio.CancelledError:
             return Answer("It could not be written down. Ask the caller to call again later.")
         reach("bridge.after_request")
-        return Answer("Taken down. It will be worked on after the call; do not say that it is done.")
+        return Answer(f"{TAKEN_DOWN} It will be worked on after the call; do not say that it is done.")
 
 
 def _parse(arguments: str) -> Any:

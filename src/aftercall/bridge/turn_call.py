@@ -21,6 +21,7 @@ from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.turns import Event, Speaker, Turn
 from aftercall.who.attention import Attention, Learned, Noticed
+from aftercall.work.conversation import TAKEN
 
 ANSWER_WITHIN_S = 4.0
 WRITE_WITHIN_S = 2.0
@@ -94,7 +95,7 @@ class TurnCall:
             return await self.say(NOT_WRITTEN)
         try:
             await self._attend_to(text)
-            reply = await self._ask(text)
+            reply = await self._take_down(await self._ask(text))
         except AftercallError as error:
             reply = await self._lose_engine(error)
         return await self.say(reply)
@@ -164,6 +165,12 @@ class TurnCall:
         self._failures = 0
         return reply
 
+    async def _take_down(self, reply: Reply) -> Reply:
+        """A request that the agent claims to have taken down is on disk before the claim is heard."""
+        if reply.taken is None or await self._note(TAKEN, dict(reply.taken)):
+            return reply
+        return NOT_WRITTEN
+
     async def _lose_engine(self, error: AftercallError) -> Reply:
         self._failures += 1
         log.warning("the engine failed", call=self.call.id, error=error.code, times=self._failures)
@@ -175,8 +182,8 @@ class TurnCall:
         turn = Turn(seq=record.next_turn, speaker=speaker, text=text, at=self._parts.clock.now(), confidence=confidence)
         return await self._append(turn)
 
-    async def _note(self, kind: str, data: dict[str, Any]) -> None:
-        await self._append(Event(seq=self._open_record().next_event, kind=kind, at=self._parts.clock.now(), data=data))
+    async def _note(self, kind: str, data: dict[str, Any]) -> bool:
+        return await self._append(Event(seq=self._open_record().next_event, kind=kind, at=self._parts.clock.now(), data=data))
 
     async def _append(self, item: Turn | Event) -> bool:
         try:

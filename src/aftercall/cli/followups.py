@@ -12,7 +12,7 @@ from aftercall.work.view import change_json, delivery_json, followup_json
 
 group = typer.Typer(no_args_is_help=True, help="What callers asked for, what the agent promised, and what became of it.")
 
-STATES = ("open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "broken")
+STATES = ("open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "unknown", "broken")
 ID = typer.Argument(metavar="ID")
 JSON = typer.Option(False, "--json", help="Answer as JSON.")
 
@@ -21,7 +21,7 @@ JSON = typer.Option(False, "--json", help="Answer as JSON.")
 def list_followups(
     context: typer.Context,
     limit: int = typer.Option(50, min=1, max=10_000, help="How many, newest first."),
-    state: str = typer.Option("", help="Only those in this state: open, held, doing, done, failed, refused, withdrawn, expired, broken."),
+    state: str = typer.Option("", help=f"Only those in this state: {', '.join(STATES)}."),
     caller: str = typer.Option("", help="Only this caller's."),
     json: bool = JSON,
 ) -> None:
@@ -78,7 +78,7 @@ def approve_followup(context: typer.Context, followup_id: str = ID, json: bool =
 
 @group.command("reject")
 def reject_followup(context: typer.Context, followup_id: str = ID, json: bool = JSON) -> None:
-    """Decide that something is not to be done; also settles what failed, and a broken promise."""
+    """Decide that something is not to be done; also settles what failed, and a promise that is unknown or broken."""
     stage = stage_of(context)
     with stage.app() as app:
         _tell(handover.reject(app.work, followup_id, me()), json)

@@ -40,7 +40,7 @@ followups = Table(
     Column("caller", Text),
     Column("turns", JSON, nullable=False, comment="pairs of call id and turn number"),
     Column("words", Text, nullable=False),
-    Column("state", Text, nullable=False, comment="open, held, doing, done, failed, refused, withdrawn, expired, broken"),
+    Column("state", Text, nullable=False, comment="open, held, doing, done, failed, refused, withdrawn, expired, unknown, broken"),
     Column("reason", Text, nullable=False),
     Column("link", Text),
     Column("trust", Text, nullable=False, comment="verified, known, unknown"),

@@ -5,13 +5,16 @@ loudness; their words come a moment after they have finished. Who talks on after
 """
 
 import asyncio
+import json
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 
 from aftercall.clock import Clock
 from aftercall.engine.session import Reply, TurnEngine, TurnSession
 from aftercall.engine.voice import (
+    TAKE_REQUEST,
+    TAKEN_DOWN,
     AgentAudio,
     AgentDone,
     AgentText,
@@ -33,6 +36,7 @@ from aftercall.speech.sound import RATE
 CHUNK = 1_600  # bytes of audio in one event: 200 ms
 END_CALL = "end_call"
 PARDON = "Sorry, I didn't catch that."
+NOT_TAKEN = Reply("I'm sorry, I can't take that down right now. Please call again later.")
 
 
 class Aloud:
@@ -43,17 +47,18 @@ class Aloud:
 
     async def connect(self, opening: Opening, tools: Sequence[Tool]) -> VoiceSession:
         talk = await self._talks.connect(_brief(opening))
-        session = AloudSession(talk, self._organs, self._clock, can_hang_up=any(tool.name == END_CALL for tool in tools))
+        session = AloudSession(talk, self._organs, self._clock, frozenset(tool.name for tool in tools))
         session.begin(opening.greeting if opening.history else (await talk.greet()).text)
         return session
 
 
 class AloudSession:
-    def __init__(self, talk: TurnSession, organs: Organs, clock: Clock, *, can_hang_up: bool) -> None:
+    def __init__(self, talk: TurnSession, organs: Organs, clock: Clock, tools: frozenset[str]) -> None:
         self._talk = talk
         self._organs = organs
         self._clock = clock
-        self._can_hang_up = can_hang_up
+        self._tools = tools
+        self._answers: dict[str, asyncio.Future[str]] = {}
         self._listener = Listener()
         self._events: deque[VoiceEvent] = deque()
         self._news = asyncio.Event()
@@ -62,7 +67,7 @@ class AloudSession:
         self._in_order = asyncio.Lock()
         self._answering: asyncio.Task[None] | None = None
         self._unanswered: list[str] = []
-        self._numbers = {"s": 0, "t": 0}
+        self._numbers = {"s": 0, "t": 0, "r": 0}
         self._turn = ""
         self._saying: Reply | None = None
         self._until_s = 0.0
@@ -100,7 +105,9 @@ class AloudSession:
             self._answer(self._speak(Reply(text)))
 
     async def answer_tool(self, call: ToolCall, answer: str) -> None:
-        """The only tool used is to hang up."""
+        """Hanging up needs no answer; a request is waited for until it is taken down."""
+        if waiting := self._answers.get(call.id):
+            waiting.set_result(answer)
 
     async def keep_alive(self) -> None:
         """There is nobody to keep awake."""
@@ -142,7 +149,21 @@ class AloudSession:
         said = " ".join(self._unanswered)
         self._unanswered.clear()
         self._saying = None
-        await self._speak(await self._talk.answer(said))
+        reply = await self._talk.answer(said)
+        is_claimed_falsely = reply.taken is not None and not await self._take_down(reply.taken)
+        await self._speak(NOT_TAKEN if is_claimed_falsely else reply)
+
+    async def _take_down(self, request: Mapping[str, str]) -> bool:
+        """Whether the request is on disk."""
+        if TAKE_REQUEST not in self._tools:
+            return False
+        tool_call = ToolCall(self._name("r"), TAKE_REQUEST, json.dumps(dict(request)))
+        self._answers[tool_call.id] = asyncio.get_running_loop().create_future()
+        self._tell(tool_call)
+        try:
+            return (await self._answers[tool_call.id]).startswith(TAKEN_DOWN)
+        finally:
+            del self._answers[tool_call.id]
 
     async def _speak(self, reply: Reply) -> None:
         speech = self._name("s")
@@ -153,7 +174,7 @@ class AloudSession:
         for start in range(0, len(audio), CHUNK):
             self._tell(AgentAudio(speech, audio[start : start + CHUNK]))
         self._tell(AgentDone(speech))
-        if reply.ends_call and self._can_hang_up:
+        if reply.ends_call and END_CALL in self._tools:
             self._tell(ToolCall(f"hang-up-{speech}", END_CALL, "{}"))
 
     def _answer(self, work: Coroutine[None, None, None]) -> None:

@@ -1,17 +1,21 @@
 """The built-in receptionist: needs no key and no account, and is good at one job.
 
 Greets, by name where it is known; takes messages and requests and confirms each in a sentence; tells what the last call
-was about; says goodbye. It never claims that something has been done: it takes down, the work comes after the call.
+was about; says goodbye. It never claims that something has been done: it takes down, the work comes after the call. And it says
+that it took something down only where a request of the call holds it.
 """
 
 import asyncio
 import re
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, tzinfo
 
 from aftercall.clock import Clock
 from aftercall.engine.session import Reply
 from aftercall.llm.phrases import join, speak_date, to_second_person, turn_round
 from aftercall.llm.reader import Reader
+from aftercall.llm.rules.corrections import REPLACES
+from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call
 from aftercall.model.reading import Reading, Request
@@ -35,24 +39,27 @@ _HELLO = re.compile(
     re.IGNORECASE,
 )
 _ASKED = re.compile(r"^.{1,80}? asked for: ")
+LONGEST_QUESTION = 200
 MOST_TOLD = 3  # pieces of finished work in one breath
 _MORE = ("Is there anything else?", "Anything else?", "What else can I take down?")
 
 
 class Receptionist:
-    def __init__(self, reader: Reader, clock: Clock) -> None:
+    def __init__(self, reader: Reader, clock: Clock, zone: tzinfo = UTC) -> None:
         self._reader = reader
         self._clock = clock
+        self._zone = zone
 
     async def connect(self, briefing: Briefing) -> "ReceptionistSession":
-        return ReceptionistSession(briefing, self._reader, self._clock)
+        return ReceptionistSession(briefing, self._reader, self._clock, self._zone)
 
 
 class ReceptionistSession:
-    def __init__(self, briefing: Briefing, reader: Reader, clock: Clock) -> None:
+    def __init__(self, briefing: Briefing, reader: Reader, clock: Clock, zone: tzinfo) -> None:
         self._briefing = briefing
         self._reader = reader
         self._clock = clock
+        self._zone = zone
         self._turns: list[Turn] = []
         self._known = Reading(language="en", summary="")
         self._asked_more = 0
@@ -72,7 +79,9 @@ class ReceptionistSession:
             return self._say(f"{self._recall()} {self._more()}")
         if _CLOSING.search(said) or (self._asked_more and _NO.fullmatch(said)):
             return self._goodbye()
-        return self._say(f"{self._acknowledge(said, before, now)} {self._more()}")
+        if polite := self._be_polite(said, before, now):
+            return self._say(f"{polite} {self._more()}")
+        return self._respond(said, now)
 
     async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
         self._briefing = briefing
@@ -98,23 +107,38 @@ class ReceptionistSession:
         if self._turns:
             self._known = self._read()
 
-    def _acknowledge(self, said: str, before: Reading, now: Reading) -> str:
+    def _be_polite(self, said: str, before: Reading, now: Reading) -> str:
+        """To a name or a greeting; empty if it is neither."""
         name = now.profile.spoken_name or self._briefing.spoken_name
         if now.profile.spoken_name and now.profile.spoken_name != before.profile.spoken_name:
             return f"Thank you, {name}."
         hello = _HELLO.fullmatch(said)
         if hello and (not hello["name"] or hello["name"].lower() in (name or "").lower().split()):
             return f"Hello, {name}." if name else "Hello."
-        if _QUESTION.search(said):
-            return "I can't answer that myself, but I have taken your question down."
-        return "I have taken that down."
+        return ""
+
+    def _respond(self, said: str, now: Reading) -> Reply:
+        """To words that brought no request, change or withdrawal."""
+        seq = self._turns[-1].seq
+        if about := [turn_round(request.title) for request in now.requests if seq in request.turns]:
+            return self._say(f"I have taken that down: {join(about)}. {self._more()}")
+        if now.requests and REPLACES.search(said) and not _QUESTION.search(said):
+            return self._say("I could not change that. Please tell me once more, all of it.")
+        if find_call_off(said):
+            return self._say(f"I have nothing like that to cross out. {self._more()}")
+        if not _QUESTION.search(said):
+            return self._say(f"I see. {self._more()}")
+        is_secret = any(fact.visibility == "secret" and seq in fact.turns for fact in now.facts)
+        title = "Answer a question of the caller" if is_secret else f"Question: {' '.join(said.split())}"
+        words = f"I can't answer that myself, but I have taken your question down. {self._more()}"
+        return self._say(words, taken={"kind": "other", "title": title[:LONGEST_QUESTION]})
 
     def _recall(self) -> str:
         if not self._briefing.recent:
             return "I have nothing from an earlier call of yours."
         last = self._briefing.recent[-1]
         work = [f"{to_second_person(told)}." for told in self._briefing.work[-MOST_TOLD:]]
-        return " ".join([f"On {speak_date(last.at.date())} you called. {tell_summary(last.summary)}", *work])
+        return " ".join([f"On {speak_date(last.at.astimezone(self._zone).date())} you called. {tell_summary(last.summary)}", *work])
 
     def _goodbye(self, news: str = "") -> Reply:
         name = self._known.profile.spoken_name or self._briefing.spoken_name
@@ -127,9 +151,9 @@ class ReceptionistSession:
         self._asked_more += 1
         return _MORE[(self._asked_more - 1) % len(_MORE)]
 
-    def _say(self, text: str, *, ends_call: bool = False) -> Reply:
+    def _say(self, text: str, *, ends_call: bool = False, taken: Mapping[str, str] | None = None) -> Reply:
         self._add("agent", text)
-        return Reply(text, ends_call)
+        return Reply(text, ends_call, taken)
 
     def _add(self, speaker: Speaker, text: str) -> None:
         self._turns.append(Turn(seq=len(self._turns) + 1, speaker=speaker, text=text, at=self._now()))
@@ -148,7 +172,7 @@ def _news(before: Reading, now: Reading) -> str:
     """What this turn asked for, changed or called off, as one sentence; empty if nothing."""
     changed = [(request, _earlier(request, before, now)) for request in now.requests]
     fresh = [request for request, known in changed if known is None]
-    moved = [request for request, known in changed if known is not None and request.due != known.due]
+    moved = [request for request, known in changed if known is not None and _differs(request, known)]
     gone = [item for item in now.withdrawn if item.title not in {other.title for other in before.withdrawn}]
     sentences = []
     if fresh:
@@ -158,6 +182,10 @@ def _news(before: Reading, now: Reading) -> str:
     if gone:
         sentences.append(f"All right, I have crossed out: {join([turn_round(item.title) for item in gone])}.")
     return " ".join(sentences)
+
+
+def _differs(request: Request, known: Request) -> bool:
+    return (request.title, request.due) != (known.title, known.due)
 
 
 def _earlier(request: Request, before: Reading, now: Reading) -> Request | None:

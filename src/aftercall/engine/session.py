@@ -4,7 +4,8 @@ A turn engine is given finished text and answers with text: the receptionist, an
 browser does the listening and speaking. Engines of streamed audio get an interface of their own.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from aftercall.model.briefing import Briefing
@@ -12,10 +13,14 @@ from aftercall.model.briefing import Briefing
 
 @dataclass(frozen=True)
 class Reply:
-    """What the agent says next, and whether it hangs up afterwards."""
+    """What the agent says next, and whether it hangs up afterwards.
+
+    `taken` is a request that the words claim to have taken down. The bridge writes it down before they are said.
+    """
 
     text: str
     ends_call: bool = False
+    taken: Mapping[str, str] | None = field(default=None, repr=False)
 
 
 class TurnSession(Protocol):

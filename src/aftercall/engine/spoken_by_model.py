@@ -3,7 +3,7 @@
 So the caller always hears something, and what is taken down does not depend on how it was said.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Protocol
 
@@ -78,7 +78,7 @@ class _Session:
         text = " ".join(form.say.split())
         if not text or len(text) > LONGEST_SAID:
             return None
-        return Reply(text, form.ends_call or usual.ends_call)
+        return replace(usual, text=text, ends_call=form.ends_call or usual.ends_call)
 
     def _data(self, usual: Reply) -> str:
         """What was said so far, what earlier calls left, and what the one by rules would say, which names what it took down."""

@@ -11,6 +11,10 @@ from typing import Any, Protocol
 from aftercall.model.briefing import Briefing
 from aftercall.model.turns import Turn
 
+TAKE_REQUEST = "take_request"
+TAKEN_DOWN = "Taken down."
+"""How the answer to `take_request` begins once the request is on disk."""
+
 
 @dataclass(frozen=True)
 class Opening:

@@ -67,7 +67,7 @@ class WholeReader(ABC):
 def outline(reading: Reading) -> Summary:
     """The reading under headings. A secret stands under none of them."""
     open_facts = [fact for fact in reading.facts if fact.visibility != "secret"]
-    decisions = [fact.summary for fact in open_facts if fact.category == "decision"]
+    decisions = [as_sentence(fact.text) for fact in open_facts if fact.category == "decision"]
     actions = [_with_due(request.title, request.due) for request in reading.requests] + [promise.title for promise in reading.promises]
     return Summary(
         text=reading.summary,
@@ -77,6 +77,10 @@ def outline(reading: Reading) -> Summary:
         facts=tuple(fact.summary for fact in open_facts if fact.category not in ("decision", "action_item")),
         context=_context(reading),
     )
+
+
+def as_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def _context(reading: Reading) -> str:

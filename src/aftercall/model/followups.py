@@ -8,7 +8,7 @@ from typing import Any, Literal
 from aftercall.model.reading import RequestKind
 
 FollowUpKind = Literal["request", "promise"]
-State = Literal["open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "broken"]
+State = Literal["open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "unknown", "broken"]
 Trust = Literal["verified", "known", "unknown"]
 Purpose = Literal["request", "reminder", "notice", "journal"]
 Effect = Literal["done", "passed on", "noted"]

@@ -11,7 +11,7 @@ from aftercall.work.health.report import report_json
 from aftercall.work.view import change_json, delivery_json, followup_json
 
 WHO = "the API"
-State = Literal["open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "broken"]
+State = Literal["open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "unknown", "broken"]
 
 
 def make_router(app: App) -> APIRouter:

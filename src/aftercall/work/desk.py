@@ -19,7 +19,7 @@ from aftercall.work.conversation import Conversation, join
 from aftercall.work.ledger import WHO, Judged, Origin, plan
 from aftercall.work.passcode import Mask, find_tries
 from aftercall.work.policy import Policy, Ruling, least
-from aftercall.work.promises import draft_promises, judge
+from aftercall.work.promises import OWN_SOURCES, draft_promises, is_overdue, judge
 from aftercall.work.requests import draft_requests
 from aftercall.work.runs.store import RunStore
 from aftercall.work.sinks.choose import Router
@@ -88,9 +88,11 @@ class WorkDesk:
         """Promises stand as the work behind them stands; the journal tells all of it."""
         rows = self.followups.of_conversation(conversation.id)
         requests = [row for row in rows if row.kind == "request"]
+        is_ours = conversation.legs[0].source in OWN_SOURCES
         for promise in rows:
             if promise.kind == "promise" and promise.state != "refused":
-                kept = judge(promise, requests)
+                is_late = (is_ours and not promise.due) or self.is_overdue(promise)
+                kept = judge(promise, requests, is_late=is_late)
                 values = (("fulfilled_by", kept.by), ("link", kept.link), ("sink", kept.sink))
                 if (kept.state, kept.reason, kept.by) != (promise.state, promise.reason, promise.fulfilled_by):
                     self.followups.move(
@@ -99,6 +101,10 @@ class WorkDesk:
         rows = self.followups.of_conversation(conversation.id)
         archives = list(self.runs.archives(conversation.id).values())
         write_entry(self.settings, conversation.id, conversation.legs, archives, rows)
+
+    def is_overdue(self, promise: FollowUp) -> bool:
+        zone = self.settings.zone
+        return is_overdue(promise, self.clock.now().astimezone(zone).date(), zone)
 
     def _skips(self, conversation: Conversation) -> str:
         """Why a conversation has no follow-up work, if it has none."""

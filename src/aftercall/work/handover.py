@@ -92,7 +92,7 @@ def approve(desk: WorkDesk, followup_id: str, who: str) -> FollowUp:
 def reject(desk: WorkDesk, followup_id: str, who: str) -> FollowUp:
     row = desk.followups.get(followup_id)
     transition = Transition("refused", who, "rejected", values=(("queued", None),), deed="rejected")
-    if not desk.followups.move(row.id, transition, desk.clock.now(), only_from=("held", "open", "failed", "broken", "expired")):
+    if not desk.followups.move(row.id, transition, desk.clock.now(), only_from=("held", "open", "failed", "unknown", "broken", "expired")):
         raise NotWaiting(f"follow-up {followup_id} is {row.state}; there is nothing to reject")
     desk.settle(desk.read(row.conversation))
     return desk.followups.get(followup_id)

@@ -115,7 +115,7 @@ def _make_row(judged: Judged, origin: Origin, now: datetime) -> FollowUp:
 def _change(row: FollowUp, judged: Judged) -> Transition | None:
     draft = judged.draft
     if draft.is_withdrawn:
-        if row.state in ("open", "held", "failed", "broken", "expired"):
+        if row.state in ("open", "held", "failed", "unknown", "broken", "expired"):
             return Transition("withdrawn", WHO, TAKEN_BACK)
         if row.state in ("done", "doing") and row.reason != TAKEN_BACK_LATE:
             return Transition(row.state, WHO, TAKEN_BACK_LATE)

@@ -1,17 +1,24 @@
-"""What the agent said it would do, and which piece of work keeps it. A promise that no work keeps is broken."""
+"""What the agent said it would do, and which piece of work keeps it.
+
+A promise that no work here keeps is broken once its time has passed, and unknown until then.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, tzinfo
 
+from aftercall.llm.rules.dates import latest_day
 from aftercall.model.followups import Draft, FollowUp, State
 from aftercall.model.reading import Asked
 from aftercall.work.conversation import Conversation
 from aftercall.work.likeness import is_same, overlap
-from aftercall.work.requests import LONGEST_TITLE, LONGEST_WORDS, one_line, plain
+from aftercall.work.requests import LONGEST_TITLE, LONGEST_WORDS, one_line, plain, read_due
 
 NO_WORK = "no work was asked for or done that keeps it"
 NO_WAY = "no sink can do that"
+OWN_SOURCES = frozenset({"browser", "telnyx", "terminal", "tester", "twilio"})
+"""Calls that our own agent answered. Another agent may keep its promises where we cannot see it."""
 ENOUGH = 0.5
 
 # What reaches the caller from outside needs a sink that acts in the world; a task in a file is not an email.
@@ -37,21 +44,31 @@ class Kept:
 
 def draft_promises(conversation: Conversation, asked: Asked) -> list[Draft]:
     drafts: list[Draft] = []
+    today = conversation.whole.started_at.date()
     for promise in asked.promises:
         title = one_line(promise.title, LONGEST_TITLE)
         spots = conversation.place(promise.turns)
         if title and not any(is_same(title, "other", draft.title, "other") for draft in drafts):
-            drafts.append(Draft("promise", "other", title, spots=spots, words=plain(promise.words, LONGEST_WORDS)))
+            words = plain(promise.words, LONGEST_WORDS)
+            due, _ = read_due(latest_day(words, today), today)
+            drafts.append(Draft("promise", "other", title, due=due, spots=spots, words=words))
     return drafts
 
 
-def judge(promise: FollowUp, requests: Sequence[FollowUp]) -> Kept:
-    """A promise is as good as the work behind it."""
+def is_overdue(promise: FollowUp, today: date, zone: tzinfo) -> bool:
+    """Its day has passed. A day that had passed when we first read of it proves nothing."""
+    known_since = promise.created_at.astimezone(zone).date()
+    return promise.due is not None and f"{known_since}" <= promise.due[:10] < f"{today}"
+
+
+def judge(promise: FollowUp, requests: Sequence[FollowUp], *, is_late: bool) -> Kept:
+    """A promise is as good as the work behind it. `is_late`: it should have been kept by now."""
+    unkept: State = "broken" if is_late else "unknown"
     work = _find_work(promise, requests)
     if work is None:
-        return Kept("broken", NO_WORK)
+        return Kept(unkept, NO_WORK)
     if _REACHES_OUT.search(promise.title) and work.state not in ("withdrawn", "refused") and not _ACTS & set(work.sinks):
-        return Kept("broken", NO_WAY, work.id)
+        return Kept(unkept, NO_WAY, work.id)
     match work.state:
         case "done":
             return Kept("done", "", work.id, work.link, work.sink)
@@ -60,7 +77,7 @@ def judge(promise: FollowUp, requests: Sequence[FollowUp]) -> Kept:
         case "withdrawn" | "refused":
             return Kept("withdrawn", "what it promised is not wanted any more" if work.state == "withdrawn" else work.reason, work.id)
         case _:
-            return Kept("broken", f"what it promised is {work.state}: {work.reason}", work.id)
+            return Kept(unkept, f"what it promised is {work.state}: {work.reason}", work.id)
 
 
 def _find_work(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | None:

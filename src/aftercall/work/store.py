@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, insert, or_, select, update
@@ -111,6 +111,10 @@ class FollowUpStore:
 
     def held_before(self, moment: datetime) -> list[FollowUp]:
         return self._select(and_(followups.c.state == "held", followups.c.changed_at < moment))
+
+    def unknown_before(self, day: date) -> list[FollowUp]:
+        """Promises of unknown outcome that name an earlier day."""
+        return self._select(and_(followups.c.state == "unknown", followups.c.due < day.isoformat()))
 
     def to_tell(self, agent_id: str, party: str | None, *, limit: int, with_withheld: bool = False) -> list[FollowUp]:
         """What this party's next call is told: what ended since their last call, and what still waits. None: everybody's.

@@ -4,6 +4,7 @@ import re
 import unicodedata
 
 from aftercall.errors import RefusedInput
+from aftercall.model.emphasis import strip_marks
 
 # Marks that turn the direction of text around can make a line read as what it is not.
 _TURNING = frozenset("\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -19,8 +20,8 @@ def one_line(text: str) -> str:
 
 
 def plain_lines(text: str) -> list[str]:
-    """The lines that say something, as plain text: no heading, list, quotation, code block or rule begins with one."""
-    lines = (_STRUCTURE.sub("", one_line(line)) for line in text.splitlines())
+    """The lines that say something, as plain text without emphasis: none begins a heading, list, quotation, code block or rule."""
+    lines = (_STRUCTURE.sub("", strip_marks(one_line(line))) for line in text.splitlines())
     return [line for line in lines if not _DECORATION.fullmatch(line)]
 
 

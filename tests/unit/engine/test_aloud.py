@@ -1,6 +1,7 @@
 """An engine of turns on raw audio: what it owes a caller who pauses, coughs, talks on, or says goodbye."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,9 +9,20 @@ import pytest
 
 from aftercall.bridge.tools import offered
 from aftercall.clock import SystemClock
-from aftercall.engine.aloud import PARDON, Aloud, AloudSession
+from aftercall.engine.aloud import NOT_TAKEN, PARDON, Aloud, AloudSession
 from aftercall.engine.session import Reply
-from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, CallerBegan, CallerSaid, CallerUnclear, Opening, ToolCall, VoiceEvent
+from aftercall.engine.voice import (
+    TAKEN_DOWN,
+    AgentAudio,
+    AgentDone,
+    AgentText,
+    CallerBegan,
+    CallerSaid,
+    CallerUnclear,
+    Opening,
+    ToolCall,
+    VoiceEvent,
+)
 from aftercall.errors import EngineLost
 from aftercall.lab.organs import LabEar, LabMouth
 from aftercall.lab.speech import SILENCE, utter
@@ -98,6 +110,19 @@ async def test_the_last_word_is_followed_by_hanging_up_unless_the_caller_talks_o
         events = await receive_until(session, ToolCall)
     assert [event.name for event in events if isinstance(event, ToolCall)] == ["end_call"]
     assert text_of(events) == "Goodbye again!"
+
+
+@pytest.mark.parametrize(("answer", "heard"), [(f"{TAKEN_DOWN} Go on.", "I took it down."), ("Not written.", NOT_TAKEN.text)])
+async def test_a_claim_to_have_taken_something_down_waits_until_it_is_so(answer: str, heard: str) -> None:
+    taken = {"kind": "other", "title": "Question: When do you open?"}
+    async with session_of(FakeEngine(Reply("I took it down.", taken=taken))) as session:
+        await receive_until(session, AgentDone)
+        session.send_audio(utter("When do you open?") + PAUSE)
+        tool_call = (await receive_until(session, ToolCall))[-1]
+        assert isinstance(tool_call, ToolCall)
+        assert (tool_call.name, json.loads(tool_call.arguments)) == ("take_request", taken)
+        await session.answer_tool(tool_call, answer)
+        assert text_of(await receive_until(session, AgentDone)) == heard
 
 
 async def test_an_answer_that_the_caller_talks_into_before_it_is_ready_never_sounds() -> None:

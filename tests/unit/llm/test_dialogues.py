@@ -1,5 +1,7 @@
 """Every invented call is read as its author meant it."""
 
+import re
+
 import pytest
 
 from aftercall.llm.rules.reader import RulesReader
@@ -56,4 +58,17 @@ def test_what_was_taken_back_or_others_wished_is_left_out(dialogue: Dialogue) ->
 @ALL
 def test_the_profile_holds_what_the_caller_said_of_themself(dialogue: Dialogue) -> None:
     profile = _read(dialogue).profile
-    assert {key: value for key, value in profile.model_dump().items() if value} == dialogue.profile
+    told = profile.model_dump(exclude={"notes", "context"})
+    assert {key: value for key, value in told.items() if value} == dialogue.profile
+
+
+@ALL
+def test_notes_and_context_are_sentences_of_the_caller(dialogue: Dialogue) -> None:
+    profile = _read(dialogue).profile
+    said = _plain(" ".join(turn.text for turn in call_of(dialogue.script).turns if turn.speaker == "caller"))
+    for sentence in f"{profile.notes or ''} {profile.context or ''}".split("."):
+        assert _plain(sentence) in said
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[\w']+", text.lower().replace("’", "'")))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ModelCutOff, ModelDeclined, ModelOffForm
+from aftercall.llm.model import forms
 from aftercall.llm.model.answers import Kept
 from aftercall.llm.model.asking import WrongShape, find_json
 from aftercall.llm.model.exchange import Said
@@ -243,3 +244,18 @@ def test_an_empty_call_costs_nothing() -> None:
     model = FakeModel(SUMMARY)
     assert ModelReader(model).read(make_call([])).summary == ""
     assert model.puts == []
+
+
+def test_a_list_where_text_is_asked_for_is_joined_and_emphasis_is_taken_off() -> None:
+    form = forms.ProfileForm.model_validate(
+        {
+            "name": "**Bill**",
+            "call_name": [],
+            "pronouns": None,
+            "timezone": None,
+            "notes": ["likes tea", "has a dog"],
+            "context": ["Builds a _boat_.", "Sails in May."],
+        }
+    )
+    assert (form.name, form.call_name, form.notes) == ("Bill", None, "likes tea, has a dog")
+    assert form.context == "Builds a boat. Sails in May."

@@ -156,7 +156,9 @@ def row(title: str, state: str, kind: str = "request", sink: str = "tasks", deta
     ],
 )
 def test_a_promise_is_as_good_as_the_work_behind_it(promise: str, request_: FollowUp, state: str) -> None:
-    assert judge(row(promise, "open", "promise", seq=2), [request_]).state == state
+    made = row(promise, "open", "promise", seq=2)
+    assert judge(made, [request_], is_late=True).state == state
+    assert judge(made, [request_], is_late=False).state == ("unknown" if state == "broken" else state)
 
 
 @pytest.mark.parametrize(

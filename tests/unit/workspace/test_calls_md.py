@@ -187,3 +187,8 @@ def test_any_number_of_calls_leaves_each_once_and_no_more_than_asked(calls: list
     assert len(entries) <= keep
     assert len({each.call_id for each in entries}) == len(entries)
     assert (text or "").startswith("# Call History\n\nmine\n")
+
+
+def test_emphasis_does_not_reach_the_file() -> None:
+    told = "**Bill** asked for a _refund_ of `order_id_7`, ***today***, ~~maybe~~; 2*3*4 stays."
+    assert plain_summary(told) == "Bill asked for a refund of order_id_7, today, maybe; 2*3*4 stays."

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from aftercall.model.emphasis import strip_marks
 from aftercall.model.reading import Category, RequestKind, Sentiment, Visibility
 
 
@@ -11,7 +12,16 @@ def _blank_is_none(value: Any) -> Any:
     return None if isinstance(value, str) and value.strip().lower() in ("", "null", "none", "unknown", "n/a", "not stated") else value
 
 
-Maybe = Annotated[str | None, BeforeValidator(_blank_is_none)]
+def _as_text(value: Any) -> Any:
+    """A list where text is asked for is joined, as sentences if it holds some; marks of emphasis are taken off."""
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        parts = [part.strip() for part in value if part.strip()]
+        value = (" " if all(part.endswith((".", "!", "?")) for part in parts) else ", ").join(parts)
+    return strip_marks(value) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_as_text)]
+Maybe = Annotated[str | None, BeforeValidator(_blank_is_none), BeforeValidator(_as_text)]
 
 
 class _Form(BaseModel):
@@ -19,12 +29,12 @@ class _Form(BaseModel):
 
 
 class SummaryForm(_Form):
-    text: str = Field(description="three to six plain sentences, no markdown")
-    topics: list[str] = Field(description="main subjects")
-    decisions: list[str] = Field(description="what was decided")
-    actions: list[str] = Field(description="what is to be done, and by when if that was said")
-    facts: list[str] = Field(description="names, dates, numbers and facts worth remembering, never a secret")
-    context: str = Field(description="where things stand, for whoever takes the next call; one or two sentences")
+    text: Text = Field(description="three to six plain sentences, no markdown")
+    topics: list[Text] = Field(description="main subjects")
+    decisions: list[Text] = Field(description="what was decided")
+    actions: list[Text] = Field(description="what is to be done, and by when if that was said")
+    facts: list[Text] = Field(description="names, dates, numbers and facts worth remembering, never a secret")
+    context: Text = Field(description="where things stand, for whoever takes the next call; one or two sentences")
 
 
 class ProfileForm(_Form):
@@ -49,7 +59,7 @@ class GreetingForm(_Form):
 
 class RequestForm(_Form):
     kind: RequestKind
-    title: str = Field(description="an imperative of a few words")
+    title: Text = Field(description="an imperative of a few words")
     details: Maybe
     person: Maybe = Field(description="whom it concerns, if named")
     due: Maybe = Field(description="YYYY-MM-DD, only if a day was said")
@@ -58,12 +68,12 @@ class RequestForm(_Form):
 
 
 class WithdrawnForm(_Form):
-    title: str
+    title: Text
     turns: list[int]
 
 
 class PromiseForm(_Form):
-    title: str
+    title: Text
     turns: list[int]
     words: str = Field(description="the agent's words, copied exactly from one turn")
 
@@ -76,8 +86,8 @@ class AskedForm(_Form):
 
 class FactForm(_Form):
     category: Category
-    text: str
-    summary: str = Field(description="at most 100 characters")
+    text: Text
+    summary: Text = Field(description="at most 100 characters")
     visibility: Visibility
     confidence: float
     sentiment: Sentiment
@@ -92,5 +102,5 @@ class FactsForm(_Form):
 
 
 class SpokenForm(_Form):
-    say: str = Field(description="what the caller hears now: one to three short spoken sentences")
+    say: Text = Field(description="what the caller hears now: one to three short spoken sentences")
     ends_call: bool = Field(description="true only after the caller said goodbye or wants nothing more")

@@ -5,12 +5,12 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 
-from aftercall.llm.rules.corrections import erase, find_repair, is_broken_off, longest_without, settle_repairs
+from aftercall.llm.rules.corrections import erase, find_repair, is_broken_off, longest_without, new_number, settle_repairs
 from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.cues import TIME_ONLY
 from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.numbers import NUMBER_WORD, quantities
-from aftercall.llm.rules.persons import person_in
+from aftercall.llm.rules.persons import person_in, person_noted
 from aftercall.llm.rules.sentences import MASK, body_of
 from aftercall.llm.rules.stems import stems
 from aftercall.model.reading import Request, RequestKind, Withdrawn
@@ -32,6 +32,7 @@ _DANGLING = re.compile(
 _DOUBLED = re.compile(r"\b(?:for|on|by|at) (?=(?:at|on|in|for|by|with)\b)", re.I)
 _DENIES = re.compile(r"\b(?:not|instead of|rather than)(?: \w+)?\s*$", re.I)
 _LISTED = re.compile(r",? (?:and|plus|with) (?:also )?|, ", re.I)
+_CLOCK = re.compile(rf"\bat (?:{NUMBER_WORD}|\d)", re.I)  # then a bare number may be the hour
 _FILLERS = Cue(r"(?:,\s*)?\b(?:umm?|uhh?|er+m|you know|i mean|sort of|kind of)\b,?\s*")
 _STUTTER = re.compile(rf"\b(?!{NUMBER_WORD}\b|\d|\w\b)(\w+)(?:, | )\1\b", re.I)  # figures and letters are said twice on purpose
 
@@ -105,6 +106,21 @@ class Ask:
         ours = [quantities(told) for told in (self.act, *(known for _, known in self.details))] if theirs else []
         return any(noun in theirs and theirs[noun] != number for known in ours for noun, number in known.items())
 
+    def renumber(self, text: str, seq: int) -> bool:
+        """ "Ten people." "Make that twelve.": changes the number, if it is clear which one is meant."""
+        new, named = new_number(text), quantities(text)
+        told = {noun: number for part in (self.act, *(known for _, known in self.details)) for noun, number in quantities(part).items()}
+        meant = {noun: number for noun, number in told.items() if noun in named} or told
+        if not new or len(meant) != 1 or _CLOCK.search(self.all_said):
+            return False
+        ((noun, old),) = meant.items()
+        pattern = re.compile(rf"\b{re.escape(old)}(?= {noun}\b)", re.I)
+        self.act = pattern.sub(new, self.act)
+        self.details = [(at, pattern.sub(new, known)) for at, known in self.details]
+        self.denied.append(f"{old} {noun}")
+        self.cite(seq)
+        return True
+
     def replace_act(self, act: str, words: str, seq: int) -> None:
         """Another thing is wanted in place of the one asked for; what was agreed about it stays."""
         verb = self.act.split(" ", 1)[0] if not act.lower().startswith(("the ", "that ")) else ""
@@ -138,17 +154,19 @@ class Ask:
         details = [kept for _, text in self.details if (kept := tidy(self._without_denied(text)))]
         said = [text for _, text in self.heard_back[-_HEARD_BACK:] if not self._disputes(text)]
         heard_back = [kept for text in said if (kept := tidy(self._without_denied(text)))]
-        told = ". ".join(dict.fromkeys((*details, *heard_back)))
         persons = (self.words, *details, *(heard_back if self.kind == "message" else ()))
         return Request(
             kind=self.kind,
             title=title,
-            details=told,
-            person=self.person or person_in(erase(" . ".join(persons), self.denied)),
+            details=". ".join(dict.fromkeys(details)),
+            person=self.person or self._noted() or person_in(erase(" . ".join(persons), self.denied)),
             due=self.due,
             turns=tuple(self.turns),
             words=self._ground() or visible(self.words),
         )
+
+    def _noted(self) -> str | None:
+        return person_noted(erase(self.act, self.denied)) if self.kind == "note" else None
 
     def _ground(self) -> str:
         """The caller's words, cut before anything they took back."""

@@ -4,7 +4,7 @@ import re
 
 from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.numbers import NUMBER_WORD, quantities
+from aftercall.llm.rules.numbers import NUMBER_WORD, TENS, quantities
 from aftercall.llm.rules.vocabulary import vocabulary
 
 REPLACES = Cue(
@@ -55,6 +55,14 @@ def denied_words(text: str) -> list[str]:
 
 
 _MAKE_IT = Cue(rf"\bmake (?:it|that) (?P<new>{_FIGURES}|\d+)\b(?! (?:o['’]?clock|[ap]\.?m|thirty|fifteen))")
+
+
+def new_number(text: str) -> str | None:
+    """The number that is to stand instead; none where it may be a time of day ("make it ten thirty")."""
+    match = _MAKE_IT.search(text)
+    new = match["new"].lower() if match else ""
+    first = re.split(r"[ -]", new)[0]
+    return new if new and (first == new or first in TENS or "hundred" in new or "thousand" in new) else None
 
 
 def outnumbered(text: str, said: str, told: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 from aftercall.llm.rules.cue import Cue, Table
-from aftercall.llm.rules.memo import remember
+from aftercall.llm.rules.memo import forget, remember
 from aftercall.llm.rules.numbers import COUNT, ORDINAL, ORDINAL_WORD, count, day_number
 from aftercall.llm.rules.reckoning import SHIFTED, WEEKDAY, Mention, later, month_end, reckon, shift, weekday_of
 
@@ -271,6 +271,14 @@ def find_dates(text: str, today: date, anchor: date | None = None) -> list[Menti
         return list(named)
     apart = [mention for mention in named if not any(mention.start < other.end and other.start < mention.end for other in around)]
     return sorted((*apart, *around), key=lambda mention: mention.start)
+
+
+def latest_day(text: str, today: date) -> date | None:
+    """The last of the days a text names. For use outside a reading: it keeps nothing of the text in memory."""
+    try:
+        return max((mention.day for mention in find_dates(text, today)), default=None)
+    finally:
+        forget()
 
 
 _BARE_ORDINAL = Cue(

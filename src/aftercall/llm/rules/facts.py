@@ -15,6 +15,7 @@ from aftercall.llm.rules.secrets import FEELING
 from aftercall.llm.rules.sentences import Clause
 from aftercall.llm.rules.standing import find_standing
 from aftercall.llm.rules.stems import share, stems
+from aftercall.llm.rules.triggers import find_trigger
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.reading import Category, FactDraft, Sentiment
 
@@ -37,7 +38,7 @@ _RULES = (
     _rule(
         "decision",
         0.85,
-        r"\b(?:we|i)(?:['’]ve| have)? (?:all |both |finally |already |just )?(?:decided|agreed|settled on|made up (?:my|"
+        r"(?<!what )\b(?:we|i)(?:['’]ve| have)? (?:all |both |finally |already |just )?(?:decided|agreed|settled on|made up (?:my|"
         r"our) mind|chosen|chose|opted|committed)\b|\b(?:we|i)(?:['’]re|['’]m| are| am) (?:definitely |now |"
         r"not )?(?:going with|sticking with|staying(?! (?:at|in|for|until|till|over|there|here))|keeping|dropping|"
         r"switching to|moving (?:to|the|our|it)|getting rid of|not renewing|selling|freezing|shutting)\b|"
@@ -212,6 +213,7 @@ _HEALTH = Cue(
     r"bedridden|recovering from|disab\w+|anaphyla\w+|in (?:the )?hospital|in a (?:care|nursing) home|penicillin|ibuprofen)\b",
 )
 _LENGTH = 30
+_WE = re.compile(r"(?<!what )\b(?:we|I)\b.+", re.I)
 _LEAST_WORDS = 2
 
 
@@ -245,24 +247,28 @@ def _without(fact: FactDraft, denied: list[str]) -> FactDraft | None:
 
 def draft(clause: Clause, siblings: list[Clause], category: Category, confidence: float) -> FactDraft | None:
     """A fact resting on a clause, with the whole sentence as evidence where that is short and clean."""
-    text = tidy(_DENIAL.sub("", clause.text))
+    words = _evidence(clause, siblings)
+    text = _decided(words) if category == "decision" else tidy(_DENIAL.sub("", clause.text))
     if len(text.split()) < 2:
         return None
     if _POINTS_BACK.match(text) and (matter := _matter(clause, siblings)):
         text = f"{matter}. {text}"
     sentiment: Sentiment = "negative" if category == "emotional" else "neutral"
-    words = _evidence(clause, siblings)
-    summary = text if len(text) <= 100 else text[:100].rsplit(" ", 1)[0]
     return FactDraft(
         category=category,
         text=text,
-        summary=summary[:100],
+        summary=text if len(text) <= 100 else text[:100].rsplit(" ", 1)[0],
         visibility="private" if category == "emotional" or _HEALTH.search(f"{text} {words}") else "shared",
         confidence=confidence,
         sentiment=sentiment,
         turns=(clause.seq,),
         words=words,
     )
+
+
+def _decided(words: str) -> str:
+    """A decision is told as the sentence it was said in, without the request to note it."""
+    return tidy(told.group() if find_trigger(words) and (told := _WE.search(words)) else words)
 
 
 def _matter(clause: Clause, siblings: list[Clause]) -> str:

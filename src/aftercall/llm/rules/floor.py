@@ -150,10 +150,10 @@ class Floor(Yielding):
     def _moves_last(self, clause: Clause) -> bool:
         """ "Anything else?", "Actually, make that Thursday": what was taken down last is put right, though nobody talks of it now."""
         last = self.asks[-1] if self.asks else None
-        if last is None or last.due is None or not self._first_day(clause.text):
+        if last is None or clause.seq - max(last.turns) > _NEAR:
             return False
-        if clause.seq - max(last.turns) > _NEAR:
-            return False
+        if last.due is None or not self._first_day(clause.text):
+            return last.renumber(clause.text, clause.seq)
         self._correct(last, clause)
         return True
 
@@ -167,7 +167,8 @@ class Floor(Yielding):
         """ "What do you need?", "The main hall."; but in "my boss, she says…" the thing only opens a sentence."""
         matter = self._asks_matter
         goes_on = any(other.sentence == clause.sentence and cues.PRONOUN.match(other.text) for other in after[:1])
-        return bool(matter and not clause.is_question and not goes_on and is_bare_thing(clause.body.strip(" .,!"), matter))
+        is_plain = not (clause.is_question or goes_on or cues.SMALL_TALK.search(clause.text))
+        return bool(matter and is_plain and is_bare_thing(clause.body.strip(" .,!"), matter))
 
     def _ask(self, trigger: Trigger, clause: Clause) -> None:
         """Something is asked for: it changes or repeats what was asked before, or it is new."""
@@ -320,6 +321,9 @@ class Floor(Yielding):
     def _correct(self, ask: Ask, clause: Clause) -> None:
         if REPAIRS.match(clause.text):
             ask.drop_details(clause.seq)
+        if ask.renumber(clause.text, clause.seq):
+            self._current = ask
+            return
         ask.denied += denied_words(clause.text) + outnumbered(clause.text, self._said, ask.all_said)
         self._move(ask, clause.text)
         self._add(ask, clause)
@@ -335,6 +339,9 @@ class Floor(Yielding):
             return
         if REPAIRS.match(clause.text):
             ask.drop_details(clause.seq)
+        if ask.renumber(clause.text, clause.seq):
+            self._current = ask
+            return
         ask.denied += denied_words(clause.text)
         if ask.due and (other := month_only(clause.text, ask.due)):
             ask.move(other)

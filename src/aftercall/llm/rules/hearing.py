@@ -80,9 +80,9 @@ class Hearing(Ledger):
         self._asked_openly = asks_openly(text)
         self._asked_when = bool(cues.ASKS_WHEN.search(self._question))
         if cues.ANYTHING_ELSE.search(text):
-            self._current, self._question = None, ""
+            self._current, self._question, self._inquiry = None, "", None
         if cues.OPENS.search(text):
-            self._question = ""
+            self._question, self._inquiry = "", None  # "thanks" says yes to nothing now
         self._agent_seq = turn.seq
 
     def _drop_refused(self, seq: int, text: str, offers: bool) -> None:

@@ -28,10 +28,11 @@ _FINITE = Cue(
     r"\b(?:i|we|you|he|she|they|it|there)(?:['’]\w+)?\b|\b\w{3,}(?:ed|left|broke|died|lost) (?:out|in|off|up|away|on|to|last|this|me|us|"
     r"the|my)\b|\b(?:is|are|was|were|am|have|has|had|do|does|did|will|would|can|could|should|"
     r"says?|said|wants?|need|needs|know|think|goes|went|got|came|told)\b|\b\w+['’](?:m|re|ve|ll|d|t)\b|\b(?:that|what|"
-    r"it|there|here)['’]s\b",
+    r"it|there|here)['’]s\b|^(?:my|our|the) \w+ \w{2,}ed\b|\b(?:yesterday|last (?:night|week|month|year))\b",
 )
 _NO_THING = Cue(
-    r"^(?:no|not|nothing|none|nope|never|you|yes|yeah|sure|hi|hello|good|thanks?|thank|fine|sorry|well|maybe|because|since|so|okay|"
+    r"^(?:no|not|nothing|none|nope|never|you|yes|yeah|sure|hi|hello|good|happy|merry|(?:an? )?lovely|"
+    r"thanks?|thank|fine|sorry|well|maybe|because|since|so|okay|"
     r"right|great|perfect|bye|just (?:a )?(?:chat|talk|look)\w*|same|like|about|when|where|how|who|why|if)\b|"
     r"\b(?:questions?|enquir\w+|inquir\w+|quick|chat|info\w*|hours|prices?|directions|idea|things|advice|please hold|moment|second|morning|"
     r"afternoon|evening)\b",

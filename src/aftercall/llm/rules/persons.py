@@ -30,6 +30,7 @@ _WHO = tuple(
         rf"\b{_NAME}['’]s (?i:birthday|appointment|present|gift|party|prescription|order|room|number|flight|lesson|school)\b",
     )
 )
+_NOTED = Cue(rf"\b(?i:about|regarding|concerning) (?i:the )?{_NAME}(?: (?i:conversation|meeting|call|talk|chat))?(?=\W*(?:$|[:,.]))", 0)
 _NO_PERSON = vocabulary(
     """
     wednesday english street road avenue lane drive court plaza hotel airport station hospital clinic bank team support
@@ -41,8 +42,17 @@ _NO_PERSON = vocabulary(
 )
 
 
+def person_noted(text: str) -> str | None:
+    """Whom a note is about: "note what we decided about Carl"."""
+    return _first_name(text, (_NOTED,))
+
+
 def person_in(text: str) -> str | None:
-    for pattern in _WHO:
+    return _first_name(text, _WHO)
+
+
+def _first_name(text: str, patterns: tuple[Cue, ...]) -> str | None:
+    for pattern in patterns:
         for match in pattern.finditer(text):
             words = [word for word in match["name"].removesuffix("'s").removesuffix("’s").split() if _can_be_name(word)]
             if words and words[0] == match["name"].split()[0].removesuffix("'s").removesuffix("’s"):

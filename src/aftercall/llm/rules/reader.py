@@ -6,9 +6,11 @@ from datetime import date, timedelta
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
+from aftercall.llm.rules import cues
 from aftercall.llm.rules.address import find_call_name, find_pronouns, put_right
-from aftercall.llm.rules.asks import is_worth_keeping
+from aftercall.llm.rules.asks import is_worth_keeping, tidy
 from aftercall.llm.rules.contractions import as_spoken, restore
+from aftercall.llm.rules.corrections import REPAIRS, denied_words
 from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.facts import Heard, draft, find_facts
 from aftercall.llm.rules.floor import Floor
@@ -19,19 +21,29 @@ from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
 from aftercall.llm.rules.reality import is_real
 from aftercall.llm.rules.reckoning import WEEKDAY, weekday_of
-from aftercall.llm.rules.secrets import find_secrets, mask, secret_facts
+from aftercall.llm.rules.secrets import Secret, find_secrets, is_confided, mask, secret_facts
 from aftercall.llm.rules.sentences import Clause, split_clauses
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.summary import summarise, summarise_foreign
 from aftercall.llm.rules.todos import find_todos
+from aftercall.llm.rules.triggers import find_trigger
+from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.llm.rules.zones import stated_zone, zone_of_place
-from aftercall.llm.whole import WholeReader
+from aftercall.llm.whole import WholeReader, as_sentence
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Request
 
 _PASSING = ("technical", "preference", "routine", "action_item")  # told by words that a refused offer may have as well
 _DECLINES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.I)
 _WEEKDAY_HERE = Cue(rf"\bit(?:['’]s| is) (?:still|already|only) (?P<weekday>{WEEKDAY})\b")
+_WHAT_WAS_DECIDED = re.compile(r"\bwhat (?:we|i|they|was|is)\b.*\b(?:decided|agreed|settled)\b", re.I)
+_STANDS_ALONE = re.compile(r"(?:I|we|my|our)\b(?!.*\b(?:it|that|this|them|him|her|one)\b)", re.I)
+_CARES = re.compile(r"(?:I|we|my|our)\b.{0,30}\b(?:working on|building|planning|training for|care about|love|hate)\b", re.I)
+_EMPTY = re.compile(r"\bif\b|^(?:thanks?|bye|good ?bye|have a|that['’]s (?:all|it|fine|great)|sounds)\b", re.I)
+_PLAINLY = 0.8
+_MOST_NOTES, _MOST_TOLD = 3, 3  # sentences
+_LEAST_TOLD, _LONGEST_TOLD = 3, 25  # words of a sentence
+_NEAR = 2  # turns: what the caller says right before or after
 Cited = TypeVar("Cited", Request, Promise, FactDraft)
 
 
@@ -61,7 +73,6 @@ def _read(call: Call) -> Reading:
     texts = {turn.seq: turn.text for turn in call.turns}
     clauses = {turn.seq: split_clauses(turn) for turn in call.turns if turn.speaker == "caller"}
     zone = _zone(call, clauses)
-    profile = _profile(call, named, zone)
     floor = _walk(call, texts, clauses, _today(call, zone, clauses))
     requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
     withdrawn = [ask.as_withdrawn() for ask in floor.withdrawn if is_worth_keeping(ask)]
@@ -72,9 +83,12 @@ def _read(call: Call) -> Reading:
         if not stems(fact.text) & floor.refused or not (fact.category in _PASSING or _DECLINES.search(fact.text))
     ]
     facts_told = [*secret_facts(secrets), *told]
+    requests = [_with_decisions(request, told) for request in requests]
+    matters = _matters(clauses, secrets, floor.refused)
+    profile = _profile(call, named, zone, told, matters)
     return Reading(
         language=language,
-        summary=summarise(profile, requests, withdrawn, promises, facts_told),
+        summary=summarise(profile, requests, withdrawn, promises, facts_told, matters[:_MOST_TOLD]),
         profile=profile,
         identity=read_identity(texts[turn.seq] for turn in call.turns if turn.speaker == "agent"),
         requests=_grounded(requests, spoken),
@@ -82,6 +96,21 @@ def _read(call: Call) -> Reading:
         promises=_grounded(promises, spoken),
         facts=_grounded(facts_told, spoken),
     )
+
+
+def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
+    """ "Note what we decided about Carl" holds what was decided: of Carl, or just before or after."""
+    if request.kind != "note" or not _WHAT_WAS_DECIDED.search(request.words):
+        return request
+    decided = [fact for fact in facts if fact.category == "decision"]
+    named = [fact for fact in decided if request.person and request.person in fact.text]
+    near = [fact for fact in decided if any(abs(seq - fact.turns[0]) <= _NEAR for seq in request.turns)]
+    found = [fact.text for fact in named or near]
+    known = [part for part in request.details.split(". ") if part and not any(part.lower() in text.lower() for text in found)]
+    details = ". ".join((*known, *found))
+    title = request.title.partition(": ")[0] if details else request.title
+    turns = tuple(sorted({*request.turns, *(fact.turns[0] for fact in named or near)}))
+    return request.model_copy(update={"title": title, "details": details, "turns": turns})
 
 
 def _with_texts(call: Call, texts: dict[int, str]) -> Call:
@@ -101,10 +130,44 @@ def _ground(item: Cited, spoken: dict[int, str]) -> Cited:
     return item if words == item.words else item.model_copy(update={"words": words})
 
 
-def _profile(call: Call, named: Named, zone: str | None) -> Profile:
+def _profile(call: Call, named: Named, zone: str | None, facts: list[FactDraft], matters: list[str]) -> Profile:
     said = [turn.text for turn in call.turns if turn.speaker == "caller"]
     call_name = find_call_name(call.turns, named) or put_right(call.turns, named.parts)
-    return Profile(name=named.name, call_name=call_name if call_name != named.name else None, pronouns=find_pronouns(said), timezone=zone)
+    plain = [fact for fact in facts if fact.visibility != "secret" and fact.confidence >= _PLAINLY]
+    return Profile(
+        name=named.name,
+        call_name=call_name if call_name != named.name else None,
+        pronouns=find_pronouns(said),
+        timezone=zone,
+        notes=_join(fact.text for fact in plain if fact.category == "preference" and _STANDS_ALONE.match(fact.text)),
+        context=_join(matter for matter in matters if _CARES.match(matter)),
+    )
+
+
+def _join(texts: Iterable[str]) -> str | None:
+    return " ".join(as_sentence(text) for text in list(dict.fromkeys(texts))[:_MOST_NOTES]) or None
+
+
+def _matters(clauses: dict[int, list[Clause]], secrets: list[Secret], refused: frozenset[str]) -> list[str]:
+    """Sentences in which the caller tells something, asks for nothing and confides nothing."""
+    hidden = {secret.seq for secret in secrets}
+    told = [
+        tidy(clause.whole)
+        for seq, spoken in clauses.items()
+        if seq not in hidden and not any(REPAIRS.match(clause.text) or denied_words(clause.text) for clause in spoken)
+        for clause in spoken
+        if _tells(clause) and not stems(clause.text) & refused
+    ]
+    return list(dict.fromkeys(told))
+
+
+def _tells(clause: Clause) -> bool:
+    if clause.is_masked or clause.is_question or not is_real(clause) or is_confided(clause.whole):
+        return False
+    if find_trigger(clause.whole) or find_call_off(clause.whole) or cues.INTRODUCES.match(clause.body):
+        return False
+    is_sentence = len(clause.body.split()) >= _LEAST_TOLD and len(clause.whole.split()) <= _LONGEST_TOLD
+    return is_sentence and not _EMPTY.search(clause.body) and not cues.SLIGHT.match(clause.body)
 
 
 def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:

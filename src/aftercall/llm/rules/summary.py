@@ -1,4 +1,4 @@
-"""The call in a few plain sentences: who rang, what was asked, called off, promised and decided."""
+"""The call in a few plain sentences: who rang, what was asked, called off, promised, decided and told."""
 
 from collections.abc import Iterable
 
@@ -9,19 +9,26 @@ _MOST = 5
 
 
 def summarise(
-    profile: Profile, requests: list[Request], withdrawn: list[Withdrawn], promises: list[Promise], facts: list[FactDraft]
+    profile: Profile,
+    requests: list[Request],
+    withdrawn: list[Withdrawn],
+    promises: list[Promise],
+    facts: list[FactDraft],
+    said: Iterable[str] = (),
 ) -> str:
-    """Built from what was read, never from the words around it, so small talk and secrets cannot slip in."""
+    """Built from what was read; `said` are sentences of the caller that tell what the call was about."""
     who = profile.call_name or profile.name or "The caller"
     told = [fact.summary for fact in facts if fact.visibility != "secret" and fact.category in ("decision", "action_item", "correction")]
+    asked = " ".join((*(f"{request.title} {request.details}" for request in requests), *told)).lower()
+    told += [sentence for sentence in said if sentence.lower() not in asked]
     parts = (
         _sentence(f"{who} asked for", (_dated(request) for request in requests)),
         _sentence("Called off", (item.title for item in withdrawn)),
         _sentence("The agent promised", (promise.title for promise in promises)),
-        _sentence("Also said", told),
     )
     text = " ".join(part for part in parts if part)
-    return text or f"{who} called; nothing was asked or promised."
+    more = _sentence("Also said" if text else f"{who} said", dict.fromkeys(told))
+    return f"{text} {more}".strip() or f"{who} called; nothing was asked or promised."
 
 
 def summarise_foreign(language: str, profile: Profile) -> str:

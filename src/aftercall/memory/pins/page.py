@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from aftercall.memory.pins.topics import terms_of
 from aftercall.model.pins import Item, Mention, Pin, PinPage, PinState, Spoken
 
-OPEN = ("open", "held", "doing", "failed", "broken")
+OPEN = ("open", "held", "doing", "failed", "unknown", "broken")
 QUIET = timedelta(days=14)
 """Work that is done settles a topic once nobody has come back to it for so long: done may mean no more than handed over."""
 SETTLED = "the caller said that it is settled"

@@ -17,6 +17,7 @@ SHELVES: dict[str, tuple[State, ...]] = {
     "waiting for you": ("held",),
     "in trouble": ("failed", "broken"),
     "under way": ("open", "doing"),
+    "outcome unknown": ("unknown",),
     "done or noted": ("done",),
     "let go": ("refused", "withdrawn", "expired"),
 }

@@ -7,9 +7,10 @@ from aftercall import durable
 from aftercall.errors import AftercallError
 from aftercall.journal.record import Journal
 from aftercall.log import get_logger
-from aftercall.work.desk import WorkDesk
+from aftercall.work.desk import DAY, WorkDesk
 from aftercall.work.health.report import HOURS
 from aftercall.work.health.store import HealthStore
+from aftercall.work.promises import NO_WORK
 from aftercall.work.store import Transition
 from aftercall.work.workflow import run_id
 
@@ -36,6 +37,7 @@ async def sweep(store: HealthStore, desk: WorkDesk, journal: Journal) -> dict[st
         "timers": await asyncio.to_thread(store.time_missing, since, now),
         "stranded": await asyncio.to_thread(store.queue_stranded, now - STUCK),
         "expired": await asyncio.to_thread(expire, desk, now),
+        "broken": await asyncio.to_thread(break_overdue, desk, now),
         "steps": await _revive_steps(store, since, now - STUCK),
         "runs": await _revive_runs(store, desk, since, now - STUCK),
     }
@@ -66,6 +68,13 @@ def expire(desk: WorkDesk, now: datetime) -> int:
     old = desk.followups.held_before(now - timedelta(days=desk.settings.work.hold_days))
     transition = Transition("expired", "sweep", f"not approved within {desk.settings.work.hold_days} days")
     return sum(desk.followups.move(row.id, transition, now, only_from=("held",)) for row in old)
+
+
+def break_overdue(desk: WorkDesk, now: datetime) -> int:
+    """A promise of unknown outcome is broken once its day has passed and nothing kept it."""
+    late = [row for row in desk.followups.unknown_before(now.date() + DAY) if desk.is_overdue(row)]
+    transition = Transition("broken", "sweep", NO_WORK)
+    return sum(desk.followups.move(row.id, transition, now, only_from=("unknown",)) for row in late)
 
 
 async def _revive_steps(store: HealthStore, since: datetime, before: datetime) -> int:

@@ -28,7 +28,7 @@ class PeopleSink:
         path = self._path(work)
         mark = f"<!-- aftercall: {work.key[:32]} -->"
         day = f"{self._clock.now().astimezone(self._settings.zone):%Y-%m-%d}"
-        told = " ".join(part for part in (work.title, *work.details.splitlines()) if part)
+        told = ": ".join(part for part in (work.title, " ".join(work.details.splitlines())) if part)
         line = f"- {day}: {escape(told)} (call {work.call_id}) {mark}"
         files.edit(path, lambda text: add_note(text, work.person or "Notes", line, mark))
         return Receipt(link=str(path.relative_to(self._workspace(work).root)))
