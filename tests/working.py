@@ -58,9 +58,15 @@ def with_sink(app: App, sink: Sink, **work_settings: Any) -> WorkDesk:
     return replace(app.work, settings=settings, sinks={**app.work.sinks, sink.name: sink})
 
 
-def hold_call(app: App, said: Sequence[tuple[str, str]] = THREE_ASKS, **fields: Any) -> Call:
+def hold_call(
+    app: App,
+    said: Sequence[tuple[str, str]] = THREE_ASKS,
+    *,
+    is_handed_in: bool = False,
+    **fields: Any,
+) -> Call:
     call = make_call(said, **fields)
-    app.journal.take_in(call)
+    app.journal.take_in(call, is_handed_in=is_handed_in)
     return call
 
 

@@ -3,20 +3,18 @@
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import insert, inspect, select, text
+from sqlalchemy import inspect, text
 
 from aftercall.db.connect import Database
 from aftercall.db.prepare import prepare
 from aftercall.db.revision import KNOWN, NEWEST, current_revision
-from aftercall.db.tables import calls, followups, metadata
+from aftercall.db.tables import metadata
 from aftercall.db.upgrade import make_config, upgrade
 from aftercall.errors import ConfigError, DatabaseNewer, DatabaseOutdated, DatabaseUnreachable
 from aftercall.settings import DatabaseSettings, Settings
-from aftercall.testing import START
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -116,21 +114,3 @@ def test_a_database_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnreachable, match="no connection to the database"):
         prepare(database)
     database.close()
-
-
-def test_what_other_agents_promised_is_no_longer_broken_after_an_upgrade(empty: Database) -> None:
-    call = {"agent_id": "main", "direction": "inbound", "verified": False, "started_at": START, "metadata": {}}
-    promise: dict[str, object] = {"kind": "promise", "request_kind": "other", "details": "", "agent_id": "main", "turns": [], "words": ""}
-    promise |= {"state": "broken", "reason": "", "trust": "unknown", "sink": "", "created_at": START, "changed_at": START}
-    with empty.write() as connection:
-        command.upgrade(make_config(connection), "0013")
-        for source in ("vapi", "twilio"):
-            own = {"id": source, "source": source, "sid": source, "conversation": source, "state": "sealed", "owner": ""}
-            connection.execute(insert(calls).values(call | own))
-            own = {"id": source, "key": source, "title": source, "conversation": source, "call_id": source}
-            connection.execute(insert(followups).values(promise | own))
-    upgrade(empty)
-    with empty.read() as connection:
-        rows = connection.execute(select(followups.c.title, followups.c.state)).all()
-    assert {row.title: row.state for row in rows} == {"vapi": "unknown", "twilio": "broken"}
-    empty.close()

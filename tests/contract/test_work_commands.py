@@ -107,7 +107,7 @@ def test_a_notice_that_nobody_took_is_laid_aside_and_can_be_sent_again(home: App
 def test_health_says_in_one_word_and_one_number_how_things_are(home: App) -> None:
     assert (run("health").exit_code, run("health").output.splitlines()[0]) == (0, "ok  calls: none")
     said = [("agent", "Hello."), ("caller", "Hello there."), ("agent", "I'll email you the invoice.")]
-    call = hold_call(home, said, source="browser")
+    call = hold_call(home, said)
     follow(home.work, call.conversation)
     shown = run("health")
     assert shown.exit_code == 1

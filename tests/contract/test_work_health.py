@@ -94,16 +94,15 @@ def test_what_waits_for_approval_is_held_and_worth_a_look_after_a_day(app: App, 
 INVOICE = [("agent", "Hello."), ("caller", "Where is my invoice?"), ("agent", "I'll email you the invoice.")]
 
 
-@pytest.mark.parametrize("source", ["myagent", "vapi"])
-def test_what_another_agent_promised_does_not_warn(app: App, source: str) -> None:
-    call = hold_call(app, INVOICE, source=source)
+def test_what_another_agent_promised_does_not_warn(app: App) -> None:
+    call = hold_call(app, INVOICE, is_handed_in=True)
     finish_steps(app, call.id)
     follow(app.work, call.conversation)
     assert (look(app).status, look(app).counts.broken) == ("ok", 0)
 
 
 def test_a_broken_promise_is_worth_a_look_until_it_is_settled(app: App) -> None:
-    call = hold_call(app, INVOICE, source="browser")
+    call = hold_call(app, INVOICE)
     finish_steps(app, call.id)
     broken = next(row for row in follow(app.work, call.conversation) if row.state == "broken")
     made = look(app)

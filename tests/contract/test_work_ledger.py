@@ -277,23 +277,23 @@ INVOICE = [("agent", "Hello."), ("caller", "Where is my invoice?"), ("agent", "I
 
 
 def test_a_promise_of_our_agent_that_no_work_keeps_is_broken(app: App) -> None:
-    call = hold_call(app, INVOICE, source="browser")
+    call = hold_call(app, INVOICE)
     rows = follow(app.work, call.conversation)
     assert states(rows, "promise") == {"Email you the invoice": "broken"}
     assert not any(row.kind == "promise" and row.state == "broken" for row in follow(app.work, hold_call(app).conversation))
 
 
 def test_a_promise_of_another_agent_is_unknown_not_broken(app: App) -> None:
-    rows = follow(app.work, hold_call(app, INVOICE).conversation)
+    rows = follow(app.work, hold_call(app, INVOICE, is_handed_in=True).conversation)
     assert states(rows, "promise") == {"Email you the invoice": "unknown"}
     handover.reject(app.work, next(row.id for row in rows if row.kind == "promise"), "me")
     assert states(app.work.followups.page(limit=9), "promise") == {"Email you the invoice": "refused"}
 
 
-@pytest.mark.parametrize("source", ["browser", "vapi"])
-def test_a_promise_is_broken_once_its_day_has_passed(app: App, clock: VirtualClock, source: str) -> None:
+@pytest.mark.parametrize("is_handed_in", [False, True])
+def test_a_promise_is_broken_once_its_day_has_passed(app: App, clock: VirtualClock, is_handed_in: bool) -> None:
     said = [("agent", "Hello."), ("caller", "Where is it?"), ("agent", "We'll deliver the sofa on Monday.")]
-    call = hold_call(app, said, source=source)
+    call = hold_call(app, said, is_handed_in=is_handed_in)
     (promise,) = follow(app.work, call.conversation)
     assert (promise.state, promise.due) == ("unknown", "2026-02-16")
     clock.move(3 * 86_400)
@@ -307,7 +307,7 @@ def test_a_promise_is_broken_once_its_day_has_passed(app: App, clock: VirtualClo
 def test_a_day_that_had_passed_before_the_call_came_in_breaks_nothing(app: App, clock: VirtualClock) -> None:
     clock.move(30 * 86_400)
     said = [("agent", "Hello."), ("caller", "Where is it?"), ("agent", "We'll deliver the sofa on Monday.")]
-    (promise,) = follow(app.work, hold_call(app, said).conversation)
+    (promise,) = follow(app.work, hold_call(app, said, is_handed_in=True).conversation)
     clock.move(86_400)
     break_overdue(app.work, clock.now())
     assert app.work.followups.get(promise.id).state == "unknown"

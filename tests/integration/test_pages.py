@@ -198,7 +198,7 @@ INVOICE = [("caller", "Could you send me the invoice?"), ("agent", "Sure, I'll e
 
 
 def test_a_promise_of_another_agent_shows_as_unknown_and_can_be_settled(client: TestClient, app: App) -> None:
-    follow(app.work, hold_call(app, INVOICE).conversation)
+    follow(app.work, hold_call(app, INVOICE, is_handed_in=True).conversation)
     page = client.get("/followups").text
     assert "Outcome unknown" in page
     assert "Settle: Email you the invoice" in page
@@ -207,7 +207,7 @@ def test_a_promise_of_another_agent_shows_as_unknown_and_can_be_settled(client: 
 
 
 def test_a_promise_that_no_work_keeps_shows_as_broken(client: TestClient, app: App) -> None:
-    follow(app.work, hold_call(app, INVOICE, source="browser").conversation)
+    follow(app.work, hold_call(app, INVOICE).conversation)
     for path in ("/", "/followups"):
         page = client.get(path).text
         assert "mail you the invoice" in page

@@ -19,7 +19,7 @@ from aftercall.work.conversation import Conversation, join
 from aftercall.work.ledger import WHO, Judged, Origin, plan
 from aftercall.work.passcode import Mask, find_tries
 from aftercall.work.policy import Policy, Ruling, least
-from aftercall.work.promises import OWN_SOURCES, draft_promises, is_overdue, judge
+from aftercall.work.promises import draft_promises, is_overdue, judge
 from aftercall.work.requests import draft_requests
 from aftercall.work.runs.store import RunStore
 from aftercall.work.sinks.choose import Router
@@ -88,7 +88,7 @@ class WorkDesk:
         """Promises stand as the work behind them stands; the journal tells all of it."""
         rows = self.followups.of_conversation(conversation.id)
         requests = [row for row in rows if row.kind == "request"]
-        is_ours = conversation.legs[0].source in OWN_SOURCES
+        is_ours = not self.runs.is_handed_in(conversation.id)
         for promise in rows:
             if promise.kind == "promise" and promise.state != "refused":
                 is_late = (is_ours and not promise.due) or self.is_overdue(promise)

@@ -17,8 +17,6 @@ from aftercall.work.requests import LONGEST_TITLE, LONGEST_WORDS, one_line, plai
 
 NO_WORK = "no work was asked for or done that keeps it"
 NO_WAY = "no sink can do that"
-OWN_SOURCES = frozenset({"browser", "telnyx", "terminal", "tester", "twilio"})
-"""Calls that our own agent answered. Another agent may keep its promises where we cannot see it."""
 ENOUGH = 0.5
 
 # What reaches the caller from outside needs a sink that acts in the world; a task in a file is not an email.

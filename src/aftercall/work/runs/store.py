@@ -105,6 +105,12 @@ class RunStore:
             by_all = connection.execute(select(total).where(recent)).scalar_one()
         return int(by_caller), int(by_all)
 
+    def is_handed_in(self, conversation: str) -> bool:
+        """Whether another agent answered any of its calls: it may keep its promises where we cannot see it."""
+        query = select(calls.c.id).where(calls.c.conversation == conversation, calls.c.is_handed_in).limit(1)
+        with self._database.read() as connection:
+            return connection.execute(query).first() is not None
+
     def archives(self, conversation: str) -> dict[str, str]:
         """Sealed legs in the order they began: call id → name of its file."""
         query = (
