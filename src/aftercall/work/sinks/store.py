@@ -1,9 +1,10 @@
 """The SQL of deliveries: each effect of each sink has a row before it is tried, and its end after."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import deliveries
@@ -29,16 +30,14 @@ class DeliveryStore:
 
     def begin(self, work: Work, sink: str, followup_id: str | None, now: datetime) -> None:
         """The intent, on disk before anything happens."""
-        origin = {"followup_id": followup_id, "conversation": work.conversation, "sink": sink, "purpose": work.purpose, "created_at": now}
-        sending = {"state": "sending", "reason": "", "changed_at": now}
         with self._database.write() as connection:
-            upsert(
-                connection,
-                deliveries,
-                {"key": work.key},
-                origin | sending | {"attempts": 1},
-                changes=sending | {"attempts": deliveries.c.attempts + 1},
-            )
+            _begin(connection, work, sink, followup_id, now)
+
+    def begin_all(self, works: Mapping[str, Work], sink: str, now: datetime) -> None:
+        """The same for the work of several follow-ups, by their ids, in one transaction."""
+        with self._database.write() as connection:
+            for followup_id, work in works.items():
+                _begin(connection, work, sink, followup_id, now)
 
     def finish(self, key: str, receipt: Receipt, now: datetime, *, state: str = "done") -> None:
         self._set(key, {"state": state, "reason": "", "link": receipt.link, "response": receipt.response, "changed_at": now})
@@ -64,6 +63,19 @@ class DeliveryStore:
         query = select(deliveries).where(wanted).order_by(deliveries.c.created_at, deliveries.c.key)
         with self._database.read() as connection:
             return [_to_delivery(row) for row in connection.execute(query)]
+
+
+def _begin(connection: Connection, work: Work, sink: str, followup_id: str | None, now: datetime) -> None:
+    origin = {
+        "followup_id": followup_id,
+        "conversation": work.conversation,
+        "sink": sink,
+        "purpose": work.purpose,
+        "created_at": now,
+    }
+    sending = {"state": "sending", "reason": "", "changed_at": now}
+    again = sending | {"attempts": deliveries.c.attempts + 1}
+    upsert(connection, deliveries, {"key": work.key}, origin | sending | {"attempts": 1}, changes=again)
 
 
 def _to_delivery(row: Row[Any]) -> Delivery:
