@@ -135,6 +135,7 @@ class App:
         desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
         desk = replace(desk, as_party=self.register.as_party, as_parties=self.register.as_parties, stated_name=stated_name)
         desk = replace(desk, summary_state=partial(self.steps.state_of, name=FIRST))
+        desk = replace(desk, remote_id=partial(self.steps.result_of, name="remem"))
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property

@@ -22,6 +22,7 @@ from aftercall.memory.key import memory_key
 from aftercall.memory.passages.store import replace_call
 from aftercall.memory.pins.board import Pinboard, Topics
 from aftercall.memory.remem import Remem
+from aftercall.memory.visibility import blot_out, confide
 from aftercall.model.calls import IMPORTED, Call
 from aftercall.model.documents import Document
 from aftercall.model.generic import is_generic
@@ -67,6 +68,8 @@ class Desk:
     stated_name: Callable[[Call], str | None] = lambda call: None
     summary_state: Callable[[str], StepState | None] = lambda call_id: None
     """How far the summary of a call is; None where no such step is known of."""
+    remote_id: Callable[[str], str] = lambda call_id: ""
+    """The id that the page of a call has in remote document memory; empty if it was not sent there."""
 
     def confided(self, call_id: str) -> list[str]:
         """The words of this call that facts told in confidence rest on, as far as they have been found."""
@@ -204,22 +207,25 @@ def keep_document(desk: Desk, call: Call) -> Outcome:
     page, trace = made
 
     def write(connection: Connection) -> None:
-        desk.documents.add(connection, page)
+        desk.documents.add_page(connection, page)
         reach("documents.after_put")
 
     return done(page.id, trace, write)
 
 
 def send_document(desk: Desk, call: Call) -> Outcome:
-    """The same page in remote document memory. It bears a key: sent again after a crash it is one page still."""
+    """The same page in remote document memory. It bears a key: sent again after a crash it is one page still.
+
+    Made anew, it takes the place of the one that is there.
+    """
     if desk.remem is None:
         return skipped(NO_REMEM)
     made = _page(desk, call)
     if isinstance(made, Outcome):
         return made
     page, trace = made
-    desk.documents.put(page)  # whichever step comes first keeps it, and both tell the same page
-    told = desk.remem.send(desk.documents.get(page.id))
+    desk.documents.put_page(page)  # whichever step comes first keeps it, and both tell the same page
+    told = desk.remem.send(desk.documents.get(page.id), desk.remote_id(call.id))
     reach("remem.after_send")
     return done(told, trace)
 
@@ -236,7 +242,9 @@ def _page(desk: Desk, call: Call) -> tuple[Document, Trace] | Outcome:
             return awaiting(NO_SUMMARY_YET)
     answer = desk.reader.summarise(call)
     profile = user_md.parse(files.read(person.user))
-    return make_page(call, answer.value, profile.call_name or profile.name, desk.settings.zone, desk.clock.now()), answer.trace
+    page = make_page(call, answer.value, profile.call_name or profile.name, desk.settings.zone, desk.clock.now())
+    clean = blot_out(page.content, confide(desk.confided(call.id)))
+    return page.model_copy(update={"content": clean}), answer.trace
 
 
 def keep_pins(desk: Desk, call: Call) -> Outcome:
