@@ -179,7 +179,7 @@ raise SystemExit("out of paper and chairs")
 """
 
 
-async def test_the_agents_command_runs_once_a_conversation_and_its_reason_is_shown_not_logged(
+async def test_the_agents_command_runs_once_a_conversation_and_its_reason_is_not_logged(
     lab_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
