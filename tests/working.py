@@ -73,7 +73,9 @@ def hold_call(
 def follow(desk: WorkDesk, conversation: str) -> list[FollowUp]:
     """One run of a conversation, as the workflow does it."""
     number = desk.runs.get(conversation).run + 1
-    for followup_id in desk.gather(conversation, number):
+    todo = desk.gather(conversation, number)
+    handover.run_agent(desk, todo)
+    for followup_id in todo:
         attempt(desk, followup_id)
     desk.close(conversation, number)
     handover.notify(desk, conversation, number)

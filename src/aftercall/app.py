@@ -141,6 +141,7 @@ class App:
         desk = replace(desk, as_party=self.register.as_party, as_parties=self.register.as_parties, stated_name=stated_name)
         desk = replace(desk, is_handed_in=self.store.is_handed_in)
         desk = replace(desk, summary_state=partial(self.steps.state_of, name=FIRST), last_greeting=self.steps.last_greeting)
+        desk = replace(desk, remote_id=partial(self.steps.result_of, name="remem"))
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property

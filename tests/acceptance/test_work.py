@@ -1,5 +1,6 @@
 """The call ends, the work doesn't: through the emulated phone network to the emulated GitHub, with the real engine."""
 
+import json
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -142,7 +143,7 @@ print("garbage {" if "stapler" in title else json.dumps({"state": "done", "link"
 
 
 async def test_a_command_that_crashes_hangs_or_prints_garbage_fails_with_its_reason_and_the_others_go_on(lab_settings: Settings) -> None:
-    agent = AgentSettings(command=(sys.executable, "-c", AGENT), timeout_s=1.5)
+    agent = AgentSettings(command=(sys.executable, "-c", AGENT), timeout_s=1.5, per="request")
     settings = lab_settings.model_copy(update={"agent": agent, "work": WorkSettings(policy={"unknown": "do"})})
     async with line(settings) as (app, phone):
         await phone.ring(
@@ -156,10 +157,47 @@ async def test_a_command_that_crashes_hangs_or_prints_garbage_fails_with_its_rea
         rows = app.work.followups.page(limit=20)
         health = report(app.health, app.clock.now(), settings.reconnect_window_s)
     assert {row.title: (row.state, row.reason or row.link) for row in rows if row.kind == "request"} == {
-        "Order paper for the printer": ("failed", "agent: the command ended with exit code 1"),
+        "Order paper for the printer": ("failed", "agent: the command ended with exit code 1: out of paper"),
         "Order two chairs for the hall": ("failed", "agent: the command was still running after 1.5 s and was ended"),
-        "Order a stapler": ("failed", "agent: the command ended without a result line; it must print one JSON object"),
+        "Order a stapler": ("failed", "agent: the command ended without a result line; it must write one JSON object"),
         "Order a lamp for the desk": ("done", "https://shop.example/1"),
         "Take a note for Anna that the cat is fine": ("done", "people/anna.md"),
     }
     assert (health.status, health.by_state["failed"]) == ("failing", 1)
+
+
+CLERK = """
+import json, os, sys
+asked = json.load(sys.stdin)
+with open(os.path.join(os.environ["HOME"], "runs.jsonl"), "a") as runs:
+    runs.write(json.dumps([request["title"] for request in asked["requests"]]) + chr(10))
+assert all(os.path.exists(path) for path in asked["archives"])
+for request in asked["requests"]:
+    if "lamp" in request["title"]:
+        print(json.dumps({"request": request["key"], "state": "done", "link": "https://shop.example/1"}))
+raise SystemExit("out of paper and chairs")
+"""
+
+
+async def test_the_agents_command_runs_once_a_conversation_and_its_reason_is_not_logged(
+    lab_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    agent = AgentSettings(command=(sys.executable, "-c", CLERK))
+    settings = lab_settings.model_copy(update={"agent": agent, "work": WorkSettings(policy={"unknown": "do"})})
+    async with line(settings) as (app, phone):
+        await phone.ring("Please order paper for the printer.", "Please order two chairs for the hall.")
+        await phone.ring("Please order a lamp for the desk.", "Please take a note for Anna that the cat is fine.")
+        await phone.wait()
+        rows = app.work.followups.page(limit=20)
+    orders = {"Order paper for the printer", "Order two chairs for the hall", "Order a lamp for the desk"}
+    (run,) = (tmp_path / "runs.jsonl").read_text().splitlines()
+    assert set(json.loads(run)) == orders
+    why = "agent: the command ended with exit code 1: out of paper and chairs"
+    assert {row.title: (row.state, row.reason or row.link) for row in rows if row.kind == "request"} == {
+        "Order paper for the printer": ("failed", why),
+        "Order two chairs for the hall": ("failed", why),
+        "Order a lamp for the desk": ("done", "https://shop.example/1"),
+        "Take a note for Anna that the cat is fine": ("done", "people/anna.md"),
+    }
+    assert "out of paper" not in "".join(capfd.readouterr())

@@ -14,9 +14,10 @@ from aftercall.briefing.render import CLOSES, render
 from aftercall.lab.loopback import serve_on_loopback
 from aftercall.lab.remem import RememLab, make_remem
 from aftercall.memory.remem import Remem, mark_of
+from aftercall.model.reading import Reading
 from aftercall.postcall.rerun import rerun
 from aftercall.settings import RememSettings
-from aftercall.testing import START, VirtualClock, make_call
+from aftercall.testing import START, FakeReader, VirtualClock, make_call
 from aftercall.web.server import make_server
 
 ANN, BOB = "+15550100", "+15550142"
@@ -80,6 +81,55 @@ def test_nothing_around_a_page_tells_a_number(app: App, lab: RememLab, url: str,
     around: dict[str, Any] = {name: value for name, value in page.items() if name != "content"}
     assert around["title"]
     assert ANN[1:] not in str(around)
+
+
+@pytest.fixture
+def sent(app: App, lab: RememLab, url: str) -> Iterator[tuple[App, str]]:
+    """An app with a call whose page is there as well as here; the call's id."""
+    at = replace(app, remem=Remem(RememSettings(api_key=SecretStr("vlt_lab"), api_url=url)))
+    call = make_call([("agent", "Hello!"), ("caller", "Please open a bug about the larkspur page.")], caller=ANN)
+    at.journal.take_in(call)
+    for name in ("summary", "document", "remem"):
+        assert rerun(at.office, call.id, name)
+    yield at, call.id
+    assert at.remem is not None
+    at.remem.close()
+
+
+def with_summary(app: App, text: str) -> App:
+    """The same app with another reader."""
+    return replace(app, reader=FakeReader(Reading(language="en", summary=text)))
+
+
+def test_a_summary_made_anew_changes_the_page_here_and_there(sent: tuple[App, str], lab: RememLab) -> None:
+    app, call_id = sent
+    steps = rerun(with_summary(app, "All about foxgloves.").office, call_id, "summary")
+    assert {step.name: step.state for step in steps} == {"summary": "done", "document": "done", "remem": "done"}
+    (here,) = app.documents.search("foxgloves", 10)
+    (there,) = lab.documents.values()
+    assert here.content == there["content"]
+    assert "larkspur" not in here.content
+    assert len(lab.posts) == 1, "an update is no second document"
+
+
+def test_a_rebuild_changes_the_page_there_too(sent: tuple[App, str], lab: RememLab) -> None:
+    app, _ = sent
+    assert with_summary(app, "All about foxgloves.").rebuilder.rebuild().undone == ()
+    (there,) = lab.documents.values()
+    assert "foxgloves" in there["content"]
+    assert len(lab.posts) == 1
+
+
+def test_a_page_that_a_client_has_written_to_stays_as_it_is(sent: tuple[App, str], lab: RememLab, clock: VirtualClock) -> None:
+    app, call_id = sent
+    (page,) = app.documents.search("larkspur", 10)
+    clock.move(1)
+    app.documents.change(page.id, "Seen by Dana.", appends=True, now=clock.now())
+    rerun(with_summary(app, "All about foxgloves.").office, call_id, "summary")
+    (there,) = lab.documents.values()
+    assert there["content"] == app.documents.get(page.id).content
+    assert "larkspur" in there["content"]
+    assert "Seen by Dana." in there["content"]
 
 
 def test_what_a_client_wrote_into_a_page_is_told_as_data(app: App, url: str, clock: VirtualClock) -> None:

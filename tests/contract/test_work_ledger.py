@@ -1,5 +1,6 @@
 """From words to rows to things done, on both databases: once, and only as far as the caller is trusted."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,13 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.errors import NotWaiting, OutcomeUnknown, SinkRefused, SinkUnavailable
 from aftercall.model.turns import Event
-from aftercall.settings import Settings
+from aftercall.settings import AgentSettings, Settings
 from aftercall.testing import START, VirtualClock, make_call
 from aftercall.work import handover
+from aftercall.work.desk import WorkDesk
 from aftercall.work.health.sweep import break_overdue, expire
+from aftercall.work.sinks.command import AgentSink
+from aftercall.work.store import Transition
 from working import THREE_ASKS, RecordingSink, attempt, follow, hold_call, later, states, with_sink
 
 OWNER = "+15550100"
@@ -264,6 +268,75 @@ def test_work_cut_off_in_a_sink_that_cannot_tell_fails_and_says_so(app: App) -> 
     assert desk.followups.get(row.id).state == "failed"
     assert "cannot tell" in desk.followups.get(row.id).reason
     assert sink.effects == []
+
+
+ORDERS = [("agent", "Hello."), ("caller", "Please order paper for the printer. And please order two chairs for the hall.")]
+
+
+def agent_desk(app: App, tmp_path: Path, program: str, **settings: Any) -> WorkDesk:
+    """With a command that writes one line for each of its runs into `runs`."""
+    count = f"open({str(tmp_path / 'runs')!r}, 'a').write('run\\n'); "
+    command = (sys.executable, "-c", count + program)
+    sink = AgentSink(AgentSettings.model_validate({"command": command, **settings}), app.settings.home)
+    return with_sink(app, sink, policy={"unknown": "do"})
+
+
+def test_the_command_runs_once_for_all_requests_of_a_conversation(app: App, tmp_path: Path) -> None:
+    desk = agent_desk(app, tmp_path, """print('{"state": "done", "link": "https://x.example/1"}')""")
+    rows = follow(desk, hold_call(app, ORDERS).conversation)
+    assert [(row.state, row.link) for row in rows] == [("done", "https://x.example/1")] * 2
+    assert (tmp_path / "runs").read_text() == "run\n"
+    assert [change.what for change in desk.followups.history(rows[0].id)] == ["open", "doing", "done"]
+
+
+def test_the_command_runs_for_each_request_where_that_is_asked_for(app: App, tmp_path: Path) -> None:
+    desk = agent_desk(app, tmp_path, """print('{"state": "done"}')""", per="request")
+    assert set(states(follow(desk, hold_call(app, ORDERS).conversation)).values()) == {"done"}
+    assert (tmp_path / "runs").read_text() == "run\nrun\n"
+
+
+def test_a_command_that_failed_is_not_run_again_until_a_person_says_so(app: App, tmp_path: Path) -> None:
+    desk = agent_desk(app, tmp_path, "raise SystemExit('no money')")
+    call = hold_call(app, ORDERS)
+    todo = desk.gather(call.conversation, 1)
+    handover.run_agent(desk, todo)
+    handover.run_agent(desk, todo)  # as after a crash
+    for followup_id in todo:
+        with pytest.raises(SinkRefused, match="no money"):
+            handover.do(desk, followup_id)
+        attempt(desk, followup_id)
+        assert desk.followups.get(followup_id).reason.endswith("exit code 1: no money")
+    assert (tmp_path / "runs").read_text() == "run\n"
+    handover.retry(desk, todo[0], "me")
+    attempt(desk, todo[0])
+    assert (tmp_path / "runs").read_text() == "run\nrun\n"
+
+
+def test_a_command_cut_off_by_a_crash_is_not_run_again_by_itself(app: App, tmp_path: Path) -> None:
+    desk = agent_desk(app, tmp_path, """print('{"state": "done"}')""")
+    call = hold_call(app, ORDERS)
+    todo = desk.gather(call.conversation, 1)
+    works = {item: handover.request_work(desk, desk.followups.get(item), "agent") for item in todo}
+    for item in todo:
+        desk.followups.move(item, Transition("doing", "me"), app.clock.now(), only_from=("open",))
+    desk.deliveries.claim_all(list(works.items()), desk.sinks["agent"], app.clock.now())  # and the power goes
+    handover.run_agent(desk, todo)
+    for item in todo:
+        attempt(desk, item)
+        assert "cannot tell" in desk.followups.get(item).reason
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_command_that_cannot_be_started_fails_each_of_its_requests_once(app: App) -> None:
+    desk = with_sink(app, AgentSink(AgentSettings(command=("/no/such/agent",)), app.settings.home), policy={"unknown": "do"})
+    todo = desk.gather(hold_call(app, ORDERS).conversation, 1)
+    with pytest.raises(SinkUnavailable) as away:
+        handover.run_agent(desk, todo)
+    handover.give_up_agent(desk, todo, str(away.value))
+    for item in todo:
+        attempt(desk, item)
+        assert "check agent.command" in desk.followups.get(item).reason
+        assert [sent.attempts for sent in desk.deliveries.of_followup(item)] == [1]
 
 
 def test_one_requests_failure_never_stops_another(app: App) -> None:

@@ -34,6 +34,14 @@ def test_a_page_has_every_section_in_the_callers_local_time() -> None:
     assert "+1555" not in page.title
 
 
+def test_the_session_of_a_call_that_elevenlabs_ran_is_their_conversation_id() -> None:
+    call = make_call(id="01CALL", source="elevenlabs", sid="conv_8801k")
+    page = make_page(call, WHOLE, None, ZoneInfo("UTC"), START)
+    assert "**Session:** voice-session:conv_8801k\n" in page.content
+    assert page.metadata["session_id"] == "voice-session:conv_8801k"
+    assert page.metadata["call_id"] == "01CALL"
+
+
 def test_a_call_has_one_page_however_often_it_is_made() -> None:
     call = make_call()
     one, two = (make_page(call, summary, None, ZoneInfo("UTC"), START) for summary in (WHOLE, Summary(text="x")))

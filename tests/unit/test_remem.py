@@ -54,6 +54,41 @@ def test_a_document_sent_twice_is_one_document(url: str, lab: RememLab, dialect:
     assert tags == ("voice-session" if dialect == "documents" else ["voice-session"])
 
 
+ANEW = PAGE.model_copy(update={"content": "About the roof."})
+
+
+@pytest.mark.parametrize("dialect", ["ingest", "documents"])
+def test_a_document_made_anew_takes_the_place_of_the_one_sent_before(
+    url: str, lab: RememLab, dialect: Literal["ingest", "documents"]
+) -> None:
+    remem = client(url, dialect)
+    sent = remem.send(PAGE)
+    assert remem.send(ANEW, sent) == sent
+    remem.close()
+    assert [page["content"] for page in lab.documents.values()] == ["About the roof."]
+    assert len(lab.posts) == 1
+
+
+def test_a_document_that_is_gone_there_is_created_again(url: str, lab: RememLab) -> None:
+    remem = client(url)
+    remem.send(ANEW, "00000000-0000-4000-8000-000000000000")
+    remem.send(ANEW, "../../admin")
+    remem.close()
+    assert [page["content"] for page in lab.documents.values()] == ["About the roof."]
+    assert lab.posts == ["/v1/documents/ingest"] * 2, "what is no id becomes part of no path"
+
+
+@pytest.mark.parametrize(("fault", "error"), [("unavailable", RememUnavailable), ("forbidden", RememRefused)])
+def test_an_update_that_is_not_taken_says_whether_it_may_pass(url: str, lab: RememLab, fault: Fault, error: type[RememUnavailable]) -> None:
+    remem = client(url)
+    sent = remem.send(PAGE)
+    lab.faults.append(fault)
+    with pytest.raises(error):
+        remem.send(ANEW, sent)
+    remem.close()
+    assert len(lab.documents) == 1
+
+
 def test_a_lost_answer_leaves_one_document_when_it_is_sent_again(url: str, lab: RememLab) -> None:
     lab.faults.append("lost_answer")
     remem = client(url)

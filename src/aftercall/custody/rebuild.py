@@ -70,14 +70,16 @@ class Rebuilder:
 
     def _take(self, call_id: str) -> list[Undone]:
         """Every step; what failed of them shows, here and with the call, and can be run again by itself."""
-        self.office.begin_by_hand(call_id, STEPS, UNENDED)
-        for name in STEPS:
+        is_remote = self.office.desk.remem is not None and self.office.desk.remote_id(call_id)
+        names = (*STEPS, "remem") if is_remote else STEPS  # the copy there is to be the same page
+        self.office.begin_by_hand(call_id, names, UNENDED)
+        for name in names:
             try:
                 self.office.do(call_id, name)
             except Exception as error:  # noqa: BLE001 - the edge of a step: without a summary the words are found all the same
                 self.office.give_up(call_id, name, str(own_error(error, call=call_id, step=name)))
         ended = self.office.steps.of_call(call_id)
-        return [Undone(call_id, step.name, step.reason) for step in ended if step.name in STEPS and step.state == "failed"]
+        return [Undone(call_id, step.name, step.reason) for step in ended if step.name in names and step.state == "failed"]
 
     def _sealed(self) -> list[Link]:
         """The calls' own files, without addenda and without those that were erased."""

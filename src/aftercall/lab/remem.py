@@ -70,6 +70,8 @@ def make_remem(lab: RememLab) -> Starlette:
             return _problem(401)
         if page is None:
             return _problem(404)
+        if lab.faults:
+            return _fail(lab, lab.faults.popleft())
         body = json.loads(await request.body())
         page["content"] = f"{page['content']}\n\n{body['content']}" if body.get("mode") == "append" else body["content"]
         return JSONResponse({"id": request.path_params["id"]})
@@ -104,7 +106,7 @@ async def _take(lab: RememLab, request: Request, status: int) -> Response:
         return _problem(401)
     fault = lab.faults.popleft() if lab.faults else None
     if fault and fault != "lost_answer":
-        return _problem(_STATUS[fault], {"retry-after": str(lab.retry_after_s)} if fault == "rate_limit" else {})
+        return _fail(lab, fault)
     body = json.loads(await request.body())
     key = request.headers.get("idempotency-key")
     if not isinstance(body.get("content"), str) or (key is not None and not _is_uuid(key)):
@@ -129,6 +131,11 @@ def _is_uuid(text: str) -> bool:
         return str(UUID(text)) == text
     except ValueError:
         return False
+
+
+def _fail(lab: RememLab, fault: Fault) -> JSONResponse:
+    headers = {"retry-after": str(lab.retry_after_s)} if fault == "rate_limit" else {}
+    return _problem(_STATUS.get(fault, 504), headers)
 
 
 def _problem(status: int, headers: dict[str, str] | None = None) -> JSONResponse:

@@ -8,12 +8,13 @@ from hashlib import sha256
 import httpx2
 
 from aftercall.errors import RememError, RememRefused, RememUnavailable, tell_network_trouble
-from aftercall.model.documents import Document, id_from
+from aftercall.model.documents import Document, id_from, is_document_id
 from aftercall.settings import RememSettings
 
 CALLER = "{caller}"
 USUAL_URL = "https://api.remem.io"
 TIMEOUT_S = 15.0
+NOT_FOUND = 404
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 
 
@@ -29,16 +30,28 @@ class Remem:
             transport=transport,
         )
 
-    def send(self, document: Document) -> str:
-        """Hand the document over; the id it has there, empty where it is not told. Sent again, it is the same document."""
+    def send(self, document: Document, remote_id: str = "") -> str:
+        """Hand the document over; the id it has there, empty where it is not told. Sent again, it is the same document.
+
+        With the `remote_id` of a document sent before, that one is replaced; one that is gone there is created again.
+        """
+        if is_document_id(remote_id):
+            answer = self._ask("PUT", f"/v1/documents/{remote_id}", {"content": document.content, "mode": "replace"})
+            if answer.is_success:
+                return remote_id
+            if answer.status_code != NOT_FOUND:
+                raise _refusal(answer)
         path, body = _in_dialect(document, self._settings)
-        try:
-            answer = self._http.post(path, json=body, headers={"Idempotency-Key": id_from("remem", document.id)})
-        except httpx2.HTTPError as error:
-            raise RememUnavailable(f"remem: no answer ({tell_network_trouble(error)}); sent again later") from None
+        answer = self._ask("POST", path, body, {"Idempotency-Key": id_from("remem", document.id)})
         if not answer.is_success:
             raise _refusal(answer)
         return _id_in(answer)
+
+    def _ask(self, method: str, path: str, body: dict[str, object], headers: dict[str, str] | None = None) -> httpx2.Response:
+        try:
+            return self._http.request(method, path, json=body, headers=headers)
+        except httpx2.HTTPError as error:
+            raise RememUnavailable(f"remem: no answer ({tell_network_trouble(error)}); sent again later") from None
 
     def close(self) -> None:
         self._http.close()

@@ -65,10 +65,13 @@ class Office:
     def left_behind(self, call_id: str) -> list[str]:
         """The steps to take now that the summary has come late: its pages, as far as they waited for it, and the pins, which it names."""
         known = {step.name: step.state for step in self.steps.of_call(call_id)}
-        if known.get(FIRST) not in ("done", "skipped"):
-            return []
-        waited = [name for name in PAGES if known.get(name) not in (None, "done", "skipped")]
-        return [*waited, *(name for name in LAST if name in known)]
+        return [name for name in self.resting_on_summary(call_id) if name in LAST or known[name] not in ("done", "skipped")]
+
+    def resting_on_summary(self, call_id: str) -> list[str]:
+        """The steps to take again when the summary was made anew."""
+        known = {step.name: step.state for step in self.steps.of_call(call_id)}
+        is_summarised = known.get(FIRST) in ("done", "skipped")
+        return [name for name in (*PAGES, *LAST) if name in known] if is_summarised else []
 
     def hold(self, call_id: str, names: Sequence[str]) -> None:
         """The call is in this process's memory until these steps have ended."""

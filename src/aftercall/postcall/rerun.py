@@ -22,7 +22,7 @@ def rerun(office: Office, call_id: str, name: str = "") -> list[Step]:
     for step in wanted:
         _take(office, call_id, step)
     if FIRST in wanted:
-        for step in office.left_behind(call_id):
+        for step in office.resting_on_summary(call_id):
             if step not in wanted:
                 _take(office, call_id, step)
     return office.steps.of_call(call_id)

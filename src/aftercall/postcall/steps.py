@@ -23,6 +23,7 @@ from aftercall.memory.key import memory_key
 from aftercall.memory.passages.store import replace_call
 from aftercall.memory.pins.board import Pinboard, Topics
 from aftercall.memory.remem import Remem
+from aftercall.memory.visibility import blot_out, confide
 from aftercall.model.calls import IMPORTED, Call
 from aftercall.model.documents import Document
 from aftercall.model.generic import is_generic
@@ -73,6 +74,8 @@ class Desk:
     """Whether a call was answered elsewhere."""
     last_greeting: Callable[[Call], tuple[str, datetime] | None] = lambda call: None
     """What the greeting step left after the party's last call in which something was said, and when."""
+    remote_id: Callable[[str], str] = lambda call_id: ""
+    """The id that the page of a call has in remote document memory; empty if it was not sent there."""
 
     def confided(self, call_id: str) -> list[str]:
         """The words of this call that facts told in confidence rest on, as far as they have been found."""
@@ -222,22 +225,25 @@ def keep_document(desk: Desk, call: Call) -> Outcome:
     page, trace = made
 
     def write(connection: Connection) -> None:
-        desk.documents.add(connection, page)
+        desk.documents.add_page(connection, page)
         reach("documents.after_put")
 
     return done(page.id, trace, write)
 
 
 def send_document(desk: Desk, call: Call) -> Outcome:
-    """The same page in remote document memory. It bears a key: sent again after a crash it is one page still."""
+    """The same page in remote document memory. It bears a key: sent again after a crash it is one page still.
+
+    Made anew, it takes the place of the one that is there.
+    """
     if desk.remem is None:
         return skipped(NO_REMEM)
     made = _page(desk, call)
     if isinstance(made, Outcome):
         return made
     page, trace = made
-    desk.documents.put(page)  # whichever step comes first keeps it, and both tell the same page
-    told = desk.remem.send(desk.documents.get(page.id))
+    desk.documents.put_page(page)  # whichever step comes first keeps it, and both tell the same page
+    told = desk.remem.send(desk.documents.get(page.id), desk.remote_id(call.id))
     reach("remem.after_send")
     return done(told, trace)
 
@@ -254,7 +260,9 @@ def _page(desk: Desk, call: Call) -> tuple[Document, Trace] | Outcome:
             return awaiting(NO_SUMMARY_YET)
     answer = desk.reader.summarise(call)
     profile = user_md.parse(files.read(person.user))
-    return make_page(call, answer.value, profile.call_name or profile.name, desk.settings.zone, desk.clock.now()), answer.trace
+    page = make_page(call, answer.value, profile.call_name or profile.name, desk.settings.zone, desk.clock.now())
+    clean = blot_out(page.content, confide(desk.confided(call.id)))
+    return page.model_copy(update={"content": clean}), answer.trace
 
 
 def keep_pins(desk: Desk, call: Call) -> Outcome:

@@ -122,6 +122,12 @@ class StepStore:
             rows = query("SELECT state FROM steps WHERE call_id = ? AND name = ?", (call_id, name))
         return rows[0][0] if rows else None
 
+    def result_of(self, call_id: str, name: str) -> str:
+        """What the step made when it last ended well; empty if it made nothing."""
+        query = select(steps.c.result).where(steps.c.call_id == call_id, steps.c.name == name)
+        with self._database.read() as connection:
+            return connection.execute(query).scalar() or ""
+
     def hush(self, call_id: str, clean: Callable[[str], str]) -> None:
         """Take a secret out of what the steps made."""
         told = select(steps.c.name, steps.c.result).where(steps.c.call_id == call_id, steps.c.result.is_not(None))

@@ -110,6 +110,10 @@ class McpSettings(Section):
 
 class AgentSettings(Section):
     command: Command = Field(default=(), description="a command that does requests: JSON on standard input, results as JSON lines")
+    per: Literal["conversation", "request"] = Field(
+        default="conversation",
+        description="what it is run for: once for all requests of a conversation, or for each request",
+    )
     timeout_s: float = Field(default=600, gt=0, le=86_400, description="how long it may run")
     folder: Path | None = Field(default=None, description="where it runs; a folder of its own in the home if unset")
     environment: Words = Field(default=(), description="names of the environment variables it is given; no others but PATH, HOME and LANG")

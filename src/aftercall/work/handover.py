@@ -1,5 +1,6 @@
 """Handing work to a sink so that it happens once: the intent on disk, then the deed, then its result."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from aftercall.db.audit import Deed
@@ -9,6 +10,7 @@ from aftercall.model.followups import Delivery, FollowUp, Receipt, Work
 from aftercall.work.desk import WorkDesk, archive_paths
 from aftercall.work.ledger import WHO
 from aftercall.work.notice import notice_key, notice_work, reminder_work
+from aftercall.work.sinks.command import AgentSink
 from aftercall.work.store import Transition
 
 CUT_OFF = "was cut off while it worked and cannot tell whether it was done; look, then `aftercall followups retry`"
@@ -24,13 +26,71 @@ def do(desk: WorkDesk, followup_id: str) -> None:
         told = "; ".join(desk.sinks[name].rehearse(request_work(desk, row, name)) for name in row.sinks)
         _move(desk, row, Transition("held", WHO, f"dry run: {told}"))
         return
-    _move(desk, row, Transition("doing", WHO))
+    if row.state == "open":
+        _move(desk, row, Transition("doing", WHO))
+    elif refused := _find_refused(desk, row):
+        raise SinkRefused(refused.reason)
     reach("work.before_handover")
     receipts = [hand_over(desk, name, request_work(desk, row, name), row.id) for name in row.sinks]
     link = next((receipt.link for receipt in receipts if receipt.link), None)
     answer = next((receipt.response for receipt in receipts if receipt.response), "")
     _move(desk, row, Transition("done", WHO, "", answer, (("link", link),)))
     reach("work.after_done")
+
+
+def run_agent(desk: WorkDesk, followup_ids: Sequence[str]) -> None:
+    """Run the agent's command once for those of a conversation's requests that go to it.
+
+    Each gets its delivery; `do` finds there how it ended. A single request is left to `do`.
+    """
+    sink = desk.sinks.get(AgentSink.name)
+    if not isinstance(sink, AgentSink) or not sink.per_conversation or desk.settings.work.dry_run:
+        return
+    rows = [desk.followups.get(followup_id) for followup_id in followup_ids]
+    rows = [row for row in rows if row.state in ("open", "doing") and _is_untried(desk, row, sink.name)]
+    if len(rows) < 2:
+        return
+    for row in rows:
+        if row.state == "open":
+            _move(desk, row, Transition("doing", WHO))
+    wanted = [(row.id, request_work(desk, row, sink.name)) for row in rows]
+    works = desk.deliveries.claim_all(wanted, sink, desk.clock.now())
+    if not works:
+        return
+    reach("work.after_intent")
+    try:
+        ends = sink.deliver_all(works)
+    except AftercallError as error:
+        for work in works:
+            desk.deliveries.fail(work.key, str(error), desk.clock.now(), is_final=not error.retryable)
+        raise
+    reach("work.after_sink")
+    for work, end in zip(works, ends, strict=True):
+        if isinstance(end, Receipt):
+            desk.deliveries.finish(work.key, end, desk.clock.now())
+        else:
+            desk.deliveries.fail(work.key, str(end), desk.clock.now(), is_final=True)
+    reach("work.after_result")
+
+
+def give_up_agent(desk: WorkDesk, followup_ids: Sequence[str], reason: str) -> None:
+    """The command could not be run for these requests, and is not run for each of them either."""
+    for followup_id in followup_ids:
+        for delivery in desk.deliveries.of_followup(followup_id):
+            if delivery.sink == AgentSink.name and delivery.state == "waiting":
+                desk.deliveries.fail(delivery.key, reason, desk.clock.now(), is_final=True)
+
+
+def _is_untried(desk: WorkDesk, row: FollowUp, sink: str) -> bool:
+    known = desk.deliveries.find(_delivery_key(row, sink))
+    untried = ("waiting", "dead") if row.state == "open" else ("waiting",)
+    return sink in row.sinks and (known is None or known.state in untried)
+
+
+def _find_refused(desk: WorkDesk, row: FollowUp) -> Delivery | None:
+    """A delivery of this try that has failed for good: its sink is not asked again."""
+    sent = desk.deliveries.of_followup(row.id)
+    return next((item for item in sent if item.purpose == "request" and item.state == "dead"), None)
 
 
 def hand_over(desk: WorkDesk, sink_name: str, work: Work, followup_id: str | None = None) -> Receipt:
@@ -128,7 +188,11 @@ def resend(desk: WorkDesk, key: str) -> Delivery:
 
 
 def request_work(desk: WorkDesk, row: FollowUp, sink: str) -> Work:
-    return replace(Work.of(row, "request", f"{row.key}:{sink}"), words=row.words, archives=archive_paths(desk, row))
+    return replace(Work.of(row, "request", _delivery_key(row, sink)), words=row.words, archives=archive_paths(desk, row))
+
+
+def _delivery_key(row: FollowUp, sink: str) -> str:
+    return f"{row.key}:{sink}"
 
 
 def _names(sinks: str) -> tuple[str, ...]:

@@ -64,12 +64,21 @@ async def remind(followup_id: str) -> None:
 
 async def attempt(todo: list[str]) -> None:
     """One request's failure never stops another. Failures are recorded in order: a replay must meet the same steps again."""
+    if len(todo) > 1:
+        await attempt_agent(todo)
     ends = await asyncio.gather(*(do(followup_id) for followup_id in todo), return_exceptions=True)
     for followup_id, end in zip(todo, ends, strict=True):
         if isinstance(end, Exception):
             await give_up(followup_id, str(to_own_error(end)))
         elif end is not None:
             raise end
+
+
+async def attempt_agent(todo: list[str]) -> None:
+    try:
+        await run_agent(todo)
+    except Exception as error:  # noqa: BLE001 - the edge of the command: each of its requests fails with the reason
+        await give_up_agent(todo, str(to_own_error(error)))
 
 
 async def attempt_notice(conversation: str, run: int) -> None:
@@ -87,6 +96,17 @@ async def gather(conversation: str, run: int) -> list[str]:
 @step("aftercall.do", ATTEMPTS)
 async def do(followup_id: str) -> None:
     await in_thread(handover.do, desk(), followup_id)
+
+
+@step("aftercall.run_agent", ATTEMPTS)
+async def run_agent(todo: list[str]) -> None:
+    await in_thread(handover.run_agent, desk(), todo)
+
+
+@step("aftercall.give_up_agent", ATTEMPTS)
+async def give_up_agent(todo: list[str], reason: str) -> None:
+    log.warning("the agent's command failed", requests=len(todo))
+    await in_thread(handover.give_up_agent, desk(), todo, reason)
 
 
 @step("aftercall.give_up_request", ATTEMPTS)

@@ -10,6 +10,7 @@ from aftercall.model.reading import Summary
 
 SOURCE = "voice-call"
 NEXT_CALL = "### Context for Next Call"
+PLATFORM = "elevenlabs"  # whose own id of a call, its `conversation_id`, is the session's
 TAGS = ("voice-session", "aftercall", "phone-call")
 
 
@@ -43,7 +44,7 @@ def context_of(content: str) -> str:
 
 
 def session_of(call: Call) -> str:
-    return f"voice-session:{call.id}"
+    return f"voice-session:{_line(call.sid) if call.source == PLATFORM else call.id}"
 
 
 def _content(call: Call, summary: Summary, name: str | None, title: str) -> str:

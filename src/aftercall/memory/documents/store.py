@@ -35,6 +35,17 @@ class DocumentStore:
         outdate(connection, document.agent_id, document.caller)
         return is_new
 
+    def put_page(self, page: Document) -> None:
+        with self._database.write() as connection:
+            self.add_page(connection, page)
+
+    def add_page(self, connection: Connection, page: Document) -> None:
+        """The page of a call, in place of the one made before; one that a client has written to stays as it is."""
+        if not self.add(connection, page):
+            anew = page.model_dump(include={"title", "content", "metadata", "caller"})
+            is_ours = documents.c.changed_at == documents.c.made_at
+            connection.execute(update(documents).where(documents.c.id == page.id, is_ours).values(anew))
+
     def get(self, document_id: str) -> Document:
         with self._database.read() as connection:
             row = connection.execute(select(documents).where(documents.c.id == document_id)).first()

@@ -1,13 +1,16 @@
-"""`agent`: a command of the owner's choice does the request. It gets JSON, a time limit and a folder, and nothing else.
+"""`agent`: a command of the owner's choice does the requests. It gets JSON, a time limit and a folder, and nothing else.
 
-Standard input and the file named in AFTERCALL_REQUEST_FILE hold the same JSON. Each line of output that is a JSON object is a
-result: `{"state": "done", "link": "…", "note": "…"}` or `{"state": "failed", "reason": "…"}`; the last one counts.
+Standard input and the file named in AFTERCALL_REQUEST_FILE hold the same JSON. The command reports in lines of JSON, in the
+file named in AFTERCALL_RESULT_FILE or on standard output: `{"state": "done", "link": "…", "note": "…"}` or
+`{"state": "failed", "reason": "…"}`. A line with the key of a request in `request` counts for that request, one without for
+all others; the last one counts.
 """
 
 import json
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +22,14 @@ from aftercall.settings import AgentSettings
 from aftercall.work.sinks.webhook import work_json
 
 ALWAYS = ("PATH", "HOME", "LANG")
-MOST_OUTPUT = 1_000_000
-KEPT_OUTPUT = 4000
-LONGEST_LINK = 500
+MAX_OUTPUT_BYTES = 1_000_000
+MAX_NOTE_CHARS = 4000
+MAX_LINK_CHARS = 500
+MAX_REASON_LINES = 5
+MAX_REASON_CHARS = 500
+
+Results = dict[str | None, dict[str, Any]]
+"""The last result of each request by its key; under None the last one that names no request."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,8 @@ class Ended:
 
     code: int | None
     output: str
+    errors: str
+    results: Results
 
 
 class AgentSink:
@@ -40,31 +50,45 @@ class AgentSink:
     def __init__(self, settings: AgentSettings, home: Path) -> None:
         self._settings = settings
         self._home = home
+        self.per_conversation = settings.per == "conversation"
 
     def rehearse(self, work: Work) -> str:
         return f"would run {self._settings.command[0]}"
 
     def deliver(self, work: Work) -> Receipt:
-        folder = self._home / "agent" / work.key.replace(":", "-")
+        (end,) = self.deliver_all([work])
+        if isinstance(end, SinkRefused):
+            raise end
+        return end
+
+    def deliver_all(self, works: Sequence[Work]) -> list[Receipt | SinkRefused]:
+        """Run the command once for all of them; says how each ended."""
+        folder = self._home / "agent" / works[0].key.replace(":", "-")
         folder.mkdir(parents=True, exist_ok=True)
-        request = json.dumps({"schema": 1, "requests": [work_json(work)], "archives": list(work.archives)}, ensure_ascii=False, indent=1)
+        archives = list(dict.fromkeys(path for work in works for path in work.archives))
+        told = {"schema": 1, "requests": [work_json(work) for work in works], "archives": archives}
+        request = json.dumps(told, ensure_ascii=False, indent=1)
         (folder / "request.json").write_text(request, "utf-8")
         ended = self._run(request.encode(), folder)
-        (folder / "output.txt").write_text(ended.output, "utf-8")
-        (folder / "exit_code").write_text(f"{'timeout' if ended.code is None else ended.code}\n")
-        return self._judge(ended)
+        return [self._judge(ended, work.key) for work in works]
 
     def _run(self, request: bytes, folder: Path) -> Ended:
-        output = folder / "output.raw"
-        environment = {name: os.environ[name] for name in (*ALWAYS, *self._settings.environment) if name in os.environ}
-        environment |= {"AFTERCALL_REQUEST_FILE": str(folder / "request.json"), "AFTERCALL_KEY": folder.name}
-        with output.open("wb") as sink:
+        result = folder / "result.jsonl"
+        result.unlink(missing_ok=True)  # of an earlier try
+        names = (*ALWAYS, *self._settings.environment)
+        environment = {name: os.environ[name] for name in names if name in os.environ} | {
+            "AFTERCALL_REQUEST_FILE": str(folder / "request.json"),
+            "AFTERCALL_RESULT_FILE": str(result),
+            "AFTERCALL_KEY": folder.name,
+        }
+        output, errors = folder / "output.txt", folder / "errors.txt"
+        with output.open("wb") as out, errors.open("wb") as err:
             try:
                 process = subprocess.Popen(
                     list(self._settings.command),
                     stdin=subprocess.PIPE,
-                    stdout=sink,
-                    stderr=subprocess.STDOUT,
+                    stdout=out,
+                    stderr=err,
                     cwd=self._settings.folder or folder,
                     env=environment,
                     start_new_session=True,  # with a process group of its own, everything it starts can be ended with it
@@ -79,36 +103,62 @@ class AgentSink:
             except subprocess.TimeoutExpired:
                 _end(process)
                 code = None
-        with output.open("rb") as made:
-            told = made.read(MOST_OUTPUT).decode("utf-8", "replace")
-        output.unlink()
-        return Ended(code, told)
+        (folder / "exit_code").write_text(f"{'timeout' if code is None else code}\n")
+        said = _keep_end(output)
+        return Ended(code, said, _keep_end(errors), read_results(f"{said}\n{_keep_end(result)}"))
 
-    def _judge(self, ended: Ended) -> Receipt:
-        if ended.code is None:
-            raise SinkRefused(f"agent: the command was still running after {self._settings.timeout_s:g} s and was ended")
-        result = last_result(ended.output)
-        if ended.code != 0:
-            raise SinkRefused(f"agent: the command ended with exit code {ended.code}")
+    def _judge(self, ended: Ended, key: str) -> Receipt | SinkRefused:
+        """What was said of this request stands however the command ended; what was said of all needs a good end."""
+        result = ended.results.get(key)
+        if result is None and ended.code is None:
+            limit = f"{self._settings.timeout_s:g} s"
+            return _refuse(f"the command was still running after {limit} and was ended", ended.errors)
+        if result is None and ended.code != 0:
+            return _refuse(f"the command ended with exit code {ended.code}", ended.errors or ended.output)
+        result = result or ended.results.get(None)
         if result is None:
-            raise SinkRefused("agent: the command ended without a result line; it must print one JSON object")
+            return _refuse("the command ended without a result line; it must write one JSON object", ended.errors)
         if result.get("state") != "done":
-            raise SinkRefused("agent: the command says that it could not be done")
-        link = result.get("link")
-        note = result.get("note")
-        return Receipt(link[:LONGEST_LINK] if isinstance(link, str) else None, note[:KEPT_OUTPUT] if isinstance(note, str) else "")
+            return _refuse("the command says that it could not be done", str(result.get("reason") or ""))
+        link, note = result.get("link"), result.get("note")
+        return Receipt(
+            link[:MAX_LINK_CHARS] if isinstance(link, str) else None,
+            note[:MAX_NOTE_CHARS] if isinstance(note, str) else "",
+        )
 
 
-def last_result(output: str) -> dict[str, Any] | None:
-    """The last line that is a result; anything else a command prints is its own affair."""
-    for line in reversed(output.splitlines()):
+def read_results(output: str) -> Results:
+    """The lines that are results; anything else a command prints is its own affair."""
+    results: Results = {}
+    for line in output.splitlines():
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict) and "state" in found:
-            return found
-    return None
+            request = found.get("request")
+            results[request if isinstance(request, str) else None] = found
+    return results
+
+
+def _refuse(what: str, told: str) -> SinkRefused:
+    """With the last lines the command wrote, for the operator."""
+    lines = [" ".join(line.split()) for line in told.splitlines() if line.strip()]
+    end = " | ".join(lines[-MAX_REASON_LINES:])[-MAX_REASON_CHARS:]
+    return SinkRefused(f"agent: {what}" + (f": {end}" if end else ""))
+
+
+def _keep_end(file: Path) -> str:
+    """The end of what was written there; the beginning of what is too long is dropped from the file, too."""
+    if not file.is_file():
+        return ""
+    with file.open("rb") as written:
+        size = written.seek(0, os.SEEK_END)
+        written.seek(max(0, size - MAX_OUTPUT_BYTES))
+        end = written.read()
+    if size > MAX_OUTPUT_BYTES:
+        file.write_bytes(end)
+    return end.decode("utf-8", "replace")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

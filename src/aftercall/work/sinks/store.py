@@ -3,6 +3,7 @@
 A delivery is claimed by one process in one statement. Others may claim it when that process has let go of it or is dead.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -38,19 +39,27 @@ class DeliveryStore:
 
         What a sink that cannot repeat has begun is not begun again.
         """
-        origin = {"followup_id": followup_id, "conversation": work.conversation, "sink": sink.name, "purpose": work.purpose}
+        return bool(self.claim_all([(followup_id, work)], sink, now))
+
+    def claim_all(self, works: Sequence[tuple[str | None, Work]], sink: Sink, now: datetime) -> list[Work]:
+        """The same for several works in one transaction; returns those that were claimed."""
         sending = {"state": "sending", "reason": "", "changed_at": now, "owner": self._presence.process}
         over = ("done",) if sink.can_repeat else ("done", "sending")
-        free = and_(deliveries.c.state.not_in(over), self._is_free(work.key, now))
+        free = [and_(deliveries.c.state.not_in(over), self._is_free(work.key, now)) for _, work in works]
+        claimed = []
         with self._database.write() as connection:
-            return upsert(
-                connection,
-                deliveries,
-                {"key": work.key},
-                origin | sending | {"created_at": now, "attempts": 1},
-                changes=sending | {"attempts": deliveries.c.attempts + 1},
-                only_where=free,
-            )
+            for (followup_id, work), is_free in zip(works, free, strict=True):
+                origin = {"followup_id": followup_id, "conversation": work.conversation, "sink": sink.name, "purpose": work.purpose}
+                if upsert(
+                    connection,
+                    deliveries,
+                    {"key": work.key},
+                    origin | sending | {"created_at": now, "attempts": 1},
+                    changes=sending | {"attempts": deliveries.c.attempts + 1},
+                    only_where=is_free,
+                ):
+                    claimed.append(work)
+        return claimed
 
     def is_held(self, key: str, now: datetime) -> bool:
         """Whether another process that is alive has claimed it."""
