@@ -6,6 +6,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -104,11 +105,9 @@ def _check_home(home: Path) -> Iterator[Check]:
 
 def _check_database(settings: Settings) -> Check:
     try:
-        database = Database(settings.database_url)
-        with database.read() as connection:
+        with closing(Database(settings.database_url)) as database, database.read() as connection:
             current = current_revision(connection)
             check_home(connection, settings.home)
-        database.close()
     except AftercallError as error:
         return Check("database", "fail", str(error))
     if current is None:

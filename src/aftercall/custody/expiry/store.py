@@ -10,7 +10,7 @@ from sqlalchemy import Row, and_, delete, exists, func, select, update
 from aftercall.custody.store import unlink_facts
 from aftercall.db.connect import Database
 from aftercall.db.freshness import outdate
-from aftercall.db.tables import answers, calls, documents, fact_occurrences, facts, followup_runs, passages, recordings
+from aftercall.db.tables import answers, calls, documents, fact_occurrences, facts, followup_runs, passages, recordings, steps
 from aftercall.model.expiry import Item
 from aftercall.model.instants import format_instant
 
@@ -67,9 +67,13 @@ def forget_recording(database: Database, recording_id: str, reason: str, now: da
 
 
 def forget_transcripts(database: Database, call_ids: Sequence[str]) -> None:
-    """The calls stay as rows without words; what could be found of them, and what a model answered about them, goes."""
+    """The calls stay as rows without words; what could be found of them and what was made of them, summaries too, goes."""
     gone = {"archive_name": None, "archive_sha256": None, "addenda": 0}
+    whose = select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(calls.c.id.in_(call_ids))
     with database.write() as connection:
+        for row in connection.execute(whose).all():
+            outdate(connection, row.agent_id, row.whose or row.caller)
+        connection.execute(update(steps).where(steps.c.call_id.in_(call_ids)).values(result=None))
         connection.execute(delete(passages).where(passages.c.call_id.in_(call_ids), passages.c.ref.is_(None)))
         connection.execute(delete(answers).where(answers.c.call_id.in_(call_ids)))
         connection.execute(update(calls).where(calls.c.id.in_(call_ids)).values(gone))
