@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from aftercall.cli.main import program
@@ -89,12 +90,14 @@ def test_a_number_that_is_not_on_the_list_is_refused(tmp_path: Path) -> None:
     assert "is not on the allow-list" in str(done.exception)
 
 
-def test_a_broken_file_is_reported_and_the_others_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chosen", [["{folder}/"], ["{folder}/bad.yaml", "{folder}/good.yaml"]])
+def test_a_broken_file_is_reported_and_the_others_run(tmp_path: Path, chosen: list[str]) -> None:
     folder = tmp_path / "scenarios"
     folder.mkdir()
     (folder / "good.yaml").write_text("name: good\ngoal: x\nturns: [{say: 'So, when are you open?', expect: {said: eight}}]\n")
     (folder / "bad.yaml").write_text("name: bad\nnotes: talk\nlimit: {}\n")
-    words = ["test", "run", "-s", f"{folder}/", "--agent", "practice", "--json"]
+    options = [word for name in chosen for word in ("-s", name.format(folder=folder))]
+    words = ["test", "run", *options, "--agent", "practice", "--json"]
     done = CliRunner().invoke(program, words, env={"AFTERCALL_HOME": str(tmp_path)})
     assert done.exit_code == 2, (done.output, done.exception)
     report = json.loads(done.stdout)

@@ -16,7 +16,7 @@ from working import follow, later
 
 CALLER = "+15550100"
 REAL = [("agent", "Hello!"), ("caller", "This is Bill. Please open a bug about the broken thumbnails."), ("agent", "Noted.")]
-SILENT = [("agent", "Hello! What can I do for you?"), ("agent", "Are you still there?"), ("caller", "  ")]
+SILENT = [("agent", "Hello! What can I do for you?"), ("agent", "Are you still there?"), ("caller", "  "), ("caller", "...")]
 
 
 def hold(app: App, said: Any, minutes: float, **fields: Any) -> CallRow:

@@ -13,7 +13,7 @@ from aftercall.db.prepare import prepare
 from aftercall.db.revision import KNOWN, NEWEST, current_revision
 from aftercall.db.tables import metadata
 from aftercall.db.upgrade import make_config, upgrade
-from aftercall.errors import ConfigError, DatabaseNewer, DatabaseOutdated, DatabaseUnreachable
+from aftercall.errors import ConfigError, DatabaseDamaged, DatabaseNewer, DatabaseOutdated, DatabaseUnreachable
 from aftercall.settings import DatabaseSettings, Settings
 
 
@@ -114,3 +114,9 @@ def test_a_database_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnreachable, match="no connection to the database"):
         prepare(database)
     database.close()
+
+
+def test_a_table_that_is_gone_is_told_as_damage(empty: Database) -> None:
+    with pytest.raises(DatabaseDamaged, match="calls"), empty.read() as connection:
+        connection.execute(text("SELECT id FROM calls"))
+    empty.close()

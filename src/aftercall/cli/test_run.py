@@ -65,10 +65,7 @@ async def run_tests(stage: Stage, plan: RunPlan, *, resume: str, quiet: bool) ->
     results = Results(settings.home)
     started = results.find_unfinished(resume) if resume else None
     plan = RunPlan(**started.options) if started else plan
-    found = Found(list(started.scenarios), []) if started else find_scenarios(list(plan.scenarios), Path(plan.folder))
-    report_refused(found.refused)
-    if not found.scenarios:
-        raise found.refused[0] if found.refused else NotFound("there are no scenarios in this folder")
+    found = Found(list(started.scenarios), []) if started else _choose_scenarios(plan)
     console = make_console(quiet=True) if quiet else stage.console
     started_at = clock.now()
     async with _crew(settings, clock, plan) as crew, open_target(settings, plan.agent, make_studio(settings, plan, clock)) as target:
@@ -191,11 +188,19 @@ def _print_end(console: Console, run: Run, folder: Path) -> None:
     console.print(f"{folder / 'report.html'}\n{folder / 'BUG_REPORT.md'}")
 
 
+def _choose_scenarios(plan: RunPlan) -> Found:
+    """Report files that were refused; raise if no scenario is left."""
+    found = find_scenarios(list(plan.scenarios), Path(plan.folder))
+    report_refused(found.refused if found.scenarios else found.refused[1:])
+    if not found.scenarios:
+        raise found.refused[0] if found.refused else NotFound("there are no scenarios in this folder")
+    return found
+
+
 async def compare_agents(stage: Stage, plan: RunPlan, other: str, budget: int) -> Comparison:
     """A pair of calls at a time, scenario after scenario, until it is decided or the budget is spent."""
     settings, clock = stage.loaded.settings, SystemClock()
-    found = find_scenarios(list(plan.scenarios), Path(plan.folder))
-    report_refused(found.refused)
+    found = _choose_scenarios(plan)
     studio = make_studio(settings, plan, clock)
     pairs: dict[str, list[tuple[bool, bool]]] = {}
     made = 0

@@ -149,6 +149,8 @@ def translate(error: Exception) -> AftercallError | None:
         return StorageFull(f"the database has no room left ({said}); free some space, nothing written is harmed")
     if "disk image is malformed" in said or "file is not a database" in said:
         return DatabaseDamaged(f"the database is damaged ({said}); stop Aftercall and put it back from a backup")
+    if "no such table" in said or "no such column" in said or name in ("UndefinedTable", "UndefinedColumn"):
+        return DatabaseDamaged(f"the database is not whole ({said}); stop Aftercall and put it back from a backup")
     if "is locked" in said:
         return DatabaseUnreachable("another program has locked the database; it is tried again")
     if "unable to open" in said or "readonly database" in said or "disk I/O error" in said or _is_lost(cause):

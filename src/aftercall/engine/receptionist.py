@@ -14,7 +14,7 @@ from aftercall.clock import Clock
 from aftercall.engine.session import Reply
 from aftercall.llm.phrases import join, speak_date, to_second_person, turn_round
 from aftercall.llm.reader import Reader
-from aftercall.llm.rules.corrections import REPLACES
+from aftercall.llm.rules.corrections import REPLACES, denies_number
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call
@@ -77,7 +77,7 @@ class ReceptionistSession:
             return self._goodbye(news) if _CLOSING.search(said) else self._say(f"{news} {self._more()}")
         if _RECALL.search(said):
             return self._say(f"{self._recall()} {self._more()}")
-        if _CLOSING.search(said) or (self._asked_more and _NO.fullmatch(said)):
+        if _CLOSING.search(said) or (self._asked_more and _NO.fullmatch(said) and not denies_number(said)):
             return self._goodbye()
         if polite := self._be_polite(said, before, now):
             return self._say(f"{polite} {self._more()}")
@@ -122,7 +122,7 @@ class ReceptionistSession:
         seq = self._turns[-1].seq
         if about := [turn_round(request.title) for request in now.requests if seq in request.turns]:
             return self._say(f"I have taken that down: {join(about)}. {self._more()}")
-        if now.requests and REPLACES.search(said) and not _QUESTION.search(said):
+        if now.requests and (REPLACES.search(said) or denies_number(said)) and not _QUESTION.search(said):
             return self._say("I could not change that. Please tell me once more, all of it.")
         if find_call_off(said):
             return self._say(f"I have nothing like that to cross out. {self._more()}")

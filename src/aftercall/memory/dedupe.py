@@ -72,8 +72,9 @@ def _may_mean_several(new: Claim, known: Iterable[tuple[str, Claim]], category: 
 def is_related(new: Claim, known: Claim) -> bool:
     """Whether a model's word that one replaces the other can be believed: both may speak of the same one."""
     if new.slots and known.slots:
-        return new.slots[0].attribute == known.slots[0].attribute and relate(new.slots[0].subject, known.slots[0].subject) != "other"
-    tells_of_caller = new.text.startswith("i ") and known.who is not None
+        mine, theirs = new.slots[0].subject, known.slots[0].subject
+        return not (mine.is_person and theirs.is_person and relate(mine, theirs) == "other")
+    tells_of_caller = new.text.startswith("i ") and known.who is not None and known.who.is_person
     return not _differ(new.kin, known.kin) and not _are_two(new.who, known.who) and not tells_of_caller
 
 
@@ -121,8 +122,7 @@ def _compare_slots(new: Claim, known: Claim) -> Verdict | None:
         return "same"
     short, long = sorted((_values(mine), _values(theirs)), key=len)
     if short and short <= long and not _has_more_figures(long - short):
-        in_order = [[word for word in map(stem, tokens(value)) if word in short and word.isalpha()] for value in (mine, theirs)]
-        return "same" if in_order[0] == in_order[1] else "different"
+        return "same" if _in_order(mine, short) == _in_order(theirs, short) else "different"
     # "I live in Porto" does not give way to "I live near the station": a name and a description can both hold.
     described = [slot.is_named is False for slot in (new.slots[0], known.slots[0])]
     has_left = new.slots[0].attribute == "employer" and _says_it_changed(new, known)
@@ -139,6 +139,12 @@ def _says_it_changed(new: Claim, known: Claim) -> bool:
 def _values(told: str) -> frozenset[str]:
     """ "the 4th of June" is "4 June", and "evenings" are "evening"."""
     return content_words(told) or frozenset(told.split())
+
+
+def _in_order(value: str, shared: frozenset[str]) -> tuple[list[str], list[str]]:
+    """The shared words and the shared figures, each among themselves: "June 4" is "4 June"."""
+    words = [word for word in map(stem, tokens(value)) if word in shared]
+    return [word for word in words if word.isalpha()], [word for word in words if not word.isalpha()]
 
 
 def _joined(value: str) -> str:

@@ -157,7 +157,9 @@ class Call(LiveCall):
 
 
 def has_caller_words(turns: Iterable[Turn | Event]) -> bool:
-    return any(isinstance(turn, Turn) and turn.speaker == "caller" and turn.text.strip() for turn in turns)
+    """Blanks and dots, which recognisers write for silence, are no words."""
+    spoken = (turn.text for turn in turns if isinstance(turn, Turn) and turn.speaker == "caller")
+    return any(character.isalnum() for text in spoken for character in text)
 
 
 def parse_call(data: object) -> Call:

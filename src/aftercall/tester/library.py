@@ -53,7 +53,10 @@ def find_scenarios(names: list[str], folder: Path | None = None) -> Found:
             chosen += there.scenarios
             refused += there.refused
         elif name.endswith((".yaml", ".yml")) or "/" in name:
-            chosen += load_scenarios(Path(name))
+            try:
+                chosen += load_scenarios(Path(name))
+            except ScenarioRefused as refusal:
+                refused.append(refusal)
         else:
             if known is None:
                 known = read_folders(library_folder(), *([folder] if folder else []))

@@ -20,7 +20,15 @@ def _as_text(value: Any) -> Any:
     return strip_marks(value) if isinstance(value, str) else value
 
 
+def _as_list(value: Any) -> Any:
+    """Text where a list is asked for is its one part."""
+    if isinstance(value, str):
+        return [] if _blank_is_none(value) is None else [value]
+    return [] if value is None else value
+
+
 Text = Annotated[str, BeforeValidator(_as_text)]
+Texts = Annotated[list[Text], BeforeValidator(_as_list)]
 Maybe = Annotated[str | None, BeforeValidator(_blank_is_none), BeforeValidator(_as_text)]
 
 
@@ -30,10 +38,10 @@ class _Form(BaseModel):
 
 class SummaryForm(_Form):
     text: Text = Field(description="three to six plain sentences, no markdown")
-    topics: list[Text] = Field(description="main subjects")
-    decisions: list[Text] = Field(description="what was decided")
-    actions: list[Text] = Field(description="what is to be done, and by when if that was said")
-    facts: list[Text] = Field(description="names, dates, numbers and facts worth remembering, never a secret")
+    topics: Texts = Field(description="main subjects")
+    decisions: Texts = Field(description="what was decided")
+    actions: Texts = Field(description="what is to be done, and by when if that was said")
+    facts: Texts = Field(description="names, dates, numbers and facts worth remembering, never a secret")
     context: Text = Field(description="where things stand, for whoever takes the next call; one or two sentences")
 
 

@@ -31,6 +31,7 @@ _DENIED = Cue(
 # "It still says eleven, it's fourteen now."
 _OUTDATED = Cue(rf"\b(?:still|wrongly) (?:says|shows|reads|lists|has|had) (?P<word>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})*|\d+)\b")
 # "The Heron Path is the other one."
+_NUMBER = re.compile(rf"\d|\b{NUMBER_WORD}\b", re.I)
 _FIGURES = rf"{NUMBER_WORD}(?:[ -](?:point |and )?{NUMBER_WORD})*"
 _THE_OTHER = Cue(
     rf"\b(?P<word>(?-i:[A-Z])[\w'’]+(?: (?-i:[A-Z])[\w'’]+)*|{_FIGURES}) (?:is|was) the (?:other|old|wrong) (?:one|name|address|number)\b"
@@ -82,6 +83,11 @@ def values_denied(text: str) -> list[str]:
     return [word for word in denied_words(text) if word[0].isupper() or word[0].isdigit() or re.fullmatch(_FIGURES, word, re.I)]
 
 
+def denies_number(text: str) -> bool:
+    """ "five, not three"."""
+    return any(_NUMBER.search(word) for word in denied_words(text))
+
+
 def erase(text: str, denied: list[str]) -> str:
     return " ".join(_any_of(denied).sub(" ", text).split()) if denied else text
 
@@ -92,7 +98,9 @@ def longest_without(text: str, denied: list[str]) -> str:
 
 
 def _any_of(words: list[str]) -> re.Pattern[str]:
-    return re.compile("|".join(rf"\b{re.escape(word)}\b" for word in words), re.I)
+    """With the preposition before a word that ends its clause: "on Tuesday." leaves no "on"."""
+    listed = "|".join(rf"\b{re.escape(word)}\b" for word in words)
+    return re.compile(rf"\b(?:on|by|for|until|till|from|at|in)\s+(?:{listed})(?=\W*$)|{listed}", re.I)
 
 
 @remember

@@ -30,7 +30,9 @@ _WHO = tuple(
         rf"\b{_NAME}['’]s (?i:birthday|appointment|present|gift|party|prescription|order|room|number|flight|lesson|school)\b",
     )
 )
-_NOTED = Cue(rf"\b(?i:about|regarding|concerning) (?i:the )?{_NAME}(?: (?i:conversation|meeting|call|talk|chat))?(?=\W*(?:$|[:,.]))", 0)
+_NOTED = Cue(
+    rf"\b(?i:about|regarding|concerning) (?i:the )?{_NAME}(?: (?i:conversation|meeting|call|talk|chat))?(?=(?:\W*please)?\W*(?:$|[:,.]))", 0
+)
 _NO_PERSON = vocabulary(
     """
     wednesday english street road avenue lane drive court plaza hotel airport station hospital clinic bank team support

@@ -36,7 +36,9 @@ from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Reques
 _PASSING = ("technical", "preference", "routine", "action_item")  # told by words that a refused offer may have as well
 _DECLINES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.I)
 _WEEKDAY_HERE = Cue(rf"\bit(?:['’]s| is) (?:still|already|only) (?P<weekday>{WEEKDAY})\b")
-_WHAT_WAS_DECIDED = re.compile(r"\bwhat (?:we|i|they|was|is)\b.*\b(?:decided|agreed|settled)\b", re.I)
+_WHAT_WAS_DECIDED = re.compile(
+    r"\bwhat (?:we|i|they|was|is)\b.*\b(?:decided|agreed|settled)\b|\b(?:the|our) (?:decision|agreement)s?\b", re.I
+)
 _STANDS_ALONE = re.compile(r"(?:I|we|my|our)\b(?!.*\b(?:it|that|this|them|him|her|one)\b)", re.I)
 _CARES = re.compile(r"(?:I|we|my|our)\b.{0,30}\b(?:working on|building|planning|training for|care about|love|hate)\b", re.I)
 _EMPTY = re.compile(r"\bif\b|^(?:thanks?|bye|good ?bye|have a|that['’]s (?:all|it|fine|great)|sounds)\b", re.I)
