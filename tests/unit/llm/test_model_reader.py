@@ -14,6 +14,7 @@ from aftercall.llm.model import forms
 from aftercall.llm.model.answers import Kept
 from aftercall.llm.model.asking import WrongShape, find_json
 from aftercall.llm.model.exchange import Said
+from aftercall.llm.model.forms import SummaryForm
 from aftercall.llm.model.questions import ALL, FACTS
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.model.transcript import fence, split
@@ -259,3 +260,10 @@ def test_a_list_where_text_is_asked_for_is_joined_and_emphasis_is_taken_off() ->
     )
     assert (form.name, form.call_name, form.notes) == ("Bill", None, "likes tea, has a dog")
     assert form.context == "Builds a boat. Sails in May."
+
+
+def test_text_where_a_list_is_asked_for_is_its_one_part() -> None:
+    form = SummaryForm.model_validate(
+        {"text": "He rang.", "topics": "the shed", "decisions": None, "actions": "none", "facts": [], "context": "x"}
+    )
+    assert (form.topics, form.decisions, form.actions) == (["the shed"], [], [])
