@@ -129,6 +129,27 @@ def test_a_caller_interrupts_an_agent_by_phone(tmp_path: Path) -> None:
     assert turns[0]["text"].startswith(greeting["text"]), "it knows how far it was heard"
 
 
+def test_a_caller_with_sound_interrupts_an_agent_that_answers_in_twiml(desk: Desk) -> None:
+    home = desk.home.with_name("sound")
+    media = {"AFTERCALL_HOME": str(home), "AFTERCALL_TESTER_PHONE_MODE": "media"}
+    with_sound = Desk(home, desk.environment | media)
+    report = json.loads(with_sound.run("run", "-s", "edge_barge_in", "--agent", PHONE, "--json"))
+    agents_home = {"AFTERCALL_HOME": str(desk.home.with_name("agent"))}
+    kept = CliRunner().invoke(program, ["calls", "list", "--json"], env=CLEAN | agents_home)
+    newest = json.loads(kept.output)[0]["id"]
+    shown = CliRunner().invoke(program, ["calls", "show", newest, "--json"], env=CLEAN | agents_home)
+    prompt, understood = (turn["text"] for turn in json.loads(shown.output)["turns"][:2])
+    (result,) = report["results"]
+    (call,) = result["calls"]
+    greeting, interruption, answer = call["turns"][:3]
+    assert (result["verdict"], call["measures"]["barge_ins"]) == ("passed", 1), result
+    assert greeting["start_s"] < interruption["start_s"] < greeting["end_s"] < interruption["end_s"]
+    assert prompt.startswith(greeting["text"])
+    assert len(greeting["text"]) < len(prompt), "it yields before its end"
+    assert understood == interruption["text"], "it heard what was said over its words"
+    assert "book an appointment for Monday at eleven" in answer["text"]
+
+
 def test_a_number_is_dialled_talked_to_recorded_and_shown(desk: Desk) -> None:
     assert "appointment_scheduling" in desk.type("list")
     assert "1 passed" in desk.type("run", "--scenario", "appointment_scheduling", "--agent", PHONE)

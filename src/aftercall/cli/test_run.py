@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 from rich.console import Console
@@ -36,6 +37,7 @@ from aftercall.tester.voice import Clip, Voice, choose_voice
 CALIBRATION_TURNS = 8
 UNSHRINKABLE = ("goal_missed", "probe_failed", "judged_missed", "never_spoke")  # a caller who says nothing misses every goal
 _COLOURS = {"passed": "green", "failed": "red", "inconclusive": "yellow", "re-listen": "yellow"}
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OPENAI = "https://api.openai.com/v1"
 
 
@@ -110,8 +112,15 @@ async def _run_suite(settings: Settings, plan: RunPlan, parts: _Parts) -> tuple[
 
 
 def make_studio(settings: Settings, plan: RunPlan, clock: SystemClock) -> Studio:
-    wanted = plan.voice or settings.tester.voice or ("" if plan.is_live else "tones")
+    wanted = plan.voice or settings.tester.voice or _default_voice(settings, plan)
     return Studio(clock, _choose_voice(wanted), _choose_voice(wanted, for_agent=True), plan.is_live, Path(plan.folder))
+
+
+def _default_voice(settings: Settings, plan: RunPlan) -> str:
+    """By phone somebody has to understand it: the lab, which is a carrier on this machine, or a recogniser."""
+    if plan.agent.startswith("+"):
+        return "words" if urlsplit(settings.twilio.api_url).hostname in _LOOPBACK else ""
+    return "" if plan.is_live else "tones"
 
 
 class WordsVoice:

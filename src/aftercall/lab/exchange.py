@@ -88,7 +88,7 @@ class Exchange:
         """
         number = self.numbers.get(callee, FAILED)
         near, far = connect(self._make_timeline())
-        leg = Leg(self.office, far, caller, callee, "inbound", number.voice_url, number.status_url, state="ringing", may_stream=True)
+        leg = Leg(self.office, far, caller, callee, "inbound", number.voice_url, number.status_url, state="ringing", is_rung_by_hand=True)
         self.legs[leg.sid] = leg
         near.timeline.join()
         near.timeline.join()

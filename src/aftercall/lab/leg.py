@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 from websockets.exceptions import InvalidHandshake
 
 from aftercall.clock import Clock
+from aftercall.lab.bridge import Bridge
 from aftercall.lab.carriers import TwilioSide
 from aftercall.lab.line import End, HungUp
 from aftercall.lab.media import MediaPhone
@@ -18,7 +19,6 @@ from aftercall.lab.recordings import LabRecordings, make_wav
 from aftercall.lab.twilio_posts import HTTP_FAILED, TwilioPosts
 from aftercall.lab.twiml import (
     BAD_STREAM,
-    WRONG_VERB,
     Connect,
     Gather,
     HangUp,
@@ -78,11 +78,10 @@ class Leg:
     recording_url: str | None = None
     answered_by: str | None = None
     recordings: list[str] = field(default_factory=list)
-    may_stream: bool = False
+    is_rung_by_hand: bool = False
+    """Whoever rang takes the sound of a stream themselves."""
     peer: "Leg | None" = None
     """The other leg of a call between two agents."""
-    has_sound: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    """Whether it speaks in sound or in words: known when it first does."""
     phone: MediaPhone | None = None
     streaming: asyncio.Event = field(default_factory=asyncio.Event)
     _answered_s: float | None = None
@@ -119,8 +118,6 @@ class Leg:
         except HungUp:
             pass
         finally:
-            if not self.has_sound.done():
-                self.has_sound.set_result(False)
             self.end.hang_up()
             await self.finish("completed")
 
@@ -172,8 +169,6 @@ class Leg:
     async def _do(self, verbs: list[Verb]) -> tuple[str | None, dict[str, str]]:
         """The address that says how it goes on, and what to tell it; None when the document has come to its end."""
         for verb in verbs:
-            if not self.has_sound.done() and not isinstance(verb, StartRecording | Redirect):
-                self.has_sound.set_result(isinstance(verb, Connect))
             match verb:
                 case Say(text):
                     await self.end.say(text)
@@ -196,28 +191,38 @@ class Leg:
         return None, {}
 
     async def _stream(self, stream: Connect) -> None:
-        """Sound both ways until the agent closes its socket, to whoever rings by hand or to another agent's socket.
-
-        The line's own time stands still meanwhile: this one passes as it does."""
-        if not self.may_stream and not (self.peer and await self.peer.has_sound):
-            raise TwimlFault(WRONG_VERB, "the other end of this call speaks in words, not in sound: ring the number by hand")
+        """Sound both ways until the agent closes its socket, to whoever rings by hand, to another agent's socket, or to words."""
         side, headers = TwilioSide(self.sid, self.office.account_sid), {"x-twilio-signature": self.office.posts.sign(stream.url, {})}
         try:
             phone = self.phone = await MediaPhone.dial(stream.url, side, parameters=dict(stream.parameters), headers=headers)
         except (OSError, InvalidHandshake) as error:
             raise TwimlFault(BAD_STREAM, f"the media socket refused ({type(error).__name__})") from None
         self.streaming.set()
+        bridge = Bridge(self.end, phone)
         try:
             while not phone.is_over:
                 self.end.check()
-                if self.peer is not None and self.peer.phone is not None:
-                    phone.connect_to(self.peer.phone)
-                await self.office.clock.sleep(LOOK_EVERY_S)
+                if self.is_rung_by_hand:
+                    await self.office.clock.sleep(LOOK_EVERY_S)
+                    continue
+                others = self.peer.phone if self.peer else None
+                bridge.pass_on(None if others is None or others.is_over else others)
+                await self._let_time_pass(LOOK_EVERY_S)
         finally:
             await phone.hang_up()
+            bridge.pass_on()
+            self.end.finish_speaking("")
+
+    async def _let_time_pass(self, seconds: float) -> None:
+        """A stream takes real time; the line's own time goes with it, whether it is virtual or not."""
+        clock, timeline = self.office.clock, self.end.timeline
+        real_s, line_s = clock.monotonic(), timeline.now_s()
+        await clock.sleep(seconds)
+        await self.end.pause(clock.monotonic() - real_s - (timeline.now_s() - line_s))
 
     async def _gather(self, gather: Gather) -> dict[str, str]:
-        self.end.begin_listening()
+        if gather.barge_in:
+            self.end.begin_listening()
         for say in gather.says:
             if not await self.end.say(say.text):
                 break

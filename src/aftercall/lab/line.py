@@ -20,14 +20,15 @@ class Utterance:
     words: list[str]
     began_s: float
     ended_s: float | None = None
+    seconds_a_word: float = SECONDS_A_WORD
 
     @property
     def duration_s(self) -> float:
-        return len(self.words) * SECONDS_A_WORD
+        return len(self.words) * self.seconds_a_word
 
     def after(self, moment_s: float) -> str:
         """The words from this moment on: who begins to listen late has missed the first ones."""
-        missed = max(0.0, moment_s - self.began_s) / SECONDS_A_WORD
+        missed = max(0.0, moment_s - self.began_s) / self.seconds_a_word
         return " ".join(self.words[round(missed) :])
 
 
@@ -67,6 +68,24 @@ class End:
         finally:
             self._finish(utterance)
         return not broken_off
+
+    def begin_speaking(self) -> None:
+        """Speak words that are known only when they have been said; nothing changes if we speak already."""
+        if self._speaking is None:
+            self._speaking = Utterance([], self.timeline.now_s())
+            self.said.append(self._speaking)
+            if self.other.listens:
+                self.other.wake()
+
+    def finish_speaking(self, text: str) -> None:
+        """The words of what `begin_speaking` began."""
+        utterance = self._speaking
+        if utterance is None:
+            return
+        utterance.words = text.split()
+        spoken_s = self.timeline.now_s() - utterance.began_s
+        utterance.seconds_a_word = spoken_s / max(1, len(utterance.words)) or SECONDS_A_WORD
+        self._end_speaking(utterance)
 
     async def press(self, digits: str) -> None:
         """Keys reach the other end if it listens, one after the other."""
@@ -151,10 +170,12 @@ class End:
             raise orders
 
     def _finish(self, utterance: Utterance) -> None:
-        now_s = self.timeline.now_s()
-        spoken = round((now_s - utterance.began_s) / SECONDS_A_WORD)
+        spoken = round((self.timeline.now_s() - utterance.began_s) / SECONDS_A_WORD)
         del utterance.words[max(0, spoken) :]
-        utterance.ended_s, self._speaking = now_s, None
+        self._end_speaking(utterance)
+
+    def _end_speaking(self, utterance: Utterance) -> None:
+        utterance.ended_s, self._speaking = self.timeline.now_s(), None
         if utterance.words and self.other.listens:
             self.other._heard.append(utterance)
         self.other.wake()

@@ -69,9 +69,14 @@ class MediaPhone:
         phone._tasks = [asyncio.create_task(phone._receive()), asyncio.create_task(phone._run())]
         return phone
 
-    def connect_to(self, other: "MediaPhone") -> None:
+    def connect_to(self, other: "MediaPhone | None") -> None:
         """What is played here is said there; both sides have to be connected."""
         self._other = other
+
+    @property
+    def is_hearing(self) -> bool:
+        """Whether the agent is in the middle of something; when it is over it is in `heard`."""
+        return self._ear.is_hearing
 
     async def say(self, text: str) -> None:
         """Talk; returns when it has been said and a moment of silence after it."""
@@ -86,9 +91,13 @@ class MediaPhone:
         self.begin_to_sound(audio)
         await self._until(lambda: not self._says)
 
-    def begin_to_sound(self, audio: bytes) -> None:
-        audio += HANG_OVER
+    def begin_to_sound(self, audio: bytes, quiet_after: bytes = HANG_OVER) -> None:
+        audio += quiet_after
         self._says.extend(audio[start : start + FRAME].ljust(FRAME, b"\xff") for start in range(0, len(audio), FRAME))
+
+    def stop_saying(self) -> None:
+        """Break off in the middle of the word."""
+        self._says.clear()
 
     async def hear(self, words: str) -> str:
         """Wait for something that holds these words, and return it. Raises AssertionError when it never comes."""

@@ -15,14 +15,14 @@ _HEAD = len(_MAGIC) + 5
 LONGEST_WORD = FRAME - _HEAD
 
 
-def utter(text: str) -> bytes:
-    """The audio of a sentence."""
-    return b"".join(_voice(word) for word in text.split())
+def utter(text: str, frames_a_word: int | None = None) -> bytes:
+    """The audio of a sentence; each word as long as its characters take, or all of the same length."""
+    return b"".join(_voice(word, frames_a_word) for word in text.split())
 
 
-def _voice(word: str) -> bytes:
+def _voice(word: str, frames: int | None) -> bytes:
     spelled = word.encode()[:LONGEST_WORD]
-    count = FRAMES_PER_CHARACTER * (len(word) + 1)
+    count = frames or FRAMES_PER_CHARACTER * (len(word) + 1)
     return b"".join(_frame(spelled, number, count) for number in range(count))
 
 

@@ -41,6 +41,8 @@ class Gather:
     end_silence_s: float | None = None
     """How much silence ends what was said; None leaves it to the recogniser."""
     takes_keys: bool = False
+    barge_in: bool = True
+    """Whether what the caller says interrupts `says`."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,9 @@ def _gather(element: ElementTree.Element) -> Gather:
     on_empty = element.get("actionOnEmptyResult", "false") == "true"
     takes_keys = "dtmf" in element.get("input", "dtmf").split()
     end_silence = None if element.get("speechTimeout", "auto") == "auto" else _seconds(element, "speechTimeout", 1.0)
-    return Gather(element.get("action", ""), says, on_empty, _seconds(element, "timeout", 5.0), end_silence, takes_keys)
+    barge_in = element.get("bargeIn", "true") == "true"
+    timeout_s = _seconds(element, "timeout", 5.0)
+    return Gather(element.get("action", ""), says, on_empty, timeout_s, end_silence, takes_keys, barge_in)
 
 
 def _seconds(element: ElementTree.Element, name: str, default: float) -> float:

@@ -116,6 +116,19 @@ async def test_a_caller_who_speaks_over_the_agent_is_heard_and_the_agent_breaks_
     assert leg.heard[0] == "Hello, how"  # the tester was speaking itself and missed it; the agent stopped after a second
 
 
+async def test_an_agent_that_takes_no_barge_in_speaks_to_its_end_and_listens_then() -> None:
+    def agent(host: str, form: dict[str, str]) -> str:
+        return "" if "SpeechResult" in form else gather("Please hear me out first", bargeIn="false")
+
+    def tester(host: str, form: dict[str, str]) -> str:
+        return "<Pause length='0.8'/><Say>one two three four five</Say><Pause length='5'/>"
+
+    box = Box(agent, tester)
+    leg = await box.call()
+    assert leg.heard == ["Please hear me out first"]
+    assert box.heard_by("agent.example") == ["four five"], "what was said over the prompt is lost"
+
+
 async def test_who_listens_late_has_missed_the_beginning() -> None:
     box = Box(receptionist, lambda host, form: "<Hangup/>" if "SpeechResult" in form else f"<Pause length='1'/>{gather(timeout=9)}")
     await box.call()
