@@ -135,10 +135,23 @@ async def launch(settings: Settings, process: str) -> None:
     """Start the engine in this loop, as the executor named after this process; everything it may run has been opened."""
     global _engine
     _point_logs_here()
+    await asyncio.to_thread(_update_queues, settings)
     _engine = DBOS(config=_engine_config(settings, process))
     DBOS.launch()
     for name, options in _queues.items():
-        await DBOS.register_queue_async(name, **options)
+        await DBOS.register_queue_async(name, **options, on_conflict="always_update")
+
+
+def _update_queues(settings: Settings) -> None:
+    """Before the engine begins: its first look into a queue goes by what an earlier start registered."""
+    if not _has_run(settings):
+        return
+    client = DBOSClient(system_database_url=_engine_url(settings), serializer=DBOSPortableJSONSerializer(), application_name=NAME)
+    try:
+        for name, options in _queues.items():
+            client.register_queue(name, **options, on_conflict="always_update")
+    finally:
+        client.destroy()
 
 
 def _point_logs_here() -> None:

@@ -46,3 +46,13 @@ async def test_a_call_that_the_agent_answered_names_that_agent_alone(app: App) -
     assert "Wren" in (files.read(Workspace.of(app.settings, "other").identity) or "")
     assert files.read(Workspace.of(app.settings).identity) is None
     await app.journal.close()
+
+
+async def test_a_caller_whose_name_is_said_back_does_not_name_the_agent(app: App) -> None:
+    record = await app.journal.open(make_live_call())
+    said = (("agent", "Hello!"), ("caller", "Hi, this is Wren."), ("agent", "Hi, this is Wren."))
+    for seq, (speaker, text) in enumerate(said, 1):
+        await record.append(Turn.model_validate({"seq": seq, "speaker": speaker, "text": text, "at": later(seq)}))
+    await app.journal.seal(record, end_reason="caller_hung_up")
+    assert run_identity_step(app, record.call.id)[0] == "skipped"
+    await app.journal.close()

@@ -17,8 +17,13 @@ from aftercall.testing import FakeReader
 from drafts import each, say
 
 
-@pytest.fixture
-async def live(settings: Settings) -> AsyncIterator[App]:
+@pytest.fixture(params=["from the first start", "set later"])
+async def live(settings: Settings, request: pytest.FixtureRequest) -> AsyncIterator[App]:
+    if request.param == "set later":
+        unlimited = build(settings, SystemClock())
+        async with running(unlimited):
+            pass
+        unlimited.close()
     limited = settings.model_copy(update={"extraction": ExtractionSettings(max_per_minute=1)})
     app = build(limited, SystemClock())
     yield app

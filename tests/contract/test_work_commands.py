@@ -104,6 +104,17 @@ def test_a_notice_that_nobody_took_is_laid_aside_and_can_be_sent_again(home: App
     assert run("health").exit_code == 0
 
 
+def test_follow_up_work_that_failed_is_done_again_by_hand(home: App) -> None:
+    call = hold_call(home)
+    home.work.runs.mark_running(call.conversation, 1, home.clock.now())
+    home.work.runs.finish(call.conversation, 1, "failed", "the account's quota is used up", home.clock.now())
+    told = run("calls", "show", call.id).output
+    assert f"follow-up work failed: the account's quota is used up; `aftercall calls rerun {call.id} followup`" in told
+    assert run("calls", "rerun", call.id, "followup").exit_code == 0
+    assert home.work.runs.get(call.conversation).state == "due"
+    assert isinstance(run("calls", "rerun", call.id, "followup").exception, NotWaiting)
+
+
 def test_health_says_in_one_word_and_one_number_how_things_are(home: App) -> None:
     assert (run("health").exit_code, run("health").output.splitlines()[0]) == (0, "ok  calls: none")
     said = [("agent", "Hello."), ("caller", "Hello there."), ("agent", "I'll email you the invoice.")]

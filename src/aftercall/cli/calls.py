@@ -7,6 +7,7 @@ from rich.text import Text
 
 from aftercall.cli.progress import print_steps
 from aftercall.cli.stage import make_table, me, print_json, stage_of
+from aftercall.errors import NotWaiting
 from aftercall.journal.recordings.view import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.memory.veil import veil
@@ -16,8 +17,10 @@ from aftercall.postcall.recording_desk import fetch_again
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.view import steps_json
 from aftercall.who.caller import read_caller
+from aftercall.work import handover
 
 RECORDING = "recording"
+FOLLOWUP = "followup"
 group = typer.Typer(no_args_is_help=True, help="The calls there were, and those going on.")
 
 
@@ -62,6 +65,7 @@ def show_call(
         whole = call_json(app.store, app.archive, app.store.get(call_id))
         beside = {"steps": steps_json(steps), "recordings": recordings, "extraction": extraction_json(app.facts, call_id)}
         call = (whole if reveal else veil(whole, app.facts.confided(call_id))) | beside
+        run = app.work.runs.get(app.store.get(call_id).live.conversation) if call["state"] == "sealed" else None
         if reveal:
             app.audit.note(me(), "revealed", call_id)
     if json:
@@ -77,6 +81,8 @@ def show_call(
     for turn in call["turns"]:
         stage.console.print(_turn_line(turn, call["started_at"]))
     print_steps(stage.console, steps)
+    if run and run.state == "failed":
+        stage.console.print(f"follow-up work failed: {run.reason}; `aftercall calls rerun {call['id']} followup` tries it again")
     if call["extraction"] and call["extraction"]["facts"]:
         stage.console.print(f"facts: {', '.join(call['extraction']['facts'])}")
 
@@ -85,13 +91,16 @@ def show_call(
 def rerun_steps(
     context: typer.Context,
     call_id: str = typer.Argument(metavar="ID"),
-    step: str = typer.Argument("", metavar="STEP", help="One step, or `recording`; without it, all that failed."),
+    step: str = typer.Argument("", metavar="STEP", help="One step, `recording` or `followup`; without it, all that failed."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Do steps of a call again; exit 1 if one fails again."""
     stage = stage_of(context)
     with stage.app() as app:
-        steps = rerun(app.office, call_id, step) if step != RECORDING else app.steps.of_call(call_id)
+        steps = rerun(app.office, call_id, step) if step not in (RECORDING, FOLLOWUP) else app.steps.of_call(call_id)
+        is_due_again = step in ("", FOLLOWUP) and handover.run_again(app.work, app.store.get(call_id).live.conversation)
+        if step == FOLLOWUP and not is_due_again:
+            raise NotWaiting("the follow-up work of this call has not failed; `aftercall followups list` shows what became of it")
         recordings = recordings_json(fetch_again(app.recording_desk, call_id) if step in ("", RECORDING) else [])
     if json:
         print_json(steps_json(steps))
@@ -99,7 +108,9 @@ def rerun_steps(
         for recording in recordings:
             stage.console.print(_recording_line(recording))
         print_steps(stage.console, steps)
-    shown = steps if step != RECORDING else []
+        if is_due_again:
+            stage.console.print("follow-up work: due again; a running server or worker does it")
+    shown = steps if step not in (RECORDING, FOLLOWUP) else []
     if any(item.state == "failed" for item in shown) or any("failed" in (item["state"], item["transcript"]) for item in recordings):
         raise typer.Exit(1)
 

@@ -149,6 +149,8 @@ def fill_identity(desk: Desk, call: Call) -> Outcome:
         return skipped("the agent has an identity")
     answer = desk.reader.find_identity(call)
     found = identity_md.AgentIdentity.from_answer(answer.value.model_dump())
+    if found.name and found.name.lower() in (desk.stated_name(call) or "").lower():  # the caller's own name, said back
+        found = replace(found, name=None)
     if is_generic(found.creature or ""):  # every agent is an assistant; that is no identity
         found = replace(found, creature=None)
     written = files.edit(path, lambda text: identity_md.begin(text, found))

@@ -169,6 +169,14 @@ def retry(desk: WorkDesk, followup_id: str, who: str) -> FollowUp:
     return _queue(desk, row, "to be tried again", who, "retried")
 
 
+def run_again(desk: WorkDesk, conversation: str) -> bool:
+    """Have the follow-up work of a conversation done once more; False if it has not failed."""
+    if desk.runs.get(conversation).state != "failed":
+        return False
+    desk.runs.make_due(conversation, desk.clock.now())
+    return True
+
+
 def resend(desk: WorkDesk, key: str) -> Delivery:
     """Send one delivery again, now and under its old key, however it ended."""
     delivery = desk.deliveries.get(key)

@@ -18,7 +18,7 @@ def _trouble(call: Afterwards) -> tuple[CallHealth, str] | None:
     if steps:
         return "failed", f"steps failed: {', '.join(sorted(steps))}"
     if call.run_state == "failed":
-        return "failed", f"its follow-up failed: {call.run_reason}"
+        return "failed", f"its follow-up failed: {call.run_reason}; `aftercall calls rerun ID followup` tries it again"
     failed = sum(kind == "request" and state == "failed" for kind, state in call.followups)
     return ("failed", f"{failed} of its requests failed") if failed else None
 
