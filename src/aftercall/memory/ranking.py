@@ -119,7 +119,7 @@ def marks_of(text: str, terms: str) -> int:
 def score_words(postings: Sequence[Sequence[int]], page_bits: int, weights: Weights = WEIGHTS, at_least: int = 0) -> dict[int, float]:
     """The best by words, and by the calls they stand in: as many as the pool holds, or as are wanted.
 
-    As many as are wanted of those that hold a word themselves are always among them.
+    Where one word is asked for, as many as are wanted of those that hold it are always among them.
 
     `postings` has for each term of the query the passages that hold it. A passage's number is a page, the batch it came in,
     and a place of `page_bits` on it; on odd pages passages side by side are neighbours.
@@ -143,8 +143,10 @@ def score_words(postings: Sequence[Sequence[int]], page_bits: int, weights: Weig
             calls[page] = calls.get(page, 0.0) + rarity * count / (count + 1)
     scored = _fuse(words, calls, page_bits, weights.call) if words else {}
     ranked = sorted(scored, key=scored.__getitem__, reverse=True)
-    holding = set().union(*postings)
-    kept = [*ranked[: max(weights.pool, at_least)], *islice((n for n in ranked if n in holding), at_least)]
+    kept = ranked[: max(weights.pool, at_least)]
+    if len(postings) == 1:
+        holding = set(postings[0])
+        kept += islice((n for n in ranked if n in holding), at_least)
     return {n: scored[n] for n in kept}
 
 
@@ -176,7 +178,7 @@ def weigh(query: Query, score: float, signs: Signs, today: int, weights: Weights
 
 
 def holds_term(query: Query, signs: Signs) -> bool:
-    """Whether the passage itself holds a word that was asked for; such passages come before mere neighbours."""
+    """Whether the passage itself holds a word that was asked for."""
     return not set(query.terms).isdisjoint(to_terms(signs.text).split())
 
 

@@ -25,6 +25,7 @@ class Search:
     ) -> list[Hit]:
         """The best passages for any text, best first. `voices` tells whose name is whose, {"Bill": "caller"}."""
         query = parse_query(text, voices)
+        is_one_word = len(query.terms) == 1  # then what holds it comes before mere neighbours
         today = self._clock.now().toordinal()
         wanted = self._embed(text)
         with look_into(self._database) as look:
@@ -36,7 +37,7 @@ class Search:
             pool = fetch(look, scores, where, query.phrases)
             weighed = [
                 (
-                    signs.n in near or holds_term(query, signs),
+                    not is_one_word or signs.n in near or holds_term(query, signs),
                     weigh(query, scores[signs.n], signs, today, self._weights),
                     signs,
                 )
