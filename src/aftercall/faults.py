@@ -59,6 +59,7 @@ POINTS = (
     "recording.after_rename",
     "tester.after_reserve",
     "tester.after_turn",
+    "tester.after_calls",
     "tester.after_scenario",
     "tester.after_ledger",
     "briefing.before_keep",

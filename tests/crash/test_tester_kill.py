@@ -59,7 +59,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("point", ["tester.after_turn:60", "tester.after_scenario:5", "tester.after_ledger"])
+@pytest.mark.parametrize("point", ["tester.after_turn:60", "tester.after_calls:5", "tester.after_scenario:5", "tester.after_ledger"])
 def test_a_killed_run_keeps_its_turns_and_is_resumed(tmp_path: Path, undisturbed: dict[str, Any], point: str) -> None:
     environment = os.environ | {"AFTERCALL_HOME": str(tmp_path), "AFTERCALL_FAULT": point}
     command = [sys.executable, "-m", "aftercall", *SUITE]
@@ -74,6 +74,11 @@ def test_a_killed_run_keeps_its_turns_and_is_resumed(tmp_path: Path, undisturbed
         call = max(cut["unfinished_calls"], key=lambda call: len(call["turns"]))
         shown = aftercall(tmp_path, "test", "show", call["id"], "--reveal")
         assert [turn["text"] for turn in call["turns"] if turn["text"] not in shown] == []
+    if point.startswith("tester.after_calls"):
+        kept = {path.stem for path in tmp_path.glob("tests/*/calls/*.json")}
+        shown = {call["id"] for result in cut["results"] for call in result["calls"]}
+        assert kept - shown
+        assert kept <= shown | {call["id"] for call in cut["unfinished_calls"]}, "a call kept before its line is shown"
 
     resumed = json.loads(aftercall(tmp_path, "test", "run", "--resume", "last", "--json"))
     assert resumed["id"] == cut["id"]

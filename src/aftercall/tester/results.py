@@ -122,7 +122,8 @@ def _read_unfinished(folder: Path) -> dict[str, Any]:
     scored = [restore(started, item, folder / "calls") for item in sorted(done, key=lambda item: (item.place, item.run))]
     seconds = max((item.seconds for item in done), default=0.0)
     run = Run(started.id, started.target, started.started_at, seconds, tuple(scored), started.calibration)
-    logs = [path for path in sorted((folder / "calls").glob("*.jsonl")) if not path.with_suffix(".json").exists()]
+    finished = {record.id for item in done for record in item.records}
+    logs = [path for path in sorted((folder / "calls").glob("*.jsonl")) if path.stem not in finished]
     return run_json(run) | {"unfinished_calls": [read_call_log(path) for path in logs]}
 
 

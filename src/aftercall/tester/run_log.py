@@ -111,6 +111,7 @@ class RunLog:
         """The calls first, then the line that says they are whole."""
         with self._writing:
             self._keep_calls(scored)
+            reach("tester.after_calls")
             silent = tuple(replace(item, caller_sound=b"", agent_sound=b"") for item in scored.records)
             done = FinishedRun(place, scored.run, seconds, silent, scored.judged)
             append_lines(self._path, _FINISHED.dump_python(done, mode="json"))
