@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from aftercall.cli.main import program
-from aftercall.tester.budget import SpendingLimit
+from aftercall.tester.purse import Purse
 from aftercall.testing import VirtualClock
 
 SCRIPT = """
 import sys
 from pathlib import Path
-from aftercall.tester.budget import Purse
+from aftercall.tester.purse import Purse
 from aftercall.testing import VirtualClock
 
 Purse(Path(sys.argv[1]), 1.0, 0.1, VirtualClock()).reserve(300)
@@ -31,7 +31,7 @@ def test_a_crash_before_the_call_leaves_it_paid(tmp_path: Path) -> None:
     environment = os.environ | {"AFTERCALL_FAULT": "tester.after_reserve"}
     killed = subprocess.run([sys.executable, "-c", SCRIPT, str(file)], env=environment, capture_output=True, text=True, check=False)
     assert (killed.returncode, killed.stdout) == (-signal.SIGKILL, "")
-    assert SpendingLimit(file, 1.0, 0.1, VirtualClock()).spent == 0.5
+    assert Purse(file, 1.0, 0.1, VirtualClock()).spent == 0.5
 
 
 SUITE = ("test", "run", "-s", "all", "--agent", "practice:asks_again", "--no-shrink", "--parallel", "2")
