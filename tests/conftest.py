@@ -45,9 +45,16 @@ def _note_database_opened(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def _is_open_here(path: str) -> bool:
-    """Whether this process has the file open already. A system that does not tell is believed to say yes."""
+    """Whether this process has the file open already; yes if the system does not say."""
     fds = Path("/proc/self/fd")
-    return not fds.exists() or os.path.realpath(path) in {os.path.realpath(fd) for fd in fds.iterdir()}
+    if not fds.exists():
+        return True
+    wanted = os.path.realpath(path)
+    for fd in fds.iterdir():
+        with suppress(FileNotFoundError):  # another thread has closed it meanwhile
+            if os.path.realpath(fd) == wanted:
+                return True
+    return False
 
 
 sys.addaudithook(_note_database_opened)
