@@ -5,6 +5,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import hypothesis
