@@ -95,6 +95,7 @@ def test_a_memory_is_made_from_the_archive_into_an_empty_database(tmp_path: Path
     assert memory_of(second) == before
     assert second.work.runs.due(clock.now(), 0) == []  # what was asked for is not done a second time
     assert second.steps.due() == []
+    assert all(second.store.is_handed_in(call_id) for call_id in second.store.sealed_files())  # nobody knows who answered
     second.close()
 
 

@@ -217,11 +217,14 @@ def clear_memory(connection: Connection) -> None:
 
 
 def adopt(connection: Connection, call: Call, name: str, sha256: str, now: datetime) -> bool:
-    """Note a sealed call that the database does not know; whether it was new. Its follow-up work counts as done."""
+    """Note a sealed call that the database does not know; whether it was new. Its follow-up work counts as done.
+
+    The archive does not say who answered: such a call names no agent, and breaks no promise of ours.
+    """
     if connection.execute(select(calls.c.id).where(calls.c.id == call.id)).first():
         return False
     sealed = {"state": "sealed", "owner": "rebuild", "postcall": "started", "turn_count": len(call.turns), "archive_name": name}
-    sealed["is_silent"] = call.is_silent
+    sealed |= {"is_silent": call.is_silent, "is_handed_in": True}
     ended = {"ended_at": call.ended_at, "end_reason": call.end_reason, "archive_sha256": sha256, "sealed_at": now}
     connection.execute(insert(calls), columns_of(call) | sealed | ended)
     run = {"agent_id": call.agent_id, "caller": call.caller, "ended_at": call.ended_at, "state": "done", "changed_at": now}

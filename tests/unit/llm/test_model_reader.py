@@ -73,6 +73,12 @@ def test_a_wrong_turn_is_put_right_by_the_words() -> None:
     assert found.turns == (2,)
 
 
+def test_the_agents_acknowledgement_is_no_detail() -> None:
+    details = "The broken thumbnails. I'll open that bug today."
+    (found,) = ModelReader(FakeModel(request(details=details))).find_asked(CALL).value.requests
+    assert found.details == "The broken thumbnails."
+
+
 def test_a_date_that_is_none_is_no_date() -> None:
     (found,) = ModelReader(FakeModel(request(due="Friday"))).find_asked(CALL).value.requests
     assert found.due is None

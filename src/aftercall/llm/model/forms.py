@@ -68,7 +68,7 @@ class GreetingForm(_Form):
 class RequestForm(_Form):
     kind: RequestKind
     title: Text = Field(description="an imperative of a few words")
-    details: Maybe
+    details: Maybe = Field(description="what else the caller said of it; never what the agent answered")
     person: Maybe = Field(description="whom it concerns, if named")
     due: Maybe = Field(description="YYYY-MM-DD, only if a day was said")
     turns: list[int]

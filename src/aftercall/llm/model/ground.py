@@ -11,6 +11,7 @@ from aftercall.model.turns import Speaker
 from aftercall.settings import find_zone
 
 _ALIKE = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u00a0": " "})
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _WORD = re.compile(r"\w+")
 
 
@@ -32,6 +33,10 @@ class Ground:
             if (speaker is None or turn.speaker == speaker) and (found := _stands_in(words, turn.text)):
                 return found, named if seq in named else (seq,)
         return None
+
+    def without_agents_words(self, text: str) -> str:
+        """Sentences that only the agent said are no part of what the caller asked for."""
+        return " ".join(part for part in _SENTENCE_END.split(text) if self.find(part, (), "caller") or not self.find(part, (), "agent"))
 
     def was_said_by_caller(self, value: str) -> bool:
         spoken = _WORD.findall(value.casefold())
@@ -70,7 +75,7 @@ def ground_request(form: forms.RequestForm, ground: Ground) -> Request | None:
     return Request(
         kind=form.kind,
         title=form.title.strip(),
-        details=form.details or "",
+        details=ground.without_agents_words(form.details or ""),
         person=form.person,
         due=_day(form.due),
         turns=turns,

@@ -48,7 +48,10 @@ async def sweep(store: HealthStore, desk: WorkDesk, journal: Journal) -> dict[st
 
 
 def adopt_files(journal: Journal, since: datetime) -> int:
-    """Sealed files that the database does not know: the file is the record, the row is made again from it."""
+    """Sealed files that the database does not know: the file is the record, the row is made again from it.
+
+    A live call has a row before its file, so such a call was handed in.
+    """
     known = {name for name, _, _ in journal.store.sealed_files().values()}
     first = f"{since:%Y%m%dT%H%M%SZ}"
     adopted = 0
@@ -57,7 +60,7 @@ def adopt_files(journal: Journal, since: datetime) -> int:
             continue
         try:
             call, _ = journal.archive.read(name)
-            adopted += journal.take_in(call)[1]
+            adopted += journal.take_in(call, is_handed_in=True)[1]
         except (AftercallError, ValueError) as error:
             log.warning("a sealed file cannot be taken in", error=getattr(error, "code", type(error).__name__))
     return adopted
