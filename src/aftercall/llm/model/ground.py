@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from datetime import date
 
 from aftercall.llm.model import forms
+from aftercall.llm.rules.sentences import split_sentences
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Profile, Promise, Request, Withdrawn
 from aftercall.model.turns import Speaker
 from aftercall.settings import find_zone
 
 _ALIKE = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u00a0": " "})
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _WORD = re.compile(r"\w+")
 
 
@@ -36,7 +36,8 @@ class Ground:
 
     def without_agents_words(self, text: str) -> str:
         """Sentences that only the agent said are no part of what the caller asked for."""
-        return " ".join(part for part in _SENTENCE_END.split(text) if self.find(part, (), "caller") or not self.find(part, (), "agent"))
+        said = split_sentences(text)
+        return " ".join(part for part in said if self.find(part, (), "caller") or not self.find(part, (), "agent"))
 
     def was_said_by_caller(self, value: str) -> bool:
         spoken = _WORD.findall(value.casefold())

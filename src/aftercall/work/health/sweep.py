@@ -50,7 +50,7 @@ async def sweep(store: HealthStore, desk: WorkDesk, journal: Journal) -> dict[st
 def adopt_files(journal: Journal, since: datetime) -> int:
     """Sealed files that the database does not know: the file is the record, the row is made again from it.
 
-    A live call has a row before its file, so such a call was handed in.
+    A live call has a row before its file; one without a row counts as handed in.
     """
     known = {name for name, _, _ in journal.store.sealed_files().values()}
     first = f"{since:%Y%m%dT%H%M%SZ}"
