@@ -139,7 +139,7 @@ class App:
         extractor = Extractor(self.settings, self.facts, self.clock)
         desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
         desk = replace(desk, as_party=self.register.as_party, as_parties=self.register.as_parties, stated_name=stated_name)
-        desk = replace(desk, is_handed_in=self.store.is_handed_in)
+        desk = replace(desk, is_handed_in=self.store.is_handed_in, has_later_call=self.steps.has_later_call)
         desk = replace(desk, summary_state=partial(self.steps.state_of, name=FIRST), last_greeting=self.steps.last_greeting)
         desk = replace(desk, remote_id=partial(self.steps.result_of, name="remem"))
         return Office(desk, self.store, self.steps, self.archive, self.presence)

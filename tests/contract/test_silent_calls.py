@@ -45,6 +45,16 @@ def test_silent_calls_leave_recent_calls_and_the_greeting_alone(app: App, clock:
     assert (after.recent, after.greeting) == (before.recent, before.greeting)
 
 
+def test_a_call_handed_in_late_leaves_the_greeting_of_a_later_call(app: App, clock: VirtualClock) -> None:
+    hold(app, REAL, 0)
+    clock.move(3600)
+    before = app.composer.preview(CALLER).greeting
+    late = hold(app, [("agent", "Hello!"), ("caller", "This is Bill. Please book a table for two.")], -60 * 24 * 7, sid="late")
+    assert app.composer.preview(CALLER).greeting == before
+    (step,) = [step for step in app.steps.of_call(late.live.id) if step.name == "greeting"]
+    assert (step.state, step.reason) == ("skipped", "the caller has called since")
+
+
 def test_silent_calls_stand_in_lists_and_in_no_page(app: App) -> None:
     hold(app, REAL, 0)
     workspace = Workspace.of(app.settings)

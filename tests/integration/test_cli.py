@@ -270,3 +270,9 @@ async def test_work_a_command_cannot_finish_is_handed_to_the_next_process(shell:
         assert len(github.issues) == 1
     _, listed, _ = shell.run("followups", "list", "--json")
     assert {(row["state"], row["reason"]) for row in json.loads(listed) if row["kind"] == "request"} == {("done", "")}
+
+
+def test_health_is_failing_where_the_database_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "aftercall.db").write_bytes(b"no database" * 1_000)
+    told = CliRunner().invoke(program, ["health"], env={"AFTERCALL_HOME": str(tmp_path)})
+    assert (told.exit_code, told.output.split()[0]) == (2, "failing")

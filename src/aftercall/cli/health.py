@@ -4,6 +4,7 @@ import typer
 from rich.text import Text
 
 from aftercall.cli.stage import make_table, print_json, stage_of
+from aftercall.errors import DatabaseError, StorageFull
 from aftercall.work.health.report import report_json
 
 _COLOURS = {"ok": "green", "warn": "yellow", "failing": "red"}
@@ -16,8 +17,12 @@ def health(
 ) -> None:
     """Whether every call of the last three days came to its end. Exit 0 all is well, 1 worth a look, 2 failing."""
     stage = stage_of(context)
-    with stage.app(reads_rows_only=True) as app:
-        made = app.report_health()
+    try:
+        with stage.app(reads_rows_only=True) as app:
+            made = app.report_health()
+    except (DatabaseError, StorageFull) as error:  # nobody can tell how the calls are: failing, not merely worth a look
+        stage.console.print(Text.assemble(("failing", _COLOURS["failing"]), f"  {error}"))
+        raise typer.Exit(2) from None
     if json:
         print_json(report_json(made))
         raise typer.Exit(made.exit_code)

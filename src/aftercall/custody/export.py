@@ -68,6 +68,10 @@ class Exporter:
         """Write the folder, which must be new or empty. `reveal` opens what was confided."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise RefusedInput("folder", f"{folder} is there already, and not empty")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RefusedInput("folder", f"{folder} cannot be made: {error.strerror}") from None
         subject = Subject(number, tuple(calls_of(self.database, number)))
         secrets = "secrets are opened" if reveal else "secrets only show that they are there"
         sealed = "as it was sealed" if reveal else "what was confided is blotted out"

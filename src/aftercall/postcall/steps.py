@@ -42,6 +42,7 @@ NOTHING_SAID = "nothing was said"
 ANSWERED_ELSEWHERE = "handed in: another agent answered it"
 SWITCHED_OFF = "post_call_extraction is off"
 NOTHING_FOUND = "nothing sure was found"
+NOT_THE_LAST = "the caller has called since"
 NO_MEMORY = "no memory is kept here"
 REMEMBERS_NOBODY = "nobody is remembered for this caller"
 NO_REMEM = "remem is not configured"
@@ -72,6 +73,7 @@ class Desk:
     """How far the summary of a call is; None where no such step is known of."""
     is_handed_in: Callable[[str], bool] = lambda call_id: False
     """Whether a call was answered elsewhere."""
+    has_later_call: Callable[[Call], bool] = lambda call: False
     last_greeting: Callable[[Call], tuple[str, datetime] | None] = lambda call: None
     """What the greeting step left after the party's last call in which something was said, and when."""
     remote_id: Callable[[str], str] = lambda call_id: ""
@@ -164,6 +166,8 @@ def leave_greeting(desk: Desk, call: Call) -> Outcome:
         return skipped(REMEMBERS_NOBODY)
     if call.is_silent:
         return _put_back_greeting(desk, call, person)
+    if desk.has_later_call(call):
+        return skipped(NOT_THE_LAST)
     known = user_md.parse(files.read(person.user))
     answer = desk.reader.find_greeting(call, known.spoken_name)
     if answer.value is None:

@@ -155,6 +155,16 @@ class StepStore:
             row = connection.execute(query.limit(1)).first()
         return (row.result, row.changed_at) if row and row.result else None
 
+    def has_later_call(self, call: Call) -> bool:
+        """Whether this party has called since, with words: a call may be handed in long after it ended."""
+        query = (
+            select(calls.c.id)
+            .where(is_of(call.caller or ""), calls.c.agent_id == call.agent_id, calls.c.started_at > call.started_at)
+            .where(calls.c.state == "sealed", calls.c.direction == "inbound", ~calls.c.is_silent)
+        )
+        with self._database.read() as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
     def recent_summaries(self, agent_id: str, party: str, limit: int, *, of_all: bool = False) -> list[RecentCall]:
         """The last calls of this party that have a summary, oldest first; `of_all`: of everybody who did not withhold their number."""
         whose = calls.c.whose != "" if of_all else is_of(party)

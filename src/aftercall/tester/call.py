@@ -96,6 +96,8 @@ async def _run(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace, log: Ca
     while not talk.ended_by:
         at_s = tick * FRAME_S
         near = talk.send(at_s)
+        if log is not None:
+            await log.add(*talk.tape.take_ended(None))  # before the agent hears it, who may take long to answer
         came = await far.tick(at_s, near if quality.is_clean else talk.carry(near, quality, at_s))
         await talk.take(at_s, near, came)
         if log is not None:
@@ -133,7 +135,10 @@ class _Talk:
         self.ended_by, self.end_why = who, why
 
     def send(self, at_s: float) -> Near:
-        return self._mouth.next(at_s)
+        near = self._mouth.next(at_s)
+        if self._mouth.last is not None and (near.said is not None or near.digits is not None):
+            self.tape.note_said(self._mouth.last)
+        return near
 
     def carry(self, near: Near, quality: Quality, at_s: float) -> Near:
         """What the caller sent, as it arrives: words go with the frames that held them."""
@@ -169,8 +174,6 @@ class _Talk:
     def _finish_turn(self, at_s: float) -> None:
         self._turns += 1
         self._armed_at_s = at_s
-        if self._mouth.last is not None:
-            self.tape.note_said(self._mouth.last)
         self._ear.start_turn()
         if self._plan.hangs_up_after is not None and self._turns >= self._plan.hangs_up_after:
             self.end("line", "the line broke, as the scenario has it")

@@ -253,7 +253,7 @@ class Scenario(Part):
     @model_validator(mode="after")
     def _goal_is_checked(self) -> Self:
         """A goal that nothing checks would pass whatever the agent does."""
-        expects = any(turn.expect is not None for call in self.calls for turn in call.turns)
+        expects = any(turn.expect not in (None, Expect()) for call in self.calls for turn in call.turns)
         if self.goal and not self.success and not expects and self.outcome == "answered":
             raise ValueError("goal: nothing checks it; add `success` with what shows that it is reached, or `expect` to a turn")
         return self

@@ -261,7 +261,7 @@ def test_a_list_where_text_is_asked_for_is_joined_and_emphasis_is_taken_off() ->
             "pronouns": None,
             "timezone": None,
             "notes": ["likes tea", "has a dog"],
-            "context": ["Builds a _boat_.", "Sails in May."],
+            "context": ["## Builds a _boat_.", "Sails in May."],
         }
     )
     assert (form.name, form.call_name, form.notes) == ("Bill", None, "likes tea, has a dog")

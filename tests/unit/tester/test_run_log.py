@@ -7,11 +7,12 @@ import pytest
 from aftercall import errors
 from aftercall.clock import SystemClock
 from aftercall.errors import NotFound
+from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.results import Results
 from aftercall.tester.run_log import StartedRun
 from aftercall.tester.suite import Crew, run_once, run_suite
-from aftercall.tester.target import PracticeTarget, Studio
+from aftercall.tester.target import EndTarget, PracticeTarget, Studio
 from aftercall.testing import START
 
 LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}
@@ -72,3 +73,18 @@ def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> None:
         log.remove()
     with pytest.raises(NotFound, match="no unfinished test run"):
         results.find_unfinished("last")
+
+
+async def test_what_the_caller_says_is_on_disk_before_the_agent_hears_it(tmp_path: Path) -> None:
+    results = begin(tmp_path, "opening_hours")
+    missing = []
+
+    def answer(said: str) -> str:
+        (path,) = (tmp_path / "tests" / "01RUN" / "calls").glob("*.jsonl")
+        missing.extend([said] if said not in path.read_text() else [])
+        return "We are open from nine to five."
+
+    target = EndTarget.of_agent("function", Studio(SystemClock()), lambda: CallableAgent(answer))
+    with results.open_log("01RUN") as log:
+        await run_once(LIBRARY["opening_hours"], target, Crew(SystemClock()), log=log)
+    assert missing == []

@@ -195,7 +195,16 @@ def test_your_own_scenario_hides_the_librarys(tmp_path: Path) -> None:
     assert len(find_scenarios(["all"], tmp_path).scenarios) == len(list_scenarios())
 
 
-@pytest.mark.parametrize("more", ["", "caller_context: {opening: Hi.}\n", "turns: [{say: Hi.}]\n", "probes: [{name: p, command: [ls]}]\n"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        "caller_context: {opening: Hi.}\n",
+        "turns: [{say: Hi.}]\n",
+        "turns: [{say: Hi., expect: {}}]\n",
+        "probes: [{name: p, command: [ls]}]\n",
+    ],
+)
 def test_a_goal_that_nothing_checks_is_refused(more: str) -> None:
     with pytest.raises(ScenarioRefused, match=r"a\.yaml:2: goal: nothing checks it; add `success`"):
         parse_scenarios(f"name: a\ngoal: Book a table.\n{more}", "a.yaml")

@@ -13,9 +13,9 @@ def _blank_is_none(value: Any) -> Any:
 
 
 def _as_text(value: Any) -> Any:
-    """A list where text is asked for is joined, as sentences if it holds some; marks of emphasis are taken off."""
+    """A list where text is asked for is joined, as sentences if it holds some; marks of headings and emphasis are taken off."""
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        parts = [part.strip() for part in value if part.strip()]
+        parts = [plain for part in value if (plain := part.strip().lstrip("#").strip())]
         value = (" " if all(part.endswith((".", "!", "?")) for part in parts) else ", ").join(parts)
     return strip_marks(value) if isinstance(value, str) else value
 
