@@ -93,6 +93,9 @@ async def test_the_check_finds_a_broken_key(tmp_path: Path, clock: VirtualClock,
     for module in ("aftercall.memory.recall", "aftercall.memory.extraction", "aftercall.briefing.compose"):
         monkeypatch.setattr(f"{module}.memory_key", wrong)
     hall = open_hall(Settings(home=tmp_path), clock, seed=8)
-    await hold_calls(hall, 40, spoken=0.1)
+    for count in (40, 80, 120, 160):  # on a busy machine a briefing may come too late to give anything away
+        await hold_calls(hall, count, spoken=0.1)
+        if any(hall.leaks()):
+            break
     await close(hall)
     assert list(hall.leaks()) != []

@@ -167,9 +167,3 @@ def test_an_export_overwrites_nothing(app: App, tmp_path: Path) -> None:
     (tmp_path / "out" / "mine.txt").write_text("mine")
     with pytest.raises(RefusedInput, match="not empty"):
         app.exporter.export(CALLER, tmp_path / "out")
-
-
-def test_an_export_to_a_place_that_cannot_be_made_is_refused(app: App, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    with pytest.raises(RefusedInput, match="cannot be made"):
-        app.exporter.export(CALLER, tmp_path / "file" / "out")

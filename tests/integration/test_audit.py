@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from aftercall.app import App
-from aftercall.errors import NotWaiting
+from aftercall.errors import NotWaiting, RefusedInput
 from aftercall.model.followups import FollowUp
 from aftercall.testing import make_live_call
 from aftercall.web.server import make_server
@@ -91,7 +91,7 @@ async def test_an_erasure_is_recorded_with_the_rows_it_removes(app: App, client:
 def test_an_export_that_fails_is_not_recorded(app: App, tmp_path: Path) -> None:
     hold_call(app, BUG)
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(RefusedInput, match="cannot be made"):
         app.exporter.export(CALLER, tmp_path / "file" / "out")
     assert deeds(app) == []
     app.exporter.export(CALLER, tmp_path / "out")
