@@ -15,7 +15,7 @@ class BriefingSettings(Section):
     calls: int = Field(default=3, ge=0, le=50, description="recent summaries told to the next call")
     facts: int = Field(default=10, ge=0, le=100, description="facts told to the next call")
     max_tokens: int = Field(default=2_000, ge=100, le=100_000, description="about how long a briefing may be")
-    timeout_ms: int = Field(default=300, ge=1, le=2_000, description="how long a ringing call waits for its briefing")
+    timeout_ms: int = Field(default=300, ge=1, le=10_000, description="how long a ringing call waits for its briefing")
 
 
 class MemorySettings(Section):
