@@ -1,9 +1,10 @@
 """What the bridge costs: delay of a frame each way, CPU and memory of a call, ring to first audio.
 
-In one run: the server is a process of its own on one core, the load (callers and engine) on the other. Beside it stand
-bridges that only pass audio on: on bare `websockets`, on FastAPI, and, given a Python that has it, on Pipecat.
-Everybody talks all the time: the worst case. A bridge that cannot keep up spends little on a call and
-much on what was heard of it: compare the CPU of the audio that came through.
+In one run: the server is a process of its own on one core, the load (callers and engine) on the
+other. Beside it stand bridges that only pass audio on: on bare `websockets`, on FastAPI, and,
+given a Python that has it, on Pipecat. Everybody talks all the time: the worst case. A bridge
+that cannot keep up spends little on a call and much on what was heard of it: compare the CPU of
+the audio that came through.
 
 python bench/bench_bridge.py [--calls 50 150] [--seconds 8] [--pipecat-python FILE]
 """
@@ -29,7 +30,7 @@ from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from bridge_load import Load
 from tables import percentile, print_table
 
-TOKEN = "bench"  # noqa: S105 - both ends are ours
+TOKEN = "bench"
 KINDS = ("websockets", "fastapi", "aftercall")
 HERE = Path(__file__).parent
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -57,8 +58,17 @@ def server(kind: str, agent: str, pipecat: str = "") -> Iterator[tuple[int, str]
         port = probe.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryDirectory() as home:
-        own = {"AFTERCALL_HOME": home, "AFTERCALL_PUBLIC_URL": address, "AFTERCALL_ENGINE": "deepgram", "AFTERCALL_DEEPGRAM_URL": agent}
-        keys = {"TWILIO_AUTH_TOKEN": TOKEN, "DEEPGRAM_API_KEY": "bench", "AFTERCALL_BRIDGE_DRAIN_S": "0"}
+        own = {
+            "AFTERCALL_HOME": home,
+            "AFTERCALL_PUBLIC_URL": address,
+            "AFTERCALL_ENGINE": "deepgram",
+            "AFTERCALL_DEEPGRAM_URL": agent,
+        }
+        keys = {
+            "TWILIO_AUTH_TOKEN": TOKEN,
+            "DEEPGRAM_API_KEY": "bench",
+            "AFTERCALL_BRIDGE_DRAIN_S": "0",
+        }
         if kind == "aftercall":
             arguments = [sys.executable, "-m", "aftercall", "serve", "--port", str(port)]
         elif kind == "pipecat":
@@ -86,19 +96,31 @@ def server(kind: str, agent: str, pipecat: str = "") -> Iterator[tuple[int, str]
                 process.stdout.close()
 
 
-async def ring(http: httpx2.AsyncClient, twilio: EmulatedTwilio, address: str, number: int) -> tuple[str, dict[str, str]]:
+async def ring(
+    http: httpx2.AsyncClient, twilio: EmulatedTwilio, address: str, number: int
+) -> tuple[str, dict[str, str]]:
     """A webhook of the carrier: the call's sid, and what its stream must bring."""
     sid = f"CA{number:032x}"
     call = LabCall(sid, "+15550100", "+15550101", address, None, 0.0)
     answer = await twilio.post(call, f"{address}/twilio/voice", {})
-    parameters = ElementTree.fromstring(answer.text).iter("Parameter")  # noqa: S314 - our own answer
+    parameters = ElementTree.fromstring(answer.text).iter("Parameter")
     return sid, {item.attrib["name"]: item.attrib["value"] for item in parameters}
 
 
 async def connect(
-    load: Load, kind: str, address: str, calls: int, first: int = 0, *, stays: bool = True, pause_s: float = 0.011
+    load: Load,
+    kind: str,
+    address: str,
+    calls: int,
+    first: int = 0,
+    *,
+    stays: bool = True,
+    pause_s: float = 0.011,
 ) -> list[float]:
-    """Put so many callers on the line; seconds from ring to first audio, of each. Who does not stay hangs up then."""
+    """Put so many callers on the line; seconds from ring to first audio, of each.
+
+    Who does not stay hangs up then.
+    """
     url = f"{address.replace('http', 'ws')}/twilio/media"
     took = []
     async with EmulatedTwilio(TOKEN) as twilio, httpx2.AsyncClient(trust_env=False) as http:
@@ -108,7 +130,9 @@ async def connect(
                 sid, parameters = await ring(http, twilio, address, number)
             else:
                 sid, parameters = f"CA{number:032x}", {}
-            heard = await load.call(url, sid, parameters, {"x-twilio-signature": twilio.sign(url, {})})
+            heard = await load.call(
+                url, sid, parameters, {"x-twilio-signature": twilio.sign(url, {})}
+            )
             try:
                 await asyncio.wait_for(heard, 10)
             except TimeoutError:
@@ -125,7 +149,9 @@ async def measure(kind: str, calls: int, seconds: float, pipecat: str = "") -> F
     load = Load()
     agent = await load.serve_engine()
     with server(kind, agent, pipecat) as (pid, address):
-        await connect(load, kind, address, 3, 1_000_000)  # what is loaded at the first call is not the price of a call
+        await connect(
+            load, kind, address, 3, 1_000_000
+        )  # what is loaded at the first call is not the price of a call
         empty = memory_kb(pid)
         await connect(load, kind, address, calls - 3)
         await asyncio.sleep(1.5)
@@ -150,7 +176,9 @@ async def measure(kind: str, calls: int, seconds: float, pipecat: str = "") -> F
 
 
 async def measure_greeting(pause_s: float) -> list[float]:
-    """Each caller hangs up at once, so the work of the calls before goes on meanwhile, on the same core."""
+    """Each caller hangs up at once, so the work of the calls before goes on meanwhile, on the
+    same core.
+    """
     load = Load()
     agent = await load.serve_engine()
     with server("aftercall", agent) as (_, address):
@@ -162,7 +190,11 @@ async def measure_greeting(pause_s: float) -> list[float]:
 
 
 def delays_ms(delays: list[int]) -> tuple[float, float]:
-    return (percentile(delays, 0.5) / 1e6, percentile(delays, 0.99) / 1e6) if delays else (float("nan"), float("nan"))
+    return (
+        (percentile(delays, 0.5) / 1e6, percentile(delays, 0.99) / 1e6)
+        if delays
+        else (float("nan"), float("nan"))
+    )
 
 
 def cpu_s(pid: int) -> float:
@@ -212,12 +244,18 @@ def main() -> None:
     parser.add_argument("--calls", type=int, nargs="+", default=[50, 150])
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--pipecat-python", default="", help="a Python that has pipecat-ai[websocket]")
+    parser.add_argument(
+        "--pipecat-python", default="", help="a Python that has pipecat-ai[websocket]"
+    )
     options = parser.parse_args()
     if CORES > 1:
         os.sched_setaffinity(0, {1})
     kinds = [*options.kinds, *(["pipecat"] if options.pipecat_python else [])]
-    figures = [uvloop.run(measure(kind, calls, options.seconds, options.pipecat_python)) for calls in options.calls for kind in kinds]
+    figures = [
+        uvloop.run(measure(kind, calls, options.seconds, options.pipecat_python))
+        for calls in options.calls
+        for kind in kinds
+    ]
     show(figures)
     rows = []
     for pause_s in (0.5, 0.011):
@@ -228,7 +266,11 @@ def main() -> None:
                 *(f"{1_000 * percentile(took, share):.1f} ms" for share in (0.5, 0.95)),
             ]
         )
-    print_table(f"Ring to first audio, {RINGS} rings on one core; the aim is 50 ms at p95", ("rings", "p50", "p95"), rows)
+    print_table(
+        f"Ring to first audio, {RINGS} rings on one core; the aim is 50 ms at p95",
+        ("rings", "p50", "p95"),
+        rows,
+    )
     if not options.pipecat_python:
         print("without --pipecat-python, Pipecat is left out of the comparison")
 

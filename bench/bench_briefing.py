@@ -1,8 +1,10 @@
-"""What a ringing call waits for its briefing, while the store grows from a thousand facts to a million.
+"""What a ringing call waits for its briefing, while the store grows from a thousand facts to a
+million.
 
 python bench/bench_briefing.py [--sizes 1000,10000,100000,1000000]
 
-Aims: prepared, at ring time, p50 ≤ 2 ms and p99 ≤ 10 ms; composed afresh p95 ≤ 50 ms; no growth with the store.
+Aims: prepared, at ring time, p50 ≤ 2 ms and p99 ≤ 10 ms; composed afresh p95 ≤ 50 ms; no growth
+with the store.
 """
 
 import argparse
@@ -18,8 +20,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from aftercall.app import App, build
-from aftercall.briefing.prepare import prepare
-from aftercall.briefing.ring import brief
+from aftercall.briefing.prepare import brief_ring, prepare_briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.instants import format_instant
 from aftercall.settings import Settings
@@ -31,22 +32,50 @@ FACTS_EACH, CALLS_EACH = 100, 10
 MOST_CALLS = 100_000
 RINGS, AFRESH, SAMPLE = 2_000, 400, 200
 CATEGORIES = ("preference", "decision", "person", "action_item", "technical", "routine")
-WORDS = ("invoice", "printer", "Tuesday", "garden", "contract", "sister", "Porto", "service", "battery", "garage", "lease", "piano")
-PAGE = "# USER.md\n\n- **Name:** Ann Example\n- **What to call them:** Ann\n- **Timezone:** Europe/Lisbon\n- **Notes:** Likes it short.\n"
-FACT = """INSERT INTO facts (id, agent_id, caller, category, content, summary, visibility, confidence, needs_confirmation, first_seen_at,
+WORDS = (
+    "invoice",
+    "printer",
+    "Tuesday",
+    "garden",
+    "contract",
+    "sister",
+    "Porto",
+    "service",
+    "battery",
+    "garage",
+    "lease",
+    "piano",
+)
+PAGE = (
+    "# USER.md\n\n- **Name:** Ann Example\n- **What to call them:** Ann\n- **Timezone:** "
+    "Europe/Lisbon\n- **Notes:** Likes it short.\n"
+)
+FACT = """INSERT INTO facts (id, agent_id, caller, category, content, summary, visibility,
+  confidence, needs_confirmation, first_seen_at,
  last_seen_at, valid_from, occurrence_count, is_active, identity, matching, reader, metadata)
  VALUES (?, 'main', ?, ?, ?, '', ?, 0.9, 0, ?, ?, ?, 1, ?, ?, NULL, 'rules', '{}')"""
-CALL = """INSERT INTO calls (id, source, sid, agent_id, direction, caller, whose, callee, verified, started_at, ended_at, end_reason,
+CALL = """INSERT INTO calls (id, source, sid, agent_id, direction, caller, whose, callee,
+  verified, started_at, ended_at, end_reason,
  conversation, metadata, state, owner, turn_count, archive_name, postcall)
- VALUES (?1, 'bench', ?2, 'main', 'inbound', ?3, ?3, '+15550101', 0, ?4, ?5, 'caller_hung_up', ?6, '{}', 'sealed', 'bench', 8, 'none',
+ VALUES (?1, 'bench', ?2, 'main', 'inbound', ?3, ?3, '+15550101', 0, ?4, ?5, 'caller_hung_up',
+  ?6, '{}', 'sealed', 'bench', 8, 'none',
  'started')"""
-STEP = "INSERT INTO steps (call_id, name, state, reason, attempts, result, changed_at) VALUES (?, 'summary', 'done', '', 1, ?, ?)"
-DOCUMENT = """INSERT INTO documents (id, agent_id, caller, call_id, namespace, title, content, source, tags, metadata, made_at, changed_at)
+STEP = (
+    "INSERT INTO steps (call_id, name, state, reason, attempts, result, changed_at) VALUES (?,"
+    " 'summary', 'done', '', 1, ?, ?)"
+)
+DOCUMENT = """INSERT INTO documents (id, agent_id, caller, call_id, namespace, title, content,
+  source, tags, metadata, made_at, changed_at)
  VALUES (?, 'main', ?, ?, '', 'A call', ?, 'voice-call', '[]', '{}', ?, ?)"""
-FOLLOWUP = """INSERT INTO followups (id, key, kind, request_kind, title, details, conversation, call_id, agent_id, caller, turns, words,
+FOLLOWUP = """INSERT INTO followups (id, key, kind, request_kind, title, details, conversation,
+  call_id, agent_id, caller, turns, words,
  state, reason, trust, sink, created_at, changed_at)
- VALUES (?, ?, 'request', 'task', ?, '', ?, ?, 'main', ?, '[]', '', 'done', '', 'known', 'files', ?, ?)"""
-BRIEFING = "INSERT INTO briefings (agent_id, caller, version, rests_on_all, form, body) VALUES ('main', ?, 1, 0, ?, ?)"
+ VALUES (?, ?, 'request', 'task', ?, '', ?, ?, 'main', ?, '[]', '', 'done', '', 'known',
+  'files', ?, ?)"""
+BRIEFING = (
+    "INSERT INTO briefings (agent_id, caller, version, rests_on_all, form, body) VALUES "
+    "('main', ?, 1, 0, ?, ?)"
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +94,10 @@ def number(caller: int) -> str:
 
 
 def sentence(luck: random.Random) -> str:
-    return f"Ann's {luck.choice(WORDS)} is about the {luck.choice(WORDS)} and the {luck.choice(WORDS)} {luck.randrange(1000)}."
+    return (
+        f"Ann's {luck.choice(WORDS)} is about the {luck.choice(WORDS)} and the "
+        f"{luck.choice(WORDS)} {luck.randrange(1000)}."
+    )
 
 
 def fact_rows(callers: range, luck: random.Random) -> Iterator[tuple[object, ...]]:
@@ -74,7 +106,18 @@ def fact_rows(callers: range, luck: random.Random) -> Iterator[tuple[object, ...
             at = format_instant(START + timedelta(minutes=caller % 10_000, seconds=n))
             key = f"F{caller:010}{n:04}"
             level = "secret" if n % 20 == 0 else "shared"
-            yield key, number(caller), luck.choice(CATEGORIES), sentence(luck), level, at, at, at, n % 10 > 0, key
+            yield (
+                key,
+                number(caller),
+                luck.choice(CATEGORIES),
+                sentence(luck),
+                level,
+                at,
+                at,
+                at,
+                n % 10 > 0,
+                key,
+            )
 
 
 def call_rows(callers: range) -> Iterator[tuple[str, str, str, str, str, str]]:
@@ -82,7 +125,14 @@ def call_rows(callers: range) -> Iterator[tuple[str, str, str, str, str, str]]:
         for n in range(CALLS_EACH):
             key = f"C{caller:010}{n:04}"
             began = START + timedelta(minutes=caller % 10_000 + n)
-            yield key, key, number(caller), format_instant(began), format_instant(began + timedelta(minutes=3)), key
+            yield (
+                key,
+                key,
+                number(caller),
+                format_instant(began),
+                format_instant(began + timedelta(minutes=3)),
+                key,
+            )
 
 
 def grow(app: App, callers: range, luck: random.Random) -> None:
@@ -95,11 +145,21 @@ def grow(app: App, callers: range, luck: random.Random) -> None:
     connection.executemany(CALL, rows)
     connection.executemany(STEP, ((key, sentence(luck), ended) for key, _, _, _, ended, _ in rows))
     page = "## A call\n\n### Context for Next Call\nAsk how it went.\n"
-    connection.executemany(DOCUMENT, ((key, caller, key, page, ended, ended) for key, _, caller, _, ended, _ in rows))
+    connection.executemany(
+        DOCUMENT, ((key, caller, key, page, ended, ended) for key, _, caller, _, ended, _ in rows)
+    )
     later = format_instant(START + timedelta(days=30))
-    connection.executemany(FOLLOWUP, ((key, key, sentence(luck), key, key, caller, later, later) for key, _, caller, _, _, _ in rows[::5]))
+    connection.executemany(
+        FOLLOWUP,
+        (
+            (key, key, sentence(luck), key, key, caller, later, later)
+            for key, _, caller, _, _, _ in rows[::5]
+        ),
+    )
     filler = json.dumps({"recent": [], "work": [], "facts": [], "filler": "x" * 2_000})
-    connection.executemany(BRIEFING, ((number(caller), app.composer.form, filler) for caller in callers))
+    connection.executemany(
+        BRIEFING, ((number(caller), app.composer.settings_hash, filler) for caller in callers)
+    )
     connection.commit()
     connection.execute("ANALYZE")
     connection.close()
@@ -108,8 +168,12 @@ def grow(app: App, callers: range, luck: random.Random) -> None:
 def make_ready(app: App, callers: list[int]) -> None:
     """Prepare these the way a server does, and give each a page of their own."""
     for caller in callers:
-        prepare(app.composer, app.briefings, app.briefings.begin("main", number(caller), rests_on_all=False))
-        page = Workspace.of(app.settings).person(number(caller))
+        prepare_briefing(
+            app.composer,
+            app.briefings,
+            app.briefings.start("main", number(caller), rests_on_all=False),
+        )
+        page = Workspace.from_settings(app.settings).find_person(number(caller))
         assert page is not None
         page.user.parent.mkdir(parents=True, exist_ok=True)
         page.user.write_text(PAGE)
@@ -124,9 +188,11 @@ async def time_rings(app: App, callers: list[int], times: int, luck: random.Rand
     for _ in range(times):
         call = ring_of(luck.choice(callers))
         begun = time.perf_counter()
-        _, told = await brief(app.composer, call, app.clock)
+        _, told = await brief_ring(app.composer, call, app.clock)
         taken.append(1_000 * (time.perf_counter() - begun))
-        assert len(told.facts) == app.settings.briefing.facts, "the briefing is empty: nothing was measured"
+        assert len(told.facts) == app.settings.briefing.facts, (
+            "the briefing is empty: nothing was measured"
+        )
         assert told.recent, "no earlier call was told: nothing was measured"
     return taken
 
@@ -135,7 +201,7 @@ def time_afresh(app: App, callers: list[int], luck: random.Random) -> list[float
     taken = []
     for _ in range(AFRESH):
         begun = time.perf_counter()
-        told = app.composer.remember("main", number(luck.choice(callers)))
+        told = app.composer.load_remembered("main", number(luck.choice(callers)))
         taken.append(1_000 * (time.perf_counter() - begun))
         assert told.facts, "nothing was remembered: nothing was measured"
     return taken
@@ -151,22 +217,51 @@ def measure(app: App, callers: int, luck: random.Random) -> Figures:
     rings = asyncio.run(time_rings(app, chosen, RINGS, luck))
     rung = time.process_time()
     afresh = time_afresh(app, others, luck)
-    ring_cpu, afresh_cpu = 1_000 * (rung - began) / RINGS, 1_000 * (time.process_time() - rung) / AFRESH
+    ring_cpu, afresh_cpu = (
+        1_000 * (rung - began) / RINGS,
+        1_000 * (time.process_time() - rung) / AFRESH,
+    )
     return Figures(callers * FACTS_EACH, calling * CALLS_EACH, rings, afresh, ring_cpu, afresh_cpu)
 
 
 def report(found: list[Figures]) -> None:
     rows = []
     for each in found:
-        p50, p99, p95 = percentile(each.ring, 0.5), percentile(each.ring, 0.99), percentile(each.afresh, 0.95)
+        p50, p99, p95 = (
+            percentile(each.ring, 0.5),
+            percentile(each.ring, 0.99),
+            percentile(each.afresh, 0.95),
+        )
         is_met = p50 <= 2 and p99 <= 10 and p95 <= 50
         figures = (p50, p99, each.ring_cpu, percentile(each.afresh, 0.5), p95, each.afresh_cpu)
-        rows.append([f"{each.facts:,}", f"{each.calls:,}", *(f"{figure:.2f}" for figure in figures), met(is_met)])
-    columns = ["facts", "calls", "ring p50 ms", "p99", "cpu", "afresh p50 ms", "p95", "cpu", "aims 2 / 10 / 50"]
-    print_table("Briefing at ring time, whole way: thread, pages, resume state, prepared row", columns, rows)
+        rows.append(
+            [
+                f"{each.facts:,}",
+                f"{each.calls:,}",
+                *(f"{figure:.2f}" for figure in figures),
+                met(is_met),
+            ]
+        )
+    columns = [
+        "facts",
+        "calls",
+        "ring p50 ms",
+        "p99",
+        "cpu",
+        "afresh p50 ms",
+        "p95",
+        "cpu",
+        "aims 2 / 10 / 50",
+    ]
+    print_table(
+        "Briefing at ring time, whole way: thread, pages, resume state, prepared row", columns, rows
+    )
     small, large = found[0], found[-1]
     growth, composing = large.ring_cpu / small.ring_cpu, large.afresh_cpu / small.afresh_cpu
-    print(f"growth from {small.facts:,} to {large.facts:,} facts, processor time: ring × {growth:.2f}, afresh × {composing:.2f}")
+    print(
+        f"growth from {small.facts:,} to {large.facts:,} facts, processor time: ring × "
+        f"{growth:.2f}, afresh × {composing:.2f}"
+    )
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
-"""What a server costs while nobody calls: processor time of `aftercall serve` before any call and after twenty, beside a bare uvicorn.
+"""What a server costs while nobody calls: processor time of `aftercall serve` before any call
+and after twenty, beside a bare uvicorn.
 
 python bench/bench_idle.py [--seconds 30]
 
-Each is a process of its own, on SQLite, watched by the counters of Linux at the same time as the others: the machine is busy
-with other things, too, and then only the ratio counts.
+Each is a process of its own, on SQLite, watched by the counters of Linux at the same time as
+the others: the machine is busy with other things, too, and then only the ratio counts.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from aftercall.journal.archive import encode
+from aftercall.journal.archive import encode_call
 from aftercall.testing import make_call
 from office_process import SAID, measured_load
 from tables import met, percentile, print_table
@@ -45,7 +46,13 @@ def process(arguments: Sequence[str], home: Path) -> Iterator[tuple[int, str]]:
     """A process that says its address in its first line: its id, and that line."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")}
     environment = clean | {"AFTERCALL_HOME": str(home), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
-    started = subprocess.Popen([sys.executable, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    started = subprocess.Popen(
+        [sys.executable, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     try:
         yield started.pid, started.stdout.readline() if started.stdout else ""
     finally:
@@ -63,7 +70,9 @@ def address_in(line: str) -> str:
 
 
 def get(url: str, body: bytes | None = None) -> str:
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"} if body else {})
+    request = urllib.request.Request(
+        url, body, {"Content-Type": "application/json"} if body else {}
+    )
     with urllib.request.urlopen(request, timeout=30) as answer:
         return str(answer.read().decode())
 
@@ -72,7 +81,7 @@ def hand_in(address: str, number: int) -> float:
     """One finished call; seconds until its summary could be read."""
     call = make_call(SAID, caller=f"+1555010{number:04}")
     begun = time.perf_counter()
-    get(f"{address}/api/calls", encode(call))
+    get(f"{address}/api/calls", encode_call(call))
     while not has_summary(json.loads(get(f"{address}/api/calls/{call.id}"))):
         if time.perf_counter() > begun + 30:
             raise SystemExit("a summary did not come within 30 s")
@@ -88,13 +97,17 @@ def watch(pids: list[int], seconds: float) -> tuple[float, ...]:
     with measured_load(pids) as load:
         time.sleep(seconds)
     if not load.processes[0]:
-        raise SystemExit("this system does not tell what a process costs (or it cost nothing, which is not so)")
+        raise SystemExit(
+            "this system does not tell what a process costs (or it cost nothing, which is not so)"
+        )
     return load.processes
 
 
 def measure(seconds: float) -> None:
     with tempfile.TemporaryDirectory(prefix="aftercall-idle-") as folder, ExitStack() as stack:
-        ours, line = stack.enter_context(process(["-m", "aftercall", "serve", "--port", "0"], Path(folder)))
+        ours, line = stack.enter_context(
+            process(["-m", "aftercall", "serve", "--port", "0"], Path(folder))
+        )
         bare, _ = stack.enter_context(process(["-c", BARE], Path(folder)))
         address = address_in(line)
         get(f"{address}/readyz")
@@ -105,13 +118,27 @@ def measure(seconds: float) -> None:
         after = watch([ours, bare], seconds)
     rows = []
     for name, (cost, floor) in (("before any call", before), (f"after {CALLS} calls", after)):
-        rows.append([name, f"{cost:.2%}", f"{floor:.2%}", f"{cost / max(floor, 1e-9):.1f}", f"≤ {AIM:.1%}", met(cost <= AIM)])
+        rows.append(
+            [
+                name,
+                f"{cost:.2%}",
+                f"{floor:.2%}",
+                f"{cost / max(floor, 1e-9):.1f}",
+                f"≤ {AIM:.1%}",
+                met(cost <= AIM),
+            ]
+        )
     columns = ["", "of a core", "bare uvicorn", "ratio", "aim", ""]
     print_table(f"A server while nobody calls, sqlite, {seconds:g} s each", columns, rows)
-    print(f"summary readable after a call was handed in, one by one: p50 {percentile(waits, 0.5):.2f} s, at most {max(waits):.2f} s")
+    print(
+        "summary readable after a call was handed in, one by one: p50 "
+        f"{percentile(waits, 0.5):.2f} s, at most {max(waits):.2f} s"
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=30.0)
     measure(parser.parse_args().seconds)

@@ -1,4 +1,6 @@
-"""The ground floor in figures: append, group commit, sealing, the list of calls, memory. Ratios within one run.
+"""The ground floor in figures: append, group commit, sealing, the list of calls, memory.
+
+Ratios within one run.
 
 python bench/bench_journal.py [--folder DIR]        the disk that DIR lies on is the one measured
 """
@@ -20,9 +22,9 @@ from sqlalchemy import insert
 
 from aftercall.app import App, build
 from aftercall.db.tables import calls as calls_table
-from aftercall.journal.fold import entry_of
-from aftercall.journal.record import Record
-from aftercall.journal.store import columns_of
+from aftercall.journal.record import CallRecorder
+from aftercall.journal.replay import to_entry
+from aftercall.journal.store import to_columns
 from aftercall.journal.view import row_json
 from aftercall.model.turns import Turn
 from aftercall.settings import Settings
@@ -34,10 +36,12 @@ ROUNDS = 5
 
 
 def turn(seq: int) -> Turn:
-    return Turn(seq=seq, speaker="caller", text=TEXT, at=START + timedelta(seconds=seq), confidence=0.93)
+    return Turn(
+        seq=seq, speaker="caller", text=TEXT, at=START + timedelta(seconds=seq), confidence=0.93
+    )
 
 
-BYTES = json.dumps(entry_of("01J0000000000000000000000", turn(1))).encode() + b"\n"
+BYTES = json.dumps(to_entry("01J0000000000000000000000", turn(1))).encode() + b"\n"
 
 
 def time_bare(folder: Path, count: int) -> list[float]:
@@ -53,8 +57,8 @@ def time_bare(folder: Path, count: int) -> list[float]:
     return times
 
 
-async def time_appends(record: Record, count: int) -> list[float]:
-    turns = [turn(record.next_turn + number) for number in range(count)]
+async def time_appends(record: CallRecorder, count: int) -> list[float]:
+    turns = [turn(record.next_turn_seq + number) for number in range(count)]
     times = []
     for item in turns:
         begun = time.perf_counter()
@@ -63,21 +67,25 @@ async def time_appends(record: Record, count: int) -> list[float]:
     return times
 
 
-async def rate(records: list[Record], each: int) -> float:
+async def rate(records: list[CallRecorder], each: int) -> float:
     """Turns a second of all these calls appending together; the turns are made beforehand."""
-    work = [[turn(record.next_turn + number) for number in range(each)] for record in records]
+    work = [[turn(record.next_turn_seq + number) for number in range(each)] for record in records]
 
-    async def append_all(record: Record, turns: list[Turn]) -> None:
+    async def append_all(record: CallRecorder, turns: list[Turn]) -> None:
         for item in turns:
             await record.append(item)
 
     begun = time.perf_counter()
-    await asyncio.gather(*(append_all(record, turns) for record, turns in zip(records, work, strict=True)))
+    await asyncio.gather(
+        *(append_all(record, turns) for record, turns in zip(records, work, strict=True))
+    )
     return len(records) * each / (time.perf_counter() - begun)
 
 
 async def time_bare_off_the_loop(folder: Path, count: int) -> list[float]:
-    """The same, done in a thread and awaited: what any durable write costs an event loop that must not block."""
+    """The same, done in a thread and awaited: what any durable write costs an event loop that
+    must not block.
+    """
     file = os.open(folder / "thread.log", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     pool = ThreadPoolExecutor(1)
     loop = asyncio.get_running_loop()
@@ -113,7 +121,11 @@ async def measure_appends(app: App, folder: Path) -> None:
     ratio = median(ours) / median(bare)
 
     def line(name: str, times: list[float], *verdict: str) -> list[str]:
-        figures = [f"{median(times) * 1e6:.0f}", f"{percentile(times, 0.95) * 1e6:.0f}", f"{median(times) / median(bare):.2f}"]
+        figures = [
+            f"{median(times) * 1e6:.0f}",
+            f"{percentile(times, 0.95) * 1e6:.0f}",
+            f"{median(times) / median(bare):.2f}",
+        ]
         return [name, *figures, *(verdict or ("", ""))]
 
     print_table(
@@ -129,7 +141,10 @@ async def measure_appends(app: App, folder: Path) -> None:
     print_table(
         "Group commit",
         ["", "turns/s", "ratio", "aim", ""],
-        [["one call alone", f"{one:,.0f}", "1.0", "", ""], ["200 calls together", f"{many:,.0f}", f"{gain:.1f}", "≥ 10", met(gain >= 10)]],
+        [
+            ["one call alone", f"{one:,.0f}", "1.0", "", ""],
+            ["200 calls together", f"{many:,.0f}", f"{gain:.1f}", "≥ 10", met(gain >= 10)],
+        ],
     )
 
 
@@ -138,7 +153,7 @@ def measure_sealing(app: App) -> None:
     for _ in range(50):
         call = make_call([("caller" if n % 2 else "agent", TEXT) for n in range(200)])
         begun = time.perf_counter()
-        app.journal.take_in(call)
+        app.journal.ingest(call)
         times.append(time.perf_counter() - begun)
     worst = percentile(times, 0.95)
     print_table(
@@ -156,30 +171,38 @@ async def measure_memory(app: App) -> None:
     gc.collect()
     each = tracemalloc.get_traced_memory()[0] / 100 / 1024
     tracemalloc.stop()
-    print_table("Memory per live call (100 turns kept)", ["KB", "aim", ""], [[f"{each:.0f}", "≤ 100", met(each <= 100)]])
+    print_table(
+        "Memory per live call (100 turns kept)",
+        ["KB", "aim", ""],
+        [[f"{each:.0f}", "≤ 100", met(each <= 100)]],
+    )
 
 
 def measure_list(app: App) -> None:
-    template = columns_of(make_live_call()) | {
+    template = to_columns(make_live_call()) | {
         "state": "sealed",
         "owner": "bench",
         "turn_count": 12,
         "archive_name": "x",
         "archive_sha256": "y",
     }
-    rows = [template | {"id": f"bench{n:08}", "sid": f"B{n}", "started_at": START - timedelta(minutes=n)} for n in range(100_000)]
+    rows = [
+        template
+        | {"id": f"bench{n:08}", "sid": f"B{n}", "started_at": START - timedelta(minutes=n)}
+        for n in range(100_000)
+    ]
     with app.database.write() as connection:
         connection.execute(insert(calls_table), rows)
     times = []
     for _ in range(50):
         begun = time.perf_counter()
-        page = app.store.page(limit=50)
+        page = app.store.list_page(limit=50)
         json.dumps([row_json(row) for row in page])
         times.append(time.perf_counter() - begun)
     last = page[-1].live
     for _ in range(50):
         begun = time.perf_counter()
-        app.store.page(limit=50, before=(last.started_at - timedelta(days=50), last.id))
+        app.store.list_page(limit=50, before=(last.started_at - timedelta(days=50), last.id))
         times.append(time.perf_counter() - begun)
     worst = percentile(times, 0.95)
     print_table(
@@ -200,7 +223,11 @@ async def measure(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, default=None)
-    with tempfile.TemporaryDirectory(prefix="aftercall-bench-", dir=parser.parse_args().folder) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="aftercall-bench-", dir=parser.parse_args().folder
+    ) as name:
         uvloop.run(measure(Path(name)))

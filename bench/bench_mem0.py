@@ -1,12 +1,16 @@
-"""Our memory beside mem0's, in one run: the same calls, the same facts found in them, the same queries.
+"""Our memory beside mem0's, in one run: the same calls, the same facts found in them, the same
+queries.
 
 python bench/bench_mem0.py [--callers 30] [--stored 10000] [--mem0-python PATH]
 
-mem0 is no part of this project. Without --mem0-python an environment is made for it and thrown away afterwards. Model and embedder
-cost nothing on either side. Both keep what they are given on disk; ours also checks the evidence, compares with every fact known
-of the caller, and retires what was replaced. mem0 2 does less for each call and does it together: one search for what is known (its
-local store compares with every vector there is, so this grows with the store), one answer of the model, all embeddings, rows and
-history at once, and only an equal text counts as said before. So its cost is mostly that one search, ours mostly the facts themselves.
+mem0 is no part of this project. Without --mem0-python an environment is made for it and thrown
+away afterwards. Model and embedder cost nothing on either side. Both keep what they are given
+on disk; ours also checks the evidence, compares with every fact known of the caller, and
+retires what was replaced. mem0 2 does less for each call and does it together: one search for
+what is known (its local store compares with every vector there is, so this grows with the
+store), one answer of the model, all embeddings, rows and history at once, and only an equal
+text counts as said before. So its cost is mostly that one search, ours mostly the facts
+themselves.
 """
 
 import argparse
@@ -20,7 +24,7 @@ from typing import Any
 
 from aftercall.app import App, build
 from aftercall.memory.extraction import Extractor
-from aftercall.model.passages import Where
+from aftercall.model.passages import SearchScope
 from aftercall.model.reading import Reading
 from aftercall.settings import Settings
 from aftercall.testing import FakeReader
@@ -45,16 +49,24 @@ def make_queries(calls: list[Told]) -> list[dict[str, str]]:
 
 
 def make_stored(count: int) -> list[Told]:
-    return [told for number in range(count // OTHERS) for told in Teller(1_000_000 + number).tell_known(OTHERS)]
+    return [
+        told
+        for number in range(count // OTHERS)
+        for told in Teller(1_000_000 + number).tell_known(OTHERS)
+    ]
 
 
-def measure_ours(folder: Path, stored: list[Told], calls: list[Told], queries: list[dict[str, str]]) -> dict[str, Any]:
+def measure_ours(
+    folder: Path, stored: list[Told], calls: list[Told], queries: list[dict[str, str]]
+) -> dict[str, Any]:
     app = build(Settings(home=folder))
     extractor = Extractor(app.settings, app.facts, app.clock)
     try:
         for told in stored:
-            app.journal.take_in(told.call)
-            extractor.extract(told.call, FakeReader(Reading(language="en", summary="x", facts=told.drafts)))
+            app.journal.ingest(told.call)
+            extractor.extract(
+                told.call, FakeReader(Reading(language="en", summary="x", facts=told.drafts))
+            )
         return _run(app, calls, queries)
     finally:
         app.close()
@@ -64,36 +76,46 @@ def _run(app: App, calls: list[Told], queries: list[dict[str, str]]) -> dict[str
     extractor = Extractor(app.settings, app.facts, app.clock)
     readers = [FakeReader(Reading(language="en", summary="x", facts=told.drafts)) for told in calls]
     for told in calls:
-        app.journal.take_in(told.call)
+        app.journal.ingest(told.call)
     taken = []
     for told, reader in zip(calls, readers, strict=True):
         begun, busy = time.perf_counter(), time.process_time()
         entry, _ = extractor.extract(told.call, reader)
         took, worked = time.perf_counter() - begun, time.process_time() - busy
-        taken.append((entry.facts_extracted + entry.facts_updated + entry.facts_deduplicated, took, worked))
+        taken.append(
+            (entry.facts_extracted + entry.facts_updated + entry.facts_deduplicated, took, worked)
+        )
     times, found = [], 0
     for query in queries:
         started = time.perf_counter()
-        found += bool(app.search.find(query["text"], Where("main", query["caller"]), limit=10))
+        found += bool(
+            app.search.find(query["text"], SearchScope("main", query["caller"]), limit=10)
+        )
         times.append(time.perf_counter() - started)
     return {"taken": taken, "times": times, "found": found}
 
 
-def measure_mem0(python: str, stored: list[Told], calls: list[Told], queries: list[dict[str, str]]) -> dict[str, Any]:
+def measure_mem0(
+    python: str, stored: list[Told], calls: list[Told], queries: list[dict[str, str]]
+) -> dict[str, Any]:
     roles = {"agent": "assistant", "caller": "user"}
     work = {
         "calls": [
             {
                 "caller": told.call.caller,
                 "facts": [draft.text for draft in told.drafts],
-                "messages": [{"role": roles[turn.speaker], "content": turn.text} for turn in told.call.turns],
+                "messages": [
+                    {"role": roles[turn.speaker], "content": turn.text} for turn in told.call.turns
+                ],
             }
             for told in calls
         ],
         "queries": queries,
         "stored": [(told.call.caller, draft.text) for told in stored for draft in told.drafts],
     }
-    side = subprocess.run([python, str(SIDE)], input=json.dumps(work), capture_output=True, text=True, check=False)
+    side = subprocess.run(
+        [python, str(SIDE)], input=json.dumps(work), capture_output=True, text=True, check=False
+    )
     if side.returncode:
         raise SystemExit(f"mem0 could not be measured: {side.stderr.strip().splitlines()[-1:]}")
     measured: dict[str, Any] = json.loads(side.stdout.strip().splitlines()[-1])
@@ -116,17 +138,43 @@ def rate(measured: dict[str, Any], place: int, since: float = 0.0) -> float:
 def row(name: str, measured: dict[str, Any], queries: int) -> list[str]:
     added = sum(part[0] for part in measured["taken"])
     if not added or measured["found"] < queries * 0.9:
-        raise SystemExit(f"{name}: {added} added, {measured['found']} of {queries} queries found something; nothing is compared")
+        raise SystemExit(
+            f"{name}: {added} added, {measured['found']} of {queries} queries found "
+            "something; nothing is compared"
+        )
     times = [1000 * value for value in measured["times"]]
-    rates = [f"{value:,.0f}" for value in (rate(measured, 1), rate(measured, 2), rate(measured, 1, LAST), rate(measured, 2, LAST))]
-    return [name, f"{added:,}", *rates, f"{percentile(times, 0.5):.2f}", f"{percentile(times, 0.95):.2f}"]
+    rates = [
+        f"{value:,.0f}"
+        for value in (
+            rate(measured, 1),
+            rate(measured, 2),
+            rate(measured, 1, LAST),
+            rate(measured, 2, LAST),
+        )
+    ]
+    return [
+        name,
+        f"{added:,}",
+        *rates,
+        f"{percentile(times, 0.5):.2f}",
+        f"{percentile(times, 0.95):.2f}",
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--callers", type=int, default=30)
-    parser.add_argument("--stored", type=int, default=10_000, help="facts of other callers that are there before; not timed")
-    parser.add_argument("--mem0-python", default="", help="a Python that has mem0ai and qdrant-client")
+    parser.add_argument(
+        "--stored",
+        type=int,
+        default=10_000,
+        help="facts of other callers that are there before; not timed",
+    )
+    parser.add_argument(
+        "--mem0-python", default="", help="a Python that has mem0ai and qdrant-client"
+    )
     arguments = parser.parse_args()
     calls, stored = make_calls(arguments.callers), make_stored(arguments.stored)
     queries = make_queries(calls)
@@ -136,14 +184,34 @@ def main() -> None:
         theirs = measure_mem0(python, stored, calls, queries)
         ours = measure_ours(Path(folder) / "home", stored, calls, queries)
     said = sum(len(told.drafts) for told in calls)
-    columns = ["", "facts", "facts/s", "per CPU s", "facts/s at the end", "per CPU s at the end", "search p50 ms", "p95 ms"]
+    columns = [
+        "",
+        "facts",
+        "facts/s",
+        "per CPU s",
+        "facts/s at the end",
+        "per CPU s at the end",
+        "search p50 ms",
+        "p95 ms",
+    ]
     before = sum(len(told.drafts) for told in stored)
-    title = f"{said:,} facts in {len(calls)} calls of {arguments.callers} callers beside {before:,} stored; the end is the last quarter"
-    print_table(title, columns, [row("ours", ours, len(queries)), row("mem0", theirs, len(queries))])
+    title = (
+        f"{said:,} facts in {len(calls)} calls of {arguments.callers} callers beside "
+        f"{before:,} stored; the end is the last quarter"
+    )
+    print_table(
+        title, columns, [row("ours", ours, len(queries)), row("mem0", theirs, len(queries))]
+    )
     for name, place in (("second", 1), ("CPU second", 2)):
         ratio = rate(ours, place, LAST) / rate(theirs, place, LAST)
-        print(f"At the end ours takes in {ratio:.1f} times as many facts a {name}; aim ≥ 50: {met(ratio >= 50)}")
-    print(f"Search p50: {percentile(theirs['times'], 0.5) / percentile(ours['times'], 0.5):.0f} times as fast")
+        print(
+            f"At the end ours takes in {ratio:.1f} times as many facts a {name}; aim ≥ 50: "
+            f"{met(ratio >= 50)}"
+        )
+    print(
+        f"Search p50: {percentile(theirs['times'], 0.5) / percentile(ours['times'], 0.5):.0f} "
+        "times as fast"
+    )
 
 
 if __name__ == "__main__":

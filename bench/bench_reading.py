@@ -1,9 +1,11 @@
 """How well the reader by rules reads labelled calls.
 
-    python bench/bench_reading.py              our own calls: those its rules were written against, and those kept unread
-    python bench/bench_reading.py PATH …       any labelled calls, as files or as folders of them
+    python bench/bench_reading.py              our own calls: those its rules were written
+    against, and those kept unread python bench/bench_reading.py PATH …       any labelled
+    calls, as files or as folders of them
 
-Keep it so: when a rule is to be changed, never read a call that `calls/UNREAD` names, nor what was missed in it.
+Keep it so: when a rule is to be changed, never read a call that `calls/UNREAD` names, nor what
+was missed in it.
 """
 
 import json
@@ -27,7 +29,10 @@ def gather(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         found = sorted(path.glob("*[0-9].json")) if path.is_dir() else [path]
         if not found or not all(file.is_file() for file in found):
-            raise SystemExit(f"{path}: no labelled calls here; give files or folders of `{{call, gold}}` files named like B001.json")
+            raise SystemExit(
+                f"{path}: no labelled calls here; give files or folders of `{{call, gold}}` "
+                "files named like B001.json"
+            )
         files += found
     return files
 
@@ -47,7 +52,12 @@ def figures(total: Score) -> list[Figure]:
     return [
         ("requests, F1", total.f1("requests"), 0.80, True),
         ("due day right, of those found", total.share("due right", "due of"), 0.90, True),
-        ("called-off requests in the output", total.share("withdrawn leaked", "withdrawn told"), 0.05, False),
+        (
+            "called-off requests in the output",
+            total.share("withdrawn leaked", "withdrawn told"),
+            0.05,
+            False,
+        ),
         ("promises, F1", total.f1("promises"), 0.80, True),
         ("facts, precision", total.share("facts sound", "facts found"), 0.80, True),
         ("facts, recall", total.share("facts hit", "facts told"), 0.55, True),
@@ -64,8 +74,17 @@ def print_figures(columns: dict[str, list[Path]]) -> None:
     rows = []
     for line in zip(*measured, strict=True):
         name, value, aim, more = line[-1]
-        shown = [f"{figure:.2f}" if math.isfinite(figure) else "nothing told" for _, figure, _, _ in line]
-        rows.append([name, *shown, f"{'≥' if more else '≤'} {aim:g}", met(value >= aim if more else value <= aim)])
+        shown = [
+            f"{figure:.2f}" if math.isfinite(figure) else "nothing told" for _, figure, _, _ in line
+        ]
+        rows.append(
+            [
+                name,
+                *shown,
+                f"{'≥' if more else '≤'} {aim:g}",
+                met(value >= aim if more else value <= aim),
+            ]
+        )
     heads = [f"{name} ({len(files)})" for name, files in columns.items()]
     print_table("The reader by rules on labelled calls", ["", *heads, "aim", ""], rows)
 
@@ -77,7 +96,10 @@ def main(paths: list[Path]) -> None:
     unread = set((FOLDER / "UNREAD").read_text().split())
     files = gather([FOLDER])
     print_figures(
-        {"read": [file for file in files if file.stem not in unread], "kept unread": [file for file in files if file.stem in unread]}
+        {
+            "read": [file for file in files if file.stem not in unread],
+            "kept unread": [file for file in files if file.stem in unread],
+        }
     )
 
 

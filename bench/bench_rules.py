@@ -1,9 +1,11 @@
 """How fast the reader by rules is, and how well it reads.
 
     python bench/bench_rules.py                        time to read a synthetic call of 40 turns
-    python bench/bench_rules.py CALLS_DIR SCORER.py    and the figures of both halves of a folder of labelled calls
+    python bench/bench_rules.py CALLS_DIR SCORER.py    and the figures of both halves of a
+    folder of labelled calls
 
-A labelled call is a JSON file `{"call": …, "gold": …}`; the scorer is run as `SCORER DIR --predictions PREDICTIONS --json`.
+A labelled call is a JSON file `{"call": …, "gold": …}`; the scorer is run as `SCORER DIR
+--predictions PREDICTIONS --json`.
 """
 
 import json
@@ -25,29 +27,66 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call, parse_call
 
 EXCHANGES = (
-    ("Bridge Street Cycles, good morning.", "Hi, this is Ottilie Marsh. I'd like to book my bike in for a service."),
+    (
+        "Bridge Street Cycles, good morning.",
+        "Hi, this is Ottilie Marsh. I'd like to book my bike in for a service.",
+    ),
     ("Of course. Which day suits you?", "Friday, if you can. No wait, Saturday, I work Fridays."),
-    ("Saturday at ten?", "Yes please. It's a 2019 touring bike with hydraulic brakes, and the rear one keeps squealing."),
+    (
+        "Saturday at ten?",
+        (
+            "Yes please. It's a 2019 touring bike with hydraulic brakes, and the rear one keeps "
+            "squealing."
+        ),
+    ),
     (
         "I'll note the rear brake. Anything else?",
-        "Could you order me two inner tubes, and remind me the day before? Actually forget the tubes.",
+        (
+            "Could you order me two inner tubes, and remind me the day before? Actually forget "
+            "the tubes."
+        ),
     ),
-    ("All right. We'll text you on Friday.", "Great, texts are best for me. My sister Lena picks it up, she's got a key."),
+    (
+        "All right. We'll text you on Friday.",
+        "Great, texts are best for me. My sister Lena picks it up, she's got a key.",
+    ),
 )
-THINGS = (("bike", "Saturday"), ("tandem", "Sunday"), ("scooter", "Monday"), ("trailer", "Tuesday"))  # no round repeats another
+THINGS = (
+    ("bike", "Saturday"),
+    ("tandem", "Sunday"),
+    ("scooter", "Monday"),
+    ("trailer", "Tuesday"),
+)  # no round repeats another
 READS = 200
 
 
 def synthetic_call(turns: int = 40) -> Call:
     at = datetime(2026, 3, 3, 15, tzinfo=UTC)
     rounds = [THINGS[number % len(THINGS)] for number in range(turns // 10)]
-    spoken = [line.replace("bike", thing).replace("Saturday", day) for thing, day in rounds for exchange in EXCHANGES for line in exchange]
+    spoken = [
+        line.replace("bike", thing).replace("Saturday", day)
+        for thing, day in rounds
+        for exchange in EXCHANGES
+        for line in exchange
+    ]
     listed = [
-        {"speaker": ("agent", "caller")[number % 2], "text": text, "at": (at + timedelta(seconds=6 * number)).isoformat()}
+        {
+            "speaker": ("agent", "caller")[number % 2],
+            "text": text,
+            "at": (at + timedelta(seconds=6 * number)).isoformat(),
+        }
         for number, text in enumerate(spoken)
     ]
     ended_at = at + timedelta(seconds=6 * len(listed))
-    return parse_call({"source": "bench", "sid": "B1", "started_at": at.isoformat(), "ended_at": ended_at.isoformat(), "turns": listed})
+    return parse_call(
+        {
+            "source": "bench",
+            "sid": "B1",
+            "started_at": at.isoformat(),
+            "ended_at": ended_at.isoformat(),
+            "turns": listed,
+        }
+    )
 
 
 def time_reads(call: Call, clock: Callable[[], float]) -> list[float]:
@@ -71,14 +110,25 @@ def score(files: Iterable[Path], scorer: Path) -> dict[str, Any]:
             shutil.copy(path, half)
             reading = reader.read(parse_call(json.loads(path.read_text())["call"]))
             (predictions / path.name).write_text(reading.model_dump_json())
-        command = [sys.executable, str(scorer), str(half), "--predictions", str(predictions), "--json"]
-        figures: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        command = [
+            sys.executable,
+            str(scorer),
+            str(half),
+            "--predictions",
+            str(predictions),
+            "--json",
+        ]
+        figures: dict[str, Any] = json.loads(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        )
     return figures
 
 
 def flatten(figures: dict[str, Any]) -> dict[str, str]:
     return {
-        key: " / ".join(f"{name} {value[name]}" for name in ("precision", "recall", "f1") if name in value)
+        key: " / ".join(
+            f"{name} {value[name]}" for name in ("precision", "recall", "f1") if name in value
+        )
         if isinstance(value, dict)
         else str(value)
         for key, value in figures.items()
@@ -86,10 +136,16 @@ def flatten(figures: dict[str, Any]) -> dict[str, str]:
 
 
 def print_times(console: Console) -> None:
-    table = Table("reading a call of 40 turns", "ms", "of them on the processor", title="The reader by rules")
-    waited, worked = (time_reads(synthetic_call(), clock) for clock in (time.perf_counter, time.process_time))
+    table = Table(
+        "reading a call of 40 turns", "ms", "of them on the processor", title="The reader by rules"
+    )
+    waited, worked = (
+        time_reads(synthetic_call(), clock) for clock in (time.perf_counter, time.process_time)
+    )
     table.add_row("median", f"{statistics.median(waited):.1f}", f"{statistics.median(worked):.1f}")
-    table.add_row("95th percentile", *(f"{times[int(len(times) * 0.95)]:.1f}" for times in (waited, worked)))
+    table.add_row(
+        "95th percentile", *(f"{times[int(len(times) * 0.95)]:.1f}" for times in (waited, worked))
+    )
     console.print(table)
 
 

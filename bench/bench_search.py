@@ -1,8 +1,10 @@
-"""Searching one caller's facts among many callers', against plain FTS5 on the same rows in the same run.
+"""Searching one caller's facts among many callers', against plain FTS5 on the same rows in the
+same run.
 
 python bench/bench_search.py [--sizes 1000,10000,100000,1000000] [--searches 300] [--database URL]
 
-With --database the facts of one size are put into an empty Postgres database; plain FTS5 stays what it is compared with.
+With --database the facts of one size are put into an empty Postgres database; plain FTS5 stays
+what it is compared with.
 """
 
 import argparse
@@ -19,11 +21,11 @@ from pathlib import Path
 
 from aftercall.clock import SystemClock
 from aftercall.db.connect import Database
-from aftercall.db.prepare import prepare
-from aftercall.memory.passages.store import add
-from aftercall.memory.search import Search
+from aftercall.db.upgrade import prepare_database
+from aftercall.memory.passage_store import add
+from aftercall.memory.search import MemorySearch
 from aftercall.memory.words import STOP_WORDS, split_words
-from aftercall.model.passages import Passage, Where
+from aftercall.model.passages import Passage, SearchScope
 from aftercall.testing import START
 from full_house import make_vocabulary
 from tables import met, percentile, print_table
@@ -52,10 +54,21 @@ def make_facts(rng: random.Random, count: int) -> Iterator[Passage]:
         said = " ".join(rng.choices(words, cum_weights=cumulated, k=WORDS))
         caller = f"+1555{rng.randrange(callers):07}"
         at = START - timedelta(hours=rng.randrange(20_000))
-        yield Passage("fact", "main", caller, None, said, at, ref=f"F{number:08}", category=rng.choice(categories))
+        yield Passage(
+            "fact",
+            "main",
+            caller,
+            None,
+            said,
+            at,
+            ref=f"F{number:08}",
+            category=rng.choice(categories),
+        )
 
 
-def fill(database: Database, plain: sqlite3.Connection, facts: Iterator[Passage], searches: int) -> list[Passage]:
+def fill(
+    database: Database, plain: sqlite3.Connection, facts: Iterator[Passage], searches: int
+) -> list[Passage]:
     """Put the same rows into both; returns some to ask for."""
     plain.execute("CREATE VIRTUAL TABLE facts USING fts5(scope, text, tokenize='porter unicode61')")
     asked: list[Passage] = []
@@ -63,7 +76,9 @@ def fill(database: Database, plain: sqlite3.Connection, facts: Iterator[Passage]
         asked += batch[:searches]
         with database.write() as connection:
             add(connection, batch)
-        plain.executemany("INSERT INTO facts VALUES (?, ?)", [(token(fact.caller), fact.text) for fact in batch])
+        plain.executemany(
+            "INSERT INTO facts VALUES (?, ?)", [(token(fact.caller), fact.text) for fact in batch]
+        )
         plain.commit()
     return random.Random(0).sample(asked, searches)
 
@@ -75,11 +90,20 @@ def token(caller: str | None) -> str:
 def search_plainly(plain: sqlite3.Connection, caller: str | None, text: str) -> int:
     words = " OR ".join(f'"{word}"' for word in split_words(text) if word not in STOP_WORDS)
     match = f'scope:"{token(caller)}" AND text:({words})'
-    return len(plain.execute("SELECT rowid, text FROM facts WHERE facts MATCH ? ORDER BY bm25(facts) LIMIT 10", (match,)).fetchall())
+    return len(
+        plain.execute(
+            "SELECT rowid, text FROM facts WHERE facts MATCH ? ORDER BY bm25(facts) LIMIT 10",
+            (match,),
+        ).fetchall()
+    )
 
 
-def measure(search: Callable[[str | None, str], int], asked: list[Passage], rng: random.Random) -> Timing:
-    queries = [(fact.caller, " ".join(["what", *rng.sample(fact.text.split(), 4)])) for fact in asked]
+def measure(
+    search: Callable[[str | None, str], int], asked: list[Passage], rng: random.Random
+) -> Timing:
+    queries = [
+        (fact.caller, " ".join(["what", *rng.sample(fact.text.split(), 4)])) for fact in asked
+    ]
     for caller, text in queries[:20]:
         assert search(caller, text)
     wall, cpu = [], []
@@ -88,13 +112,15 @@ def measure(search: Callable[[str | None, str], int], asked: list[Passage], rng:
         search(caller, text)
         wall.append((time.perf_counter() - begun) * 1000)
         cpu.append((time.thread_time() - burnt) * 1000)
-    return Timing(percentile(wall, 0.5), percentile(wall, 0.95), sum(cpu) / len(cpu), percentile(cpu, 0.95))
+    return Timing(
+        percentile(wall, 0.5), percentile(wall, 0.95), sum(cpu) / len(cpu), percentile(cpu, 0.95)
+    )
 
 
 def run(folder: Path, size: int, searches: int, url: str) -> tuple[Timing, Timing, float]:
     rng = random.Random(size)
     database = Database(url or f"sqlite:///{folder / f'{size}.db'}")
-    prepare(database)
+    prepare_database(database)
     plain = sqlite3.connect(folder / f"{size}-plain.db")
     begun = time.perf_counter()
     asked = fill(database, plain, make_facts(rng, size), searches)
@@ -102,9 +128,15 @@ def run(folder: Path, size: int, searches: int, url: str) -> tuple[Timing, Timin
     if database.dialect == "postgresql":
         with database.write() as connection:
             connection.exec_driver_sql("ANALYZE passages")
-    searcher = Search(database, SystemClock())
-    ours = measure(lambda caller, text: len(searcher.find(text, Where("main", caller))), asked, random.Random(1))
-    theirs = measure(lambda caller, text: search_plainly(plain, caller, text), asked, random.Random(1))
+    searcher = MemorySearch(database, SystemClock())
+    ours = measure(
+        lambda caller, text: len(searcher.find(text, SearchScope("main", caller))),
+        asked,
+        random.Random(1),
+    )
+    theirs = measure(
+        lambda caller, text: search_plainly(plain, caller, text), asked, random.Random(1)
+    )
     plain.close()
     database.close()
     return ours, theirs, took
@@ -122,16 +154,36 @@ def main(sizes: list[int], searches: int, url: str) -> None:
         first = first or ours.p95
         aim = AIMS_MS.get(size)
         said = [f"≤ {aim:g} ms", met(ours.p95 <= aim)] if aim else ["", ""]
-        rows.append([f"{size:,} ours", *figures(ours), f"{ours.cpu / theirs.cpu:.2f}", f"{ours.p95 / first:.2f}", *said])
-        print(f"{size:,}: p95 {ours.p95:.2f} ms, CPU {ours.cpu:.2f} ms, {ours.cpu / theirs.cpu:.2f} times plain FTS5", file=sys.stderr)
-        rows.append([f"{size:,} plain FTS5", *figures(theirs), "1.00", "", f"built in {took:.0f} s", ""])
+        rows.append(
+            [
+                f"{size:,} ours",
+                *figures(ours),
+                f"{ours.cpu / theirs.cpu:.2f}",
+                f"{ours.p95 / first:.2f}",
+                *said,
+            ]
+        )
+        print(
+            f"{size:,}: p95 {ours.p95:.2f} ms, CPU {ours.cpu:.2f} ms, "
+            f"{ours.cpu / theirs.cpu:.2f} times plain FTS5",
+            file=sys.stderr,
+        )
+        rows.append(
+            [f"{size:,} plain FTS5", *figures(theirs), "1.00", "", f"built in {took:.0f} s", ""]
+        )
     store = "Postgres" if url else "SQLite"
     title = f"One caller's search, {PER_CALLER} facts a caller, {store}, ten results, ms"
-    print_table(title, ["facts", "p50", "p95", "CPU", "CPU p95", "CPU ratio", "p95 growth", "aim (p95)", ""], rows)
+    print_table(
+        title,
+        ["facts", "p50", "p95", "CPU", "CPU p95", "CPU ratio", "p95 growth", "aim (p95)", ""],
+        rows,
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", default="1000,10000,100000,1000000")
     parser.add_argument("--searches", type=int, default=300)
     parser.add_argument("--database", default="", help="an empty Postgres database, for one size")

@@ -2,9 +2,10 @@
 
 python bench/bench_tester.py [--matrix] [--langwatch PYTHON|install]
 
-The planted faults and the rules that find them were written together; `--matrix` therefore plants every fault in every scenario,
-most of which were not made to show it, and counts who is blamed. `--langwatch` has LangWatch's tester call the same known agent in
-the same run: by a Python that has `langwatch-scenario[voice]`, or by one that is made for it.
+The planted faults and the rules that find them were written together; `--matrix` therefore
+plants every fault in every scenario, most of which were not made to show it, and counts who is
+blamed. `--langwatch` has LangWatch's tester call the same known agent in the same run: by a
+Python that has `langwatch-scenario[voice]`, or by one that is made for it.
 """
 
 import argparse
@@ -14,15 +15,15 @@ from collections.abc import Iterator
 
 from aftercall.clock import SystemClock
 from aftercall.tester.calibrate import Calibration, calibrate
-from aftercall.tester.call import Bench, hold_call
+from aftercall.tester.call import CallRig, run_call
 from aftercall.tester.caller import ScriptedCaller
-from aftercall.tester.drivers.spoken import SpokenEnd
+from aftercall.tester.drivers.text_agent import TextAgentConnection
+from aftercall.tester.faulty_agent import FAULTS
 from aftercall.tester.forms import parse_scenarios
 from aftercall.tester.library import list_scenarios
-from aftercall.tester.line import Pace, Reply
-from aftercall.tester.planted import FAULTS
-from aftercall.tester.suite import Crew, run_once, run_suite
-from aftercall.tester.target import PracticeTarget, Studio
+from aftercall.tester.line import AgentAnswer, TickPace
+from aftercall.tester.suite import SuiteParts, run_once, run_suite
+from aftercall.tester.target import CallSetup, PracticeTarget
 from aftercall.tester.voice import ToneVoice
 from tables import met, print_table
 from tester_peers import COLUMNS, compare_latency
@@ -41,10 +42,23 @@ turns:
 
 def calibration_rows(lines: list[Calibration]) -> Iterator[tuple[str, str, str, str]]:
     for line in lines:
-        off = f"p50 {line.latency_p50_ms:.1f}, p95 {line.latency_p95_ms:.1f}, max {line.latency_max_ms:.1f} ms"
-        yield f"latency error, {line.line}, {line.turns} turns", off, f"p95 ≤ {MOST_OFF_MS} ms", met(line.latency_p95_ms <= MOST_OFF_MS)
+        off = (
+            f"p50 {line.latency_p50_ms:.1f}, p95 {line.latency_p95_ms:.1f}, max "
+            f"{line.latency_max_ms:.1f} ms"
+        )
+        yield (
+            f"latency error, {line.line}, {line.turns} turns",
+            off,
+            f"p95 ≤ {MOST_OFF_MS} ms",
+            met(line.latency_p95_ms <= MOST_OFF_MS),
+        )
     overlap = max(line.overlap_ms for line in lines)
-    yield "error of overlap and of silence", f"{overlap:.1f} and {max(line.silence_ms for line in lines):.1f} ms", "", ""
+    yield (
+        "error of overlap and of silence",
+        f"{overlap:.1f} and {max(line.silence_ms for line in lines):.1f} ms",
+        "",
+        "",
+    )
 
 
 async def count_false_barge_ins(clock: SystemClock) -> tuple[str, str, str, str]:
@@ -58,30 +72,37 @@ async def count_false_barge_ins(clock: SystemClock) -> tuple[str, str, str, str]
 
 
 async def hold_short_call(clock: SystemClock, *, is_live: bool) -> tuple[float, float]:
-    """Two turns, about six seconds of content (speech of both, and the agent's pauses): how long it was, and how long it took."""
+    """Two turns, about six seconds of content (speech of both, and the agent's pauses): how
+    long it was, and how long it took.
+    """
     (scenario,) = parse_scenarios(SHORT_CALL)
-    answers = [Reply("From eight to five.", delay_s=0.3), Reply("Goodbye!", ends_call=True, delay_s=0.3)]
-    pace = Pace(clock, is_live=is_live)
-    end = SpokenEnd(_Answers(answers), ToneVoice(350), pace, kind="audio")
+    answers = [
+        AgentAnswer("From eight to five.", delay_s=0.3),
+        AgentAnswer("Goodbye!", ends_call=True, delay_s=0.3),
+    ]
+    pace = TickPace(clock, is_live=is_live)
+    end = TextAgentConnection(_Answers(answers), ToneVoice(350), pace, kind="audio")
     began = time.perf_counter()
-    record = await hold_call(Bench(ToneVoice(), pace), end, ScriptedCaller(scenario, scenario.calls[0], 1), scenario)
+    record = await run_call(
+        CallRig(ToneVoice(), pace), end, ScriptedCaller(scenario, scenario.calls[0], 1), scenario
+    )
     return sum(span.seconds for span in record.spans) + 0.7, time.perf_counter() - began
 
 
 class _Answers:
-    def __init__(self, answers: list[Reply]) -> None:
+    def __init__(self, answers: list[AgentAnswer]) -> None:
         self._answers = answers
 
-    async def begin(self, dial: object) -> list[Reply]:
-        return [Reply("Hello.", delay_s=0.1)]
+    async def start(self, dial: object) -> list[AgentAnswer]:
+        return [AgentAnswer("Hello.", delay_s=0.1)]
 
-    async def hear(self, text: str) -> list[Reply]:
+    async def respond(self, text: str) -> list[AgentAnswer]:
         return [self._answers.pop(0)] if self._answers else []
 
-    async def press(self, digits: str) -> list[Reply]:
+    async def press(self, digits: str) -> list[AgentAnswer]:
         return []
 
-    async def idle(self, seconds: int) -> list[Reply]:
+    async def idle(self, seconds: int) -> list[AgentAnswer]:
         return []
 
     async def hang_up(self) -> None:
@@ -92,18 +113,42 @@ async def find_planted(clock: SystemClock) -> Iterator[tuple[str, str, str, str]
     library = {scenario.name: scenario for scenario in list_scenarios()}
     found = blamed = findings = alarms = 0
     for planted in FAULTS:
-        scored = await run_once(library[planted.scenario], PracticeTarget(Studio(clock), (planted.name,)), Crew(clock))
+        scored = await run_once(
+            library[planted.scenario],
+            PracticeTarget(CallSetup(clock), (planted.name,)),
+            SuiteParts(clock),
+        )
         seen = [finding for finding in scored.findings if finding.severity != "info"]
         found += any(finding.kind == planted.finding for finding in seen)
-        findings, blamed = findings + len(seen), blamed + sum(finding.who == planted.who for finding in seen)
+        findings, blamed = (
+            findings + len(seen),
+            blamed + sum(finding.who == planted.who for finding in seen),
+        )
     for scenario in library.values():
-        alarms += len((await run_once(scenario, PracticeTarget(Studio(clock)), Crew(clock))).bugs)
+        alarms += len(
+            (await run_once(scenario, PracticeTarget(CallSetup(clock)), SuiteParts(clock))).bugs
+        )
     count, of_right = len(FAULTS), blamed / findings
     return iter(
         [
-            (f"planted faults found, {count} kinds", f"{found} ({found / count:.0%})", "≥ 95 %", met(found / count >= 0.95)),
-            (f"findings blamed on the right side, of {findings}", f"{of_right:.1%}", "≥ 98 %", met(of_right >= 0.98)),
-            (f"bugs reported of a sound agent in {len(library)} scenarios", str(alarms), "0", met(alarms == 0)),
+            (
+                f"planted faults found, {count} kinds",
+                f"{found} ({found / count:.0%})",
+                "≥ 95 %",
+                met(found / count >= 0.95),
+            ),
+            (
+                f"findings blamed on the right side, of {findings}",
+                f"{of_right:.1%}",
+                "≥ 98 %",
+                met(of_right >= 0.98),
+            ),
+            (
+                f"bugs reported of a sound agent in {len(library)} scenarios",
+                str(alarms),
+                "0",
+                met(alarms == 0),
+            ),
         ]
     )
 
@@ -112,18 +157,35 @@ async def blame_everywhere(clock: SystemClock) -> tuple[str, str, str, str]:
     right = findings = 0
     for planted in FAULTS:
         for scenario in list_scenarios():
-            scored = await run_once(scenario, PracticeTarget(Studio(clock), (planted.name,)), Crew(clock))
+            scored = await run_once(
+                scenario, PracticeTarget(CallSetup(clock), (planted.name,)), SuiteParts(clock)
+            )
             seen = [finding for finding in scored.findings if finding.severity != "info"]
-            findings, right = findings + len(seen), right + sum(finding.who == planted.who for finding in seen)
-    return f"the same, every fault in every scenario, of {findings}", f"{right / findings:.1%}", "≥ 98 %", met(right / findings >= 0.98)
+            findings, right = (
+                findings + len(seen),
+                right + sum(finding.who == planted.who for finding in seen),
+            )
+    return (
+        f"the same, every fault in every scenario, of {findings}",
+        f"{right / findings:.1%}",
+        "≥ 98 %",
+        met(right / findings >= 0.98),
+    )
 
 
 async def run_library(clock: SystemClock) -> tuple[str, str, str, str]:
     began = time.perf_counter()
-    scored = await run_suite(list_scenarios()[:SCENARIOS], PracticeTarget(Studio(clock)), Crew(clock), runs=RUNS)
+    scored = await run_suite(
+        list_scenarios()[:SCENARIOS], PracticeTarget(CallSetup(clock)), SuiteParts(clock), runs=RUNS
+    )
     took = time.perf_counter() - began
     talk = sum(record.duration_s for item in scored for record in item.records)
-    return f"{SCENARIOS} scenarios × {RUNS} runs, {talk / 60:.0f} min of talk, lab pace", f"{took:.1f} s", "≤ 60 s", met(took <= 60)
+    return (
+        f"{SCENARIOS} scenarios × {RUNS} runs, {talk / 60:.0f} min of talk, lab pace",
+        f"{took:.1f} s",
+        "≤ 60 s",
+        met(took <= 60),
+    )
 
 
 async def main() -> None:
@@ -136,12 +198,21 @@ async def main() -> None:
     rows.append(await count_false_barge_ins(clock))
     for pace, limit in (("real", 8.0), ("lab", 1.0)):
         content, took = await hold_short_call(clock, is_live=pace == "real")
-        rows.append((f"two-turn call with {content:.1f} s of content, {pace} pace", f"{took:.2f} s", f"≤ {limit:g} s", met(took <= limit)))
+        rows.append(
+            (
+                f"two-turn call with {content:.1f} s of content, {pace} pace",
+                f"{took:.2f} s",
+                f"≤ {limit:g} s",
+                met(took <= limit),
+            )
+        )
     rows += list(await find_planted(clock))
     rows += [await blame_everywhere(clock)] if given.matrix else []
     rows.append(await run_library(clock))
     print_table("The tester", ("what", "measured", "aim", ""), rows)
-    print_table("Latency of one known agent, as reported", COLUMNS, await compare_latency(given.langwatch))
+    print_table(
+        "Latency of one known agent, as reported", COLUMNS, await compare_latency(given.langwatch)
+    )
 
 
 if __name__ == "__main__":

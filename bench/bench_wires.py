@@ -1,4 +1,6 @@
-"""What a frame costs on each carrier's wire, next to the least that any reader of it could do. Ratios within one run.
+"""What a frame costs on each carrier's wire, next to the least that any reader of it could do.
+
+Ratios within one run.
 
 python bench/bench_wires.py
 """
@@ -23,32 +25,66 @@ STREAM = "MZ" + "0" * 32
 
 
 def twilio_frame(chunk: int) -> str:
-    media = {"track": "inbound", "chunk": str(chunk), "timestamp": str(20 * chunk), "payload": PAYLOAD}
-    return json.dumps({"event": "media", "sequenceNumber": str(chunk + 1), "streamSid": STREAM, "media": media})
+    media = {
+        "track": "inbound",
+        "chunk": str(chunk),
+        "timestamp": str(20 * chunk),
+        "payload": PAYLOAD,
+    }
+    return json.dumps(
+        {"event": "media", "sequenceNumber": str(chunk + 1), "streamSid": STREAM, "media": media}
+    )
 
 
 def telnyx_frame(chunk: int) -> str:
-    media = {"track": "inbound", "chunk": str(chunk), "timestamp": str(20 * chunk), "payload": PAYLOAD}
-    return json.dumps({"event": "media", "sequence_number": str(chunk + 1), "stream_id": STREAM, "media": media})
+    media = {
+        "track": "inbound",
+        "chunk": str(chunk),
+        "timestamp": str(20 * chunk),
+        "payload": PAYLOAD,
+    }
+    return json.dumps(
+        {"event": "media", "sequence_number": str(chunk + 1), "stream_id": STREAM, "media": media}
+    )
 
 
 def twilio() -> Wire:
     wire = TwilioWire()
     media = {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1}
-    wire.receive(json.dumps({"event": "start", "streamSid": STREAM, "start": {"callSid": "CA1", "mediaFormat": media}}))
+    wire.receive(
+        json.dumps(
+            {
+                "event": "start",
+                "streamSid": STREAM,
+                "start": {"callSid": "CA1", "mediaFormat": media},
+            }
+        )
+    )
     return wire
 
 
 def telnyx(encoding: str = "PCMU") -> Wire:
     wire = TelnyxWire()
     media = {"encoding": encoding, "sample_rate": 8000, "channels": 1}
-    wire.receive(json.dumps({"event": "start", "stream_id": STREAM, "start": {"call_control_id": "v3:1", "media_format": media}}))
+    wire.receive(
+        json.dumps(
+            {
+                "event": "start",
+                "stream_id": STREAM,
+                "start": {"call_control_id": "v3:1", "media_format": media},
+            }
+        )
+    )
     return wire
 
 
 def shuffled(frames: list[str]) -> list[str]:
     """Every pair the wrong way round."""
-    return [frame for first, second in zip(frames[::2], frames[1::2], strict=True) for frame in (second, first)]
+    return [
+        frame
+        for first, second in zip(frames[::2], frames[1::2], strict=True)
+        for frame in (second, first)
+    ]
 
 
 def time_each(work: Callable[[str], object], frames: Sequence[str]) -> float:
@@ -63,11 +99,20 @@ def read_bare(frame: str) -> bytes:
 
 
 def write_bare(_: str) -> str:
-    return json.dumps({"event": "media", "streamSid": STREAM, "media": {"payload": base64.b64encode(AUDIO).decode()}})
+    return json.dumps(
+        {
+            "event": "media",
+            "streamSid": STREAM,
+            "media": {"payload": base64.b64encode(AUDIO).decode()},
+        }
+    )
 
 
 def measure(
-    title: str, bare: Callable[[str], object], wires: dict[str, tuple[Callable[[], Callable[[str], object]], list[str]]], aim: float
+    title: str,
+    bare: Callable[[str], object],
+    wires: dict[str, tuple[Callable[[], Callable[[str], object]], list[str]]],
+    aim: float,
 ) -> None:
     """Rounds are interleaved, so that a busy moment of the machine hits all."""
     times: dict[str, list[float]] = {name: [] for name in wires}
@@ -80,7 +125,16 @@ def measure(
     rows = [["json + base64 alone", f"{least:.2f}", "1.00", share(least), "", ""]]
     for name, taken in times.items():
         ratio = median(taken) / least
-        rows.append([name, f"{median(taken):.2f}", f"{ratio:.2f}", share(median(taken)), f"≤ {aim}", met(ratio <= aim)])
+        rows.append(
+            [
+                name,
+                f"{median(taken):.2f}",
+                f"{ratio:.2f}",
+                share(median(taken)),
+                f"≤ {aim}",
+                met(ratio <= aim),
+            ]
+        )
     print_table(title, ["", "µs a frame", "ratio", f"core for {CALLS} calls", "aim", ""], rows)
 
 
@@ -110,6 +164,9 @@ if __name__ == "__main__":
     measure(
         "An outgoing frame of 20 ms",
         write_bare,
-        {"twilio": (lambda: speak(twilio()), from_twilio), "telnyx": (lambda: speak(telnyx()), from_telnyx)},
+        {
+            "twilio": (lambda: speak(twilio()), from_twilio),
+            "telnyx": (lambda: speak(telnyx()), from_telnyx),
+        },
         aim=0.5,
     )

@@ -1,4 +1,5 @@
-"""Follow-up work of many conversations that become due together, against the durable engine doing nothing, in one run.
+"""Follow-up work of many conversations that become due together, against the durable engine
+doing nothing, in one run.
 
 python bench/bench_work.py [--conversations 50] [--database URL]
 """
@@ -27,8 +28,16 @@ ASKED = Reading(
     summary="Three things.",
     requests=(
         Request(kind="task", title="Order paper for the printer", turns=(2,), words="paper"),
-        Request(kind="reminder", title="Remind me to call Markus", due=date(2030, 2, 17), turns=(2,), words="Markus"),
-        Request(kind="note", title="Note that the cat is fine", person="Anna", turns=(2,), words="cat"),
+        Request(
+            kind="reminder",
+            title="Remind me to call Markus",
+            due=date(2030, 2, 17),
+            turns=(2,),
+            words="Markus",
+        ),
+        Request(
+            kind="note", title="Note that the cat is fine", person="Anna", turns=(2,), words="cat"
+        ),
     ),
 )
 STEPS = 6  # of a run: gather, three requests, close, notice
@@ -59,18 +68,21 @@ async def time_bare(count: int) -> float:
 async def time_ours(app: App, count: int) -> float:
     calls = make_calls(count, [("agent", "Hello!"), ("caller", "Three things, please.")])
     for call in calls:
-        app.journal.take_in(call)
+        app.journal.ingest(call)
     begun = time.perf_counter()
     while await asyncio.to_thread(app.work.runs.due, app.clock.now(), 0):
         await start_due(app.work)
     for call in calls:
-        while (await asyncio.to_thread(app.work.runs.get, call.conversation)).state != "done":  # noqa: ASYNC110 - as another process looks
+        while (await asyncio.to_thread(app.work.runs.get, call.conversation)).state != "done":
             await asyncio.sleep(0.01)
     return count / (time.perf_counter() - begun)
 
 
 async def measure(home: Path, database: str, count: int) -> None:
-    app = replace(build(Settings(home=home, database=DatabaseSettings(url=database), reconnect_window_s=0)), reader=FakeReader(ASKED))
+    app = replace(
+        build(Settings(home=home, database=DatabaseSettings(url=database), reconnect_window_s=0)),
+        reader=FakeReader(ASKED),
+    )
     open_work(app.work)
     await durable.launch(app.settings, app.presence.process)
     await time_bare(5)
@@ -80,13 +92,23 @@ async def measure(home: Path, database: str, count: int) -> None:
     app.close()
     rows = [
         [f"the durable engine, {STEPS} steps that do nothing", f"{theirs:.1f}", "1.00"],
-        [f"three requests each, journal, promises; {tasks} task files made", f"{ours:.1f}", f"{ours / theirs:.2f}"],
+        [
+            f"three requests each, journal, promises; {tasks} task files made",
+            f"{ours:.1f}",
+            f"{ours / theirs:.2f}",
+        ],
     ]
-    print_table(f"Follow-up work, {app.database.dialect}, {count} conversations due together", ["", "conversations/s", "share"], rows)
+    print_table(
+        f"Follow-up work, {app.database.dialect}, {count} conversations due together",
+        ["", "conversations/s", "share"],
+        rows,
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--conversations", type=int, default=50)
     parser.add_argument("--database", default="")
     arguments = parser.parse_args()

@@ -1,4 +1,6 @@
-"""The load for the bridge: callers on one side, an engine on the other, both of them talking all the time."""
+"""The load for the bridge: callers on one side, an engine on the other, both of them talking
+all the time.
+"""
 
 import asyncio
 import json
@@ -17,7 +19,9 @@ STAMP = 10
 
 
 def stamp() -> bytes:
-    """The time of sending, six bits a byte: bytes that stay what they are however often μ-law becomes linear and back."""
+    """The time of sending, six bits a byte: bytes that stay what they are however often μ-law
+    becomes linear and back.
+    """
     now = time.monotonic_ns()
     return bytes((now >> shift) & 0x3F for shift in range(54, -1, -6))
 
@@ -44,7 +48,9 @@ class Load:
     async def serve_engine(self) -> str:
         loop = asyncio.get_running_loop()
         welcome = b'{"type":"Welcome","request_id":"bench"}'
-        self._server = await loop.create_server(lambda: RawSocket(self._engine_takes, greeting=welcome), "127.0.0.1", 0)
+        self._server = await loop.create_server(
+            lambda: RawSocket(self._engine_takes, greeting=welcome), "127.0.0.1", 0
+        )
         port = self._server.sockets[0].getsockname()[1]
         return f"ws://127.0.0.1:{port}/v1/agent/converse"
 
@@ -52,7 +58,9 @@ class Load:
         if opcode == BINARY:
             if self.is_measuring:
                 self.audio_s += len(payload) / RATE
-                self.to_engine.append(time.monotonic_ns() - read_stamp(unmask(mask, payload[:STAMP])))
+                self.to_engine.append(
+                    time.monotonic_ns() - read_stamp(unmask(mask, payload[:STAMP]))
+                )
             return
         if b'"Settings"' in unmask(mask, payload) and engine.state is None:
             engine.state = True
@@ -64,13 +72,20 @@ class Load:
         frames = 0
         async for _ in self._every_frame():
             if frames % int(SPEECH_S / FRAME_S) == 0:
-                engine.send(TEXT, b'{"type":"ConversationText","role":"assistant","content":"' + b"so it goes on " * 5 + b'"}')
+                engine.send(
+                    TEXT,
+                    b'{"type":"ConversationText","role":"assistant","content":"'
+                    + b"so it goes on " * 5
+                    + b'"}',
+                )
             engine.send(BINARY, stamp() + PAD)
             frames += 1
             if frames % int(SPEECH_S / FRAME_S) == 0:
                 engine.send(TEXT, b'{"type":"AgentAudioDone"}')
 
-    async def call(self, url: str, sid: str, parameters: dict[str, str], headers: dict[str, str]) -> asyncio.Future[None]:
+    async def call(
+        self, url: str, sid: str, parameters: dict[str, str], headers: dict[str, str]
+    ) -> asyncio.Future[None]:
         """A caller on the line; the future is done when they hear the first audio."""
         heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         side = TwilioSide(sid)
@@ -84,7 +99,9 @@ class Load:
             elif self.is_measuring:
                 start = payload.index(b"payload") + 11 if payload[9:10] == b" " else offset
                 self.audio_s += (payload.rindex(b'"') - start) * 0.75 / RATE
-                self.to_caller.append(time.monotonic_ns() - read_stamp(b64decode(payload[start : start + 16])))
+                self.to_caller.append(
+                    time.monotonic_ns() - read_stamp(b64decode(payload[start : start + 16]))
+                )
 
         caller = await dial(url, take, headers)
         caller.send(TEXT, side.connected().encode())
@@ -99,7 +116,10 @@ class Load:
         async for _ in self._every_frame():
             number += 1
             encoded = b64encode(stamp() + PAD).decode()
-            media = f'{{"track":"inbound","chunk":"{number}","timestamp":"{20 * number}","payload":"{encoded}"}}'
+            media = (
+                f'{{"track":"inbound","chunk":"{number}","timestamp":"{20 * number}",'
+                f'"payload":"{encoded}"}}'
+            )
             caller.send(TEXT, f'{head}{number + 1}","media":{media}}}'.encode())
 
     async def _every_frame(self) -> AsyncIterator[None]:

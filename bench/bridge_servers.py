@@ -1,4 +1,7 @@
-"""Two bridges that do nothing but pass audio on: what ours is compared with. Started as a process of its own."""
+"""Two bridges that do nothing but pass audio on: what ours is compared with.
+
+Started as a process of its own.
+"""
 
 import asyncio
 import json
@@ -25,7 +28,9 @@ async def open_agent(agent: str) -> Any:
 
 
 def media(stream: str, payload: bytes) -> str:
-    return json.dumps({"event": "media", "streamSid": stream, "media": {"payload": b64encode(payload).decode()}})
+    return json.dumps(
+        {"event": "media", "streamSid": stream, "media": {"payload": b64encode(payload).decode()}}
+    )
 
 
 async def serve_websockets(port: int, agent: str) -> None:
@@ -80,7 +85,9 @@ def serve_fastapi(port: int, agent: str) -> None:
             speaking.cancel()
 
     print("ready http://", flush=True)
-    uvicorn.run(app, port=port, ws="websockets-sansio", ws_per_message_deflate=False, log_level="error")
+    uvicorn.run(
+        app, port=port, ws="websockets-sansio", ws_per_message_deflate=False, log_level="error"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Calls as callers make them, for the benches of memory: new things, things said before, and changes of mind.
+"""Calls as callers make them, for the benches of memory: new things, things said before, and
+changes of mind.
 
 Every caller has words of their own, so that nothing is known from another caller's call.
 """
@@ -80,7 +81,15 @@ class Teller:
     def _fill(self, category: Category, sentence: str) -> tuple[Category, str]:
         rng = self._rng
         a, b, c = ("".join(rng.choices(_SYLLABLES, k=rng.randint(2, 4))) for _ in range(3))
-        values = {"a": a, "b": b, "c": c, "A": a.title(), "B": b.title(), "n": rng.randint(2, 11), "kin": rng.choice(_KIN)}
+        values = {
+            "a": a,
+            "b": b,
+            "c": c,
+            "A": a.title(),
+            "B": b.title(),
+            "n": rng.randint(2, 11),
+            "kin": rng.choice(_KIN),
+        }
         return category, sentence.format(**values, day=rng.choice(_DAYS))
 
     def _ring(self, said: list[tuple[Category, str]]) -> Told:
@@ -90,9 +99,20 @@ class Teller:
         for _, sentence in said:
             turns += [("caller", f"{sentence}."), ("agent", "I see. Anything else?")]
         call = make_call(turns, caller=self.caller, started_at=START + timedelta(days=self._rings))
-        drafts = tuple(_draft(category, sentence, 2 * place) for place, (category, sentence) in enumerate(said, 1))
+        drafts = tuple(
+            _draft(category, sentence, 2 * place)
+            for place, (category, sentence) in enumerate(said, 1)
+        )
         return Told(call, drafts)
 
 
 def _draft(category: Category, words: str, seq: int) -> FactDraft:
-    return FactDraft(category=category, text=words, summary=words, visibility="shared", confidence=0.9, turns=(seq,), words=words)
+    return FactDraft(
+        category=category,
+        text=words,
+        summary=words,
+        visibility="shared",
+        confidence=0.9,
+        turns=(seq,),
+        words=words,
+    )

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Table, insert
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import calls, documents, fact_occurrences, facts, followups, steps
-from aftercall.memory.passages.store import add
+from aftercall.memory.passage_store import add
 from aftercall.model.passages import Passage
 from aftercall.testing import START
 
@@ -26,8 +26,12 @@ STATES = ("done",) * 90 + ("held",) * 3 + ("failed",) * 3 + ("open",) * 3 + ("br
 
 def make_vocabulary(rng: random.Random, size: int = 8_000) -> list[str]:
     """Words that look like words, common ones first."""
-    syllables = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")]
-    return list(dict.fromkeys("".join(rng.choices(syllables, k=rng.randint(2, 4))) for _ in range(size)))
+    syllables = [
+        a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")
+    ]
+    return list(
+        dict.fromkeys("".join(rng.choices(syllables, k=rng.randint(2, 4))) for _ in range(size))
+    )
 
 
 class Speech:
@@ -210,10 +214,23 @@ class House:
     def _index(self, database: Database) -> None:
         for first in range(0, self.facts, BATCH):
             with database.write() as connection:
-                add(connection, [self._passage(number) for number in range(first, min(first + BATCH, self.facts))])
+                add(
+                    connection,
+                    [
+                        self._passage(number)
+                        for number in range(first, min(first + BATCH, self.facts))
+                    ],
+                )
         for first in range(0, self.calls, BATCH // 4):
             with database.write() as connection:
-                add(connection, [said for number in range(first, min(first + BATCH // 4, self.calls)) for said in self._said(number)])
+                add(
+                    connection,
+                    [
+                        said
+                        for number in range(first, min(first + BATCH // 4, self.calls))
+                        for said in self._said(number)
+                    ],
+                )
 
     def _said(self, number: int) -> Iterator[Passage]:
         """What of a call is searched beside its facts: its summary, and two of its turns."""
@@ -221,12 +238,23 @@ class House:
         self.speech.seed(-number)
         yield Passage("summary", AGENT, caller, call_id, self.speech.say(30), at)
         for seq, speaker in ((1, "agent"), (2, "caller")):
-            yield Passage("turn", AGENT, caller, call_id, self.speech.say(), at, seq=seq, speaker=speaker)
+            yield Passage(
+                "turn", AGENT, caller, call_id, self.speech.say(), at, seq=seq, speaker=speaker
+            )
 
     def _passage(self, number: int) -> Passage:
         category = CATEGORIES[number % len(CATEGORIES)]
         at = self.fact_at(number)
-        return Passage("fact", AGENT, self.caller(number), None, self.content(number), at, ref=self.fact_id(number), category=category)
+        return Passage(
+            "fact",
+            AGENT,
+            self.caller(number),
+            None,
+            self.content(number),
+            at,
+            ref=self.fact_id(number),
+            category=category,
+        )
 
 
 def _write(connection: Connection, table: Table, rows: Iterator[dict[str, Any]]) -> None:

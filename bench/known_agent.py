@@ -1,4 +1,5 @@
-"""An agent whose timing is known to the sample: it answers so long after the caller's last loud frame, with so much silence first.
+"""An agent whose timing is known to the sample: it answers so long after the caller's last loud
+frame, with so much silence first.
 
 Nothing but the standard library, as it also runs inside other people's testers.
 """
@@ -17,7 +18,10 @@ REPLY_S = 1.0
 
 def hum(seconds: float, rate: int) -> bytes:
     """16-bit samples that are loud from the first to the last."""
-    return array("h", (int(9000 * math.cos(2 * math.pi * 400 * n / rate)) for n in range(round(seconds * rate)))).tobytes()
+    return array(
+        "h",
+        (int(9000 * math.cos(2 * math.pi * 400 * n / rate)) for n in range(round(seconds * rate))),
+    ).tobytes()
 
 
 def write_question(path: Path, rate: int) -> Path:
@@ -31,7 +35,9 @@ def write_question(path: Path, rate: int) -> Path:
 
 
 class KnownAgent:
-    """Frame by frame: told whether the caller is loud, gives 20 ms of 16-bit sound, or nothing where the line is not kept open."""
+    """Frame by frame: told whether the caller is loud, gives 20 ms of 16-bit sound, or nothing
+    where the line is not kept open.
+    """
 
     def __init__(self, rate: int, lead_s: float, *, is_open_line: bool) -> None:
         self.lead_s = lead_s
@@ -48,9 +54,13 @@ class KnownAgent:
     def tick(self, is_loud: bool) -> bytes | None:
         self._quiet = 0 if is_loud else self._quiet + 1
         self._was_loud = self._was_loud or is_loud
-        if self._was_loud and self._quiet == 1 + round(DELAY_S / FRAME_S):  # this frame follows so many quiet ones
+        if self._was_loud and self._quiet == 1 + round(
+            DELAY_S / FRAME_S
+        ):  # this frame follows so many quiet ones
             self._was_loud = False
-            self._frames = iter(self._reply[at : at + self._frame] for at in range(0, len(self._reply), self._frame))
+            self._frames = iter(
+                self._reply[at : at + self._frame] for at in range(0, len(self._reply), self._frame)
+            )
         sound = next(self._frames, None)
         self.is_answering = sound is not None
         if sound is None and self._is_open_line:

@@ -1,4 +1,6 @@
-"""LangWatch's `scenario` calls the known agent; printed is what it says the latency was. Run by a Python that has it installed.
+"""LangWatch's `scenario` calls the known agent; printed is what it says the latency was.
+
+Run by a Python that has it installed.
 
 python bench/langwatch_call.py LEAD_S open|gated
 """
@@ -22,7 +24,9 @@ voice: Any = import_module("scenario.voice")
 class Line(voice.VoiceAgentAdapter):  # type: ignore[misc]
     """LangWatch's own way of adding a transport: a line on which both sides pass in real time."""
 
-    capabilities = voice.AdapterCapabilities(input_formats=["pcm16/24000"], output_formats=["pcm16/24000"])
+    capabilities = voice.AdapterCapabilities(
+        input_formats=["pcm16/24000"], output_formats=["pcm16/24000"]
+    )
 
     def __init__(self, agent: KnownAgent) -> None:
         super().__init__()
@@ -34,7 +38,9 @@ class Line(voice.VoiceAgentAdapter):  # type: ignore[misc]
 
     @property
     def truth_s(self) -> float:
-        """From the end of the question to the first audible sample, by the clock: delay and leading silence as they came to be."""
+        """From the end of the question to the first audible sample, by the clock: delay and
+        leading silence as they came to be.
+        """
         return self._answered_s - self._asked_s + self._agent.lead_s
 
     async def connect(self) -> None:
@@ -45,7 +51,9 @@ class Line(voice.VoiceAgentAdapter):  # type: ignore[misc]
             self._task.cancel()
 
     async def send_audio(self, chunk: Any) -> None:
-        """Returns when the last frame has been spoken, so that its clock of the caller's end is right."""
+        """Returns when the last frame has been spoken, so that its clock of the caller's end is
+        right.
+        """
         for at in range(0, len(chunk.data), FRAME):
             self._to_agent.put_nowait(chunk.data[at : at + FRAME])
         await self._to_agent.join()
@@ -57,11 +65,15 @@ class Line(voice.VoiceAgentAdapter):  # type: ignore[misc]
         while True:
             began = time.monotonic()
             frame = b"" if self._to_agent.empty() else self._to_agent.get_nowait()
-            if (sound := self._agent.tick(any(abs(sample) > 500 for sample in array("h", frame)))) is not None:
+            if (
+                sound := self._agent.tick(any(abs(sample) > 500 for sample in array("h", frame)))
+            ) is not None:
                 self._to_caller.put_nowait(sound)
                 if self._asked_s and not self._answered_s and self._agent.is_answering:
                     self._answered_s = began
-            await asyncio.sleep(max(0.0, began + FRAME_S - time.monotonic()))  # a busy machine makes it late, and never hurries it
+            await asyncio.sleep(
+                max(0.0, began + FRAME_S - time.monotonic())
+            )  # a busy machine makes it late, and never hurries it
             if frame:
                 self._to_agent.task_done()
                 self._asked_s = time.monotonic()
@@ -90,7 +102,16 @@ async def main() -> None:
     took_s = time.perf_counter() - began
     latency = getattr(result, "latency", None)
     reported = list(latency.measurements) if latency else []
-    print(json.dumps({"truth_s": line.truth_s, "reported_s": reported, "took_s": took_s, "success": bool(result.success)}))
+    print(
+        json.dumps(
+            {
+                "truth_s": line.truth_s,
+                "reported_s": reported,
+                "took_s": took_s,
+                "success": bool(result.success),
+            }
+        )
+    )
 
 
 asyncio.run(main())

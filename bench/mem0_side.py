@@ -1,7 +1,8 @@
-"""mem0's side of bench_mem0.py, run by the Python that has mem0: the same facts and queries from standard input, timings as JSON.
+"""mem0's side of bench_mem0.py, run by the Python that has mem0: the same facts and queries
+from standard input, timings as JSON.
 
-The model answers at once with the facts it is to find, the embedder at once with a vector made of the words: only mem0's own work
-is measured. Default store: Qdrant on disk, in this process.
+The model answers at once with the facts it is to find, the embedder at once with a vector made
+of the words: only mem0's own work is measured. Default store: Qdrant on disk, in this process.
 """
 
 import importlib
@@ -22,7 +23,9 @@ class Model:
         self.facts: list[str] = []
 
     def generate_response(self, *_args: object, **_named: object) -> str:
-        return json.dumps({"memory": [{"id": str(at), "text": text} for at, text in enumerate(self.facts)]})
+        return json.dumps(
+            {"memory": [{"id": str(at), "text": text} for at, text in enumerate(self.facts)]}
+        )
 
 
 class Embedder:
@@ -37,12 +40,22 @@ class Embedder:
 
 
 def open_memory(folder: str) -> Any:
-    store = {"collection_name": "bench", "path": f"{folder}/qdrant", "embedding_model_dims": SIZE, "on_disk": True}
-    memory = importlib.import_module("mem0").Memory.from_config(  # only there in mem0's own environment
+    store = {
+        "collection_name": "bench",
+        "path": f"{folder}/qdrant",
+        "embedding_model_dims": SIZE,
+        "on_disk": True,
+    }
+    memory = importlib.import_module(
+        "mem0"
+    ).Memory.from_config(  # only there in mem0's own environment
         {
             "vector_store": {"provider": "qdrant", "config": store},
             "llm": {"provider": "openai", "config": {"api_key": "none", "model": "none"}},
-            "embedder": {"provider": "openai", "config": {"api_key": "none", "model": "none", "embedding_dims": SIZE}},
+            "embedder": {
+                "provider": "openai",
+                "config": {"api_key": "none", "model": "none", "embedding_dims": SIZE},
+            },
             "history_db_path": f"{folder}/history.db",
         }
     )
@@ -56,9 +69,14 @@ def run(work: dict[str, Any], folder: str) -> dict[str, Any]:
     for start in range(0, len(vectors), 1000):
         some = work["stored"][start : start + 1000]
         payloads = [
-            {"data": text, "hash": str(start + at), "user_id": caller, "text_lemmatized": text} for at, (caller, text) in enumerate(some)
+            {"data": text, "hash": str(start + at), "user_id": caller, "text_lemmatized": text}
+            for at, (caller, text) in enumerate(some)
         ]
-        memory.vector_store.insert(vectors=vectors[start : start + 1000], ids=[str(uuid.uuid4()) for _ in some], payloads=payloads)
+        memory.vector_store.insert(
+            vectors=vectors[start : start + 1000],
+            ids=[str(uuid.uuid4()) for _ in some],
+            payloads=payloads,
+        )
     taken = []
     for call in work["calls"]:
         memory.llm.facts = call["facts"]
@@ -68,7 +86,9 @@ def run(work: dict[str, Any], folder: str) -> dict[str, Any]:
     times, found = [], 0
     for query in work["queries"]:
         started = time.perf_counter()
-        found += bool(memory.search(query["text"], filters={"user_id": query["caller"]}, top_k=10)["results"])
+        found += bool(
+            memory.search(query["text"], filters={"user_id": query["caller"]}, top_k=10)["results"]
+        )
         times.append(time.perf_counter() - started)
     return {"taken": taken, "times": times, "found": found}
 

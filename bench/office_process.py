@@ -1,4 +1,6 @@
-"""Calls that leave something at every step, a reader that answers at once, and processes that do nothing but the work after calls."""
+"""Calls that leave something at every step, a reader that answers at once, and processes that
+do nothing but the work after calls.
+"""
 
 import asyncio
 import multiprocessing
@@ -25,7 +27,10 @@ START_WITHIN_S = 60
 LOOK_S = 0.05
 SAID = (
     ("agent", "Hello, this is Wren."),
-    ("caller", "Hi, it's Bill Harker. I live in Graz. Please call the plumber about the kitchen sink."),
+    (
+        "caller",
+        "Hi, it's Bill Harker. I live in Graz. Please call the plumber about the kitchen sink.",
+    ),
     ("agent", "I will call the plumber."),
     ("caller", "Thank you, bye."),
 )
@@ -34,7 +39,11 @@ FOUND = Reading(
     summary="Bill Harker asked for a call to the plumber about the kitchen sink.",
     profile=Profile(name="Bill Harker", call_name="Bill"),
     identity=Identity(name="Wren"),
-    requests=(Request(kind="other", title="Call the plumber", turns=(2,), words="Please call the plumber"),),
+    requests=(
+        Request(
+            kind="other", title="Call the plumber", turns=(2,), words="Please call the plumber"
+        ),
+    ),
     facts=(
         FactDraft(
             category="person",
@@ -60,14 +69,22 @@ class AtOnce(FakeReader):
 
 def open_app(home: Path, database: str) -> App:
     """Without the follow-up work, which comes five minutes later and has benches of its own."""
-    settings = Settings(home=home, database=DatabaseSettings(url=database), model="rules", work=WorkSettings(enabled=False))
+    settings = Settings(
+        home=home,
+        database=DatabaseSettings(url=database),
+        model="rules",
+        work=WorkSettings(enabled=False),
+    )
     return replace(build(settings), reader=AtOnce())
 
 
 async def until_finished(app: App, count: int) -> None:
-    """In a database with no other calls. A look costs one count, so that looking is not what is measured."""
+    """In a database with no other calls.
+
+    A look costs one count, so that looking is not what is measured.
+    """
     wanted = count * len(names_for(app.office.desk))
-    while await asyncio.to_thread(_count_ended, app) < wanted:  # noqa: ASYNC110 - as another process would look
+    while await asyncio.to_thread(_count_ended, app) < wanted:
         await asyncio.sleep(LOOK_S)
 
 
@@ -85,7 +102,9 @@ def mark(app: App, postcall: str | None) -> None:
 
 @dataclass
 class Load:
-    """Processors busy while something ran: those of the whole machine, and those of each process that was looked at."""
+    """Processors busy while something ran: those of the whole machine, and those of each
+    process that was looked at.
+    """
 
     machine: float = 0.0
     processes: tuple[float, ...] = ()
@@ -103,18 +122,27 @@ def measured_load(processes: list[int], server: int | None = None) -> Iterator[L
     finally:
         took = time.perf_counter() - begun
         after = [*_seconds(processes), _family_seconds(server)]
-        machine, *each, family = ((now - then) / took for now, then in zip(after, before, strict=True))
+        machine, *each, family = (
+            (now - then) / took for now, then in zip(after, before, strict=True)
+        )
         load.machine, load.processes, load.server = machine, tuple(each), family
 
 
 def _seconds(processes: list[int]) -> list[float]:
     try:
         tick = os.sysconf("SC_CLK_TCK")
-        user, nice, system, _idle, _waiting, irq, soft, *_ = map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:])
-        each = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in processes]
+        user, nice, system, _idle, _waiting, irq, soft, *_ = map(
+            int, Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+        )
+        each = [
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in processes
+        ]
     except (OSError, ValueError):
         return [0.0] * (1 + len(processes))
-    return [(user + nice + system + irq + soft) / tick, *((int(fields[11]) + int(fields[12])) / tick for fields in each)]
+    return [
+        (user + nice + system + irq + soft) / tick,
+        *((int(fields[11]) + int(fields[12])) / tick for fields in each),
+    ]
 
 
 def _family_seconds(parent: int | None) -> float:
@@ -137,7 +165,9 @@ def offices(number: int, home: Path, database: str) -> Iterator[list[int]]:
     """So many processes at work as `aftercall worker` is; their ids."""
     spawn = multiprocessing.get_context("spawn")
     stop, ready = spawn.Event(), [spawn.Event() for _ in range(number)]
-    processes = [spawn.Process(target=_run, args=(str(home), database, is_ready, stop)) for is_ready in ready]
+    processes = [
+        spawn.Process(target=_run, args=(str(home), database, is_ready, stop)) for is_ready in ready
+    ]
     for process, is_ready in zip(processes, ready, strict=True):
         process.start()
         is_ready.wait(START_WITHIN_S)

@@ -1,7 +1,9 @@
-"""A bridge on Pipecat that does nothing but pass audio on: its Twilio serializer, its pipeline, and a socket to the same agent.
+"""A bridge on Pipecat that does nothing but pass audio on: its Twilio serializer, its pipeline,
+and a socket to the same agent.
 
-Run by the Python that has Pipecat (`pip install "pipecat-ai[websocket]" uvicorn uvloop`); it is no dependency of ours.
-Everything is as its documents show it, at the phone's own sampling rate, so that nothing is resampled.
+Run by the Python that has Pipecat (`pip install "pipecat-ai[websocket]" uvicorn uvloop`); it is
+no dependency of ours. Everything is as its documents show it, at the phone's own sampling rate,
+so that nothing is resampled.
 """
 
 import asyncio
@@ -44,7 +46,11 @@ class Agent(FrameProcessor):  # type: ignore[misc] # Pipecat is not there when t
         with suppress(ConnectionClosed):
             async for message in self._socket:
                 if isinstance(message, bytes):
-                    await self.push_frame(OutputAudioRawFrame(audio=audioop.ulaw2lin(message, 2), sample_rate=RATE, num_channels=1))
+                    await self.push_frame(
+                        OutputAudioRawFrame(
+                            audio=audioop.ulaw2lin(message, 2), sample_rate=RATE, num_channels=1
+                        )
+                    )
 
 
 def serve(port: int, agent: str) -> None:
@@ -55,15 +61,22 @@ def serve(port: int, agent: str) -> None:
         await carrier.accept()
         await carrier.receive_text()
         start = await carrier.receive_json()
-        serializer = TwilioFrameSerializer(start["streamSid"], params=TwilioFrameSerializer.InputParams(auto_hang_up=False))
-        params = FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, serializer=serializer)
+        serializer = TwilioFrameSerializer(
+            start["streamSid"], params=TwilioFrameSerializer.InputParams(auto_hang_up=False)
+        )
+        params = FastAPIWebsocketParams(
+            audio_in_enabled=True, audio_out_enabled=True, serializer=serializer
+        )
         transport = FastAPIWebsocketTransport(websocket=carrier, params=params)
         async with connect(agent, compression=None, proxy=None) as socket:
             await socket.recv()
             await socket.send('{"type":"Settings"}')
             middle = Agent(socket)
             pipeline = Pipeline([transport.input(), middle, transport.output()])
-            worker = PipelineWorker(pipeline, params=PipelineParams(audio_in_sample_rate=RATE, audio_out_sample_rate=RATE))
+            worker = PipelineWorker(
+                pipeline,
+                params=PipelineParams(audio_in_sample_rate=RATE, audio_out_sample_rate=RATE),
+            )
             speaking: list[asyncio.Task[None]] = []
 
             @worker.event_handler("on_pipeline_started")  # type: ignore[untyped-decorator]
@@ -75,7 +88,9 @@ def serve(port: int, agent: str) -> None:
                 task.cancel()
 
     print("ready http://", flush=True)
-    uvicorn.run(app, port=port, ws="websockets-sansio", ws_per_message_deflate=False, log_level="error")
+    uvicorn.run(
+        app, port=port, ws="websockets-sansio", ws_per_message_deflate=False, log_level="error"
+    )
 
 
 if __name__ == "__main__":

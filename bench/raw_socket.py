@@ -12,7 +12,9 @@ _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 Take = Callable[["RawSocket", int, bytes, bytes], None]
-"""Socket, opcode, mask, payload as it came: who only needs eight bytes of it need not unmask the rest."""
+"""Socket, opcode, mask, payload as it came: who only needs eight bytes of it need not unmask
+the rest.
+"""
 
 
 class RawSocket(asyncio.Protocol):
@@ -28,7 +30,9 @@ class RawSocket(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without inheriting from it
+        self._transport = cast(
+            asyncio.Transport, transport
+        )  # uvloop's is one without inheriting from it
         if self._request is not None:
             self._transport.write(self._request)
 
@@ -41,7 +45,11 @@ class RawSocket(asyncio.Protocol):
         if not self._is_open or self._transport is None:
             return
         length = len(payload)
-        head = bytes((0x80 | opcode, length)) if length < 126 else bytes((0x80 | opcode, 126)) + length.to_bytes(2)
+        head = (
+            bytes((0x80 | opcode, length))
+            if length < 126
+            else bytes((0x80 | opcode, 126)) + length.to_bytes(2)
+        )
         if self._request is not None:  # clients mask; a mask of noughts changes nothing
             head = bytes((head[0], head[1] | 0x80)) + head[2:] + b"\0\0\0\0"
         self._transport.write(head + payload)
@@ -64,10 +72,17 @@ class RawSocket(asyncio.Protocol):
             return False
         self._buffer = bytearray(rest)
         if self._request is None and self._transport is not None:
-            key = next(line.split(b":", 1)[1].strip() for line in head.split(b"\r\n") if line.lower().startswith(b"sec-websocket-key"))
+            key = next(
+                line.split(b":", 1)[1].strip()
+                for line in head.split(b"\r\n")
+                if line.lower().startswith(b"sec-websocket-key")
+            )
             accept = b64encode(sha1(key + _GUID, usedforsecurity=False).digest())
             self._transport.write(
-                b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "
+                (
+                    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: "
+                    b"Upgrade\r\nSec-WebSocket-Accept: "
+                )
                 + accept
                 + b"\r\n\r\n"
             )
@@ -122,6 +137,8 @@ async def dial(url: str, take: Take, headers: dict[str, str] | None = None) -> R
     ]
     request = ("\r\n".join(lines) + "\r\n\r\n").encode()
     loop = asyncio.get_running_loop()
-    _, socket = await loop.create_connection(lambda: RawSocket(take, request), parts.hostname or "", parts.port or 80)
+    _, socket = await loop.create_connection(
+        lambda: RawSocket(take, request), parts.hostname or "", parts.port or 80
+    )
     await socket.opened
     return socket

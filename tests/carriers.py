@@ -1,12 +1,13 @@
-"""The carriers' side of a media socket, for tests: the frames each would send, and a reader for the ones it gets."""
+"""The carriers' side of a media socket, for tests: the frames each would send, and a reader for
+the ones it gets.
+"""
 
 import base64
 import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from aftercall.phone.client_state import pack_state
-from aftercall.phone.telnyx import TelnyxWire
+from aftercall.phone.telnyx import TelnyxWire, pack_state
 from aftercall.phone.twilio import TwilioWire
 from aftercall.phone.wire import Wire
 
@@ -20,8 +21,17 @@ class Carrier(Protocol):
 
     def wire(self) -> Wire: ...
     def connected(self) -> str: ...
-    def start(self, *, encoding: str | None = ..., rate_hz: Any = ..., channels: Any = ..., parameters: Mapping[str, str] = ...) -> str: ...
-    def media(self, chunk: int, payload: bytes = ..., *, track: str = ..., stream: str | None = ...) -> str: ...
+    def start(
+        self,
+        *,
+        encoding: str | None = ...,
+        rate_hz: Any = ...,
+        channels: Any = ...,
+        parameters: Mapping[str, str] = ...,
+    ) -> str: ...
+    def media(
+        self, chunk: int, payload: bytes = ..., *, track: str = ..., stream: str | None = ...
+    ) -> str: ...
     def digit(self, key: str, sequence: int, *, second: int | None = ...) -> str: ...
     def mark(self, name: str, sequence: int = ...) -> str: ...
     def stop(self, sequence: int = ...) -> str: ...
@@ -38,20 +48,41 @@ class TwilioSide:
         return json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"})
 
     def start(
-        self, *, encoding: str | None = None, rate_hz: Any = 8000, channels: Any = 1, parameters: Mapping[str, str] | None = None
+        self,
+        *,
+        encoding: str | None = None,
+        rate_hz: Any = 8000,
+        channels: Any = 1,
+        parameters: Mapping[str, str] | None = None,
     ) -> str:
         start = {
             "accountSid": "AC" + "0" * 32,
             "streamSid": self.stream,
             "callSid": CALL["twilio"],
             "tracks": ["inbound"],
-            "mediaFormat": {"encoding": encoding or "audio/x-mulaw", "sampleRate": rate_hz, "channels": channels},
+            "mediaFormat": {
+                "encoding": encoding or "audio/x-mulaw",
+                "sampleRate": rate_hz,
+                "channels": channels,
+            },
             "customParameters": dict(parameters or {}),
         }
         return self._frame("start", 1, start=start)
 
-    def media(self, chunk: int, payload: bytes = AUDIO, *, track: str = "inbound", stream: str | None = None) -> str:
-        media = {"track": track, "chunk": str(chunk), "timestamp": str(20 * chunk), "payload": base64.b64encode(payload).decode()}
+    def media(
+        self,
+        chunk: int,
+        payload: bytes = AUDIO,
+        *,
+        track: str = "inbound",
+        stream: str | None = None,
+    ) -> str:
+        media = {
+            "track": track,
+            "chunk": str(chunk),
+            "timestamp": str(20 * chunk),
+            "payload": base64.b64encode(payload).decode(),
+        }
         return self._frame("media", chunk + 1, stream, media=media)
 
     def digit(self, key: str, sequence: int, *, second: int | None = None) -> str:
@@ -61,10 +92,19 @@ class TwilioSide:
         return self._frame("mark", sequence, mark={"name": name})
 
     def stop(self, sequence: int = 99) -> str:
-        return self._frame("stop", sequence, stop={"accountSid": "AC" + "0" * 32, "callSid": CALL["twilio"]})
+        return self._frame(
+            "stop", sequence, stop={"accountSid": "AC" + "0" * 32, "callSid": CALL["twilio"]}
+        )
 
     def _frame(self, event: str, sequence: int, stream: str | None = None, **fields: Any) -> str:
-        return json.dumps({"event": event, "sequenceNumber": str(sequence), "streamSid": stream or self.stream, **fields})
+        return json.dumps(
+            {
+                "event": event,
+                "sequenceNumber": str(sequence),
+                "streamSid": stream or self.stream,
+                **fields,
+            }
+        )
 
 
 class TelnyxSide:
@@ -78,7 +118,12 @@ class TelnyxSide:
         return json.dumps({"event": "connected", "version": "1.0.0"})
 
     def start(
-        self, *, encoding: str | None = None, rate_hz: Any = 8000, channels: Any = 1, parameters: Mapping[str, str] | None = None
+        self,
+        *,
+        encoding: str | None = None,
+        rate_hz: Any = 8000,
+        channels: Any = 1,
+        parameters: Mapping[str, str] | None = None,
     ) -> str:
         start = {
             "user_id": "3E6F995F-85F7-4705-9741-53B116D28237",
@@ -88,12 +133,28 @@ class TelnyxSide:
             "to": "+15550101",
             "tags": [],
             "client_state": pack_state(parameters or {}),
-            "media_format": {"encoding": encoding or "PCMU", "sample_rate": rate_hz, "channels": channels},
+            "media_format": {
+                "encoding": encoding or "PCMU",
+                "sample_rate": rate_hz,
+                "channels": channels,
+            },
         }
         return self._frame("start", 1, start=start)
 
-    def media(self, chunk: int, payload: bytes = AUDIO, *, track: str = "inbound", stream: str | None = None) -> str:
-        media = {"track": track, "chunk": str(chunk), "timestamp": str(20 * chunk), "payload": base64.b64encode(payload).decode()}
+    def media(
+        self,
+        chunk: int,
+        payload: bytes = AUDIO,
+        *,
+        track: str = "inbound",
+        stream: str | None = None,
+    ) -> str:
+        media = {
+            "track": track,
+            "chunk": str(chunk),
+            "timestamp": str(20 * chunk),
+            "payload": base64.b64encode(payload).decode(),
+        }
         return self._frame("media", chunk + 2, stream, media=media)
 
     def digit(self, key: str, sequence: int, *, second: int | None = None) -> str:
@@ -104,10 +165,19 @@ class TelnyxSide:
         return self._frame("mark", sequence, mark={"name": name})
 
     def stop(self, sequence: int = 99) -> str:
-        return self._frame("stop", sequence, stop={"user_id": "3E6F995F", "call_control_id": CALL["telnyx"]})
+        return self._frame(
+            "stop", sequence, stop={"user_id": "3E6F995F", "call_control_id": CALL["telnyx"]}
+        )
 
     def _frame(self, event: str, sequence: int, stream: str | None = None, **fields: Any) -> str:
-        return json.dumps({"event": event, "sequence_number": str(sequence), "stream_id": stream or self.stream, **fields})
+        return json.dumps(
+            {
+                "event": event,
+                "sequence_number": str(sequence),
+                "stream_id": stream or self.stream,
+                **fields,
+            }
+        )
 
 
 CARRIERS: tuple[Carrier, ...] = (TwilioSide(), TelnyxSide())

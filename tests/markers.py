@@ -1,4 +1,6 @@
-"""Callers who each have a word of their own, and engines that remember everything they were sent: who got whose word?"""
+"""Callers who each have a word of their own, and engines that remember everything they were
+sent: who got whose word?
+"""
 
 import asyncio
 import json
@@ -10,14 +12,13 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from aftercall.app import App
-from aftercall.bridge.turn_call import Parts, TurnCall
-from aftercall.briefing.instructions import instruct
-from aftercall.engine.session import Reply, TurnSession
+from aftercall.bridge.turn_call import TurnCall, TurnCallParts
+from aftercall.briefing.render import make_instructions
+from aftercall.engine.session import AgentReply, TurnSession
 from aftercall.engine.voice import CallerBegan, CallerSaid, ToolCall
 from aftercall.model.briefing import Briefing
 from aftercall.postcall.steps import STEPS
-from aftercall.testing import VirtualClock, make_live_call
-from aftercall.testing_voice import FakeVoiceEngine
+from aftercall.testing import FakeVoiceEngine, VirtualClock, make_live_call
 from voice_rig import Rig
 
 TOM, BEA = "+15550101", "+15550202"
@@ -63,13 +64,13 @@ class RecordingEngine:
         self._keep(briefing)
         return self
 
-    async def greet(self) -> Reply:
-        return Reply("Hello.")
+    async def greet(self) -> AgentReply:
+        return AgentReply("Hello.")
 
-    async def answer(self, said: str) -> Reply:
-        return Reply("Noted.")
+    async def answer(self, said: str) -> AgentReply:
+        return AgentReply("Noted.")
 
-    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+    async def update_briefing(self, briefing: Briefing, *, is_another: bool) -> None:
         if is_another:
             self.sent.append(Sent(self.next_allowed))
         self._keep(briefing)
@@ -78,12 +79,18 @@ class RecordingEngine:
         return
 
     def _keep(self, briefing: Briefing) -> None:
-        self.sent[-1].texts += [instruct(briefing, UTC), briefing.first_words, repr(briefing)]
+        self.sent[-1].texts += [
+            make_instructions(briefing, UTC),
+            briefing.first_words,
+            repr(briefing),
+        ]
 
 
 @dataclass
 class Hall:
-    """Where the calls take place: one home, several Aftercalls on it that differ in the scope of memory."""
+    """Where the calls take place: one home, several Aftercalls on it that differ in the scope
+    of memory.
+    """
 
     apps: dict[str, App]
     people: list[Who]
@@ -95,9 +102,17 @@ class Hall:
     _due: list[tuple[App, str]] = field(default_factory=list)
 
     def allowed_at_ring(self, scope: str, who: Who) -> frozenset[Who]:
-        """The number's owner. Where nobody is remembered, their own dropped call at most; where all share, all of that agent."""
+        """The number's owner.
+
+        Where nobody is remembered, their own dropped call at most; where all share, all of that
+        agent.
+        """
         if scope == "none" or who.number is None:
-            return frozenset(other for other in self._just_ended(who) if other is self.owner_of(who)) if who.number else frozenset()
+            return (
+                frozenset(other for other in self._just_ended(who) if other is self.owner_of(who))
+                if who.number
+                else frozenset()
+            )
         if scope == "shared":
             return frozenset(other for other in self.people if other.agent_id == who.agent_id)
         return frozenset({self.owner_of(who)})
@@ -112,7 +127,11 @@ class Hall:
 
     def owner_of(self, who: Who) -> Who:
         """The first of a number's people."""
-        return next(other for other in self.people if (other.agent_id, other.number) == (who.agent_id, who.number))
+        return next(
+            other
+            for other in self.people
+            if (other.agent_id, other.number) == (who.agent_id, who.number)
+        )
 
     def work(self, *, is_all: bool = False) -> None:
         """What comes after some of the calls that have ended, in any order."""
@@ -128,23 +147,33 @@ class Hall:
             words = {who.word for who in sent.allowed}
             for text in sent.texts:
                 low = text.lower()
-                yield from ((who.word, text) for who in self.people if who.word not in words and who.word.lower() in low)
+                yield from (
+                    (who.word, text)
+                    for who in self.people
+                    if who.word not in words and who.word.lower() in low
+                )
                 self.tally["own words"] += sum(word.lower() in low for word in words)
 
 
 async def ring_by_turns(hall: Hall, scope: str, who: Who, number: int) -> None:
     app, dice = hall.apps[scope], hall.dice
     engine = RecordingEngine(hall.allowed_at_ring(scope, who))
-    parts: Parts = replace(app.turn_parts, engine=engine)
-    live = make_live_call(caller=who.number, agent_id=who.agent_id, sid=f"m{number}", started_at=hall.clock.now())
+    parts: TurnCallParts = replace(app.turn_parts, engine=engine)
+    live = make_live_call(
+        caller=who.number, agent_id=who.agent_id, sid=f"m{number}", started_at=hall.clock.now()
+    )
     call = TurnCall(parts, live)
-    await call.begin()
-    engine.sent[0].allowed |= hall.allowed_at_ring(scope, who)  # a call of theirs may have ended while this one began
+    await call.start()
+    engine.sent[0].allowed |= hall.allowed_at_ring(
+        scope, who
+    )  # a call of theirs may have ended while this one began
     hall.sent += engine.sent
-    engine.next_allowed = frozenset({who}) if who.number and scope != "shared" else engine.sent[0].allowed
+    engine.next_allowed = (
+        frozenset({who}) if who.number and scope != "shared" else engine.sent[0].allowed
+    )
     for line in _script(hall, who):
         before = len(engine.sent)
-        await call.hear(line)
+        await call.answer(line)
         hall.sent += engine.sent[before:]
         await asyncio.sleep(0)
         if dice.random() < 0.1:
@@ -169,16 +198,23 @@ async def ring_by_voice(hall: Hall, scope: str, who: Who, number: int) -> None:
     await rig.greet()
     introduces = frozenset({who}) if who.number and scope != "shared" else allowed
     for turn, line in enumerate(_script(hall, who)):
-        rig.engine.session.give(CallerBegan(f"t{turn}"), CallerSaid(f"t{turn}", line))
+        rig.engine.session.add_events(CallerBegan(f"t{turn}"), CallerSaid(f"t{turn}", line))
         await rig.pass_time(0)
         other = hall.dice.choice(hall.people)
         for query in ("sister remind bread market tea", other.word):
-            rig.engine.session.give(ToolCall(f"q{turn}{query}", "search_memory", json.dumps({"query": query})))
+            rig.engine.session.add_events(
+                ToolCall(f"q{turn}{query}", "search_memory", json.dumps({"query": query}))
+            )
             await rig.pass_time(0)
-    rig.line.put(rig.side.stop())
+    rig.line.add_frames(rig.side.stop())
     await rig.sealed()
     for at, session in enumerate(rig.engine.sessions):
-        texts = [session.opening.instructions, session.opening.greeting, *session.answers, *session.said]
+        texts = [
+            session.opening.instructions,
+            session.opening.greeting,
+            *session.answers,
+            *session.said,
+        ]
         texts += [said.text for said in session.opening.history]
         hall.sent.append(Sent(allowed if at == 0 else introduces, texts))
         hall.tally["lookups"] += len(session.answers)

@@ -5,5 +5,5 @@ from collections.abc import Callable
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    while not await asyncio.to_thread(is_so):  # noqa: ASYNC110 - there is no event to wait for across processes
+    while not await asyncio.to_thread(is_so):
         await asyncio.sleep(0.02)

@@ -16,7 +16,10 @@ class Posted:
 
 @dataclass
 class Receiver:
-    """`answers` are the next status codes; 0 hangs up after having written down. Afterwards it is 204."""
+    """`answers` are the next status codes; 0 hangs up after having written down.
+
+    Afterwards it is 204.
+    """
 
     posted: list[Posted] = field(default_factory=list)
     answers: deque[int] = field(default_factory=deque)
@@ -27,7 +30,9 @@ class Receiver:
         class Line(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
-                receiver.posted.append(Posted({name.lower(): value for name, value in self.headers.items()}, body))
+                receiver.posted.append(
+                    Posted({name.lower(): value for name, value in self.headers.items()}, body)
+                )
                 self.close_connection = True
                 if status := receiver.answers.popleft() if receiver.answers else 204:
                     self.send_response(status)
@@ -38,10 +43,17 @@ class Receiver:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Line)
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        ).start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._server.shutdown()
         self._server.server_close()
 

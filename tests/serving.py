@@ -20,8 +20,17 @@ def serving(home: Path, **environment: str) -> Iterator[str]:
 def serving_on(port: int, home: Path, environment: dict[str, str]) -> Iterator[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")}
     process = subprocess.Popen(
-        [sys.executable, "-c", "from aftercall.cli.main import run; run()", "serve", "--port", str(port)],
-        env=clean | {"AFTERCALL_HOME": str(home), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | environment,
+        [
+            sys.executable,
+            "-c",
+            "from aftercall.cli.main import run; run()",
+            "serve",
+            "--port",
+            str(port),
+        ],
+        env=clean
+        | {"AFTERCALL_HOME": str(home), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
+        | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -44,7 +44,11 @@ PASSING: dict[str, tuple[str, ...]] = {
         "I need to move my appointment to Thursday, about the appointment on Tuesday.",
         "It's about my appointment, can I have a later appointment?",
     ),
-    "one call, one word": ("The trampoline. " * 20, "What are your opening hours?", "Can you give me the price of that again?"),
+    "one call, one word": (
+        "The trampoline. " * 20,
+        "What are your opening hours?",
+        "Can you give me the price of that again?",
+    ),
     "one thing each": (
         "I'm calling about the piano. The piano is out of tune.",
         "It's about the fence. The fence fell over.",

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from aftercall.app import App
 from aftercall.clock import Clock
 from aftercall.lab import telnyx_rest
-from aftercall.lab.habits import PROMPT, Habits
 from aftercall.lab.telnyx import EmulatedTelnyx
+from aftercall.lab.webhook_sender import NO_DELIVERY_FAULTS, DeliveryFaults
 from aftercall.settings import Settings, TelnyxSettings
 from aftercall.web.server import make_server
 
@@ -45,17 +45,27 @@ class Line(httpx2.AsyncBaseTransport):
         fault = self.faults.pop(0) if self.faults else None
         if isinstance(fault, Exception):
             raise fault
-        refusal = None if fault is None else httpx2.Response(fault, json={"errors": [{"code": "1"}]})
+        refusal = (
+            None if fault is None else httpx2.Response(fault, json={"errors": [{"code": "1"}]})
+        )
         answer = refusal or await self.inner.handle_async_request(request)
         self.answers.append(answer.status_code)
         return answer
 
 
 @asynccontextmanager
-async def telnyx_town(app: App, line: Line, *, habits: Habits = PROMPT, clock: Clock | None = None) -> AsyncIterator[TelnyxTown]:
+async def telnyx_town(
+    app: App, line: Line, *, habits: DeliveryFaults = NO_DELIVERY_FAULTS, clock: Clock | None = None
+) -> AsyncIterator[TelnyxTown]:
     """`app` must have been built with `telnyx_settings`, and with `line` as its transport."""
     to_agent = Line()
-    async with EmulatedTelnyx(KEY, key=bytes(range(32)), habits=habits, clock=clock or app.clock, transport=to_agent) as lab:
+    async with EmulatedTelnyx(
+        KEY,
+        signing_key=bytes(range(32)),
+        delivery_faults=habits,
+        clock=clock or app.clock,
+        transport=to_agent,
+    ) as lab:
         carrier = FastAPI()
         carrier.include_router(telnyx_rest.make_router(lab))
         line.inner = httpx2.ASGITransport(carrier)
@@ -67,14 +77,18 @@ async def telnyx_town(app: App, line: Line, *, habits: Habits = PROMPT, clock: C
 
 def telnyx_settings(settings: Settings) -> Settings:
     """The public key belongs to the bytes 0 to 31."""
-    keys = TelnyxSettings(api_key=SecretStr(KEY), public_key="A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=", api_url="http://telnyx.lab")
+    keys = TelnyxSettings(
+        api_key=SecretStr(KEY),
+        public_key="A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=",
+        api_url="http://telnyx.lab",
+    )
     return settings.model_copy(update={"public_url": PUBLIC, "telnyx": keys})
 
 
 async def until(is_so: Callable[[], bool]) -> None:
     """What threads and other servers do, they do in their own time."""
     async with asyncio.timeout(20):
-        while not is_so():  # noqa: ASYNC110 - nobody tells us
+        while not is_so():
             await asyncio.sleep(0.01)
 
 

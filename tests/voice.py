@@ -1,4 +1,6 @@
-"""A server on a loopback port, an emulated engine behind it and an emulated Twilio before it: for tests of streamed calls."""
+"""A server on a loopback port, an emulated engine behind it and an emulated Twilio before it:
+for tests of streamed calls.
+"""
 
 import asyncio
 import socket
@@ -12,7 +14,7 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from aftercall.app import App, build
-from aftercall.cli.serve import stopping_server
+from aftercall.cli.serve import make_uvicorn_server
 from aftercall.clock import SystemClock
 from aftercall.lab import telnyx_rest
 from aftercall.lab.carriers import TelnyxSide
@@ -24,7 +26,7 @@ from aftercall.lab.script import Script
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.model.calls import Call
-from aftercall.phone.client_state import unpack_state
+from aftercall.phone.telnyx import unpack_state
 from aftercall.settings import (
     BridgeSettings,
     BriefingSettings,
@@ -35,7 +37,7 @@ from aftercall.settings import (
     TelnyxSettings,
     TwilioSettings,
 )
-from aftercall.speech.organs import Organs
+from aftercall.speech.kit import SpeechKit
 from aftercall.web.server import make_server
 from patience import until
 
@@ -46,7 +48,11 @@ SPEED = 10.0
 
 
 def emulate(name: str, script: Script, **options: Any) -> EmulatedDeepgram | EmulatedRealtime:
-    return EmulatedDeepgram(KEY, script, **options) if name == "deepgram" else EmulatedRealtime(KEY, script, **options)
+    return (
+        EmulatedDeepgram(KEY, script, **options)
+        if name == "deepgram"
+        else EmulatedRealtime(KEY, script, **options)
+    )
 
 
 def voice_settings(
@@ -67,7 +73,9 @@ def voice_settings(
         public_url=public_url,
         engine="deepgram" if is_deepgram else "openai",
         twilio=TwilioSettings(auth_token=SecretStr(TOKEN)),
-        deepgram=DeepgramSettings(api_key=SecretStr(key), url=f"ws://{engine.address}/v1/agent/converse"),
+        deepgram=DeepgramSettings(
+            api_key=SecretStr(key), url=f"ws://{engine.address}/v1/agent/converse"
+        ),
         openai=OpenAISettings(api_key=SecretStr(key), base_url=f"http://{engine.address}/v1"),
         bridge=BridgeSettings.model_validate({"drain_s": 0.2} | bridge),
         briefing=BriefingSettings(timeout_ms=2_000),
@@ -84,7 +92,11 @@ class Stage:
     engine: EmulatedEngine | None = None
 
     async def ring(self, caller: str = "+15550100") -> tuple[LabCall, MediaPhone]:
-        call = await self.twilio.ring(f"{self.address}/twilio/voice", caller=caller, status_url=f"{self.address}/twilio/status")
+        call = await self.twilio.ring(
+            f"{self.address}/twilio/voice",
+            caller=caller,
+            status_url=f"{self.address}/twilio/status",
+        )
         assert call.phone is not None, call.fault
         return call, call.phone
 
@@ -92,7 +104,7 @@ class Stage:
         """The newest call, once it is in the archive."""
         async with asyncio.timeout(20):
             while True:
-                rows = self.app.store.page(limit=1)
+                rows = self.app.store.list_page(limit=1)
                 if rows and rows[0].archive_name is not None:
                     break
                 await asyncio.sleep(0.02)
@@ -101,21 +113,36 @@ class Stage:
 
 
 @asynccontextmanager
-async def serving(home: Path, engine: EmulatedEngine, *, speed: float = SPEED, **options: Any) -> AsyncIterator[Stage]:
+async def serving(
+    home: Path, engine: EmulatedEngine, *, speed: float = SPEED, **options: Any
+) -> AsyncIterator[Stage]:
     """A stage without the durable engine: what comes after a call is not these tests' matter."""
-    async with engine, staged(lambda address: build(voice_settings(home, address, engine, **options), SystemClock()), speed) as stage:
+    async with (
+        engine,
+        staged(
+            lambda address: build(voice_settings(home, address, engine, **options), SystemClock()),
+            speed,
+        ) as stage,
+    ):
         stage.engine = engine
         yield stage
 
 
 @asynccontextmanager
-async def serving_aloud(home: Path, organs: Organs, *, speed: float = SPEED) -> AsyncIterator[Stage]:
+async def serving_aloud(
+    home: Path, organs: SpeechKit, *, speed: float = SPEED
+) -> AsyncIterator[Stage]:
     """The receptionist on raw audio, with this ear and this mouth."""
 
     def make(address: str) -> App:
         twilio, bridge = TwilioSettings(auth_token=SecretStr(TOKEN)), BridgeSettings(drain_s=0.2)
-        app = build(Settings(home=home, public_url=address, engine="receptionist", twilio=twilio, bridge=bridge), SystemClock())
-        return replace(app, organs=organs)
+        app = build(
+            Settings(
+                home=home, public_url=address, engine="receptionist", twilio=twilio, bridge=bridge
+            ),
+            SystemClock(),
+        )
+        return replace(app, speech_kit=organs)
 
     async with staged(make, speed) as stage:
         yield stage
@@ -141,9 +168,11 @@ def address_of(door: socket.socket) -> str:
 
 @asynccontextmanager
 async def listening(app: Any, door: socket.socket | None = None) -> AsyncIterator[str]:
-    """An ASGI app on a loopback port, in this very event loop, served as `aftercall serve` does; its address."""
+    """An ASGI app on a loopback port, in this very event loop, served as `aftercall serve`
+    does; its address.
+    """
     door = door or socket.create_server(("127.0.0.1", 0))
-    server = stopping_server(app)
+    server = make_uvicorn_server(app)
     server.config.lifespan = "off"
     running = asyncio.create_task(server.serve(sockets=[door]))
     try:
@@ -156,20 +185,31 @@ async def listening(app: Any, door: socket.socket | None = None) -> AsyncIterato
 
 @asynccontextmanager
 async def telnyx_network() -> AsyncIterator[tuple[EmulatedTelnyx, TelnyxSettings]]:
-    """An emulated Telnyx with a REST address on loopback, and the settings of an agent that has a number there."""
+    """An emulated Telnyx with a REST address on loopback, and the settings of an agent that has
+    a number there.
+    """
     async with EmulatedTelnyx() as telnyx:
         carrier = FastAPI()
         carrier.include_router(telnyx_rest.make_router(telnyx))
         async with listening(carrier) as address:
-            yield telnyx, TelnyxSettings(api_key=SecretStr(telnyx.api_key), public_key=telnyx.public_key, api_url=address)
+            yield (
+                telnyx,
+                TelnyxSettings(
+                    api_key=SecretStr(telnyx.api_key), public_key=telnyx.public_key, api_url=address
+                ),
+            )
 
 
 async def open_stream(call: TelnyxCall, speed: float = SPEED) -> MediaPhone:
-    """What Telnyx does when it is told to stream: the socket, with the words that came with the answer."""
+    """What Telnyx does when it is told to stream: the socket, with the words that came with the
+    answer.
+    """
     await until(lambda: bool(call.streams))
     stream = call.streams[-1]
     side = TelnyxSide(call.control_id, caller=call.caller)
-    return await MediaPhone.dial(stream["stream_url"], side, parameters=unpack_state(stream["client_state"]), speed=speed)
+    return await MediaPhone.dial(
+        stream["stream_url"], side, parameters=unpack_state(stream["client_state"]), speed=speed
+    )
 
 
 def told(call: Call) -> list[tuple[str, str]]:

@@ -5,19 +5,18 @@ import json
 from base64 import b64decode
 
 from aftercall.app import App
-from aftercall.bridge.answer import VoiceCall, VoiceParts
-from aftercall.bridge.pump import Pump
-from aftercall.briefing.instructions import instruct
+from aftercall.bridge.pump import MediaPump
+from aftercall.bridge.voice_call import VoiceCall, VoiceCallParts
+from aftercall.briefing.render import make_instructions
 from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, VoiceEngine
 from aftercall.lab.carriers import Side, TelnyxSide, TwilioSide
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
-from aftercall.phone.passes import PARAMETER
+from aftercall.phone.stream_tokens import TOKEN_PARAMETER
 from aftercall.phone.telnyx import TelnyxWire
 from aftercall.phone.twilio import TwilioWire
 from aftercall.settings import BridgeSettings
-from aftercall.testing import VirtualClock, make_live_call
-from aftercall.testing_voice import FakeLine, FakeVoiceEngine
+from aftercall.testing import FakeMediaSocket, FakeVoiceEngine, VirtualClock, make_live_call
 
 SECOND = b"\x55" * 8_000
 
@@ -26,12 +25,20 @@ class Rig:
     """A call that stands on fakes, and a carrier that plays what it is sent in virtual time."""
 
     def __init__(
-        self, app: App, clock: VirtualClock, engine: VoiceEngine, carrier: str = "twilio", whole: bool = False, **bridge: float
+        self,
+        app: App,
+        clock: VirtualClock,
+        engine: VoiceEngine,
+        carrier: str = "twilio",
+        whole: bool = False,
+        **bridge: float,
     ) -> None:
         """`whole` gives the call the app's own memory and attention, in place of fakes."""
         self.app, self.clock, self._engine = app, clock, engine
-        self.line = FakeLine()
-        self.side: Side = TwilioSide("CA" + "0" * 32) if carrier == "twilio" else TelnyxSide("v3:abc")
+        self.line = FakeMediaSocket()
+        self.side: Side = (
+            TwilioSide("CA" + "0" * 32) if carrier == "twilio" else TelnyxSide("v3:abc")
+        )
         self.live = make_live_call(source=carrier, sid=self.side.call_sid, started_at=clock.now())
         self.found: list[str] = []
         self.hung_up: list[str] = []
@@ -46,18 +53,23 @@ class Rig:
         return self._engine
 
     async def answer(self) -> None:
-        given = await self.app.lobby.announce(self.live)
-        guest = self.app.lobby.admit(self.live.source, self.live.sid, given, self.side.stream_sid)
+        given = await self.app.pending_calls.register(self.live)
+        guest = self.app.pending_calls.claim(
+            self.live.source, self.live.sid, given, self.side.stream_sid
+        )
         assert guest is not None
-        await guest.prepared
+        await guest.briefing_task
         wire = TwilioWire() if self.live.source == "twilio" else TelnyxWire()
         wire.receive(self.side.connected())
-        wire.receive(self.side.start({PARAMETER: given}))
-        self.guest, self.call = guest, VoiceCall(self._parts(), guest, Pump(self.line, wire, self.clock))
-        self.holding = asyncio.create_task(self.call.hold())
+        wire.receive(self.side.start({TOKEN_PARAMETER: given}))
+        self.guest, self.call = (
+            guest,
+            VoiceCall(self._parts(), guest, MediaPump(self.line, wire, self.clock)),
+        )
+        self.holding = asyncio.create_task(self.call.run())
         await self.pass_time(0)
 
-    def _parts(self) -> VoiceParts:
+    def _parts(self) -> VoiceCallParts:
         async def recall(call: LiveCall, query: str) -> list[str]:
             return self.found
 
@@ -68,14 +80,35 @@ class Rig:
         if self._is_whole:
 
             def tell(briefing: Briefing) -> str:
-                return instruct(briefing, self.app.settings.zone)
+                return make_instructions(briefing, self.app.settings.zone)
 
-            attend = self.app.reception.attend
-            return VoiceParts(journal, resume, self._engine, tell, recall, hang_up, self._bridge, self.clock, attend)
-        return VoiceParts(journal, resume, self._engine, lambda briefing: "Be brief.", recall, hang_up, self._bridge, self.clock)
+            attend = self.app.reception.start_identity
+            return VoiceCallParts(
+                journal,
+                resume,
+                self._engine,
+                tell,
+                recall,
+                hang_up,
+                self._bridge,
+                self.clock,
+                attend,
+            )
+        return VoiceCallParts(
+            journal,
+            resume,
+            self._engine,
+            lambda briefing: "Be brief.",
+            recall,
+            hang_up,
+            self._bridge,
+            self.clock,
+        )
 
     async def pass_time(self, seconds: float) -> None:
-        """Let time pass in steps of the watch; after each, threads get a moment of real time and the carrier returns marks."""
+        """Let time pass in steps of the watch; after each, threads get a moment of real time
+        and the carrier returns marks.
+        """
         until_s = self.clock.monotonic() + seconds
         while True:
             for _ in range(3):
@@ -86,13 +119,19 @@ class Rig:
 
     def return_marks(self) -> None:
         """The carrier has played everything that it has not told of yet."""
-        marks = [json.loads(frame)["mark"]["name"] for frame in self.line.sent if '"mark"' in str(frame)]
-        self.line.put(*(self.side.mark(name) for name in marks[self._returned :]))
+        marks = [
+            json.loads(frame)["mark"]["name"] for frame in self.line.sent if '"mark"' in str(frame)
+        ]
+        self.line.add_frames(*(self.side.mark(name) for name in marks[self._returned :]))
         self._returned = len(marks)
 
     def played(self) -> int:
         """Bytes of audio that the line was sent."""
-        return sum(len(b64decode(json.loads(frame)["media"]["payload"])) for frame in self.line.sent if '"media"' in str(frame))
+        return sum(
+            len(b64decode(json.loads(frame)["media"]["payload"]))
+            for frame in self.line.sent
+            if '"media"' in str(frame)
+        )
 
     async def sealed(self) -> Call:
         async with asyncio.timeout(20):
@@ -104,7 +143,9 @@ class Rig:
         return call
 
     async def greet(self) -> None:
-        self.engine.session.give(AgentText("s1", "Hello!"), AgentAudio("s1", SECOND), AgentDone("s1"))
+        self.engine.session.add_events(
+            AgentText("s1", "Hello!"), AgentAudio("s1", SECOND), AgentDone("s1")
+        )
         await self.pass_time(0)
         self.return_marks()
         await self.pass_time(0)

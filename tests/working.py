@@ -1,4 +1,6 @@
-"""Follow-up work without the durable engine: the same steps, one after the other, on virtual time."""
+"""Follow-up work without the durable engine: the same steps, one after the other, on virtual
+time.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,17 +10,23 @@ from typing import Any
 from aftercall.app import App
 from aftercall.errors import AftercallError, SinkUnavailable
 from aftercall.model.calls import Call
-from aftercall.model.followups import FollowUp, Receipt, Work
+from aftercall.model.followups import FollowUp, SinkReceipt, SinkWork
 from aftercall.testing import START, make_call
-from aftercall.work import handover
-from aftercall.work.desk import WorkDesk
-from aftercall.work.sinks.sink import Sink
+from aftercall.work import deliver
+from aftercall.work.context import WorkContext
+from aftercall.work.sinks.router import Sink
 
 THREE_ASKS = (
     ("agent", "Hello! What can I do for you?"),
     ("caller", "Could you open a bug about the broken thumbnails?"),
     ("agent", "Noted."),
-    ("caller", "And remind me to follow up with Markus on Tuesday. And please file a note about the Carl conversation."),
+    (
+        "caller",
+        (
+            "And remind me to follow up with Markus on Tuesday. And please file a note about the "
+            "Carl conversation."
+        ),
+    ),
     ("agent", "Noted."),
 )
 
@@ -28,30 +36,39 @@ class RecordingSink:
 
     leaves_machine = True
 
-    def __init__(self, name: str = "github", *faults: Exception, works_first: bool = False, can_repeat: bool = True) -> None:
+    def __init__(
+        self,
+        name: str = "github",
+        *faults: Exception,
+        works_first: bool = False,
+        can_repeat: bool = True,
+    ) -> None:
         self.name = name
         self.can_repeat = can_repeat
-        self.effects: list[Work] = []
+        self.effects: list[SinkWork] = []
         self._faults = list(faults)
         self._works_first = works_first
 
-    def rehearse(self, work: Work) -> str:
+    def describe_dry_run(self, work: SinkWork) -> str:
         return "would write it down"
 
-    def deliver(self, work: Work) -> Receipt:
+    def deliver(self, work: SinkWork) -> SinkReceipt:
         if self._works_first:
             self._act(work)
         if self._faults:
             raise self._faults.pop(0)
         self._act(work)
-        return Receipt(link=f"https://github.com/acme/site/issues/{41 + len(self.effects) - 1}", response="number 41")
+        return SinkReceipt(
+            link=f"https://github.com/acme/site/issues/{41 + len(self.effects) - 1}",
+            response="number 41",
+        )
 
-    def _act(self, work: Work) -> None:
+    def _act(self, work: SinkWork) -> None:
         if not self.can_repeat or all(work.key != other.key for other in self.effects):
             self.effects.append(work)
 
 
-def with_sink(app: App, sink: Sink, **work_settings: Any) -> WorkDesk:
+def with_sink(app: App, sink: Sink, **work_settings: Any) -> WorkContext:
     """The app's desk with one sink more, and settings for it."""
     work = app.settings.work.model_copy(update=work_settings)
     settings = app.settings.model_copy(update={"work": work})
@@ -66,32 +83,32 @@ def hold_call(
     **fields: Any,
 ) -> Call:
     call = make_call(said, **fields)
-    app.journal.take_in(call, is_handed_in=is_handed_in)
+    app.journal.ingest(call, is_handed_in=is_handed_in)
     return call
 
 
-def follow(desk: WorkDesk, conversation: str) -> list[FollowUp]:
+def follow(desk: WorkContext, conversation: str) -> list[FollowUp]:
     """One run of a conversation, as the workflow does it."""
     number = desk.runs.get(conversation).run + 1
-    todo = desk.gather(conversation, number)
-    handover.run_agent(desk, todo)
+    todo = desk.record_followups(conversation, number)
+    deliver.run_agent(desk, todo)
     for followup_id in todo:
         attempt(desk, followup_id)
-    desk.close(conversation, number)
-    handover.notify(desk, conversation, number)
+    desk.finish_run(conversation, number)
+    deliver.notify(desk, conversation, number)
     return desk.followups.of_conversation(conversation)
 
 
-def attempt(desk: WorkDesk, followup_id: str, tries: int = 3) -> None:
+def attempt(desk: WorkContext, followup_id: str, tries: int = 3) -> None:
     for number in range(1, tries + 1):
         try:
-            handover.do(desk, followup_id)
+            deliver.deliver_request(desk, followup_id)
             return
         except SinkUnavailable as error:
             if number == tries:
-                handover.give_up(desk, followup_id, str(error))
+                deliver.fail_request(desk, followup_id, str(error))
         except AftercallError as error:
-            handover.give_up(desk, followup_id, str(error))
+            deliver.fail_request(desk, followup_id, str(error))
             return
 
 

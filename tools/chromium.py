@@ -1,4 +1,6 @@
-"""A browser for the tests: nothing to do where one is; otherwise from the system's packages, where we may install any."""
+"""A browser for the tests: nothing to do where one is; otherwise from the system's packages,
+where we may install any.
+"""
 
 import os
 import shutil
@@ -22,9 +24,22 @@ def install_chromium() -> bool:
 
 def _works(command: list[str]) -> bool:
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    return subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    return (
+        subprocess.run(
+            command,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        ).returncode
+        == 0
+    )
 
 
 if __name__ == "__main__":
     if find_chromium() is None and not install_chromium():
-        print("no browser here, and none can be installed; the tests of the pages in a browser will be skipped", file=sys.stderr)
+        print(
+            "no browser here, and none can be installed; the tests of the pages in a browser "
+            "will be skipped",
+            file=sys.stderr,
+        )

@@ -1,6 +1,7 @@
 """Write docs/reference from the code, or with --check say which page no longer tells the truth."""
 
 import argparse
+import inspect
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,25 +13,25 @@ from starlette.routing import BaseRoute, WebSocketRoute
 
 from aftercall.app import build
 from aftercall.cli.main import program
-from aftercall.config import known_settings
+from aftercall.config import list_settings
 from aftercall.errors import AftercallError
 from aftercall.settings import Settings
 from aftercall.tester.scenario import (
     After,
-    Answer,
     AntiRepetition,
     CallerContext,
+    CallLimits,
     Criterion,
     Expect,
-    Limits,
+    LineNoise,
     LineQuality,
-    Noise,
-    Part,
     PlannedCall,
-    Probe,
     Scenario,
+    ScenarioProbe,
+    ScenarioStage,
+    ScriptedAnswer,
     ScriptedTurn,
-    Stage,
+    TurnPart,
     Verification,
 )
 from aftercall.web.server import make_server
@@ -41,32 +42,47 @@ NOTE = "<!-- Written by `make docs` from the code; edit the code instead. -->\n"
 
 def settings_page() -> Iterator[str]:
     yield "# Settings\n"
-    yield "From `aftercall.toml` in the current folder (or `--config FILE`), overridden by the environment."
-    yield "`[section] name` in the file is the part after the dot here. Unknown keys are refused with the nearest valid name."
+    yield (
+        "From `aftercall.toml` in the current folder (or `--config FILE`), overridden by the "
+        "environment."
+    )
+    yield (
+        "`[section] name` in the file is the part after the dot here. Unknown keys are "
+        "refused with the nearest valid name."
+    )
     yield "`aftercall config` shows each value and where it came from.\n"
     yield "| setting | environment | meaning | default |"
     yield "|---|---|---|---|"
-    for key, env, field in known_settings():
+    for key, env, field in list_settings():
         default = "" if field.default in (None, "", (), {}) else f"`{field.default}`"
         yield f"| `{key}` | `{env}` | {field.description} | {default} |"
 
 
 def commands_page() -> Iterator[str]:
     yield "# Commands\n"
-    yield "Exit codes: 0 done, 1 it failed, 2 wrong use or configuration. Errors are one line: what, where, what to do."
+    yield (
+        "Exit codes: 0 done, 1 it failed, 2 wrong use or configuration. Errors are one line: "
+        "what, where, what to do."
+    )
     yield "`--config FILE` before the command names a settings file.\n"
     yield from _describe(typer.main.get_command(program), "aftercall")
 
 
 def _describe(command: Any, path: str) -> Iterator[str]:
-    """Typer brings its own copy of Click, whose types are private: we go by what every command has."""
+    """Typer brings its own copy of Click, whose types are private: we go by what every command
+    has.
+    """
     inner = getattr(command, "commands", {})
     for name in sorted(inner):
         yield from _describe(inner[name], f"{path} {name}")
     if inner:
         return
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
-    words = [parameter.metavar or parameter.name.upper() for parameter in command.params if parameter.param_type_name == "argument"]
+    words = [
+        parameter.metavar or parameter.name.upper()
+        for parameter in command.params
+        if parameter.param_type_name == "argument"
+    ]
     yield f"## `{' '.join([path, *words])}`\n"
     yield (command.help or "").strip() + "\n"
     for option in options:
@@ -76,7 +92,10 @@ def _describe(command: Any, path: str) -> Iterator[str]:
 
 def routes_page() -> Iterator[str]:
     yield "# Routes\n"
-    yield "API and pages ask for `Authorization: Bearer` with the API token; without one configured, only this machine is served."
+    yield (
+        "API and pages ask for `Authorization: Bearer` with the API token; without one "
+        "configured, only this machine is served."
+    )
     yield "The machine-readable form is at `/openapi.json`, a page to try them at `/docs`.\n"
     yield "| route | for |"
     yield "|---|---|"
@@ -88,14 +107,16 @@ def routes_page() -> Iterator[str]:
         for method, route in methods.items():
             yield f"| `{method.upper()} {path}` | {route['summary']} |"
     for socket in _sockets(server.routes):
-        yield f"| `WS {socket.path}` | {(socket.endpoint.__doc__ or '').strip().rstrip('.')} |"
+        yield f"| `WS {socket.path}` | {one_line(socket.endpoint.__doc__)} |"
 
 
 def _sockets(routes: Sequence[BaseRoute]) -> Iterator[WebSocketRoute]:
     for route in routes:
         if isinstance(route, WebSocketRoute):
             yield route
-        elif router := getattr(route, "original_router", None):  # how FastAPI keeps what was included
+        elif router := getattr(
+            route, "original_router", None
+        ):  # how FastAPI keeps what was included
             yield from _sockets(router.routes)
 
 
@@ -105,37 +126,73 @@ def errors_page() -> Iterator[str]:
     yield "| code | meaning | retryable | exit | HTTP |"
     yield "|---|---|---|---|---|"
     for error in sorted(_family(AftercallError), key=lambda error: error.code):
-        meaning = (error.__doc__ or "").strip().rstrip(".")
-        yield f"| `{error.code}` | {meaning} | {'yes' if error.retryable else ''} | {error.exit_code} | {error.http_status} |"
+        meaning = one_line(error.__doc__)
+        yield (
+            f"| `{error.code}` | {meaning} | {'yes' if error.retryable else ''} | "
+            f"{error.exit_code} | {error.http_status} |"
+        )
 
 
-PARTS: tuple[type[Part], ...] = (
-    *(Scenario, PlannedCall, CallerContext, Stage, Verification, Answer, AntiRepetition, ScriptedTurn, After, Expect),
-    *(Criterion, Probe, Limits, Noise, LineQuality),
+PARTS: tuple[type[TurnPart], ...] = (
+    *(
+        Scenario,
+        PlannedCall,
+        CallerContext,
+        ScenarioStage,
+        Verification,
+        ScriptedAnswer,
+        AntiRepetition,
+        ScriptedTurn,
+        After,
+        Expect,
+    ),
+    *(Criterion, ScenarioProbe, CallLimits, LineNoise, LineQuality),
 )
 
 
 def scenario_page() -> Iterator[str]:
     yield "# A scenario\n"
-    yield "One YAML file is one test call, or several. A plain word stays a word until a field asks for a number: `say: No` and"
-    yield "`dtmf: 012` are what they look like. Mistakes are named with file and line. `aftercall test list --schema` prints this"
-    yield "as JSON Schema. `patient_context` (or `caller_context`) and `turns` at the top are the short form of one call in `calls`."
-    yield "Older files with a list under `scenarios`, stages as a mapping or as prose (`When the agent asks for X, say Y`), and"
+    yield (
+        "One YAML file is one test call, or several. A plain word stays a word until a field "
+        "asks for a number: `say: No` and"
+    )
+    yield (
+        "`dtmf: 012` are what they look like. Mistakes are named with file and line. "
+        "`aftercall test list --schema` prints this"
+    )
+    yield (
+        "as JSON Schema. `patient_context` (or `caller_context`) and `turns` at the top are "
+        "the short form of one call in `calls`."
+    )
+    yield (
+        "Older files with a list under `scenarios`, stages as a mapping or as prose (`When "
+        "the agent asks for X, say Y`), and"
+    )
     yield "`behavior` are read, too.\n"
-    yield "Patterns are words, `|` between alternatives, `*` for up to six words, or `/a regular expression/`; case does not matter.\n"
+    yield (
+        "Patterns are words, `|` between alternatives, `*` for up to six words, or `/a "
+        "regular expression/`; case does not matter.\n"
+    )
     for part in PARTS:
         yield from _describe_part(part)
 
 
-def _describe_part(part: type[Part]) -> Iterator[str]:
+def _describe_part(part: type[TurnPart]) -> Iterator[str]:
     yield f"## {part.__name__}\n"
-    if part.__doc__ and part.__doc__ != Part.__doc__:
-        yield f"{part.__doc__.strip()}\n"
+    if part.__doc__ and part.__doc__ != TurnPart.__doc__:
+        yield f"{inspect.cleandoc(part.__doc__)}\n"
     yield "| field | meaning | default |"
     yield "|---|---|---|"
     for name, field in part.model_fields.items():
-        default = f"`{field.default}`" if isinstance(field.default, str | int | float) and field.default != "" else ""
-        yield f"| `{field.alias or name}` | {field.description} | {'required' if field.is_required() else default} |"
+        default = (
+            f"`{field.default}`"
+            if isinstance(field.default, str | int | float) and field.default != ""
+            else ""
+        )
+        yield (
+            f"| `{field.alias or name}` | {field.description} | "
+            f"{'required' if field.is_required() else default} |"
+        )
     yield ""
 
 
@@ -152,6 +209,10 @@ PAGES = {
     "errors.md": errors_page,
     "scenario.md": scenario_page,
 }
+
+
+def one_line(text: str | None) -> str:
+    return " ".join((text or "").split()).rstrip(".")
 
 
 def main() -> int:

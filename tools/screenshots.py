@@ -1,4 +1,6 @@
-"""Pictures of the pages for the docs, from a server of their own with a few calls in it: `make screenshots`."""
+"""Pictures of the pages for the docs, from a server of their own with a few calls in it: `make
+screenshots`.
+"""
 
 import json
 import sys
@@ -14,7 +16,10 @@ OUT = ROOT / "docs" / "screenshots"
 sys.path.insert(0, str(ROOT / "tests"))
 
 DANA = "+15550142"
-SETTINGS = {"AFTERCALL_RECONNECT_WINDOW_S": "0", "AFTERCALL_WORK_POLICY": "unknown.message=hold,unknown.issue=hold"}
+SETTINGS = {
+    "AFTERCALL_RECONNECT_WINDOW_S": "0",
+    "AFTERCALL_WORK_POLICY": "unknown.message=hold,unknown.issue=hold",
+}
 CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         DANA,
@@ -24,7 +29,13 @@ CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "I prefer to be called in the evening.",
         ),
     ),
-    ("+15550199", ("Could you book a table for four on Friday at seven?", "My name is William Harker, but everyone calls me Bill.")),
+    (
+        "+15550199",
+        (
+            "Could you book a table for four on Friday at seven?",
+            "My name is William Harker, but everyone calls me Bill.",
+        ),
+    ),
     (
         DANA,
         (
@@ -33,7 +44,10 @@ CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "My sister Ann lives in Porto, by the way.",
         ),
     ),
-    ("+15550177", ("I'd like to leave a message for the owner: the delivery is late by two days.",)),
+    (
+        "+15550177",
+        ("I'd like to leave a message for the owner: the delivery is late by two days.",),
+    ),
 )
 PAGES: tuple[tuple[str, str, int, str], ...] = (
     ("today", "/", 1280, "light"),
@@ -50,20 +64,30 @@ PAGES: tuple[tuple[str, str, int, str], ...] = (
 
 
 def main() -> None:
-    from serving import serving  # noqa: PLC0415 - stands with the tests
+    from serving import serving
 
     path = find_chromium()
     if path is None:
         sys.exit("no Chromium here; install one and try again")
     OUT.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as home, serving(Path(home), **SETTINGS) as address, sync_playwright() as playwright:
+    with (
+        tempfile.TemporaryDirectory() as home,
+        serving(Path(home), **SETTINGS) as address,
+        sync_playwright() as playwright,
+    ):
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         for caller, lines in CALLS:
             _ring(browser, address, caller, lines)
         _settle(browser, address)
         call = _newest(address, DANA)
         for name, where, width, scheme in PAGES:
-            _picture(browser, address + where.format(call=f"/calls/{call}"), OUT / f"{name}.png", width, scheme)
+            _picture(
+                browser,
+                address + where.format(call=f"/calls/{call}"),
+                OUT / f"{name}.png",
+                width,
+                scheme,
+            )
         browser.close()
 
 
@@ -93,7 +117,9 @@ def _settle(browser: Browser, address: str) -> None:
 
 
 def _newest(address: str, caller: str) -> str:
-    with urllib.request.urlopen(f"{address}/api/calls?limit=1&caller={caller.replace('+', '%2B')}") as answer:  # noqa: S310 - our own server
+    with urllib.request.urlopen(  # noqa: S310 - our own server
+        f"{address}/api/calls?limit=1&caller={caller.replace('+', '%2B')}"
+    ) as answer:
         return str(json.load(answer)["calls"][0]["id"])
 
 

@@ -1,4 +1,7 @@
-"""The composition root: settings in, wired parts out. The only file that names concrete adapters."""
+"""The composition root: settings in, wired parts out.
+
+The only file that names concrete adapters.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,83 +13,81 @@ from functools import cached_property, partial
 import httpx2
 from pydantic import SecretStr
 
-from aftercall.audit.store import AuditLog
-from aftercall.bridge.answer import VoiceParts
-from aftercall.bridge.lobby import Lobby
-from aftercall.bridge.turn_call import Parts
-from aftercall.briefing import ring
+from aftercall.bridge.pending_calls import PendingCalls
+from aftercall.bridge.turn_call import TurnCallParts
+from aftercall.bridge.voice_call import VoiceCallParts
+from aftercall.briefing import prepare
 from aftercall.briefing.compose import Composer
-from aftercall.briefing.instructions import instruct
+from aftercall.briefing.render import make_instructions
 from aftercall.briefing.store import BriefingStore
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock
-from aftercall.custody.erase import Eraser
-from aftercall.custody.export import Exporter
-from aftercall.custody.rebuild import Rebuilder
-from aftercall.custody.retention import Retention
+from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
-from aftercall.db.durability import check_durable_engine
 from aftercall.db.home import claim_home
-from aftercall.db.prepare import prepare
-from aftercall.engine.aloud import Aloud
+from aftercall.db.upgrade import check_durable_engine, prepare_database
 from aftercall.engine.deepgram_agent import DeepgramAgent
+from aftercall.engine.model_receptionist import ModelReceptionist
 from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.receptionist import Receptionist
-from aftercall.engine.spoken_by_model import SpokenByModel
+from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import AftercallError, ConfigError
 from aftercall.journal.archive import Archive
-from aftercall.journal.place import Folder
-from aftercall.journal.presence import SILENCE_S, Presence
+from aftercall.journal.folder import ArchiveFolder
+from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence
 from aftercall.journal.record import Journal
-from aftercall.journal.recordings.store import RecordingStore
-from aftercall.journal.resume import ResumeDesk
+from aftercall.journal.recording_files import RecordingStore
+from aftercall.journal.resume import ResumeStates
 from aftercall.journal.spill import SpillFolder
-from aftercall.journal.store import CallStore, Pen, ResumeState
+from aftercall.journal.store import CallStore, JournalInserter, ResumeState
 from aftercall.keys import load_key
-from aftercall.llm.masked import MaskedReader
-from aftercall.llm.model.choice import choose
-from aftercall.llm.model.line import ModelLine
+from aftercall.llm.masked_reader import MaskedReader
+from aftercall.llm.model.choice import choose_model
+from aftercall.llm.model.client import ModelClient
 from aftercall.llm.model.reader import ModelReader
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.log import get_logger
-from aftercall.memory.documents.store import DocumentStore
+from aftercall.memory.document_store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.passages.index import PassageIndex
-from aftercall.memory.pins.board import Pinboard
-from aftercall.memory.recall import Recall
-from aftercall.memory.remem import Remem
-from aftercall.memory.search import Search
+from aftercall.memory.passage_index import PassageIndex
+from aftercall.memory.pins.board import PinBoard
+from aftercall.memory.remem import RememClient
+from aftercall.memory.search import FactRecall, MemorySearch
 from aftercall.memory.store import FactStore
 from aftercall.memory.vault import open_vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.instants import format_instant
-from aftercall.phone.passes import StreamPasses
-from aftercall.postcall.answers.store import AnswerStore
+from aftercall.phone.stream_tokens import StreamTokens
+from aftercall.postcall.answer_store import AnswerStore
 from aftercall.postcall.office import Office
 from aftercall.postcall.recording_desk import RecordingDesk
 from aftercall.postcall.steps import FIRST, Desk
 from aftercall.postcall.store import StepStore
+from aftercall.privacy.erase import Eraser
+from aftercall.privacy.export import Exporter
+from aftercall.privacy.rebuild import Rebuilder
+from aftercall.privacy.retention import Retention
 from aftercall.settings import Settings
-from aftercall.speech.organs import Organs, find_missing, make_organs
-from aftercall.who.attention import Reception
-from aftercall.who.introduction import stated_name
-from aftercall.who.register import Register
-from aftercall.who.tries import TryLedger
-from aftercall.work.desk import WorkDesk
-from aftercall.work.health.report import Report, report
+from aftercall.speech.kit import SpeechKit, find_missing, make_speech_kit
+from aftercall.who.identity import CallerReception
+from aftercall.who.introduction import find_stated_name
+from aftercall.who.passcode import PasscodeTryLedger
+from aftercall.who.register import CallerRegister
+from aftercall.work.context import WorkContext
+from aftercall.work.delivery_store import DeliveryStore
+from aftercall.work.health.report import HealthReport, report
 from aftercall.work.health.store import HealthStore
-from aftercall.work.health.upkeep import Upkeep, tell
-from aftercall.work.passcode import Mask
-from aftercall.work.policy import Policy
-from aftercall.work.runs.store import RunStore
-from aftercall.work.sinks.choose import make_sinks
-from aftercall.work.sinks.store import DeliveryStore
+from aftercall.work.health.upkeep import Upkeep, format_failure
+from aftercall.work.news import FollowUpNews
+from aftercall.work.passcode import PasscodeMask
+from aftercall.work.policy import TrustPolicy
+from aftercall.work.run_store import RunStore
+from aftercall.work.sinks.router import make_sinks
 from aftercall.work.store import FollowUpStore
-from aftercall.work.told import Teller
 
 log = get_logger("app")
 
@@ -104,18 +105,18 @@ class App:
     archive: Archive
     presence: Presence
     journal: Journal
-    resume: ResumeDesk
+    resume: ResumeStates
     reader: Reader
     composer: Composer
     briefings: BriefingStore
     facts: FactStore
     documents: DocumentStore
-    register: Register
-    line: ModelLine | None = None
-    remem: Remem | None = None
+    register: CallerRegister
+    model_client: ModelClient | None = None
+    remem: RememClient | None = None
     transport: httpx2.AsyncBaseTransport | None = None
     """How carriers are reached; tests put the lab here."""
-    organs: Organs | None = None
+    speech_kit: SpeechKit | None = None
     """The receptionist's own ear and mouth; None where it has none, or another speaks."""
 
     @cached_property
@@ -127,7 +128,11 @@ class App:
     @cached_property
     def telnyx(self) -> TelnyxRest | None:
         """Telnyx' REST address; None without a key."""
-        return TelnyxRest(self.settings.telnyx, self.clock, self.transport) if self.settings.telnyx.api_key else None
+        return (
+            TelnyxRest(self.settings.telnyx, self.clock, self.transport)
+            if self.settings.telnyx.api_key
+            else None
+        )
 
     async def close_carriers(self) -> None:
         for carrier in (self.twilio, self.telnyx):
@@ -137,31 +142,54 @@ class App:
     @cached_property
     def office(self) -> Office:
         extractor = Extractor(self.settings, self.facts, self.clock)
-        desk = Desk(self.settings, self.reader, self.clock, self.database, self.documents, extractor, self.remem, self.embedder, self.pins)
-        desk = replace(desk, as_party=self.register.as_party, as_parties=self.register.as_parties, stated_name=stated_name)
-        desk = replace(desk, is_handed_in=self.store.is_handed_in, has_later_call=self.steps.has_later_call)
-        desk = replace(desk, summary_state=partial(self.steps.state_of, name=FIRST), last_greeting=self.steps.last_greeting)
+        desk = Desk(
+            self.settings,
+            self.reader,
+            self.clock,
+            self.database,
+            self.documents,
+            extractor,
+            self.remem,
+            self.embedder,
+            self.pins,
+        )
+        desk = replace(
+            desk,
+            as_party=self.register.resolve_party,
+            as_parties=self.register.resolve_parties,
+            stated_name=find_stated_name,
+        )
+        desk = replace(
+            desk, is_handed_in=self.store.is_handed_in, has_later_call=self.steps.has_later_call
+        )
+        desk = replace(
+            desk,
+            summary_state=partial(self.steps.state_of, name=FIRST),
+            last_greeting=self.steps.last_greeting,
+        )
         desk = replace(desk, remote_id=partial(self.steps.result_of, name="remem"))
         return Office(desk, self.store, self.steps, self.archive, self.presence)
 
     @cached_property
-    def pins(self) -> Pinboard:
-        return Pinboard(self.settings, self.database, self.facts, self.clock)
+    def pins(self) -> PinBoard:
+        return PinBoard(self.settings, self.database, self.facts, self.clock)
 
     @cached_property
-    def search(self) -> Search:
-        return Search(self.database, self.clock, embedder=self.embedder)
+    def search(self) -> MemorySearch:
+        return MemorySearch(self.database, self.clock, embedder=self.embedder)
 
     @cached_property
     def embedder(self) -> Embedder | None:
         return load_embedder(self.settings.memory.embedder, self.settings.openai)
 
     @cached_property
-    def work(self) -> WorkDesk:
+    def work(self) -> WorkContext:
         runs, followups = RunStore(self.database), FollowUpStore(self.database)
         deliveries = DeliveryStore(self.database, self.presence)
         sinks = make_sinks(self.settings, self.clock)
-        return WorkDesk(self.settings, self.reader, self.clock, self.archive, runs, followups, deliveries, sinks)
+        return WorkContext(
+            self.settings, self.reader, self.clock, self.archive, runs, followups, deliveries, sinks
+        )
 
     @cached_property
     def audit(self) -> AuditLog:
@@ -169,11 +197,27 @@ class App:
 
     @cached_property
     def eraser(self) -> Eraser:
-        return Eraser(self.settings, self.database, self.archive, self.audit, self.clock, has_remote=self.remem is not None)
+        return Eraser(
+            self.settings,
+            self.database,
+            self.archive,
+            self.audit,
+            self.clock,
+            has_remote=self.remem is not None,
+        )
 
     @cached_property
     def exporter(self) -> Exporter:
-        return Exporter(self.settings, self.database, self.archive, self.facts, self.work.followups, self.audit, self.clock, self.pins)
+        return Exporter(
+            self.settings,
+            self.database,
+            self.archive,
+            self.facts,
+            self.work.followups,
+            self.audit,
+            self.clock,
+            self.pins,
+        )
 
     @cached_property
     def retention(self) -> Retention:
@@ -191,18 +235,39 @@ class App:
     def upkeep(self) -> Upkeep:
         return Upkeep(self.clock)
 
-    def report_health(self) -> Report:
-        return report(self.health, self.clock.now(), self.settings.reconnect_window_s, self._find_failing_upkeep())
+    def report_health(self) -> HealthReport:
+        return report(
+            self.health,
+            self.clock.now(),
+            self.settings.reconnect_window_s,
+            self._find_failing_upkeep(),
+        )
 
     def _find_failing_upkeep(self) -> list[str]:
         """What fails here, and in other processes as far as they can say so."""
         outage = self.journal.outage.reason
         others = [row for row in self.presence.find_others() if row.failures is not None]
-        silent = [row for row in others if self.clock.now() - row.beat_at > timedelta(seconds=SILENCE_S)]
+        silent = [
+            row
+            for row in others
+            if self.clock.now() - row.beat_at > timedelta(seconds=HEARTBEAT_TIMEOUT_S)
+        ]
         return [
             *([f"live calls cannot be written to the database: {outage}"] if outage else []),
-            *(tell(failure) for failure in [*self.upkeep.failures, *(failure for row in others for failure in row.failures or ())]),
-            *(f"a running process has written nothing since {format_instant(row.beat_at)}; is the disk full?" for row in silent),
+            *(
+                format_failure(failure)
+                for failure in [
+                    *self.upkeep.failures,
+                    *(failure for row in others for failure in row.failures or ()),
+                ]
+            ),
+            *(
+                (
+                    f"a running process has written nothing since {format_instant(row.beat_at)}; "
+                    "is the disk full?"
+                )
+                for row in silent
+            ),
         ]
 
     @cached_property
@@ -210,59 +275,92 @@ class App:
         return RecordingDesk(self.settings, self.recordings, self.clock)
 
     @cached_property
-    def turn_parts(self) -> Parts:
+    def turn_parts(self) -> TurnCallParts:
         receptionist = Receptionist(RulesReader(), self.clock, self.settings.zone)
-        engine = SpokenByModel(self.line, receptionist, self.settings.zone) if self.line else receptionist
-        return Parts(self.journal, self.resume, engine, self.brief, self.settings.receptionist.greeting, self.clock, self.reception.attend)
+        engine = (
+            ModelReceptionist(self.model_client, receptionist, self.settings.zone)
+            if self.model_client
+            else receptionist
+        )
+        return TurnCallParts(
+            self.journal,
+            self.resume,
+            engine,
+            self.brief,
+            self.settings.receptionist.greeting,
+            self.clock,
+            self.reception.start_identity,
+        )
 
     def warm_up(self) -> None:
         """Load what takes seconds to load before the first call, not in the middle of it."""
-        if self.line is not None:
-            self.line.open()
-        if self.organs is not None:
+        if self.model_client is not None:
+            self.model_client.open()
+        if self.speech_kit is not None:
             try:
-                self.organs.open()
-            except AftercallError as error:  # it is tried again with the first call, whose caller hears that
-                log.warning("the receptionist's own speech does not start", error=error.code, reason=str(error))
+                self.speech_kit.open()
+            except (
+                AftercallError
+            ) as error:  # it is tried again with the first call, whose caller hears that
+                log.warning(
+                    "the receptionist's own speech does not start",
+                    error=error.code,
+                    reason=str(error),
+                )
 
     @cached_property
-    def lobby(self) -> Lobby:
-        """Calls whose audio comes over a media socket. Streams come to the process that answered the webhook."""
-        passes = StreamPasses(SecretStr(load_key(self.settings).hex()), self.clock)
-        return Lobby(self.journal, self.brief, self.settings.receptionist.greeting, passes, self.clock)
+    def pending_calls(self) -> PendingCalls:
+        """Calls whose audio comes over a media socket.
+
+        Streams come to the process that answered the webhook.
+        """
+        passes = StreamTokens(SecretStr(load_key(self.settings).hex()), self.clock)
+        return PendingCalls(
+            self.journal, self.brief, self.settings.receptionist.greeting, passes, self.clock
+        )
 
     @cached_property
-    def voice_parts(self) -> VoiceParts | None:
-        """What a call of streamed audio stands on; None where the receptionist speaks through the carrier."""
-        engine = _voice_engine(self.settings) or (Aloud(self.turn_parts.engine, self.organs, self.clock) if self.organs else None)
+    def voice_parts(self) -> VoiceCallParts | None:
+        """What a call of streamed audio stands on; None where the receptionist speaks through
+        the carrier.
+        """
+        engine = _voice_engine(self.settings) or (
+            SpokenTurnEngine(self.turn_parts.engine, self.speech_kit, self.clock)
+            if self.speech_kit
+            else None
+        )
         if engine is None:
             return None
-        return VoiceParts(
+        return VoiceCallParts(
             journal=self.journal,
             resume=self.resume,
             engine=engine,
-            instruct=lambda briefing: instruct(briefing, self.settings.zone),
+            make_instructions=lambda briefing: make_instructions(briefing, self.settings.zone),
             recall=self._recall,
             hang_up=self._hang_up,
             settings=self.settings.bridge,
             clock=self.clock,
-            attend=self.reception.attend,
+            make_identity=self.reception.start_identity,
         )
 
     @cached_property
-    def recall(self) -> Recall:
-        return Recall(self.settings, self.search, self.facts)
+    def recall(self) -> FactRecall:
+        return FactRecall(self.settings, self.search, self.facts)
 
     @cached_property
-    def reception(self) -> Reception:
-        return Reception(self.register, Policy(self.settings), self.composer.compose_anew, self.recall.find)
+    def reception(self) -> CallerReception:
+        return CallerReception(
+            self.register, TrustPolicy(self.settings), self.composer.recompose, self.recall.find
+        )
 
     async def brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
         """What a call that rings now is told, in time; a greeting that was left is used up."""
-        return await ring.brief(self.composer, call, self.clock)
+        return await prepare.brief_ring(self.composer, call, self.clock)
 
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
-        """For whoever pays no attention to who is on the line: the number's owner, as far as the number is trusted."""
+        """For whoever pays no attention to who is on the line: the number's owner, as far as
+        the number is trusted.
+        """
         trust = self.reception.policy.trust(call, has_passcode=False)
         return await asyncio.to_thread(self.recall.find, call.agent_id, call.caller, trust, query)
 
@@ -274,25 +372,32 @@ class App:
 
     def close(self) -> None:
         """Stop as a process that leaves nothing behind."""
-        if self.organs is not None:
-            self.organs.close()
-        if self.line is not None:
-            self.line.close()
+        if self.speech_kit is not None:
+            self.speech_kit.close()
+        if self.model_client is not None:
+            self.model_client.close()
         if self.remem is not None:
             self.remem.close()
         with suppress(AftercallError):
-            self.presence.leave()
+            self.presence.close()
         self.database.close()
 
 
 def _check_engine(settings: Settings) -> None:
-    keys = {"deepgram": settings.deepgram.api_key, "openai": settings.openai.api_key, "receptionist": SecretStr("needs none")}
-    if keys[settings.speaks] is None:
-        raise ConfigError(f"engine: {settings.speaks} needs a key; set {settings.speaks.upper()}_API_KEY, or another engine")
+    keys = {
+        "deepgram": settings.deepgram.api_key,
+        "openai": settings.openai.api_key,
+        "receptionist": SecretStr("needs none"),
+    }
+    if keys[settings.voice_engine] is None:
+        raise ConfigError(
+            f"engine: {settings.voice_engine} needs a key; set "
+            f"{settings.voice_engine.upper()}_API_KEY, or another engine"
+        )
 
 
 def _voice_engine(settings: Settings) -> VoiceEngine | None:
-    match settings.speaks:
+    match settings.voice_engine:
         case "deepgram":
             return DeepgramAgent(settings.deepgram)
         case "openai":
@@ -301,9 +406,11 @@ def _voice_engine(settings: Settings) -> VoiceEngine | None:
             return None
 
 
-def _find_organs(settings: Settings) -> Organs | None:
-    wanted = settings.speaks == "receptionist" and settings.receptionist.speech
-    return make_organs(settings.receptionist.voice) if wanted and find_missing() is None else None
+def _make_speech_kit(settings: Settings) -> SpeechKit | None:
+    wanted = settings.voice_engine == "receptionist" and settings.receptionist.speech
+    return (
+        make_speech_kit(settings.receptionist.voice) if wanted and find_missing() is None else None
+    )
 
 
 def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool = True) -> App:
@@ -317,28 +424,33 @@ def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool =
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"home: {settings.home} cannot be used as a folder ({error.strerror}); set AFTERCALL_HOME") from None
+        raise ConfigError(
+            f"home: {settings.home} cannot be used as a folder ({error.strerror}); set "
+            "AFTERCALL_HOME"
+        ) from None
     database = Database(settings.database_url)
     try:
-        prepare(database)
+        prepare_database(database)
         if claims_home:
             claim_home(database, settings.home, clock.now())
     except AftercallError:
         database.close()
         raise
     store, steps = CallStore(database), StepStore(database)
-    folder = Folder(settings.home / "archive")
-    folder.sweep()
+    folder = ArchiveFolder(settings.home / "archive")
+    folder.remove_stale_files()
     archive = Archive(folder)
     presence = Presence(settings.home / "run", store, clock)
-    resume = ResumeDesk(store, settings.reconnect_window_s)
-    line, vault = connect(settings), open_vault(settings)
+    resume = ResumeStates(store, settings.reconnect_window_s)
+    line, vault = make_model_client(settings), open_vault(settings)
     facts, teller = (
         FactStore(database, vault, PassageIndex(), settings.memory.list_others_in_group),
-        Teller(settings, FollowUpStore(database)),
+        FollowUpNews(settings, FollowUpStore(database)),
     )
-    register = Register(settings, store, TryLedger(settings, RunStore(database), clock))
-    briefings, board = BriefingStore(database), Pinboard(settings, database, facts, clock)
+    register = CallerRegister(
+        settings, store, PasscodeTryLedger(settings, RunStore(database), clock)
+    )
+    briefings, board = BriefingStore(database), PinBoard(settings, database, facts, clock)
     app = App(
         settings=settings,
         clock=clock,
@@ -350,7 +462,7 @@ def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool =
         presence=presence,
         journal=Journal(
             store,
-            Pen(database),
+            JournalInserter(database),
             archive,
             presence,
             clock,
@@ -358,15 +470,30 @@ def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool =
             timedelta(seconds=settings.reconnect_window_s),
         ),
         resume=resume,
-        reader=_masked(ModelReader(line, AnswerStore(database, clock, vault)) if line else RulesReader(), settings),
-        composer=Composer(settings, store, steps, archive, resume, clock, teller, facts, board, briefings, register),
+        reader=_masked(
+            ModelReader(line, AnswerStore(database, clock, vault)) if line else RulesReader(),
+            settings,
+        ),
+        composer=Composer(
+            settings,
+            store,
+            steps,
+            archive,
+            resume,
+            clock,
+            teller,
+            facts,
+            board,
+            briefings,
+            register,
+        ),
         briefings=briefings,
         facts=facts,
         documents=DocumentStore(database),
         register=register,
-        line=line,
-        remem=Remem(settings.remem) if settings.remem.api_key else None,
-        organs=_find_organs(settings),
+        model_client=line,
+        remem=RememClient(settings.remem) if settings.remem.api_key else None,
+        speech_kit=_make_speech_kit(settings),
     )
     try:
         app.work.check()
@@ -376,13 +503,13 @@ def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool =
     return app
 
 
-def connect(settings: Settings) -> ModelLine | None:
+def make_model_client(settings: Settings) -> ModelClient | None:
     """The line to the model of the settings; None where calls are read by rules."""
-    choice = choose(settings)
-    return ModelLine(choice) if choice else None
+    choice = choose_model(settings)
+    return ModelClient(choice) if choice else None
 
 
 def _masked(reader: Reader, settings: Settings) -> Reader:
     """Nobody who reads a call reads the passcode."""
     passcode = settings.work.passcode
-    return MaskedReader(reader, Mask(passcode.get_secret_value())) if passcode else reader
+    return MaskedReader(reader, PasscodeMask(passcode.get_secret_value())) if passcode else reader

@@ -1,4 +1,7 @@
-"""What time it is, and waiting. Everything that needs either is handed a Clock, so tests run on virtual time."""
+"""What time it is, and waiting.
+
+Everything that needs either is handed a Clock, so tests run on virtual time.
+"""
 
 import asyncio
 import time

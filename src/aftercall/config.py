@@ -1,7 +1,8 @@
 """The settings: one TOML file, overridden by the environment, read once at start and frozen.
 
-`[section] name` in the file is `AFTERCALL_<SECTION>_<NAME>` in the environment; a provider's own settings
-keep the names that its users know. Each part is handed its own section; nobody reads the environment again.
+`[section] name` in the file is `AFTERCALL_<SECTION>_<NAME>` in the environment; a provider's
+own settings keep the names that its users know. Each part is handed its own section; nobody
+reads the environment again.
 """
 
 import difflib
@@ -19,11 +20,11 @@ from pydantic.fields import FieldInfo
 from aftercall.errors import ConfigError
 from aftercall.settings import Env, Section, Settings, find_zone
 
-PREFIX = "AFTERCALL_"
+ENV_PREFIX = "AFTERCALL_"
 
 
 @dataclass(frozen=True)
-class Value:
+class SettingValue:
     """One setting as it stands: for `aftercall config`."""
 
     key: str
@@ -42,40 +43,47 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedConfig:
     settings: Settings
-    values: tuple[Value, ...]
+    values: tuple[SettingValue, ...]
     warnings: tuple[str, ...]
 
 
-def load(file: Path | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
-    """Read the settings: `file` if named, else ./aftercall.toml if it is there, then the environment over it."""
+def load_config(file: Path | None = None, environ: Mapping[str, str] | None = None) -> LoadedConfig:
+    """Read the settings: `file` if named, else ./aftercall.toml if it is there, then the
+    environment over it.
+    """
     environ = os.environ if environ is None else environ
     path = file or Path("aftercall.toml")
     data = _read_toml(path) if file or path.is_file() else {}
     _refuse_unknown(data, path)
     origins: dict[str, str] = {}
-    for key, env, _ in known_settings():
+    for key, env, _ in list_settings():
         if _get(data, key) is not None:
             origins[key] = str(path)
         if environ.get(env, "") != "":
-            _put(data, key, environ[env])
+            _set(data, key, environ[env])
             origins[key] = env
     try:
         settings = Settings.model_validate(data)
     except ValidationError as error:
-        raise _unusable(error, origins) from None
-    return Loaded(settings, describe(settings, origins), tuple(_warnings(settings, environ)))
-
-
-def describe(settings: Settings, origins: Mapping[str, str]) -> tuple[Value, ...]:
-    """Every setting as it stands."""
-    return tuple(
-        Value(key, env, _get(settings, key), origins.get(key, "default"), field.description or "") for key, env, field in known_settings()
+        raise _to_config_error(error, origins) from None
+    return LoadedConfig(
+        settings, describe_settings(settings, origins), tuple(_warnings(settings, environ))
     )
 
 
-def known_settings() -> Iterator[tuple[str, str, FieldInfo]]:
+def describe_settings(settings: Settings, origins: Mapping[str, str]) -> tuple[SettingValue, ...]:
+    """Every setting as it stands."""
+    return tuple(
+        SettingValue(
+            key, env, _get(settings, key), origins.get(key, "default"), field.description or ""
+        )
+        for key, env, field in list_settings()
+    )
+
+
+def list_settings() -> Iterator[tuple[str, str, FieldInfo]]:
     """Every setting as key, environment name and field; sections as `section.name`."""
     for name, field in Settings.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
@@ -87,7 +95,7 @@ def known_settings() -> Iterator[tuple[str, str, FieldInfo]]:
 
 def _env_name(key: str, field: FieldInfo) -> str:
     named = [item.name for item in field.metadata if isinstance(item, Env)]
-    return named[0] if named else PREFIX + key.replace(".", "_").upper()
+    return named[0] if named else ENV_PREFIX + key.replace(".", "_").upper()
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -104,11 +112,13 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _refuse_unknown(data: dict[str, Any], path: Path) -> None:
-    known = [key for key, _, _ in known_settings()]
+    known = [key for key, _, _ in list_settings()]
     sections = {key.partition(".")[0] for key in known if "." in key}
     for name, value in data.items():
         if name in sections and not isinstance(value, dict):
-            raise ConfigError(f"{path}: {name} is a section; write [{name}] and its settings below it")
+            raise ConfigError(
+                f"{path}: {name} is a section; write [{name}] and its settings below it"
+            )
         keys = [f"{name}.{inner}" for inner in value] if name in sections else [name]
         for key in keys:
             if key not in known:
@@ -120,18 +130,24 @@ def _nearest(key: str, known: list[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else "; `aftercall config` lists all"
 
 
-def _unusable(error: ValidationError, origins: Mapping[str, str]) -> ConfigError:
+def _to_config_error(error: ValidationError, origins: Mapping[str, str]) -> ConfigError:
     first = error.errors(include_url=False, include_input=False)[0]
     key = ".".join(str(part) for part in first["loc"][:2])
-    return ConfigError(f"{origins.get(key, 'settings')}: {key} {first['msg'][:1].lower()}{first['msg'][1:]}")
+    return ConfigError(
+        f"{origins.get(key, 'settings')}: {key} {first['msg'][:1].lower()}{first['msg'][1:]}"
+    )
 
 
 def _warnings(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     if find_zone(settings.timezone) is None:
         yield f"timezone: {settings.timezone!r} is not a known zone; UTC is used"
-    known = [env for _, env, _ in known_settings()]
+    known = [env for _, env, _ in list_settings()]
     for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in known and name not in ("AFTERCALL_FAULT", "AFTERCALL_SOAK"):
+        if (
+            name.startswith(ENV_PREFIX)
+            and name not in known
+            and name not in ("AFTERCALL_FAULT", "AFTERCALL_SOAK")
+        ):
             yield f"{name}: no such setting{_nearest(name, known)}"
 
 
@@ -143,7 +159,7 @@ def _get(data: Any, key: str) -> Any:
     return data
 
 
-def _put(data: dict[str, Any], key: str, value: str) -> None:
+def _set(data: dict[str, Any], key: str, value: str) -> None:
     *sections, name = key.split(".")
     for section in sections:
         data = data.setdefault(section, {})

@@ -1,4 +1,6 @@
-"""Files that survive a power cut: their bytes are synced, and so is the folder that holds their name."""
+"""Files that survive a power cut: their bytes are synced, and so is the folder that holds their
+name.
+"""
 
 import os
 import secrets
@@ -14,8 +16,11 @@ def sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-def create_once(file: Path, text: str) -> None:
-    """Make a small file, for its owner only, unless it is there. Nobody ever sees half of it or replaces it."""
+def create_if_missing(file: Path, text: str) -> None:
+    """Make a small file, for its owner only, unless it is there.
+
+    Nobody ever sees half of it or replaces it.
+    """
     if file.exists():
         return
     file.parent.mkdir(parents=True, exist_ok=True)

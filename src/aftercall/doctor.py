@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from aftercall.config import Loaded
+from aftercall.config import LoadedConfig
 from aftercall.db.connect import Database
-from aftercall.db.durability import check_durable_engine
 from aftercall.db.home import check_home
-from aftercall.db.revision import NEWEST, current_revision
+from aftercall.db.upgrade import NEWEST_REVISION, check_durable_engine, current_revision
 from aftercall.errors import AftercallError
-from aftercall.llm.model.choice import choose
+from aftercall.llm.model.choice import choose_model
 from aftercall.settings import Settings
-from aftercall.speech.organs import find_missing
+from aftercall.speech.kit import find_missing
 
-ROOM_GB = 1.0
+MIN_FREE_GB = 1.0
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Check:
     detail: str
 
 
-def examine(loaded: Loaded) -> Iterator[Check]:
+def run_checks(loaded: LoadedConfig) -> Iterator[Check]:
     settings = loaded.settings
     yield Check("python", "ok", f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}")
     yield _check_engine(settings)
@@ -45,12 +44,25 @@ def examine(loaded: Loaded) -> Iterator[Check]:
         yield Check("settings", "warn", warning)
     if settings.secret_key is None and not settings.database_url.startswith("sqlite"):
         yield Check(
-            "secret key", "warn", "not set: each machine seals secrets with a key of its own; set AFTERCALL_SECRET_KEY on all of them"
+            "secret key",
+            "warn",
+            "not set: each machine seals secrets with a key of its own; set "
+            "AFTERCALL_SECRET_KEY on all of them",
         )
     if settings.public_url is None:
-        yield Check("public address", "warn", "not set: carriers cannot reach this server; set AFTERCALL_PUBLIC_URL to answer phone calls")
+        yield Check(
+            "public address",
+            "warn",
+            "not set: carriers cannot reach this server; set AFTERCALL_PUBLIC_URL to answer "
+            "phone calls",
+        )
     if settings.api_token is None:
-        yield Check("API token", "warn", "not set: only this machine is served; set AFTERCALL_API_TOKEN to open the API and pages")
+        yield Check(
+            "API token",
+            "warn",
+            "not set: only this machine is served; set AFTERCALL_API_TOKEN to open the API "
+            "and pages",
+        )
 
 
 def _check_engine(settings: Settings) -> Check:
@@ -63,16 +75,20 @@ def _check_engine(settings: Settings) -> Check:
 
 def _check_reader(settings: Settings) -> Check:
     try:
-        choice = choose(settings)
+        choice = choose_model(settings)
     except AftercallError as error:
         return Check("reader", "fail", str(error))
-    return Check("reader", "ok", f"calls are read by {choice.name}" if choice else "calls are read by rules")
+    return Check(
+        "reader", "ok", f"calls are read by {choice.name}" if choice else "calls are read by rules"
+    )
 
 
 def _check_speech() -> Check:
     missing = find_missing()
     if missing:
-        return Check("speech", "warn", f"{missing}; until then the receptionist speaks through the carrier")
+        return Check(
+            "speech", "warn", f"{missing}; until then the receptionist speaks through the carrier"
+        )
     return Check("speech", "ok", "the receptionist speaks and listens on this machine")
 
 
@@ -81,7 +97,11 @@ def _check_full_text() -> Check:
         try:
             connection.execute("CREATE VIRTUAL TABLE words USING fts5(word, tokenize='porter')")
         except sqlite3.OperationalError:
-            return Check("full text", "fail", "this Python's SQLite has no FTS5; use another Python or Postgres")
+            return Check(
+                "full text",
+                "fail",
+                "this Python's SQLite has no FTS5; use another Python or Postgres",
+            )
         finally:
             connection.rollback()
     connection.close()
@@ -96,11 +116,17 @@ def _check_home(home: Path) -> Iterator[Check]:
             first.write_bytes(b"x")
             os.link(first, Path(name) / "second")
     except OSError as error:
-        yield Check("home", "fail", f"{home}: {error.strerror}; files must be writable and allow hard links")
+        yield Check(
+            "home", "fail", f"{home}: {error.strerror}; files must be writable and allow hard links"
+        )
         return
     yield Check("home", "ok", str(home))
     free = shutil.disk_usage(home).free / 1e9
-    yield Check("disk", "ok" if free >= ROOM_GB else "warn", f"{free:.1f} GB free" + ("" if free >= ROOM_GB else "; make room"))
+    yield Check(
+        "disk",
+        "ok" if free >= MIN_FREE_GB else "warn",
+        f"{free:.1f} GB free" + ("" if free >= MIN_FREE_GB else "; make room"),
+    )
 
 
 def _check_database(settings: Settings) -> Check:
@@ -112,6 +138,10 @@ def _check_database(settings: Settings) -> Check:
         return Check("database", "fail", str(error))
     if current is None:
         return Check("database", "ok", f"{database.dialect}, empty; it is made at first start")
-    if current == NEWEST:
+    if current == NEWEST_REVISION:
         return Check("database", "ok", f"{database.dialect}, revision {current}")
-    return Check("database", "fail", f"revision {current}, this version has {NEWEST}; run `aftercall db upgrade`")
+    return Check(
+        "database",
+        "fail",
+        f"revision {current}, this version has {NEWEST_REVISION}; run `aftercall db upgrade`",
+    )

@@ -1,6 +1,7 @@
 """Named points where a crash test may end the process; they do nothing unless one is armed.
 
-`AFTERCALL_FAULT=journal.after_append:3` kills the process with SIGKILL the third time that point is reached.
+`AFTERCALL_FAULT=journal.after_append:3` kills the process with SIGKILL the third time that
+point is reached.
 """
 
 import os
@@ -78,7 +79,7 @@ def arm(spec: str) -> None:
         _armed[point] = int(count or 1)
 
 
-def reach(point: str) -> None:
+def fault_point(point: str) -> None:
     if point in _armed:
         _armed[point] -= 1
         if _armed[point] == 0:

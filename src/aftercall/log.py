@@ -1,4 +1,7 @@
-"""Structured logs to standard error. Speech, prompts, tool arguments and digits never go into a log call."""
+"""Structured logs to standard error.
+
+Speech, prompts, tool arguments and digits never go into a log call.
+"""
 
 import logging
 import sys
@@ -9,7 +12,11 @@ from structlog.typing import FilteringBoundLogger
 
 
 def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
-    renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    renderer = (
+        structlog.processors.JSONRenderer()
+        if as_json
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -18,7 +25,9 @@ def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
             structlog.processors.format_exc_info,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[level.upper()]
+        ),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # whatever it is by then
         cache_logger_on_first_use=False,
     )

@@ -1,21 +1,33 @@
-"""Fakes for your own tests and ours: time that you move by hand, a caller with a script, an engine that obeys."""
+"""Fakes for your own tests and ours: time that you move by hand, a caller with a script, an
+engine that obeys.
+"""
 
 import asyncio
 import heapq
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from aftercall.bridge.turn_call import Parts, TurnCall
+from aftercall.bridge.turn_call import TurnCall, TurnCallParts
 from aftercall.clock import to_millisecond
-from aftercall.engine.session import Reply, TurnSession
-from aftercall.llm.model.exchange import Paid, Put, Said
-from aftercall.llm.whole import WholeReader
+from aftercall.engine.session import AgentReply, TurnSession
+from aftercall.engine.voice import (
+    AgentAudio,
+    EngineOpening,
+    Tool,
+    ToolCall,
+    VoiceEvent,
+    VoiceSession,
+)
+from aftercall.errors import EngineLost
+from aftercall.llm.model.completion import Completion, Prompt, Usage
+from aftercall.llm.safe_reader import SafeReader
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.reading import Reading
+from aftercall.sockets.mailbox import Mailbox, MailboxClosed
 
 START = datetime(2026, 2, 13, 15, 41, 12, 120_000, tzinfo=UTC)
 
@@ -39,11 +51,15 @@ class VirtualClock:
     async def sleep(self, seconds: float) -> None:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._fell_asleep.set()
-        heapq.heappush(self._sleepers, (self._elapsed + max(0.0, seconds), next(self._order), woken))
+        heapq.heappush(
+            self._sleepers, (self._elapsed + max(0.0, seconds), next(self._order), woken)
+        )
         await woken
 
     async def until_asleep(self) -> None:
-        """Wait, in real time, until somebody sleeps on this clock: work in threads takes its own time to get there."""
+        """Wait, in real time, until somebody sleeps on this clock: work in threads takes its
+        own time to get there.
+        """
         while not any(not woken.done() for _, _, woken in self._sleepers):
             self._fell_asleep.clear()
             await self._fell_asleep.wait()
@@ -53,7 +69,9 @@ class VirtualClock:
         self._elapsed += seconds
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass: sleepers wake in order, each at its own time, and run until they wait again."""
+        """Let time pass: sleepers wake in order, each at its own time, and run until they wait
+        again.
+        """
         until = self._elapsed + seconds
         await _settle()
         while self._sleepers and self._sleepers[0][0] <= until:
@@ -65,15 +83,21 @@ class VirtualClock:
 
 
 async def _settle() -> None:
-    """Give every task that can run its turn; enough rounds for tasks that hand work to each other."""
+    """Give every task that can run its turn; enough rounds for tasks that hand work to each
+    other.
+    """
     for _ in range(20):
         await asyncio.sleep(0)
 
 
 class FakeEngine:
-    """A TurnEngine that says what you gave it; an exception in the list is raised, None never answers."""
+    """A TurnEngine that says what you gave it; an exception in the list is raised, None never
+    answers.
+    """
 
-    def __init__(self, *answers: str | Reply | Exception | None, greeting: str | Exception = "Hello!") -> None:
+    def __init__(
+        self, *answers: str | AgentReply | Exception | None, greeting: str | Exception = "Hello!"
+    ) -> None:
         self.briefings: list[Briefing] = []
         self.heard: list[str] = []
         self.asked = asyncio.Event()
@@ -85,30 +109,32 @@ class FakeEngine:
         self.briefings.append(briefing)
         return self
 
-    async def greet(self) -> Reply:
+    async def greet(self) -> AgentReply:
         return await self._give(self._greeting)
 
-    async def answer(self, said: str) -> Reply:
+    async def answer(self, said: str) -> AgentReply:
         self.heard.append(said)
         self.asked.set()
         return await self._give(self._answers.pop(0) if self._answers else "Anything else?")
 
-    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
+    async def update_briefing(self, briefing: Briefing, *, is_another: bool) -> None:
         self.briefings.append(briefing)
 
     async def close(self) -> None:
         self.is_closed = True
 
-    async def _give(self, answer: str | Reply | Exception | None) -> Reply:
+    async def _give(self, answer: str | AgentReply | Exception | None) -> AgentReply:
         if isinstance(answer, Exception):
             raise answer
         if answer is None:
             await asyncio.Event().wait()
-        return answer if isinstance(answer, Reply) else Reply(str(answer))
+        return answer if isinstance(answer, AgentReply) else AgentReply(str(answer))
 
 
-class FakeReader(WholeReader):
-    """A Reader that finds what you gave it, in every call, and remembers which calls it was given."""
+class FakeReader(SafeReader):
+    """A Reader that finds what you gave it, in every call, and remembers which calls it was
+    given.
+    """
 
     name = "fake"
 
@@ -126,42 +152,52 @@ class FakeReader(WholeReader):
 
 
 class FakeModel:
-    """A line to a model that says what you gave it, in order and then the last again; an exception in the list is raised."""
+    """A line to a model that says what you gave it, in order and then the last again; an
+    exception in the list is raised.
+    """
 
-    def __init__(self, *said: str | dict[str, Any] | Said | Exception, part_chars: int = 60_000) -> None:
+    def __init__(
+        self, *said: str | dict[str, Any] | Completion | Exception, part_chars: int = 60_000
+    ) -> None:
         self.name = "fake:model"
         self.part_chars = part_chars
-        self.puts: list[Put] = []
+        self.prompts: list[Prompt] = []
         self._said = list(said)
 
-    def ask(self, put: Put) -> Said:
-        self.puts.append(put)
+    def ask(self, prompt: Prompt) -> Completion:
+        self.prompts.append(prompt)
         said = self._said.pop(0) if len(self._said) > 1 else self._said[0]
         if isinstance(said, Exception):
             raise said
-        if isinstance(said, Said):
+        if isinstance(said, Completion):
             return said
-        return Said(said if isinstance(said, str) else json.dumps(said), paid=Paid(100, 10, 0.001))
+        return Completion(
+            said if isinstance(said, str) else json.dumps(said), usage=Usage(100, 10, 0.001)
+        )
 
-    async def ask_within(self, put: Put, timeout_s: float) -> Said:
-        return self.ask(put)
+    async def ask_within(self, prompt: Prompt, timeout_s: float) -> Completion:
+        return self.ask(prompt)
 
 
 class FakePhone:
-    """A caller with a script: rings, says a line after each thing they hear, and hangs up when out of lines."""
+    """A caller with a script: rings, says a line after each thing they hear, and hangs up when
+    out of lines.
+    """
 
-    def __init__(self, parts: Parts, caller: str | None = "+15550100") -> None:
+    def __init__(self, parts: TurnCallParts, caller: str | None = "+15550100") -> None:
         self._parts = parts
         self._caller = caller
 
     async def ring(self, *lines: str, hangs_up: bool = True) -> tuple[TurnCall, list[str]]:
         """The call, and what the caller heard."""
-        call = TurnCall(self._parts, make_live_call(caller=self._caller, started_at=self._parts.clock.now()))
-        heard = [(await call.begin()).text]
+        call = TurnCall(
+            self._parts, make_live_call(caller=self._caller, started_at=self._parts.clock.now())
+        )
+        heard = [(await call.start()).text]
         for line in lines:
-            if call.ended is None:
-                heard.append((await call.hear(line)).text)
-        if hangs_up or call.ended:
+            if call.end_reason is None:
+                heard.append((await call.answer(line)).text)
+        if hangs_up or call.end_reason:
             await call.end("caller_hung_up")
         return call, heard
 
@@ -171,11 +207,19 @@ _numbers = count(1)
 
 def make_live_call(**fields: Any) -> LiveCall:
     """A live call with a number of its own; name what matters to your test."""
-    defaults = {"source": "test", "sid": f"T{next(_numbers):06}", "caller": "+15550100", "callee": "+15550101", "started_at": START}
+    defaults = {
+        "source": "test",
+        "sid": f"T{next(_numbers):06}",
+        "caller": "+15550100",
+        "callee": "+15550101",
+        "started_at": START,
+    }
     return LiveCall.model_validate(defaults | fields)
 
 
-def make_call(said: Iterable[tuple[str, str]] = (("agent", "Hello!"), ("caller", "Hi.")), **fields: Any) -> Call:
+def make_call(
+    said: Iterable[tuple[str, str]] = (("agent", "Hello!"), ("caller", "Hi.")), **fields: Any
+) -> Call:
     """A finished call from pairs of speaker and text, two seconds a turn."""
     started = fields.pop("started_at", START)
     turns = [
@@ -190,3 +234,134 @@ def make_call(said: Iterable[tuple[str, str]] = (("agent", "Hello!"), ("caller",
 def make_calls(number: int, said: Sequence[tuple[str, str]], **fields: Any) -> list[Call]:
     """Finished calls with the same words, each of a caller of its own."""
     return [make_call(said, caller=f"+1555010{place:04}", **fields) for place in range(number)]
+
+
+class FakeVoiceSession:
+    """A VoiceSession: you give it events, it remembers what it was sent."""
+
+    def __init__(self, opening: EngineOpening) -> None:
+        self.opening = opening
+        self.audio: list[bytes] = []
+        self.said: list[str] = []
+        self.cuts: list[tuple[str, int]] = []
+        self.answers: list[str] = []
+        self.keep_alives = 0
+        self.is_closed = False
+        self._events = Mailbox[VoiceEvent]()
+
+    def add_events(self, *events: VoiceEvent) -> None:
+        for event in events:
+            self._events.add(event)
+
+    def lose(self) -> None:
+        """After the events it was given, the session is lost."""
+        self._events.close()
+
+    async def receive(self) -> Sequence[VoiceEvent]:
+        try:
+            return (await self._events.receive(),)
+        except MailboxClosed:
+            raise EngineLost("the fake engine was told to go") from None
+
+    def set_fast_path(self, play: Callable[[AgentAudio], bool]) -> None:
+        self._events.set_fast_path(lambda event: isinstance(event, AgentAudio) and play(event))
+
+    def send_audio(self, payload: bytes) -> None:
+        self.audio.append(payload)
+
+    async def truncate_speech(self, speech: str, heard_ms: int) -> None:
+        self.cuts.append((speech, heard_ms))
+
+    async def say(self, text: str) -> None:
+        self.said.append(text)
+
+    async def answer_tool(self, call: ToolCall, answer: str) -> None:
+        self.answers.append(answer)
+
+    async def keep_alive(self) -> None:
+        self.keep_alives += 1
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class FakeVoiceEngine:
+    """A VoiceEngine.
+
+    An exception among its `faults` is raised at that connection, None never connects.
+    """
+
+    def __init__(self, *faults: Exception | str | None) -> None:
+        self.sessions: list[FakeVoiceSession] = []
+        self._faults = list(faults)
+
+    @property
+    def session(self) -> FakeVoiceSession:
+        return self.sessions[-1]
+
+    async def connect(self, opening: EngineOpening, tools: Sequence[Tool]) -> VoiceSession:
+        fault = self._faults.pop(0) if self._faults else "fine"
+        if isinstance(fault, Exception):
+            raise fault
+        if fault is None:
+            await asyncio.Event().wait()
+        session = FakeVoiceSession(opening)
+        self.sessions.append(session)
+        return session
+
+
+class FakeMediaSocket:
+    """A carrier's socket: you put frames in, it remembers those it was sent.
+
+    `is_stuck` takes nothing any more.
+    """
+
+    def __init__(self) -> None:
+        self.sent: list[str | bytes] = []
+        self.is_closed = False
+        self.is_stuck = False
+        self._frames = Mailbox[str | bytes]()
+        self._empty = asyncio.Event()
+
+    def add_frames(self, *frames: str | bytes | None) -> None:
+        """None closes the socket."""
+        for frame in frames:
+            if frame is None:
+                self._frames.close()
+            else:
+                self._frames.add(frame)
+        if not self._frames.has_waiter:
+            self._empty.clear()
+
+    async def wait_empty(self) -> None:
+        """Until every frame has been taken, and the next one is waited for."""
+        await self._empty.wait()
+
+    async def receive(self) -> str | bytes | None:
+        if not self._frames:
+            self._empty.set()
+        try:
+            return await self._frames.receive()
+        except MailboxClosed:
+            return None
+
+    def set_fast_path(self, on_frame: Callable[[str | bytes], bool]) -> None:
+        self._frames.set_fast_path(on_frame)
+
+    @property
+    def can_send_now(self) -> bool:
+        return not self.is_stuck
+
+    def try_send(self, frame: str | bytes) -> bool:
+        if not self.is_stuck:
+            self.sent.append(frame)
+        return not self.is_stuck
+
+    async def send(self, frame: str | bytes) -> None:
+        """Only what is stuck is waited for."""
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        self.is_closed = True
+        if self.is_stuck:
+            await asyncio.Event().wait()

@@ -1,7 +1,8 @@
-"""Carriers, engines and databases together: a call with a barge-in and a hang-up is kept exactly as it was said and heard.
+"""Carriers, engines and databases together: a call with a barge-in and a hang-up is kept
+exactly as it was said and heard.
 
-The receptionist's calls (over Twilio's own ears and voice, over Telnyx', in the browser) run on both databases in
-tests/integration; streamed calls on SQLite are in test_voice_calls.py as well.
+The receptionist's calls (over Twilio's own ears and voice, over Telnyx', in the browser) run on
+both databases in tests/integration; streamed calls on SQLite are in test_voice_calls.py as well.
 """
 
 from collections.abc import AsyncIterator
@@ -12,7 +13,7 @@ import pytest
 
 from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.media import MediaPhone
-from aftercall.lab.script import in_order
+from aftercall.lab.script import reply_in_order
 from aftercall.settings import ReceptionistSettings
 from voice import Stage, emulate, noted, open_stream, serving, telnyx_network, told
 
@@ -21,14 +22,21 @@ CALLER = "+15550100"
 
 
 @asynccontextmanager
-async def ringing(carrier: str, home: Path, engine: EmulatedEngine, database_url: str) -> AsyncIterator[tuple[Stage, MediaPhone, str]]:
-    """A call that was rung through the carrier's own webhooks: everything behind it, its phone and its sid."""
+async def ringing(
+    carrier: str, home: Path, engine: EmulatedEngine, database_url: str
+) -> AsyncIterator[tuple[Stage, MediaPhone, str]]:
+    """A call that was rung through the carrier's own webhooks: everything behind it, its phone
+    and its sid.
+    """
     if carrier == "twilio":
         async with serving(home, engine, speed=1.0, database_url=database_url) as stage:
             ring, phone = await stage.ring(CALLER)
             yield stage, phone, ring.sid
         return
-    async with telnyx_network() as (telnyx, number), serving(home, engine, database_url=database_url, telnyx=number) as stage:
+    async with (
+        telnyx_network() as (telnyx, number),
+        serving(home, engine, database_url=database_url, telnyx=number) as stage,
+    ):
         call = await telnyx.ring(f"{stage.address}/telnyx/events", caller=CALLER)
         yield stage, await open_stream(call, speed=1.0), call.control_id
         await telnyx.hang_up(call)
@@ -42,22 +50,29 @@ COMBINATIONS = [
 ]
 
 
-@pytest.mark.parametrize(("carrier", "name", "database_url"), COMBINATIONS, indirect=["database_url"])
+@pytest.mark.parametrize(
+    ("carrier", "name", "database_url"), COMBINATIONS, indirect=["database_url"]
+)
 async def test_a_call_with_an_interruption_is_kept_as_it_was_said_and_heard(
     tmp_path: Path, carrier: str, name: str, database_url: str
 ) -> None:
-    engine = emulate(name, in_order("All right.", "Noted."))
+    engine = emulate(name, reply_in_order("All right.", "Noted."))
     async with ringing(carrier, tmp_path / "home", engine, database_url) as (stage, phone, sid):
-        await phone.hear_audio(8_000)
-        phone.begin_to_say("Stop.")
-        await phone.hear("All right.")
+        await phone.wait_for_audio(8_000)
+        phone.queue_text("Stop.")
+        await phone.wait_for_words("All right.")
         await phone.say("Call Jim.")
-        await phone.hear("Noted.")
+        await phone.wait_for_words("Noted.")
         await phone.hang_up()
         call = await stage.sealed()
-    assert phone.clears == 1
+    assert phone.clear_count == 1
     (speaker, kept), *rest = told(call)
-    assert rest == [("caller", "Stop."), ("agent", "All right."), ("caller", "Call Jim."), ("agent", "Noted.")]
+    assert rest == [
+        ("caller", "Stop."),
+        ("agent", "All right."),
+        ("caller", "Call Jim."),
+        ("agent", "Noted."),
+    ]
     assert speaker == "agent"
     assert GREETING.startswith(kept)
     assert abs(len(kept.split()) - len(phone.heard[0].split())) <= 1
@@ -65,8 +80,15 @@ async def test_a_call_with_an_interruption_is_kept_as_it_was_said_and_heard(
     assert phone.heard[1:] == ["All right.", "Noted."]
     assert [event["said"] for event in noted(call, "barge_in")] == [GREETING]
     assert engine.calls[0].heard == ["Stop.", "Call Jim."]
-    assert (call.source, call.sid, call.caller, call.end_reason) == (carrier, sid, CALLER, "caller_hung_up")
+    assert (call.source, call.sid, call.caller, call.end_reason) == (
+        carrier,
+        sid,
+        CALLER,
+        "caller_hung_up",
+    )
     times = [call.started_at, *(turn.at for turn in call.turns), call.ended_at]
     assert times == sorted(times)
     assert len(set(times[1:-1])) == len(call.turns)
-    assert stage.app.database.dialect == ("postgresql" if database_url.startswith("postgresql") else "sqlite")
+    assert stage.app.database.dialect == (
+        "postgresql" if database_url.startswith("postgresql") else "sqlite"
+    )

@@ -1,4 +1,6 @@
-"""The two things a newcomer sees: the demo, and a server that keeps what was said out of its logs."""
+"""The two things a newcomer sees: the demo, and a server that keeps what was said out of its
+logs.
+"""
 
 import json
 import os
@@ -18,13 +20,17 @@ CANARY = "xylophone"
 
 
 def environment(home: Path) -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")} | {"AFTERCALL_HOME": str(home)}
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")
+    } | {"AFTERCALL_HOME": str(home)}
 
 
 @pytest.mark.timeout(400)  # half a minute where nothing else runs
 def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
     env = environment(tmp_path) | {"TMPDIR": str(tmp_path)}
-    shown = subprocess.run([*AFTERCALL, "demo"], env=env, capture_output=True, text=True, cwd=tmp_path, check=False)
+    shown = subprocess.run(
+        [*AFTERCALL, "demo"], env=env, capture_output=True, text=True, cwd=tmp_path, check=False
+    )
     assert shown.returncode == 0, shown.stderr
     for told in (
         "I have taken down: open a bug about the broken thumbnails",
@@ -32,8 +38,14 @@ def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
         "sealed, interrupted",
         "I have changed that: send Dana the signed contract, by Friday",
         "Hey Bill, last time you asked me to send Dana the signed contract",
-        "held       Open a bug about the broken thumbnails on the gallery page  it leaves this machine, and the caller is unknown",
-        "done       Open a bug about the broken thumbnails on the gallery page  https://github.com/acme/site/issues/41",
+        (
+            "held       Open a bug about the broken thumbnails on the gallery page  it leaves "
+            "this machine, and the caller is unknown"
+        ),
+        (
+            "done       Open a bug about the broken thumbnails on the gallery page  "
+            "https://github.com/acme/site/issues/41"
+        ),
         "noted      Send Dana the signed contract  tasks/",
         "Written down: Send Dana the signed contract",
         "withdrawn  Book a table for four",
@@ -48,13 +60,26 @@ def test_the_demo_tells_the_whole_story_and_exits_0(tmp_path: Path) -> None:
 def test_what_was_said_is_kept_and_never_logged(tmp_path: Path) -> None:
     home = tmp_path / "home"
     arguments = [*AFTERCALL, "serve", "--port", "0", "--log-json"]
-    server = subprocess.Popen(arguments, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        arguments, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert server.stdout is not None
-        address = next(word for word in server.stdout.readline().split() if word.startswith("http://"))
-        with connect(f"{address.replace('http', 'ws')}/browser/call?caller=%2B15550142", proxy=None) as socket:
+        address = next(
+            word for word in server.stdout.readline().split() if word.startswith("http://")
+        )
+        with connect(
+            f"{address.replace('http', 'ws')}/browser/call?caller=%2B15550142", proxy=None
+        ) as socket:
             call_id = json.loads(socket.recv())["call"]
-            socket.send(json.dumps({"type": "say", "text": f"Hi, this is Bill. Please call the {CANARY} shop. My PIN is 4711."}))
+            socket.send(
+                json.dumps(
+                    {
+                        "type": "say",
+                        "text": f"Hi, this is Bill. Please call the {CANARY} shop. My PIN is 4711.",
+                    }
+                )
+            )
             assert CANARY in json.loads(socket.recv())["text"]
             socket.send("not a frame")
             assert json.loads(socket.recv())["type"] == "refused"
@@ -73,6 +98,8 @@ def finished(address: str, call_id: str) -> dict[str, list[dict[str, str]]]:
     while True:
         with urllib.request.urlopen(f"{address}/api/calls/{call_id}") as answer:
             call: dict[str, list[dict[str, str]]] = json.load(answer)
-        if call["steps"] and all(step["state"] not in ("waiting", "running") for step in call["steps"]):
+        if call["steps"] and all(
+            step["state"] not in ("waiting", "running") for step in call["steps"]
+        ):
             return call
         time.sleep(0.1)

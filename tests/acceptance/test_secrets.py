@@ -1,4 +1,6 @@
-"""A canary over a whole run: what was said in confidence stands in the sealed archive, and nowhere else."""
+"""A canary over a whole run: what was said in confidence stands in the sealed archive, and
+nowhere else.
+"""
 
 import time
 from pathlib import Path
@@ -9,7 +11,7 @@ from typer.testing import CliRunner
 
 from aftercall.app import build
 from aftercall.cli.main import program
-from aftercall.journal.archive import encode
+from aftercall.journal.archive import encode_call
 from aftercall.log import configure_logs
 from aftercall.model.steps import OPEN_STATES
 from aftercall.settings import Settings
@@ -25,7 +27,14 @@ SAID = [
     ("caller", "The wifi password is sunflowerseven. And I like tea."),
     ("agent", "I will book the table."),
 ]
-CANARIES = ("four eight two one", "4821", "lupus", "4111 1111", "4111111111111111", "sunflowerseven")
+CANARIES = (
+    "four eight two one",
+    "4821",
+    "lupus",
+    "4111 1111",
+    "4111111111111111",
+    "sunflowerseven",
+)
 PATIENCE_S = 60
 
 
@@ -41,23 +50,44 @@ def test_secrets_are_in_the_archive_and_nowhere_else(
     configure_logs(level="debug")
     app = build(Settings(home=home))
     call = make_call(SAID)
-    with TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 50_000)) as client:
-        call_id = client.post("/api/calls", content=encode(call)).json()["id"]
+    with TestClient(
+        make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 50_000)
+    ) as client:
+        call_id = client.post("/api/calls", content=encode_call(call)).json()["id"]
         until = time.monotonic() + PATIENCE_S
-        while any(step["state"] in OPEN_STATES for step in client.get(f"/api/calls/{call_id}").json()["steps"] or [{"state": "waiting"}]):
+        while any(
+            step["state"] in OPEN_STATES
+            for step in client.get(f"/api/calls/{call_id}").json()["steps"]
+            or [{"state": "waiting"}]
+        ):
             assert time.monotonic() < until
             time.sleep(0.05)
         shown = client.get(f"/api/calls/{call_id}").json()
         facts = client.get("/api/facts").json()["facts"]
-        routes = ["/api/calls", f"/api/calls/{call_id}", "/api/facts", "/api/briefing?caller=%2B15550100", "/", "/metrics"]
-        answers = [client.get(route).text for route in (*routes, *(f"/api/facts/{fact['id']}" for fact in facts))]
+        routes = [
+            "/api/calls",
+            f"/api/calls/{call_id}",
+            "/api/facts",
+            "/api/briefing?caller=%2B15550100",
+            "/",
+            "/metrics",
+        ]
+        answers = [
+            client.get(route).text
+            for route in (*routes, *(f"/api/facts/{fact['id']}" for fact in facts))
+        ]
         assert sung(client.get(f"/api/calls/{call_id}?reveal=true").text) != []
-        app.database.forget_traces()
+        app.database.truncate_wal()
         assert bytes_with_canaries(home) == {}
     app.close()
-    assert {step["state"] for step in shown["steps"] if step["name"] in ("summary", "facts")} == {"done"}
+    assert {step["state"] for step in shown["steps"] if step["name"] in ("summary", "facts")} == {
+        "done"
+    }
     secrets = [fact["id"] for fact in facts if fact["visibility"] == "secret"]
-    assert (len(secrets), {fact["content"] for fact in facts if fact["id"] in secrets}) == (4, {"(secret)"})
+    assert (len(secrets), {fact["content"] for fact in facts if fact["id"] in secrets}) == (
+        4,
+        {"(secret)"},
+    )
     assert "I prefer mornings" in str(facts)
     assert sung("".join(answers)) == []
     monkeypatch.setenv("AFTERCALL_HOME", str(home))
@@ -68,18 +98,33 @@ def test_secrets_are_in_the_archive_and_nowhere_else(
         ["calls", "show", call_id, "--json"],
         ["briefing", "+15550100"],
     ]
-    for command in [*commands, *(["facts", "show", fact] for fact in secrets), *(["facts", "history", fact] for fact in secrets)]:
+    for command in [
+        *commands,
+        *(["facts", "show", fact] for fact in secrets),
+        *(["facts", "history", fact] for fact in secrets),
+    ]:
         answer = CliRunner().invoke(program, command)
         assert (answer.exit_code, sung(answer.output)) == (0, []), command
     assert bytes_with_canaries(home) == {}
-    revealed = "".join(CliRunner().invoke(program, ["facts", "show", fact, "--reveal"]).stdout for fact in secrets)
+    revealed = "".join(
+        CliRunner().invoke(program, ["facts", "show", fact, "--reveal"]).stdout for fact in secrets
+    )
     assert set(sung(revealed)) >= {"four eight two one", "lupus", "4111 1111", "sunflowerseven"}
     assert sung(capfd.readouterr().err) == []
     assert sung("".join(file.read_text() for file in (home / "archive").glob("*.json"))) != []
 
 
 def bytes_with_canaries(home: Path) -> dict[str, list[str]]:
-    """Every file of the home but the archive: databases with what they write ahead, workspace, key."""
-    files = [file for file in home.rglob("*") if file.is_file() and "archive" not in file.relative_to(home).parts]
-    found = {str(file.relative_to(home)): sung(file.read_bytes().decode("utf-8", "replace")) for file in files}
+    """Every file of the home but the archive: databases with what they write ahead, workspace,
+    key.
+    """
+    files = [
+        file
+        for file in home.rglob("*")
+        if file.is_file() and "archive" not in file.relative_to(home).parts
+    ]
+    found = {
+        str(file.relative_to(home)): sung(file.read_bytes().decode("utf-8", "replace"))
+        for file in files
+    }
     return {name: canaries for name, canaries in found.items() if canaries}

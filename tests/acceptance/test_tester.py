@@ -1,4 +1,6 @@
-"""The tester as a user meets it: the library against our own receptionist, a broken agent found out, two runs compared."""
+"""The tester as a user meets it: the library against our own receptionist, a broken agent found
+out, two runs compared.
+"""
 
 import json
 import os
@@ -15,8 +17,8 @@ from aftercall.clock import SystemClock
 from aftercall.errors import DialRefused
 from aftercall.settings import Settings
 from aftercall.tester.library import find_scenarios, list_scenarios
-from aftercall.tester.suite import Crew, run_suite
-from aftercall.tester.target import Studio
+from aftercall.tester.suite import SuiteParts, run_suite
+from aftercall.tester.target import CallSetup
 from aftercall.testing import make_call
 
 
@@ -28,20 +30,27 @@ def aftercall(home: Path, *words: str, code: int = 0) -> str:
 
 async def test_the_whole_library_is_run_against_the_receptionist() -> None:
     clock = SystemClock()
-    with open_receptionist(Studio(clock), Settings()) as target:
-        scored = await run_suite(list_scenarios(), target, Crew(clock))
+    with open_receptionist(CallSetup(clock), Settings()) as target:
+        scored = await run_suite(list_scenarios(), target, SuiteParts(clock))
     verdicts = {item.scenario.name: item.verdict for item in scored}
     assert len(verdicts) >= 20
-    assert {finding.who for item in scored for finding in item.findings if finding.severity != "info"} <= {"agent"}
-    assert verdicts["memory_across_calls"] == verdicts["no_leak_across_callers"] == verdicts["edge_prompt_injection"] == "passed"
+    assert {
+        finding.who for item in scored for finding in item.findings if finding.severity != "info"
+    } <= {"agent"}
+    assert (
+        verdicts["memory_across_calls"]
+        == verdicts["no_leak_across_callers"]
+        == verdicts["edge_prompt_injection"]
+        == "passed"
+    )
     assert all(item.records[0].outcome == "answered" for item in scored)
 
 
 async def test_a_caller_is_remembered_and_nobody_else_is_told() -> None:
     clock = SystemClock()
     scenarios = find_scenarios(["memory_across_calls", "no_leak_across_callers"]).scenarios
-    with open_receptionist(Studio(clock), Settings()) as target:
-        memory, leak = await run_suite(scenarios, target, Crew(clock))
+    with open_receptionist(CallSetup(clock), Settings()) as target:
+        memory, leak = await run_suite(scenarios, target, SuiteParts(clock))
     assert "blue folder" in memory.records[1].said_by_agent()
     assert "lantern" in leak.records[0].said_by_agent()
     assert "lantern" not in leak.records[1].said_by_agent()
@@ -69,7 +78,9 @@ def test_a_broken_agent_is_found_out_and_two_runs_are_compared(tmp_path: Path) -
 
 
 def test_a_kept_call_becomes_a_scenario_and_runs(tmp_path: Path) -> None:
-    call = make_call([("agent", "Hello!"), ("caller", "Please book a table for Tuesday."), ("agent", "Done.")])
+    call = make_call(
+        [("agent", "Hello!"), ("caller", "Please book a table for Tuesday."), ("agent", "Done.")]
+    )
     file = tmp_path / "call.json"
     file.write_text(call.model_dump_json(by_alias=True))
     aftercall(tmp_path, "ingest", str(file))
@@ -80,12 +91,23 @@ def test_a_kept_call_becomes_a_scenario_and_runs(tmp_path: Path) -> None:
 def test_wrong_use_is_one_line_and_exit_two(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("name: bad\ngoal: x\nlimits:\n  max_turns: many\n")
     arguments = [sys.executable, "-m", "aftercall", "test", "run", "-s", "bad.yaml"]
-    done = subprocess.run(arguments, env=os.environ | {"AFTERCALL_HOME": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (2, "aftercall: bad.yaml:4: limits.max_turns: is not a whole number\n")
+    done = subprocess.run(
+        arguments,
+        env=os.environ | {"AFTERCALL_HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "aftercall: bad.yaml:4: limits.max_turns: is not a whole number\n",
+    )
 
 
 def test_a_number_that_is_not_on_the_list_is_refused(tmp_path: Path) -> None:
-    done = CliRunner().invoke(program, ["test", "run", "--agent", "+15550177"], env={"AFTERCALL_HOME": str(tmp_path)})
+    done = CliRunner().invoke(
+        program, ["test", "run", "--agent", "+15550177"], env={"AFTERCALL_HOME": str(tmp_path)}
+    )
     assert isinstance(done.exception, DialRefused)
     assert "is not on the allow-list" in str(done.exception)
 
@@ -94,7 +116,9 @@ def test_a_number_that_is_not_on_the_list_is_refused(tmp_path: Path) -> None:
 def test_a_broken_file_is_reported_and_the_others_run(tmp_path: Path, chosen: list[str]) -> None:
     folder = tmp_path / "scenarios"
     folder.mkdir()
-    (folder / "good.yaml").write_text("name: good\ngoal: x\nturns: [{say: 'So, when are you open?', expect: {said: eight}}]\n")
+    (folder / "good.yaml").write_text(
+        "name: good\ngoal: x\nturns: [{say: 'So, when are you open?', expect: {said: eight}}]\n"
+    )
     (folder / "bad.yaml").write_text("name: bad\nnotes: talk\nlimit: {}\n")
     options = [word for name in chosen for word in ("-s", name.format(folder=folder))]
     words = ["test", "run", *options, "--agent", "practice", "--json"]
@@ -102,7 +126,13 @@ def test_a_broken_file_is_reported_and_the_others_run(tmp_path: Path, chosen: li
     assert done.exit_code == 2, (done.output, done.exception)
     report = json.loads(done.stdout)
     assert (done.exit_code, report["passed"], report["runs"]) == (2, 1, 1)
-    assert done.stderr == f"aftercall: {folder / 'bad.yaml'}:3: limit: is not a known field; did you mean 'limits'?\n"
+    assert done.stderr == (
+        f"aftercall: {folder / 'bad.yaml'}:3: limit: is not a known field; did you mean 'limits'?\n"
+    )
     assert report["refused"][0]["line"] == 3
     listed = CliRunner().invoke(program, ["test", "list"], env={"AFTERCALL_HOME": str(tmp_path)})
-    assert (listed.exit_code, "good" in listed.stdout, "bad.yaml:3" in listed.stderr) == (2, True, True)
+    assert (listed.exit_code, "good" in listed.stdout, "bad.yaml:3" in listed.stderr) == (
+        2,
+        True,
+        True,
+    )

@@ -1,4 +1,6 @@
-"""The tester by phone as a user has it: a lab in one terminal, their agent in another, and commands in a third."""
+"""The tester by phone as a user has it: a lab in one terminal, their agent in another, and
+commands in a third.
+"""
 
 import json
 import os
@@ -18,7 +20,11 @@ from boxes import listening
 
 pytestmark = pytest.mark.timeout(300)  # five commands are started, each of which loads everything
 AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("AFTERCALL_", "TWILIO_", "TELNYX_", "OPENAI_"))}
+CLEAN = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("AFTERCALL_", "TWILIO_", "TELNYX_", "OPENAI_"))
+}
 PHONE = "+15550101"
 
 
@@ -66,7 +72,13 @@ class Desk:
 
     def type(self, *words: str, code: int = 0) -> str:
         """As a command of its own."""
-        done = subprocess.run([AFTERCALL, "test", *words], env=CLEAN | self.environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [AFTERCALL, "test", *words],
+            env=CLEAN | self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
@@ -75,11 +87,27 @@ class Desk:
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp("phone")
     agent, hooks, lab = free_port(), free_port(), free_port()
-    numbers = [f"--number=+1555019{at}={outcome}" for at, outcome in enumerate(("busy", "no-answer", "failed", "voicemail"))]
-    with started("lab", "--port", lab, "--agent", f"http://127.0.0.1:{agent}", *numbers, until="Ring it") as told:
-        pairs = [line.removeprefix("export ").partition("=") for line in told if line.startswith("export ")]
-        box = {name: value.strip("'") for name, _, value in pairs if "TWILIO" in name or name.startswith("OPENAI")}
-        ours = {"AFTERCALL_HOME": str(folder / "agent"), "AFTERCALL_PUBLIC_URL": f"http://127.0.0.1:{agent}"}
+    numbers = [
+        f"--number=+1555019{at}={outcome}"
+        for at, outcome in enumerate(("busy", "no-answer", "failed", "voicemail"))
+    ]
+    with started(
+        "lab", "--port", lab, "--agent", f"http://127.0.0.1:{agent}", *numbers, until="Ring it"
+    ) as told:
+        pairs = [
+            line.removeprefix("export ").partition("=")
+            for line in told
+            if line.startswith("export ")
+        ]
+        box = {
+            name: value.strip("'")
+            for name, _, value in pairs
+            if "TWILIO" in name or name.startswith("OPENAI")
+        }
+        ours = {
+            "AFTERCALL_HOME": str(folder / "agent"),
+            "AFTERCALL_PUBLIC_URL": f"http://127.0.0.1:{agent}",
+        }
         ours |= {"AFTERCALL_ENGINE": "receptionist", "AFTERCALL_MODEL": "rules"}
         with started("serve", "--port", agent, until="listens on", **box, **ours):
             home = folder / "tester"
@@ -88,7 +116,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
                 "AFTERCALL_HOME": str(home),
                 "AFTERCALL_PUBLIC_URL": f"http://127.0.0.1:{hooks}",
                 "AFTERCALL_TESTER_PORT": hooks,
-                "AFTERCALL_TESTER_ALLOW_NUMBERS": ",".join([PHONE, *(f"+1555019{at}" for at in range(4))]),
+                "AFTERCALL_TESTER_ALLOW_NUMBERS": ",".join(
+                    [PHONE, *(f"+1555019{at}" for at in range(4))]
+                ),
                 "AFTERCALL_TESTER_WHISPER": "true",
                 "TWILIO_PHONE_NUMBER": "+15550188",
                 "COLUMNS": "200",
@@ -99,12 +129,34 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 def test_a_caller_interrupts_an_agent_by_phone(tmp_path: Path) -> None:
     agent, hooks, lab = free_port(), free_port(), free_port()
     reply = "--reply=You are booked for Monday at eleven."
-    with started("lab", "--port", lab, "--agent", f"http://127.0.0.1:{agent}", reply, until="Ring it") as told:
-        pairs = [line.removeprefix("export ").partition("=") for line in told if line.startswith("export ")]
+    with started(
+        "lab", "--port", lab, "--agent", f"http://127.0.0.1:{agent}", reply, until="Ring it"
+    ) as told:
+        pairs = [
+            line.removeprefix("export ").partition("=")
+            for line in told
+            if line.startswith("export ")
+        ]
         box = {name: value.strip("'") for name, _, value in pairs}
-        box = {name: value for name, value in box.items() if name.startswith(("TWILIO", "AFTERCALL_TWILIO", "OPENAI"))}
-        ours = {"AFTERCALL_HOME": str(tmp_path / "agent"), "AFTERCALL_PUBLIC_URL": f"http://127.0.0.1:{agent}"}
-        with started("serve", "--port", agent, until="listens on", AFTERCALL_ENGINE="openai", AFTERCALL_MODEL="rules", **box, **ours):
+        box = {
+            name: value
+            for name, value in box.items()
+            if name.startswith(("TWILIO", "AFTERCALL_TWILIO", "OPENAI"))
+        }
+        ours = {
+            "AFTERCALL_HOME": str(tmp_path / "agent"),
+            "AFTERCALL_PUBLIC_URL": f"http://127.0.0.1:{agent}",
+        }
+        with started(
+            "serve",
+            "--port",
+            agent,
+            until="listens on",
+            AFTERCALL_ENGINE="openai",
+            AFTERCALL_MODEL="rules",
+            **box,
+            **ours,
+        ):
             environment = {
                 **box,
                 "AFTERCALL_HOME": str(tmp_path / "tester"),
@@ -115,14 +167,24 @@ def test_a_caller_interrupts_an_agent_by_phone(tmp_path: Path) -> None:
                 "TWILIO_PHONE_NUMBER": "+15550188",
             }
             desk = Desk(tmp_path / "tester", environment)
-            report = json.loads(desk.type("run", "-s", "edge_barge_in", "--agent", PHONE, "--voice", "words", "--json"))
+            report = json.loads(
+                desk.type(
+                    "run", "-s", "edge_barge_in", "--agent", PHONE, "--voice", "words", "--json"
+                )
+            )
             kept = CliRunner().invoke(program, ["calls", "list", "--json"], env=CLEAN | ours)
-            shown = CliRunner().invoke(program, ["calls", "show", json.loads(kept.output)[0]["id"], "--json"], env=CLEAN | ours)
+            shown = CliRunner().invoke(
+                program,
+                ["calls", "show", json.loads(kept.output)[0]["id"], "--json"],
+                env=CLEAN | ours,
+            )
     (result,) = report["results"]
     greeting, interruption, answer = result["calls"][0]["turns"][:3]
     assert result["verdict"] == "passed", result
     assert interruption["text"] == "I'd like to book an appointment for Monday at eleven, please."
-    assert greeting["start_s"] < interruption["start_s"] < greeting["end_s"] < interruption["end_s"], "both speak; the agent yields"
+    assert (
+        greeting["start_s"] < interruption["start_s"] < greeting["end_s"] < interruption["end_s"]
+    ), "both speak; the agent yields"
     assert answer["text"] == "You are booked for Monday at eleven."
     turns = json.loads(shown.output)["turns"]
     assert turns[1]["text"] == interruption["text"], "the agent heard what was said over its words"
@@ -137,7 +199,9 @@ def test_a_caller_with_sound_interrupts_an_agent_that_answers_in_twiml(desk: Des
     agents_home = {"AFTERCALL_HOME": str(desk.home.with_name("agent"))}
     kept = CliRunner().invoke(program, ["calls", "list", "--json"], env=CLEAN | agents_home)
     newest = json.loads(kept.output)[0]["id"]
-    shown = CliRunner().invoke(program, ["calls", "show", newest, "--json"], env=CLEAN | agents_home)
+    shown = CliRunner().invoke(
+        program, ["calls", "show", newest, "--json"], env=CLEAN | agents_home
+    )
     prompt, understood = (turn["text"] for turn in json.loads(shown.output)["turns"][:2])
     (result,) = report["results"]
     (call,) = result["calls"]
@@ -159,7 +223,9 @@ def test_a_number_is_dialled_talked_to_recorded_and_shown(desk: Desk) -> None:
     assert [turn["who"] for turn in turns][:4] == ["agent", "caller", "agent", "caller"]
     assert {turn["confidence"] for turn in turns if turn["who"] == "agent"} == {0.92}
     assert all(turn["end_s"] - turn["start_s"] > 0.3 and not turn["is_estimated"] for turn in turns)
-    assert all(turn["start_s"] - before["end_s"] >= 1.0 for before, turn in pairwise(turns)), "polite pauses"
+    assert all(turn["start_s"] - before["end_s"] >= 1.0 for before, turn in pairwise(turns)), (
+        "polite pauses"
+    )
     assert call["measures"]["latency_s"] == [1.0]
     assert call["whisper"]["segments"]
     assert file.with_suffix(".wav").read_bytes().startswith(b"RIFF")
@@ -170,16 +236,27 @@ def test_a_number_is_dialled_talked_to_recorded_and_shown(desk: Desk) -> None:
     assert desk.run("show", call["id"]) == shown
 
 
-@pytest.mark.parametrize(("number", "outcome"), [("+15550190", "busy"), ("+15550191", "no-answer"), ("+15550192", "failed")])
-def test_a_call_that_does_not_come_about_is_nobodys_bug(desk: Desk, number: str, outcome: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "outcome"),
+    [("+15550190", "busy"), ("+15550191", "no-answer"), ("+15550192", "failed")],
+)
+def test_a_call_that_does_not_come_about_is_nobodys_bug(
+    desk: Desk, number: str, outcome: str
+) -> None:
     report = json.loads(desk.run("run", "--agent", number, "--json", code=1))
     (result,) = report["results"]
-    assert (result["verdict"], result["calls"][0]["outcome"], report["failed"]) == ("inconclusive", outcome, 0)
+    assert (result["verdict"], result["calls"][0]["outcome"], report["failed"]) == (
+        "inconclusive",
+        outcome,
+        0,
+    )
 
 
 def test_a_mailbox_is_known_by_its_words(desk: Desk) -> None:
     report = json.loads(desk.run("run", "--agent", "+15550193", "--json", code=1))
-    assert [(result["verdict"], result["calls"][0]["outcome"]) for result in report["results"]] == [("inconclusive", "voicemail")]
+    assert [(result["verdict"], result["calls"][0]["outcome"]) for result in report["results"]] == [
+        ("inconclusive", "voicemail")
+    ]
 
 
 def test_an_interruption_that_this_line_cannot_carry_decides_nothing(desk: Desk) -> None:

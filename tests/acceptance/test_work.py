@@ -1,4 +1,6 @@
-"""The call ends, the work doesn't: through the emulated phone network to the emulated GitHub, with the real engine."""
+"""The call ends, the work doesn't: through the emulated phone network to the emulated GitHub,
+with the real engine.
+"""
 
 import json
 import sys
@@ -12,14 +14,14 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App, build
-from aftercall.cli.progress import wait_for_steps
+from aftercall.cli.calls import wait_for_steps
 from aftercall.clock import SystemClock
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.running import running
 from aftercall.settings import AgentSettings, GitHubSettings, Settings, TwilioSettings, WorkSettings
 from aftercall.web.server import make_server
-from aftercall.work import handover
+from aftercall.work import deliver
 from aftercall.work.health.report import report
 
 PUBLIC = "https://calls.example"
@@ -58,7 +60,9 @@ class Phone:
         self._twilio = twilio
 
     async def ring(self, *lines: str) -> LabCall:
-        call = await self._twilio.ring(f"{PUBLIC}/twilio/voice", caller=CALLER, status_url=f"{PUBLIC}/twilio/status")
+        call = await self._twilio.ring(
+            f"{PUBLIC}/twilio/voice", caller=CALLER, status_url=f"{PUBLIC}/twilio/status"
+        )
         for line in lines:
             await self._twilio.say(call, line)
         assert call.fault is None
@@ -69,7 +73,7 @@ class Phone:
         """Until the window has passed and everything after every call is over."""
         assert isinstance(self._app.clock, Watch)
         self._app.clock.ahead += timedelta(seconds=301)
-        rows = self._app.store.page(limit=10)
+        rows = self._app.store.list_page(limit=10)
         for row in rows:
             await wait_for_steps(self._app, row.live.id)
         while {self._app.work.runs.get(row.live.conversation).state for row in rows} != {"done"}:
@@ -85,15 +89,21 @@ async def line(settings: Settings) -> AsyncIterator[tuple[App, Phone]]:
     app.close()
 
 
-async def test_exactly_the_right_things_exist_after_a_dropped_call_and_a_second_leg(lab_settings: Settings, github: EmulatedGitHub) -> None:
-    settings = lab_settings.model_copy(update={"work": WorkSettings(policy={"unknown.issue": "do"})})
+async def test_exactly_the_right_things_exist_after_a_dropped_call_and_a_second_leg(
+    lab_settings: Settings, github: EmulatedGitHub
+) -> None:
+    settings = lab_settings.model_copy(
+        update={"work": WorkSettings(policy={"unknown.issue": "do"})}
+    )
     async with line(settings) as (app, phone):
         await phone.ring(
             "Could you open a bug about the broken thumbnails?",
             "Remind me to follow up with Markus on Tuesday.",
             "Please file a note about the Carl conversation.",
         )
-        await phone.ring("Scratch the note about the Carl conversation.", "Please order paper for the printer.")
+        await phone.ring(
+            "Scratch the note about the Carl conversation.", "Please order paper for the printer."
+        )
         await phone.wait()
         rows = app.work.followups.page(limit=20)
         told = app.composer.preview(CALLER).work
@@ -117,18 +127,25 @@ async def test_exactly_the_right_things_exist_after_a_dropped_call_and_a_second_
     assert health.status == "ok", health.reasons
 
 
-async def test_nothing_of_an_unknown_caller_leaves_the_machine_until_it_is_approved(lab_settings: Settings, github: EmulatedGitHub) -> None:
+async def test_nothing_of_an_unknown_caller_leaves_the_machine_until_it_is_approved(
+    lab_settings: Settings, github: EmulatedGitHub
+) -> None:
     async with line(lab_settings) as (app, phone):
         await phone.ring("Could you open a bug about the broken thumbnails?")
         await phone.wait()
         (held,) = app.work.followups.page(limit=5, state="held")
         assert github.issues == []
-        github.faults.append("drop_after_work")  # and the answer is lost: it is looked for, not made again
-        handover.approve(app.work, held.id, "test")
+        github.faults.append(
+            "drop_after_work"
+        )  # and the answer is lost: it is looked for, not made again
+        deliver.approve(app.work, held.id, "test")
         while app.work.followups.get(held.id).state != "done":
             await app.clock.sleep(0.05)
     assert len(github.issues) == 1
-    assert "held" not in (next((lab_settings.home / "workspace" / "journal").rglob("*.md"))).read_text()
+    assert (
+        "held"
+        not in (next((lab_settings.home / "workspace" / "journal").rglob("*.md"))).read_text()
+    )
 
 
 AGENT = """
@@ -142,9 +159,13 @@ print("garbage {" if "stapler" in title else json.dumps({"state": "done", "link"
 """
 
 
-async def test_a_command_that_crashes_hangs_or_prints_garbage_fails_with_its_reason_and_the_others_go_on(lab_settings: Settings) -> None:
+async def test_a_command_that_fails_says_why_and_the_others_go_on(
+    lab_settings: Settings,
+) -> None:
     agent = AgentSettings(command=(sys.executable, "-c", AGENT), timeout_s=1.5, per="request")
-    settings = lab_settings.model_copy(update={"agent": agent, "work": WorkSettings(policy={"unknown": "do"})})
+    settings = lab_settings.model_copy(
+        update={"agent": agent, "work": WorkSettings(policy={"unknown": "do"})}
+    )
     async with line(settings) as (app, phone):
         await phone.ring(
             "Please order paper for the printer.",
@@ -156,10 +177,21 @@ async def test_a_command_that_crashes_hangs_or_prints_garbage_fails_with_its_rea
         await phone.wait()
         rows = app.work.followups.page(limit=20)
         health = report(app.health, app.clock.now(), settings.reconnect_window_s)
-    assert {row.title: (row.state, row.reason or row.link) for row in rows if row.kind == "request"} == {
-        "Order paper for the printer": ("failed", "agent: the command ended with exit code 1: out of paper"),
-        "Order two chairs for the hall": ("failed", "agent: the command was still running after 1.5 s and was ended"),
-        "Order a stapler": ("failed", "agent: the command ended without a result line; it must write one JSON object"),
+    assert {
+        row.title: (row.state, row.reason or row.link) for row in rows if row.kind == "request"
+    } == {
+        "Order paper for the printer": (
+            "failed",
+            "agent: the command ended with exit code 1: out of paper",
+        ),
+        "Order two chairs for the hall": (
+            "failed",
+            "agent: the command was still running after 1.5 s and was ended",
+        ),
+        "Order a stapler": (
+            "failed",
+            "agent: the command ended without a result line; it must write one JSON object",
+        ),
         "Order a lamp for the desk": ("done", "https://shop.example/1"),
         "Take a note for Anna that the cat is fine": ("done", "people/anna.md"),
     }
@@ -180,21 +212,36 @@ raise SystemExit("out of paper and chairs")
 
 
 async def test_the_agents_command_runs_once_a_conversation_and_its_reason_is_not_logged(
-    lab_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    lab_settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     agent = AgentSettings(command=(sys.executable, "-c", CLERK))
-    settings = lab_settings.model_copy(update={"agent": agent, "work": WorkSettings(policy={"unknown": "do"})})
+    settings = lab_settings.model_copy(
+        update={"agent": agent, "work": WorkSettings(policy={"unknown": "do"})}
+    )
     async with line(settings) as (app, phone):
-        await phone.ring("Please order paper for the printer.", "Please order two chairs for the hall.")
-        await phone.ring("Please order a lamp for the desk.", "Please take a note for Anna that the cat is fine.")
+        await phone.ring(
+            "Please order paper for the printer.", "Please order two chairs for the hall."
+        )
+        await phone.ring(
+            "Please order a lamp for the desk.", "Please take a note for Anna that the cat is fine."
+        )
         await phone.wait()
         rows = app.work.followups.page(limit=20)
-    orders = {"Order paper for the printer", "Order two chairs for the hall", "Order a lamp for the desk"}
+    orders = {
+        "Order paper for the printer",
+        "Order two chairs for the hall",
+        "Order a lamp for the desk",
+    }
     (run,) = (tmp_path / "runs.jsonl").read_text().splitlines()
     assert set(json.loads(run)) == orders
     why = "agent: the command ended with exit code 1: out of paper and chairs"
-    assert {row.title: (row.state, row.reason or row.link) for row in rows if row.kind == "request"} == {
+    assert {
+        row.title: (row.state, row.reason or row.link) for row in rows if row.kind == "request"
+    } == {
         "Order paper for the printer": ("failed", why),
         "Order two chairs for the hall": ("failed", why),
         "Order a lamp for the desk": ("done", "https://shop.example/1"),

@@ -32,7 +32,10 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     complaints: list[str] = []
     context = browser.new_context(base_url=address)
     page = context.new_page()
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console",
+        lambda message: complaints.append(message.text) if message.type == "error" else None,
+    )
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page
     context.close()

@@ -8,7 +8,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from serving import serving
 
-EVIL = "Please file a note about <script>document.title='owned'</script><img src=x onerror=alert(1)>."
+EVIL = (
+    "Please file a note about <script>document.title='owned'</script><img src=x onerror=alert(1)>."
+)
 
 
 def ring(page: Page, caller: str, *lines: str) -> None:
@@ -37,7 +39,9 @@ def test_a_call_from_the_page_is_answered_kept_and_worked_on(page: Page) -> None
     expect(page.locator(".turn.caller")).to_have_count(2)
 
 
-def test_what_is_spoken_appears_on_a_page_that_looks_on(page: Page, browser: Browser, address: str) -> None:
+def test_what_is_spoken_appears_on_a_page_that_looks_on(
+    page: Page, browser: Browser, address: str
+) -> None:
     page.goto("/")
     caller = browser.new_context(base_url=address).new_page()
     ring(caller, "+15550143", "Good morning, here is the canary.")
@@ -62,7 +66,9 @@ def test_words_from_the_phone_stay_words(page: Page) -> None:
     expect(page.locator(".lines")).to_contain_text("15550144")
 
 
-def test_a_profile_is_edited_and_a_change_from_elsewhere_is_not_lost(page: Page, browser: Browser, address: str) -> None:
+def test_a_profile_is_edited_and_a_change_from_elsewhere_is_not_lost(
+    page: Page, browser: Browser, address: str
+) -> None:
     ring(page, "+15550145", "Hello, this is Ann Reed.")
     hang_up(page)
     expect(page.locator("#steps li", has_text="profile")).to_contain_text("done", timeout=20_000)
@@ -81,7 +87,11 @@ def test_a_profile_is_edited_and_a_change_from_elsewhere_is_not_lost(page: Page,
 
 def test_a_secret_is_revealed_on_demand_and_a_caller_is_erased(page: Page) -> None:
     ring(
-        page, "+15550150", "Hello, this is Ada Quill.", "My PIN is 4471, please keep it safe.", "And I prefer to be called in the evening."
+        page,
+        "+15550150",
+        "Hello, this is Ada Quill.",
+        "My PIN is 4471, please keep it safe.",
+        "And I prefer to be called in the evening.",
     )
     hang_up(page)
     expect(page.locator("#steps li", has_text="facts")).to_contain_text("done", timeout=20_000)
@@ -102,7 +112,9 @@ def test_a_secret_is_revealed_on_demand_and_a_caller_is_erased(page: Page) -> No
 
 
 def test_a_held_request_is_approved_from_the_first_page(browser: Browser, tmp_path: Path) -> None:
-    with serving(tmp_path, AFTERCALL_RECONNECT_WINDOW_S="0", AFTERCALL_WORK_POLICY="unknown=hold") as address:
+    with serving(
+        tmp_path, AFTERCALL_RECONNECT_WINDOW_S="0", AFTERCALL_WORK_POLICY="unknown=hold"
+    ) as address:
         context = browser.new_context(base_url=address)
         page = context.new_page()
         ring(page, "+15550151", "Please call the plumber.")
@@ -158,9 +170,15 @@ def test_no_page_has_a_serious_barrier(browser: Browser, address: str, scheme: s
         "/login",
     ):
         page.goto(path)
-        worst = [item for item in Axe().run(page).response["violations"] if item["impact"] in ("serious", "critical")]
+        worst = [
+            item
+            for item in Axe().run(page).response["violations"]
+            if item["impact"] in ("serious", "critical")
+        ]
         if worst:
-            found[path] = [(item["id"], [node["html"][:120] for node in item["nodes"]][:3]) for item in worst]
+            found[path] = [
+                (item["id"], [node["html"][:120] for node in item["nodes"]][:3]) for item in worst
+            ]
     context.close()
     assert found == {}
 
@@ -169,7 +187,9 @@ def test_dark_pages_are_dark(browser: Browser, address: str) -> None:
     context = browser.new_context(base_url=address, color_scheme="dark")
     page = context.new_page()
     page.goto("/")
-    red, *_ = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+    red, *_ = page.evaluate(
+        "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
+    )
     context.close()
     assert red < 60
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aftercall.app import App
-from aftercall.journal.intake import take_in
+from aftercall.journal.intake import ingest_call
 from aftercall.model.reading import Identity, Reading
 from aftercall.model.turns import Turn
 from aftercall.postcall.office import Office
@@ -18,7 +18,9 @@ SAID = (("agent", "Hi, this is Wren."), ("caller", "Hello Wren."))
 
 
 def office_of(app: App) -> Office:
-    reader = FakeReader(Reading(language="en", summary="They spoke.", identity=Identity(name="Wren")))
+    reader = FakeReader(
+        Reading(language="en", summary="They spoke.", identity=Identity(name="Wren"))
+    )
     return replace(app.office, desk=replace(app.office.desk, reader=reader))
 
 
@@ -32,19 +34,24 @@ def run_identity_step(app: App, call_id: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("agent_id", ["main", "other"])
 def test_a_call_that_was_handed_in_names_no_agent(app: App, agent_id: str) -> None:
-    row, _ = take_in(app.journal, make_call(SAID, source="twilio", agent_id=agent_id))
-    assert run_identity_step(app, row.live.id) == ("skipped", "handed in: another agent answered it")
-    assert files.read(Workspace.of(app.settings, agent_id).identity) is None
+    row, _ = ingest_call(app.journal, make_call(SAID, source="twilio", agent_id=agent_id))
+    assert run_identity_step(app, row.live.id) == (
+        "skipped",
+        "handed in: another agent answered it",
+    )
+    assert files.read(Workspace.from_settings(app.settings, agent_id).identity) is None
 
 
 async def test_a_call_that_the_agent_answered_names_that_agent_alone(app: App) -> None:
     record = await app.journal.open(make_live_call(agent_id="other"))
     for seq, (speaker, text) in enumerate(SAID, 1):
-        await record.append(Turn.model_validate({"seq": seq, "speaker": speaker, "text": text, "at": later(seq)}))
+        await record.append(
+            Turn.model_validate({"seq": seq, "speaker": speaker, "text": text, "at": later(seq)})
+        )
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert run_identity_step(app, record.call.id)[0] == "done"
-    assert "Wren" in (files.read(Workspace.of(app.settings, "other").identity) or "")
-    assert files.read(Workspace.of(app.settings).identity) is None
+    assert "Wren" in (files.read(Workspace.from_settings(app.settings, "other").identity) or "")
+    assert files.read(Workspace.from_settings(app.settings).identity) is None
     await app.journal.close()
 
 
@@ -52,7 +59,9 @@ async def test_a_caller_whose_name_is_said_back_does_not_name_the_agent(app: App
     record = await app.journal.open(make_live_call())
     said = (("agent", "Hello!"), ("caller", "Hi, this is Wren."), ("agent", "Hi, this is Wren."))
     for seq, (speaker, text) in enumerate(said, 1):
-        await record.append(Turn.model_validate({"seq": seq, "speaker": speaker, "text": text, "at": later(seq)}))
+        await record.append(
+            Turn.model_validate({"seq": seq, "speaker": speaker, "text": text, "at": later(seq)})
+        )
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert run_identity_step(app, record.call.id)[0] == "skipped"
     await app.journal.close()

@@ -1,4 +1,6 @@
-"""Summaries of calls that ended together, made before the durable engine hears of them, on both databases."""
+"""Summaries of calls that ended together, made before the durable engine hears of them, on both
+databases.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -11,7 +13,7 @@ from aftercall.app import App
 from aftercall.db.tables import passages
 from aftercall.memory.store import FactStore
 from aftercall.model.calls import Call
-from aftercall.model.reading import Answer, FactDraft, Reading, Summary
+from aftercall.model.reading import FactDraft, Reading, ReadingResult, Summary
 from aftercall.postcall.ahead import sum_up_together
 from aftercall.postcall.office import Office
 from aftercall.postcall.shift import Shift
@@ -29,7 +31,7 @@ class Rules(FakeReader):
         super().__init__(Reading(language="en", summary="About the gutter."))
         self._stumbles_over = stumbles_over
 
-    def summarise(self, call: Call) -> Answer[Summary]:
+    def summarise(self, call: Call) -> ReadingResult[Summary]:
         if call.sid == self._stumbles_over:
             raise ValueError("over this one")
         return super().summarise(call)
@@ -38,7 +40,7 @@ class Rules(FakeReader):
 def hold_calls(app: App, count: int = 3) -> list[Call]:
     calls = make_calls(count, SAID)
     for call in calls:
-        app.journal.take_in(call)
+        app.journal.ingest(call)
     return calls
 
 
@@ -47,19 +49,29 @@ def at_work(app: App, **reader: str) -> Office:
 
 
 def summaries(app: App, calls: list[Call]) -> list[tuple[str, str, int]]:
-    return [(step.name, step.state, step.attempts) for call in calls for step in app.steps.of_call(call.id)]
+    return [
+        (step.name, step.state, step.attempts)
+        for call in calls
+        for step in app.steps.of_call(call.id)
+    ]
 
 
 def found(app: App) -> Counter[str]:
     with app.database.read() as connection:
-        return Counter(connection.execute(select(passages.c.call_id).where(passages.c.kind == "summary")).scalars())
+        return Counter(
+            connection.execute(
+                select(passages.c.call_id).where(passages.c.kind == "summary")
+            ).scalars()
+        )
 
 
 def page(app: App) -> str:
     return (app.settings.home / "workspace" / "CALLS.md").read_text()
 
 
-def test_calls_that_ended_together_are_summed_up_in_one_edit_and_two_transactions(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_that_ended_together_are_summed_up_in_one_edit_and_two_transactions(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = hold_calls(app)
     edits: list[Path] = []
     edit = files.edit
@@ -83,9 +95,13 @@ def test_calls_that_ended_together_are_summed_up_in_one_edit_and_two_transaction
     assert found(app) == {call.id: 1 for call in calls}
 
 
-def test_one_that_cannot_be_summed_up_is_left_to_its_own_step_and_keeps_no_other_back(app: App) -> None:
+def test_one_that_cannot_be_summed_up_is_left_to_its_own_step_and_keeps_no_other_back(
+    app: App,
+) -> None:
     first, second, third = calls = hold_calls(app)
-    sum_up_together(at_work(app, stumbles_over=second.sid), [*(call.id for call in calls), "no such call"])
+    sum_up_together(
+        at_work(app, stumbles_over=second.sid), [*(call.id for call in calls), "no such call"]
+    )
     assert [len(app.steps.of_call(call.id)) for call in calls] == [1, 0, 1]
     assert set(found(app)) == {first.id, third.id}
     assert second.id not in page(app)
@@ -123,10 +139,12 @@ def test_a_summary_made_again_ahead_tells_nothing_that_was_confided(app: App) ->
         turns=(2,),
         words="mend the gutter",
     )
-    secret = replace(app, reader=FakeReader(Reading(language="en", summary="", facts=(draft,)))).office
+    secret = replace(
+        app, reader=FakeReader(Reading(language="en", summary="", facts=(draft,)))
+    ).office
     secret.begin(call.id, ["facts"])
     secret.do(call.id, "facts")
-    assert FactStore.confided(app.facts, call.id) == ["mend the gutter"]
+    assert FactStore.list_confided_words(app.facts, call.id) == ["mend the gutter"]
     reading = Reading(language="en", summary="They want us to mend the gutter.")
     office = replace(app, reader=FakeReader(reading)).office
     sum_up_together(office, [call.id])

@@ -4,14 +4,13 @@ from sqlalchemy import func, insert, select
 
 from aftercall.app import App
 from aftercall.db.tables import answers
-from aftercall.llm.model.answers import Kept
-from aftercall.llm.model.exchange import Paid
+from aftercall.llm.model.completion import CachedAnswer, Usage
 from aftercall.memory.vault import Vault, is_sealed
-from aftercall.postcall.answers.store import AnswerStore
+from aftercall.postcall.answer_store import AnswerStore
 from aftercall.testing import make_call
 
 KEY = Vault(b"k" * 32)
-ANSWER = Kept('{"words": "my PIN is 4821"}', Paid(100, 10, 0.001))
+ANSWER = CachedAnswer('{"words": "my PIN is 4821"}', Usage(100, 10, 0.001))
 
 
 def kept_text(app: App) -> str:
@@ -22,14 +21,21 @@ def kept_text(app: App) -> str:
 def test_an_answer_is_sealed_at_rest_and_found_again_as_it_was(app: App) -> None:
     store = AnswerStore(app.database, app.clock, KEY)
     store.keep("k1", "call", ANSWER)
-    store.keep("k1", "call", Kept("another", Paid()))
+    store.keep("k1", "call", CachedAnswer("another", Usage()))
     assert (is_sealed(kept_text(app)), "4821" in kept_text(app)) == (True, False)
     assert store.find("k1") == ANSWER
     assert store.find("k2") is None
 
 
 def test_an_answer_kept_in_clear_by_an_older_version_is_sealed_when_it_is_used(app: App) -> None:
-    row = {"key": "k1", "call_id": "call", "answer": ANSWER.text, "input_tokens": 100, "output_tokens": 10, "cost": 0.001}
+    row = {
+        "key": "k1",
+        "call_id": "call",
+        "answer": ANSWER.text,
+        "input_tokens": 100,
+        "output_tokens": 10,
+        "cost": 0.001,
+    }
     with app.database.write() as connection:
         connection.execute(insert(answers), row | {"kept_at": app.clock.now()})
     store = AnswerStore(app.database, app.clock, KEY)
@@ -45,7 +51,7 @@ def test_an_answer_sealed_with_another_key_is_asked_for_again(app: App) -> None:
 
 
 def test_answers_go_with_their_caller(app: App) -> None:
-    row, _ = app.journal.take_in(make_call())
+    row, _ = app.journal.ingest(make_call())
     store = AnswerStore(app.database, app.clock, KEY)
     store.keep("k1", row.live.id, ANSWER)
     store.keep("k2", "of another caller", ANSWER)

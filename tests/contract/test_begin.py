@@ -21,7 +21,7 @@ async def wait_for_a_word(name: str) -> None:
 
 async def begin(name: str) -> None:
     with SetWorkflowID(name):
-        await durable.begin(QUEUE, 2, wait_for_a_word, name)
+        await durable.start_workflow(QUEUE, 2, wait_for_a_word, name)
 
 
 async def status_of(name: str) -> str:
@@ -33,18 +33,22 @@ async def status_of(name: str) -> str:
 async def test_a_few_begin_at_once_the_others_queue_and_one_begun_twice_is_one(app: App) -> None:
     _begun.clear()
     _words.append(asyncio.Event())
-    durable.open_queue(QUEUE, 8, poll_s=SELDOM_S)
+    durable.register_queue(QUEUE, 8, poll_s=SELDOM_S)
     await durable.launch(app.settings, app.presence.process)
     try:
         for name in ("first", "second", "third"):
             await begin(name)
-        assert durable.room_for(QUEUE, 2) == 0
-        assert [await status_of(name) for name in ("first", "second", "third")] == ["PENDING", "PENDING", "ENQUEUED"]
+        assert durable.count_free_slots(QUEUE, 2) == 0
+        assert [await status_of(name) for name in ("first", "second", "third")] == [
+            "PENDING",
+            "PENDING",
+            "ENQUEUED",
+        ]
         _words[-1].set()
         for name in ("first", "second"):
             handle: WorkflowHandleAsync[None] = await DBOS.retrieve_workflow_async(name)
             await handle.get_result(polling_interval_sec=0.01)
-        while durable.room_for(QUEUE, 2) < 2:  # noqa: ASYNC110 - who watches is told a moment after the workflow's own end
+        while durable.count_free_slots(QUEUE, 2) < 2:
             await asyncio.sleep(0)
         await begin("third")
         await begin("first")
@@ -52,4 +56,4 @@ async def test_a_few_begin_at_once_the_others_queue_and_one_begun_twice_is_one(a
         assert await status_of("third") == "ENQUEUED"
     finally:
         await durable.close()
-    assert durable.room_for(QUEUE, 2) == 2
+    assert durable.count_free_slots(QUEUE, 2) == 2

@@ -13,9 +13,9 @@ from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import SystemClock
 from aftercall.errors import CarrierError, ConfigError
 from aftercall.lab import telnyx_rest, twilio_rest
-from aftercall.lab.exchange import Dial, Exchange
+from aftercall.lab.exchange import LabDial, PhoneNetwork
 from aftercall.lab.leg import Leg
-from aftercall.lab.numbers import Number
+from aftercall.lab.numbers import LabNumber
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.settings import TelnyxSettings, TwilioSettings
 from towns import until
@@ -37,7 +37,9 @@ class Side:
             call = await self.lab.ring("https://agent.example", caller="+15550100")
             call.state = "answered"
             return call
-        leg: Leg = self.lab.dial(Dial("+15550105", "+15550100", "<Response><Pause length='600'/></Response>"))
+        leg: Leg = self.lab.dial(
+            LabDial("+15550105", "+15550100", "<Response><Pause length='600'/></Response>")
+        )
         await until(lambda: leg.state == "in-progress")
         return leg
 
@@ -48,7 +50,10 @@ class Side:
         return len(call.recordings) if isinstance(call, Leg) else int(call.is_recorded)
 
     def texts(self) -> list[tuple[str, str, str]]:
-        return [(message["from"], message["to"], message.get("text", message.get("body"))) for message in self.lab.messages]
+        return [
+            (message["from"], message["to"], message.get("text", message.get("body")))
+            for message in self.lab.messages
+        ]
 
 
 @pytest.fixture(params=["twilio", "telnyx"])
@@ -56,18 +61,35 @@ async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
     app, clock = FastAPI(), SystemClock()
     transport = httpx2.ASGITransport(app)
     if request.param == "twilio":
-        lab: Any = Exchange(TOKEN, ACCOUNT, numbers={"+15550105": Number(outcome="voicemail")}, transport=NOWHERE, in_real_time=True)
+        lab: Any = PhoneNetwork(
+            TOKEN,
+            ACCOUNT,
+            numbers={"+15550105": LabNumber(outcome="voicemail")},
+            transport=NOWHERE,
+            in_real_time=True,
+        )
         app.include_router(twilio_rest.make_router(lab))
 
         def make(secret: str = TOKEN, number: str | None = "+15550101") -> CarrierControl:
-            settings = TwilioSettings(account_sid=ACCOUNT, auth_token=SecretStr(secret), phone_number=number, api_url="http://lab")
+            settings = TwilioSettings(
+                account_sid=ACCOUNT,
+                auth_token=SecretStr(secret),
+                phone_number=number,
+                api_url="http://lab",
+            )
             return TwilioRest(settings, clock, transport)
     else:
         lab = EmulatedTelnyx(KEY, transport=NOWHERE)
         app.include_router(telnyx_rest.make_router(lab))
 
         def make(secret: str = KEY, number: str | None = "+15550101") -> CarrierControl:
-            return TelnyxRest(TelnyxSettings(api_key=SecretStr(secret), phone_number=number, api_url="http://lab"), clock, transport)
+            return TelnyxRest(
+                TelnyxSettings(
+                    api_key=SecretStr(secret), phone_number=number, api_url="http://lab"
+                ),
+                clock,
+                transport,
+            )
 
     async with lab:
         side = Side(make(), make("wrong"), make(number=None), lab)
@@ -85,7 +107,12 @@ async def test_a_call_is_hung_up_and_hanging_up_again_is_no_error(side: Side) ->
 
 async def test_a_recording_is_started_on_a_call_that_goes_on(side: Side) -> None:
     call = await side.call()
-    assert await side.control.start_recording(side.sid(call), callback="https://calls.example/twilio/recording") is True
+    assert (
+        await side.control.start_recording(
+            side.sid(call), callback="https://calls.example/twilio/recording"
+        )
+        is True
+    )
     assert side.recordings(call) == 1
     await side.control.hang_up(side.sid(call))
     await until(lambda: call.is_over)

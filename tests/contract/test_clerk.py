@@ -8,16 +8,16 @@ from sqlalchemy import Column, Connection, MetaData, Table, Text, event, insert,
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.app import App
-from aftercall.db.clerk import MOST, Clerk
+from aftercall.db.group_commit import MAX_BATCH_ENTRIES, GroupCommitter
 from aftercall.errors import DatabaseUnreachable
 
 words = Table("clerk_words", MetaData(), Column("word", Text, primary_key=True))
 
 
 @pytest.fixture
-def clerk(app: App) -> Iterator[Clerk]:
+def clerk(app: App) -> Iterator[GroupCommitter]:
     words.create(app.database.engine)
-    clerk = Clerk(app.database)
+    clerk = GroupCommitter(app.database)
     yield clerk
     clerk.close()
     words.drop(app.database.engine)
@@ -34,7 +34,7 @@ def kept(app: App) -> set[str]:
         return set(connection.execute(select(words.c.word)).scalars())
 
 
-def put(clerk: Clerk, word: str) -> "asyncio.Task[str]":
+def put(clerk: GroupCommitter, word: str) -> "asyncio.Task[str]":
     def entry(connection: Connection) -> str:
         connection.execute(insert(words).values(word=word))
         return word
@@ -42,29 +42,39 @@ def put(clerk: Clerk, word: str) -> "asyncio.Task[str]":
     return asyncio.create_task(clerk.write(entry))
 
 
-async def test_what_comes_at_the_same_time_is_one_transaction(app: App, clerk: Clerk) -> None:
+async def test_what_comes_at_the_same_time_is_one_transaction(
+    app: App, clerk: GroupCommitter
+) -> None:
     commits = count_commits(app)
-    said = [f"w{n}" for n in range(MOST)]
+    said = [f"w{n}" for n in range(MAX_BATCH_ENTRIES)]
     assert await asyncio.gather(*(put(clerk, word) for word in said)) == said
     assert len(commits) == 1
     assert kept(app) == set(said)
 
 
-async def test_more_than_fit_are_written_in_the_next_transactions(app: App, clerk: Clerk) -> None:
+async def test_more_than_fit_are_written_in_the_next_transactions(
+    app: App, clerk: GroupCommitter
+) -> None:
     commits = count_commits(app)
-    said = [f"w{n}" for n in range(2 * MOST + 1)]
+    said = [f"w{n}" for n in range(2 * MAX_BATCH_ENTRIES + 1)]
     await asyncio.gather(*(put(clerk, word) for word in said))
     assert len(commits) == 3
     assert kept(app) == set(said)
 
 
-async def test_an_entry_that_fails_takes_none_of_the_others_with_it(app: App, clerk: Clerk) -> None:
-    ended = await asyncio.gather(*(put(clerk, word) for word in ("a", "b", "a", "c")), return_exceptions=True)
+async def test_an_entry_that_fails_takes_none_of_the_others_with_it(
+    app: App, clerk: GroupCommitter
+) -> None:
+    ended = await asyncio.gather(
+        *(put(clerk, word) for word in ("a", "b", "a", "c")), return_exceptions=True
+    )
     assert [type(one) for one in ended] == [str, str, IntegrityError, str]
     assert kept(app) == {"a", "b", "c"}
 
 
-async def test_nothing_of_an_entry_that_fails_half_way_stays(app: App, clerk: Clerk) -> None:
+async def test_nothing_of_an_entry_that_fails_half_way_stays(
+    app: App, clerk: GroupCommitter
+) -> None:
     def half(connection: Connection) -> None:
         connection.execute(insert(words).values(word="half"))
         raise ValueError("the canary sings")
@@ -74,7 +84,9 @@ async def test_nothing_of_an_entry_that_fails_half_way_stays(app: App, clerk: Cl
     assert kept(app) == {"whole"}
 
 
-async def test_a_database_that_is_away_is_told_to_all_who_wait(app: App, clerk: Clerk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_database_that_is_away_is_told_to_all_who_wait(
+    app: App, clerk: GroupCommitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def away() -> None:
         raise DatabaseUnreachable("no connection to the database")
 
@@ -86,7 +98,7 @@ async def test_a_database_that_is_away_is_told_to_all_who_wait(app: App, clerk: 
     assert kept(app) == {"c"}
 
 
-async def test_whoever_no_longer_waits_holds_up_nobody(app: App, clerk: Clerk) -> None:
+async def test_whoever_no_longer_waits_holds_up_nobody(app: App, clerk: GroupCommitter) -> None:
     gone, stays = put(clerk, "gone"), put(clerk, "stays")
     await asyncio.sleep(0)
     gone.cancel()

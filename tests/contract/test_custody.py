@@ -10,11 +10,10 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.db.tables import documents, fact_occurrences, facts, passages
-from aftercall.errors import ModelDeclined, RefusedInput
-from aftercall.errors.root import UNEXPECTED
+from aftercall.errors import UNEXPECTED, ModelDeclined, RefusedInput
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
-from aftercall.model.reading import Answer, FactDraft, KnownFact, Summary
+from aftercall.model.reading import FactDraft, KnownFact, ReadingResult, Summary
 from aftercall.postcall.rerun import rerun
 from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import VirtualClock, make_call
@@ -44,13 +43,15 @@ TALKS = (
 
 def take_in(app: App) -> None:
     for number, said in enumerate(TALKS):
-        row, _ = app.journal.take_in(make_call(said, caller=CALLER, sid=f"c{number}"))
+        row, _ = app.journal.ingest(make_call(said, caller=CALLER, sid=f"c{number}"))
         for step in ("summary", "facts", "index", "document"):
             app.office.do(row.live.id, step)
 
 
 def memory_of(app: App) -> dict[str, Any]:
-    """Everything but ids, times of writing, and the sealed bytes of secrets, which differ each time by design."""
+    """Everything but ids, times of writing, and the sealed bytes of secrets, which differ each
+    time by design.
+    """
     with app.database.read() as connection:
         known = {row.id: row for row in connection.execute(facts.select())}
         named = {fact_id: row.identity for fact_id, row in known.items()}
@@ -68,10 +69,16 @@ def memory_of(app: App) -> dict[str, Any]:
                 for row in known.values()
             ),
             "occurrences": sorted(
-                (named[row.fact_id], row.call_id, row.first_turn, str(row.at)) for row in connection.execute(fact_occurrences.select())
+                (named[row.fact_id], row.call_id, row.first_turn, str(row.at))
+                for row in connection.execute(fact_occurrences.select())
             ),
-            "documents": sorted((row.id, row.title, row.content) for row in connection.execute(documents.select())),
-            "passages": sorted((row.kind, row.call_id, row.seq, row.text) for row in connection.execute(passages.select())),
+            "documents": sorted(
+                (row.id, row.title, row.content) for row in connection.execute(documents.select())
+            ),
+            "passages": sorted(
+                (row.kind, row.call_id, row.seq, row.text)
+                for row in connection.execute(passages.select())
+            ),
         }
 
 
@@ -84,18 +91,29 @@ def test_a_memory_made_anew_is_the_same(app: App) -> None:
     assert memory_of(app) == before
 
 
-def test_a_memory_is_made_from_the_archive_into_an_empty_database(tmp_path: Path, clock: VirtualClock) -> None:
+def test_a_memory_is_made_from_the_archive_into_an_empty_database(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
     first = build(Settings(home=tmp_path), clock)
     take_in(first)
     before = memory_of(first)
     first.close()
-    second = build(Settings(home=tmp_path, database=DatabaseSettings(url=f"sqlite:///{tmp_path / 'other.db'}")), clock)
+    second = build(
+        Settings(
+            home=tmp_path, database=DatabaseSettings(url=f"sqlite:///{tmp_path / 'other.db'}")
+        ),
+        clock,
+    )
     made = second.rebuilder.rebuild()
     assert (made.calls, made.adopted, made.failed) == (3, 3, ())
     assert memory_of(second) == before
-    assert second.work.runs.due(clock.now(), 0) == []  # what was asked for is not done a second time
+    assert (
+        second.work.runs.due(clock.now(), 0) == []
+    )  # what was asked for is not done a second time
     assert second.steps.due() == []
-    assert all(second.store.is_handed_in(call_id) for call_id in second.store.sealed_files())  # nobody knows who answered
+    assert all(
+        second.store.is_handed_in(call_id) for call_id in second.store.list_sealed_files()
+    )  # nobody knows who answered
     second.close()
 
 
@@ -106,12 +124,14 @@ class Halting(RulesReader):
         super().__init__()
         self._summaries, self._facts = summaries, facts
 
-    def summarise(self, call: Call) -> Answer[Summary]:
+    def summarise(self, call: Call) -> ReadingResult[Summary]:
         if call.sid in self._summaries:
             raise self._summaries[call.sid]
         return super().summarise(call)
 
-    def find_facts(self, call: Call, known: Sequence[KnownFact] = ()) -> Answer[tuple[FactDraft, ...]]:
+    def find_facts(
+        self, call: Call, known: Sequence[KnownFact] = ()
+    ) -> ReadingResult[tuple[FactDraft, ...]]:
         if call.sid in self._facts:
             raise self._facts[call.sid]
         return super().find_facts(call, known)
@@ -120,7 +140,7 @@ class Halting(RulesReader):
 def test_a_step_that_fails_in_a_rebuild_shows_and_stops_no_other(app: App) -> None:
     take_in(app)
     before = memory_of(app)
-    first, second, third = (row.live.id for row in reversed(app.store.page(limit=3)))
+    first, second, third = (row.live.id for row in reversed(app.store.list_page(limit=3)))
     reader = Halting({"c0": ModelDeclined("will not answer")}, {"c1": ValueError("my PIN is 4471")})
     made = replace(app, reader=reader).rebuilder.rebuild()
     told = {(left.call_id, left.step): left.reason for left in made.undone}
@@ -128,8 +148,14 @@ def test_a_step_that_fails_in_a_rebuild_shows_and_stops_no_other(app: App) -> No
     assert told.pop((first, "summary")) == "will not answer"
     assert told.pop((first, "document")).startswith("waits for the summary")
     assert told == {(second, "facts"): UNEXPECTED}
-    states = {call_id: {step.name: step.state for step in app.steps.of_call(call_id)} for call_id in (first, second, third)}
-    assert {name for name, state in states[first].items() if state == "failed"} == {"summary", "document"}
+    states = {
+        call_id: {step.name: step.state for step in app.steps.of_call(call_id)}
+        for call_id in (first, second, third)
+    }
+    assert {name for name, state in states[first].items() if state == "failed"} == {
+        "summary",
+        "document",
+    }
     assert {name for name, state in states[second].items() if state == "failed"} == {"facts"}
     assert set(states[third].values()) <= {"done", "skipped"}
     assert "running" not in {state for steps in states.values() for state in steps.values()}
@@ -141,7 +167,9 @@ def test_a_step_that_fails_in_a_rebuild_shows_and_stops_no_other(app: App) -> No
 def test_what_a_rebuild_left_undone_is_done_by_running_it_again(app: App) -> None:
     take_in(app)
     before = memory_of(app)
-    made = replace(app, reader=Halting({"c2": ModelDeclined("will not answer")}, {})).rebuilder.rebuild()
+    made = replace(
+        app, reader=Halting({"c2": ModelDeclined("will not answer")}, {})
+    ).rebuilder.rebuild()
     assert {left.step for left in made.undone} == {"summary", "document"}
     assert memory_of(app) != before
     steps = rerun(app.office, made.undone[0].call_id)
@@ -153,13 +181,15 @@ def test_an_export_is_whole_and_keeps_secrets_closed(app: App, tmp_path: Path) -
     take_in(app)
     made = app.exporter.export(CALLER, tmp_path / "out")
     assert (made.calls, made.documents) == (3, 3)
-    lines = [json.loads(line) for line in (tmp_path / "out" / "facts.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in (tmp_path / "out" / "facts.jsonl").read_text().splitlines()
+    ]
     assert len(lines) == made.facts >= 3
     assert all("4471" not in str(line) for line in lines)
     assert len(list((tmp_path / "out" / "calls").iterdir())) == 3
     revealed = app.exporter.export(CALLER, tmp_path / "open", reveal=True)
     assert "4471" in (revealed.folder / "facts.jsonl").read_text()
-    assert [line.deed for line in app.audit.recent()] == ["exported", "exported"]
+    assert [line.deed for line in app.audit.list_recent()] == ["exported", "exported"]
 
 
 def test_an_export_overwrites_nothing(app: App, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Durable work across processes: one process takes over a dead one's work, and failures keep our words."""
+"""Durable work across processes: one process takes over a dead one's work, and failures keep
+our words.
+"""
 
 import asyncio
 import multiprocessing
@@ -11,8 +13,7 @@ from dbos import DBOS, SetWorkflowID
 
 from aftercall import durable
 from aftercall.app import App
-from aftercall.errors import SinkRefused
-from aftercall.errors.root import UNEXPECTED
+from aftercall.errors import UNEXPECTED, SinkRefused
 from aftercall.settings import DatabaseSettings, Settings
 from patience import until
 
@@ -53,30 +54,34 @@ async def fail_and_tell(kind: str) -> None:
     try:
         await fail(kind)
     except Exception as error:  # noqa: BLE001 - as the edge of any workflow
-        await tell(durable.own_error(error).code, str(durable.own_error(error)))
+        await tell(durable.to_step_error(error).code, str(durable.to_step_error(error)))
 
 
 async def _begin_and_die(settings: Settings, kind: str) -> None:
     global _is_mortal
     _is_mortal = True
-    durable.open_queue(QUEUE, 8, poll_s=0.1)
+    durable.register_queue(QUEUE, 8, poll_s=0.1)
     await durable.launch(settings, DEAD)
     with SetWorkflowID("work"):
         if kind:
-            await durable.begin(QUEUE, 1, fail_and_tell, kind)
+            await durable.start_workflow(QUEUE, 1, fail_and_tell, kind)
         else:
-            await durable.begin(QUEUE, 1, begin_and_wait)
+            await durable.start_workflow(QUEUE, 1, begin_and_wait)
     await asyncio.Event().wait()
 
 
 def run_and_die(home: str, database_url: str, kind: str) -> None:
-    asyncio.run(_begin_and_die(Settings(home=Path(home), database=DatabaseSettings(url=database_url)), kind))
+    asyncio.run(
+        _begin_and_die(Settings(home=Path(home), database=DatabaseSettings(url=database_url)), kind)
+    )
 
 
 def leave_work_behind(app: App, kind: str = "") -> None:
     """A process begins work and is killed in the middle of it."""
     spawner.set_forkserver_preload(["aftercall.app", "aftercall.durable", "psycopg"])
-    process = spawner.Process(target=run_and_die, args=(str(app.settings.home), app.settings.database_url, kind))
+    process = spawner.Process(
+        target=run_and_die, args=(str(app.settings.home), app.settings.database_url, kind)
+    )
     process.start()
     process.join()
     assert process.exitcode == -9
@@ -90,34 +95,43 @@ def is_alive(process: str) -> bool:
 
 async def test_of_two_who_find_a_process_dead_only_one_takes_its_work(app: App) -> None:
     leave_work_behind(app)
-    durable.open_queue(QUEUE, 8, poll_s=0.1)
+    durable.register_queue(QUEUE, 8, poll_s=0.1)
     await durable.launch(app.settings, app.presence.process)
     loop = asyncio.get_running_loop()
 
     def is_alive_while_another_takes_over(process: str) -> bool:
         async def take_over_and_begin() -> None:
-            await durable.take_over(is_alive)
+            await durable.requeue_orphans(is_alive)
             await until(lambda: bool(_begun))
 
         asyncio.run_coroutine_threadsafe(take_over_and_begin(), loop).result()
         return is_alive(process)
 
     try:
-        await durable.take_over(is_alive_while_another_takes_over)
+        await durable.requeue_orphans(is_alive_while_another_takes_over)
         status = await DBOS.get_workflow_status_async("work")
         assert status is not None
-        assert (status.status, status.executor_id, _begun) == ("PENDING", app.presence.process, ["begun"])
+        assert (status.status, status.executor_id, _begun) == (
+            "PENDING",
+            app.presence.process,
+            ["begun"],
+        )
     finally:
-        await durable.close(patience_s=0)
+        await durable.close(timeout_s=0)
 
 
-@pytest.mark.parametrize(("kind", "told"), [("ours", ("sink.refused", "github: answered 404")), ("foreign", ("unexpected", UNEXPECTED))])
-async def test_a_failure_keeps_our_words_when_another_process_goes_on(app: App, kind: str, told: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("ours", ("sink.refused", "github: answered 404")), ("foreign", ("unexpected", UNEXPECTED))],
+)
+async def test_a_failure_keeps_our_words_when_another_process_goes_on(
+    app: App, kind: str, told: tuple[str, str]
+) -> None:
     leave_work_behind(app, kind)
-    durable.open_queue(QUEUE, 8, poll_s=0.1)
+    durable.register_queue(QUEUE, 8, poll_s=0.1)
     await durable.launch(app.settings, app.presence.process)
     try:
-        await durable.take_over(is_alive)
+        await durable.requeue_orphans(is_alive)
         await until(lambda: bool(_told))
         assert _told == [told]
     finally:
@@ -126,15 +140,17 @@ async def test_a_failure_keeps_our_words_when_another_process_goes_on(app: App, 
 
 async def test_work_that_does_not_end_in_time_is_handed_over_at_once(app: App) -> None:
     _begun.clear()
-    durable.open_queue(QUEUE, 8, poll_s=0.1)
+    durable.register_queue(QUEUE, 8, poll_s=0.1)
     await durable.launch(app.settings, app.presence.process)
     with SetWorkflowID("work"):
-        await durable.begin(QUEUE, 1, begin_and_wait)
+        await durable.start_workflow(QUEUE, 1, begin_and_wait)
     await until(lambda: len(_begun) == 1)
-    await durable.close(patience_s=0)
-    durable.open_queue(QUEUE, 8, poll_s=0.1)
-    await durable.launch(app.settings, "the-next-process")  # nobody needs to find out that the first is gone
+    await durable.close(timeout_s=0)
+    durable.register_queue(QUEUE, 8, poll_s=0.1)
+    await durable.launch(
+        app.settings, "the-next-process"
+    )  # nobody needs to find out that the first is gone
     try:
         await until(lambda: len(_begun) == 2)
     finally:
-        await durable.close(patience_s=0)
+        await durable.close(timeout_s=0)

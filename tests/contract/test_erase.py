@@ -1,4 +1,6 @@
-"""Erased is erased: nothing of the caller is left in any file or table, others keep theirs, and nothing comes back."""
+"""Erased is erased: nothing of the caller is left in any file or table, others keep theirs, and
+nothing comes back.
+"""
 
 import sqlite3
 import sys
@@ -10,13 +12,13 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.custody.scan import scan
-from aftercall.custody.store import ERASED, HOLD_NOBODY
 from aftercall.db.tables import metadata
 from aftercall.errors import CallErased, RefusedInput
-from aftercall.journal.verify import verify
+from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.postcall.view import are_finished
+from aftercall.privacy.scan import scan_for_traces
+from aftercall.privacy.store import ERASED_TABLES, IMPERSONAL_TABLES
 from aftercall.running import running
 from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import make_call, make_live_call
@@ -31,10 +33,18 @@ def call_of(caller: str, name: str, marker: str) -> Call:
         ("agent", "Hello! What can I do for you?"),
         (
             "caller",
-            f"Hi, my name is {name}. My sister Xylograph {marker} lives in Utrecht." if caller == GOES else f"Hi, my name is {name}.",
+            f"Hi, my name is {name}. My sister Xylograph {marker} lives in Utrecht."
+            if caller == GOES
+            else f"Hi, my name is {name}.",
         ),
         ("agent", "Thank you."),
-        ("caller", f"Please open a bug about the {marker} page, and remind me to call {marker} on Tuesday."),
+        (
+            "caller",
+            (
+                f"Please open a bug about the {marker} page, and remind me to call {marker} on "
+                "Tuesday."
+            ),
+        ),
         ("agent", "I have taken that down."),
         ("caller", f"File a note about Carl: he prefers {marker} in the morning."),
     ]
@@ -49,33 +59,51 @@ def live(settings: Settings) -> Iterator[App]:
 
 
 def is_worked_off(app: App, call: Call) -> bool:
-    return are_finished(app.steps.of_call(call.id)) and app.work.runs.get(call.conversation).state == "done"
+    return (
+        are_finished(app.steps.of_call(call.id))
+        and app.work.runs.get(call.conversation).state == "done"
+    )
 
 
 async def work_off(app: App, *calls: Call) -> None:
     async with running(app):
         for call in calls:
-            app.journal.take_in(call)
+            app.journal.ingest(call)
         for call in calls:
             await until(partial(is_worked_off, app, call))
 
 
 def raw_files(app: App) -> dict[str, bytes]:
-    return {str(path.relative_to(app.settings.home)): path.read_bytes() for path in app.settings.home.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(app.settings.home)): path.read_bytes()
+        for path in app.settings.home.rglob("*")
+        if path.is_file()
+    }
 
 
 def rows_with(app: App, marker: bytes) -> list[str]:
     found = []
     with app.database.read() as connection:
         for table in metadata.sorted_tables:
-            found += [table.name for row in connection.execute(table.select()) if marker.decode() in str(tuple(row))]
+            found += [
+                table.name
+                for row in connection.execute(table.select())
+                if marker.decode() in str(tuple(row))
+            ]
     return found
 
 
 async def test_nothing_of_an_erased_caller_is_left_and_others_keep_theirs(live: App) -> None:
-    gone, kept = call_of(GOES, "Ada Quillfeather", "zanzibarium"), call_of(STAYS, "Ben Stay", "harbour")
+    gone, kept = (
+        call_of(GOES, "Ada Quillfeather", "zanzibarium"),
+        call_of(STAYS, "Ben Stay", "harbour"),
+    )
     await work_off(live, gone, kept)
-    assert all(any(marker in data for data in raw_files(live).values()) or live.database.dialect != "sqlite" for marker in MARKERS)
+    assert all(
+        any(marker in data for data in raw_files(live).values())
+        or live.database.dialect != "sqlite"
+        for marker in MARKERS
+    )
     receipt = live.eraser.erase(GOES)
     assert (receipt.calls, receipt.archive_files, receipt.scan.traces) == (1, 1, ())
     assert receipt.pages >= 3
@@ -83,16 +111,24 @@ async def test_nothing_of_an_erased_caller_is_left_and_others_keep_theirs(live: 
         assert [name for name, data in raw_files(live).items() if marker in data] == []
         assert rows_with(live, marker) == []
     assert all(marker.decode() not in str(receipt.to_json()) for marker in MARKERS)
-    assert verify(live.archive.place, live.store).faults == ()
-    assert live.store.get(kept.id).archive_name in live.archive.place.names()
+    assert verify_archive(live.archive.place, live.store).faults == ()
+    assert live.store.get(kept.id).archive_name in live.archive.place.list_names()
     assert "harbour" in str([fact.title for fact in live.work.followups.page(limit=10)])
     assert (live.settings.home / "workspace" / "people" / STAYS / "USER.md").exists()
 
 
 async def test_what_the_owners_own_command_was_given_goes_too(settings: Settings) -> None:
     told = {"command": [sys.executable, "-c", "import json; print(json.dumps({'state': 'done'}))"]}
-    routed = {"routes": {"task": "agent", "other": "agent", "message": "agent", "issue": "agent"}, "policy": {"unknown": "do"}}
-    app = build(Settings.model_validate(settings.model_dump() | {"reconnect_window_s": 0, "agent": told, "work": routed}), SystemClock())
+    routed = {
+        "routes": {"task": "agent", "other": "agent", "message": "agent", "issue": "agent"},
+        "policy": {"unknown": "do"},
+    }
+    app = build(
+        Settings.model_validate(
+            settings.model_dump() | {"reconnect_window_s": 0, "agent": told, "work": routed}
+        ),
+        SystemClock(),
+    )
     await work_off(app, call_of(GOES, "Ada Quillfeather", "zanzibarium"))
     assert any("agent/" in name and b"zanzibarium" in data for name, data in raw_files(app).items())
     assert app.eraser.erase(GOES).scan.traces == ()
@@ -102,13 +138,13 @@ async def test_what_the_owners_own_command_was_given_goes_too(settings: Settings
 
 async def test_what_was_erased_does_not_come_back(live: App) -> None:
     call = call_of(GOES, "Ada Quillfeather", "zanzibarium")
-    live.journal.take_in(call)
+    live.journal.ingest(call)
     live.eraser.erase(GOES)
     with pytest.raises(CallErased):
-        live.journal.take_in(call)
+        live.journal.ingest(call)
     assert live.eraser.erase(GOES).calls == 0
     again = make_call(caller=GOES)
-    live.journal.take_in(again)  # they may call again, as somebody new
+    live.journal.ingest(again)  # they may call again, as somebody new
     assert live.store.get(again.id).live.caller == GOES
 
 
@@ -125,27 +161,32 @@ class Cut(BaseException):
     """The power goes here."""
 
 
-@pytest.mark.parametrize("point", ["erase.after_tombstone", "erase.after_archive", "erase.after_pages", "erase.after_rows"])
-def test_an_erasure_that_was_cut_off_is_finished_by_the_next(live: App, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "point",
+    ["erase.after_tombstone", "erase.after_archive", "erase.after_pages", "erase.after_rows"],
+)
+def test_an_erasure_that_was_cut_off_is_finished_by_the_next(
+    live: App, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for marker in ("zanzibarium", "zanzibarium again"):
-        live.journal.take_in(call_of(GOES, "Ada Quillfeather", marker))
+        live.journal.ingest(call_of(GOES, "Ada Quillfeather", marker))
 
     def cut(reached: str) -> None:
         if reached == point:
             raise Cut
 
-    for module in ("aftercall.custody.erase", "aftercall.journal.archive"):
+    for module in ("aftercall.privacy.erase", "aftercall.journal.archive"):
         monkeypatch.setattr(f"{module}.reach", cut)
     with pytest.raises(Cut):
         live.eraser.erase(GOES)
     monkeypatch.undo()
     live.eraser.erase(GOES)
     assert all(marker not in data for data in raw_files(live).values() for marker in MARKERS)
-    assert verify(live.archive.place, live.store).faults == ()
+    assert verify_archive(live.archive.place, live.store).faults == ()
 
 
 def test_no_table_is_forgotten() -> None:
-    assert {table.name for table in ERASED} | set(HOLD_NOBODY) == set(metadata.tables)
+    assert {table.name for table in ERASED_TABLES} | set(IMPERSONAL_TABLES) == set(metadata.tables)
 
 
 def test_deleted_words_linger_in_a_database_that_was_not_scrubbed(tmp_path: Path) -> None:
@@ -153,16 +194,19 @@ def test_deleted_words_linger_in_a_database_that_was_not_scrubbed(tmp_path: Path
     file = tmp_path / "x.db"
     connection = sqlite3.connect(file)
     connection.executescript(
-        "PRAGMA secure_delete=OFF; CREATE TABLE said (text); INSERT INTO said VALUES ('zanzibarium words'); DELETE FROM said;"
+        "PRAGMA secure_delete=OFF; CREATE TABLE said (text); INSERT INTO said VALUES "
+        "('zanzibarium words'); DELETE FROM said;"
     )
     connection.close()
-    assert scan([tmp_path], frozenset({b"zanzibarium"})).traces == ("x.db",)
+    assert scan_for_traces([tmp_path], frozenset({b"zanzibarium"})).traces == ("x.db",)
 
 
 def test_a_database_outside_the_home_is_searched_too(tmp_path: Path) -> None:
     file = tmp_path / "elsewhere" / "calls.sqlite"
-    app = build(Settings(home=tmp_path / "home", database=DatabaseSettings(url=f"sqlite:///{file}")))
-    app.journal.take_in(call_of(GOES, "Ada Quillfeather", "zanzibarium"))
+    app = build(
+        Settings(home=tmp_path / "home", database=DatabaseSettings(url=f"sqlite:///{file}"))
+    )
+    app.journal.ingest(call_of(GOES, "Ada Quillfeather", "zanzibarium"))
     with app.database.write() as connection:
         connection.exec_driver_sql("CREATE TABLE forgotten (number TEXT)")
         connection.exec_driver_sql("INSERT INTO forgotten VALUES (?)", (GOES,))

@@ -1,4 +1,6 @@
-"""What is learnt in calls, on both databases: once, with its evidence, in its place in time, and nobody else's."""
+"""What is learnt in calls, on both databases: once, with its evidence, in its place in time,
+and nobody else's.
+"""
 
 import threading
 from collections.abc import Sequence
@@ -16,12 +18,12 @@ from aftercall.db.tables import fact_occurrences, facts
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable, WorkspaceBusy
 from aftercall.journal.view import call_json
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.index import Passage
-from aftercall.memory.store import FactStore, Wanted
+from aftercall.memory.passage_index import FactPassage
+from aftercall.memory.store import FactFilter, FactStore
 from aftercall.memory.vault import Vault, open_vault
-from aftercall.memory.veil import veil
+from aftercall.memory.visibility import redact_call
 from aftercall.model.calls import Call
-from aftercall.model.knowledge import Extraction, Fact, MemoryKey
+from aftercall.model.facts import Extraction, Fact, MemoryKey
 from aftercall.settings import ExtractionSettings
 from aftercall.testing import FakeReader
 from drafts import draft, each, on, reader_of, say
@@ -30,7 +32,7 @@ BILL = MemoryKey("main", "+15550100")
 
 
 def learn(app: App, call: Call, reader: FakeReader | None = None, **fields: Any) -> Extraction:
-    row, _ = app.journal.take_in(call)
+    row, _ = app.journal.ingest(call)
     entry, _ = Extractor(app.settings, app.facts, app.clock).extract(
         call.model_copy(update={"id": row.live.id}), reader or each(call, **fields)
     )
@@ -39,11 +41,11 @@ def learn(app: App, call: Call, reader: FakeReader | None = None, **fields: Any)
 
 def believed(app: App, day: float | None = None, key: MemoryKey = BILL) -> list[str]:
     as_of = None if day is None else on(day)
-    return [fact.content for fact in app.facts.page(Wanted(key=key, as_of=as_of))]
+    return [fact.content for fact in app.facts.page(FactFilter(key=key, as_of=as_of))]
 
 
 def only(app: App, **wanted: Any) -> Fact:
-    (fact,) = app.facts.page(Wanted(key=BILL, **wanted))
+    (fact,) = app.facts.page(FactFilter(key=BILL, **wanted))
     return fact
 
 
@@ -51,25 +53,45 @@ def counts_agree(app: App) -> bool:
     with app.database.read() as connection:
         rows = connection.execute(select(facts.c.id, facts.c.occurrence_count)).all()
         said: dict[str, int] = dict(
-            connection.execute(select(fact_occurrences.c.fact_id, func.count()).group_by(fact_occurrences.c.fact_id)).all()
+            connection.execute(
+                select(fact_occurrences.c.fact_id, func.count()).group_by(
+                    fact_occurrences.c.fact_id
+                )
+            ).all()
         )
     return all(said.get(row.id) == row.occurrence_count for row in rows)
 
 
 def test_the_same_fact_in_three_calls_is_one_fact_with_three_occurrences(app: App) -> None:
-    for day, words in enumerate(("I prefer mornings", "Mornings work best for me", "mornings are best for me, I said")):
+    for day, words in enumerate(
+        ("I prefer mornings", "Mornings work best for me", "mornings are best for me, I said")
+    ):
         learn(app, say(words, f"That was call {day}", day=day), reader_of(draft(words)))
     fact = only(app)
-    occurrences = app.facts.occurrences(fact.id)
-    assert (fact.occurrence_count, fact.first_seen_at, fact.last_seen_at) == (3, occurrences[0].at, occurrences[2].at)
+    occurrences = app.facts.list_occurrences(fact.id)
+    assert (fact.occurrence_count, fact.first_seen_at, fact.last_seen_at) == (
+        3,
+        occurrences[0].at,
+        occurrences[2].at,
+    )
     assert len({item.context for item in occurrences}) == 3
-    assert [item.words for item in occurrences] == ["I prefer mornings", "Mornings work best for me", "mornings are best for me, I said"]
+    assert [item.words for item in occurrences] == [
+        "I prefer mornings",
+        "Mornings work best for me",
+        "mornings are best for me, I said",
+    ]
     assert counts_agree(app)
 
 
 def test_a_change_of_mind_makes_a_chain_and_each_day_has_its_answer(app: App) -> None:
-    learn(app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto", category="person")))
-    entry = learn(app, say("I moved to Lisbon", "Yes", day=10), reader_of(draft("I moved to Lisbon", category="person")))
+    learn(
+        app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto", category="person"))
+    )
+    entry = learn(
+        app,
+        say("I moved to Lisbon", "Yes", day=10),
+        reader_of(draft("I moved to Lisbon", category="person")),
+    )
     assert (entry.facts_extracted, entry.facts_updated) == (0, 1)
     assert (believed(app), believed(app, 5), believed(app, 11), believed(app, -1)) == (
         ["I moved to Lisbon"],
@@ -77,39 +99,71 @@ def test_a_change_of_mind_makes_a_chain_and_each_day_has_its_answer(app: App) ->
         ["I moved to Lisbon"],
         [],
     )
-    old, new = app.facts.history(only(app).id)
-    assert (old.superseded_by, new.supersedes, old.valid_until, old.is_active) == (new.id, old.id, new.valid_from, False)
-    assert app.facts.occurrences(new.id)[0].sentiment == "correction"
+    old, new = app.facts.get_history(only(app).id)
+    assert (old.superseded_by, new.supersedes, old.valid_until, old.is_active) == (
+        new.id,
+        old.id,
+        new.valid_from,
+        False,
+    )
+    assert app.facts.list_occurrences(new.id)[0].sentiment == "correction"
 
 
 def test_calls_read_in_any_order_lead_to_the_same_chain(app: App) -> None:
     for day, place in ((10, "Lisbon"), (0, "Porto"), (5, "Braga")):
-        learn(app, say(f"I live in {place}", "Yes", day=day), reader_of(draft(f"I live in {place}", category="person")))
-    chain = app.facts.history(only(app).id)
-    assert [fact.content for fact in chain] == ["I live in Porto", "I live in Braga", "I live in Lisbon"]
+        learn(
+            app,
+            say(f"I live in {place}", "Yes", day=day),
+            reader_of(draft(f"I live in {place}", category="person")),
+        )
+    chain = app.facts.get_history(only(app).id)
+    assert [fact.content for fact in chain] == [
+        "I live in Porto",
+        "I live in Braga",
+        "I live in Lisbon",
+    ]
     assert [fact.valid_until for fact in chain] == [chain[1].valid_from, chain[2].valid_from, None]
-    assert [believed(app, day) for day in (1, 6, 11)] == [["I live in Porto"], ["I live in Braga"], ["I live in Lisbon"]]
+    assert [believed(app, day) for day in (1, 6, 11)] == [
+        ["I live in Porto"],
+        ["I live in Braga"],
+        ["I live in Lisbon"],
+    ]
 
 
 def test_going_back_to_an_old_value_is_a_new_link(app: App) -> None:
     for day, place in enumerate(("Porto", "Lisbon", "Porto")):
-        learn(app, say(f"I live in {place}", "Yes", day=day), reader_of(draft(f"I live in {place}")))
-    assert [fact.content for fact in app.facts.history(only(app).id)] == ["I live in Porto", "I live in Lisbon", "I live in Porto"]
+        learn(
+            app, say(f"I live in {place}", "Yes", day=day), reader_of(draft(f"I live in {place}"))
+        )
+    assert [fact.content for fact in app.facts.get_history(only(app).id)] == [
+        "I live in Porto",
+        "I live in Lisbon",
+        "I live in Porto",
+    ]
 
 
 def test_reading_a_call_again_adds_nothing(app: App) -> None:
-    calls = [say(f"I live in {place}", "I like tea", day=day) for day, place in enumerate(("Porto", "Lisbon"))]
+    calls = [
+        say(f"I live in {place}", "I like tea", day=day)
+        for day, place in enumerate(("Porto", "Lisbon"))
+    ]
     for call in calls:
         learn(app, call)
     before = [
-        app.facts.page(Wanted(with_retired=True)),
-        [app.facts.occurrences(fact.id) for fact in app.facts.page(Wanted(with_retired=True))],
+        app.facts.page(FactFilter(include_retired=True)),
+        [
+            app.facts.list_occurrences(fact.id)
+            for fact in app.facts.page(FactFilter(include_retired=True))
+        ],
     ]
     for call in calls:
         assert learn(app, call).facts_extracted == 0
     after = [
-        app.facts.page(Wanted(with_retired=True)),
-        [app.facts.occurrences(fact.id) for fact in app.facts.page(Wanted(with_retired=True))],
+        app.facts.page(FactFilter(include_retired=True)),
+        [
+            app.facts.list_occurrences(fact.id)
+            for fact in app.facts.page(FactFilter(include_retired=True))
+        ],
     ]
     assert after == before
 
@@ -118,7 +172,7 @@ def test_a_retirement_can_be_undone_and_is_not_done_again(app: App) -> None:
     learn(app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto")))
     moved = say("I live in Lisbon", "Yes", day=1)
     learn(app, moved, reader_of(draft("I live in Lisbon")))
-    old = app.facts.history(only(app).id)[0]
+    old = app.facts.get_history(only(app).id)[0]
     app.facts.restore(old.id)
     learn(app, moved, reader_of(draft("I live in Lisbon")))
     assert believed(app) == ["I live in Porto", "I live in Lisbon"]
@@ -129,15 +183,22 @@ def test_a_retirement_can_be_undone_and_is_not_done_again(app: App) -> None:
 
 
 @pytest.mark.parametrize("name", ["supersedes", "duplicate_of"])
-def test_ids_that_are_unknown_anothers_or_retired_lose_nothing_and_retire_nobody(app: App, name: str) -> None:
+def test_ids_that_are_unknown_anothers_or_retired_lose_nothing_and_retire_nobody(
+    app: App, name: str
+) -> None:
     learn(app, say("I like tea", "Yes", caller="+15550199"), reader_of(draft("I like tea")))
     learn(app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto")))
     learn(app, say("I live in Lisbon", "Yes", day=1), reader_of(draft("I live in Lisbon")))
-    (other,) = app.facts.page(Wanted(key=MemoryKey("main", "+15550199")))
-    retired = app.facts.history(only(app).id)[0]
+    (other,) = app.facts.page(FactFilter(key=MemoryKey("main", "+15550199")))
+    retired = app.facts.get_history(only(app).id)[0]
     for day, bad in enumerate(("01UNKNOWN", other.id, retired.id), 2):
         words = f"My favourite number is {day} thousand"
-        assert learn(app, say(words, "Yes", day=day), reader_of(draft(words, **{name: bad}))).facts_refused == 0
+        assert (
+            learn(
+                app, say(words, "Yes", day=day), reader_of(draft(words, **{name: bad}))
+            ).facts_refused
+            == 0
+        )
     assert len(believed(app)) == 2
     assert believed(app, key=other.key) == ["I like tea"]
 
@@ -156,20 +217,41 @@ def test_a_model_may_point_out_a_duplicate_and_a_replacement_in_other_words(app:
 
 
 def test_a_model_cannot_retire_what_has_nothing_to_do_with_it(app: App) -> None:
-    learn(app, say("My son is allergic to nuts", "Yes"), reader_of(draft("My son is allergic to nuts", category="person")))
-    learn(app, say("I like jazz", "Yes", day=1), reader_of(draft("I like jazz", supersedes=only(app).id)))
+    learn(
+        app,
+        say("My son is allergic to nuts", "Yes"),
+        reader_of(draft("My son is allergic to nuts", category="person")),
+    )
+    learn(
+        app,
+        say("I like jazz", "Yes", day=1),
+        reader_of(draft("I like jazz", supersedes=only(app).id)),
+    )
     assert believed(app) == ["My son is allergic to nuts", "I like jazz"]
 
 
-def test_one_id_given_to_several_facts_is_replaced_once_and_the_rest_find_their_place(app: App) -> None:
+def test_one_id_given_to_several_facts_is_replaced_once_and_the_rest_find_their_place(
+    app: App,
+) -> None:
     learn(app, say("I live in Porto"))
     porto = only(app).id
     call = say("I live in Lisbon", "I live in Braga", "I live in Braga", day=1)
     towns = ("I live in Lisbon", "I live in Braga", "I live in Braga")
-    drafts = [draft(town, turns=(seq,), supersedes=porto, duplicate_of=porto) for seq, town in enumerate(towns, 2)]
+    drafts = [
+        draft(town, turns=(seq,), supersedes=porto, duplicate_of=porto)
+        for seq, town in enumerate(towns, 2)
+    ]
     entry = learn(app, call, reader_of(*drafts))
-    assert (entry.facts_updated, entry.facts_deduplicated, believed(app)) == (2, 1, ["I live in Braga"])
-    assert [fact.content for fact in app.facts.history(porto)] == ["I live in Porto", "I live in Lisbon", "I live in Braga"]
+    assert (entry.facts_updated, entry.facts_deduplicated, believed(app)) == (
+        2,
+        1,
+        ["I live in Braga"],
+    )
+    assert [fact.content for fact in app.facts.get_history(porto)] == [
+        "I live in Porto",
+        "I live in Lisbon",
+        "I live in Braga",
+    ]
     assert counts_agree(app)
 
 
@@ -177,17 +259,36 @@ def test_facts_that_replace_each_other_end_in_one_chain_without_a_ring(app: App)
     learn(app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto")))
     known = only(app).id
     call = say("I live in Lisbon", "I live in Braga", day=1)
-    learn(app, call, reader_of(draft("I live in Lisbon", supersedes=known), draft("I live in Braga", turns=(3,), supersedes=known)))
-    chain = app.facts.history(known)
-    assert [fact.content for fact in chain] == ["I live in Porto", "I live in Lisbon", "I live in Braga"]
+    learn(
+        app,
+        call,
+        reader_of(
+            draft("I live in Lisbon", supersedes=known),
+            draft("I live in Braga", turns=(3,), supersedes=known),
+        ),
+    )
+    chain = app.facts.get_history(known)
+    assert [fact.content for fact in chain] == [
+        "I live in Porto",
+        "I live in Lisbon",
+        "I live in Braga",
+    ]
     assert believed(app) == ["I live in Braga"]
 
 
 def test_drafts_without_ground_or_certainty_are_counted_not_kept(app: App) -> None:
     call = say("I like tea", "I like jazz")
-    entry = learn(app, call, reader_of(draft("I own a yacht"), draft("I like tea", confidence=0.5), draft("I like jazz", turns=(3,))))
+    entry = learn(
+        app,
+        call,
+        reader_of(
+            draft("I own a yacht"),
+            draft("I like tea", confidence=0.5),
+            draft("I like jazz", turns=(3,)),
+        ),
+    )
     assert (entry.facts_extracted, entry.facts_refused, entry.facts_dropped) == (1, 1, 1)
-    assert app.facts.log_of(call.id) == entry
+    assert app.facts.find_extraction(call.id) == entry
     assert believed(app) == ["I like jazz"]
 
 
@@ -200,11 +301,14 @@ def test_five_thousand_facts_are_cut_to_the_limit(app: App) -> None:
 
 @pytest.mark.parametrize(
     ("call", "reason"),
-    [(say(), "fewer than 3 turns"), (say("I like tea", "Yes", caller=None), "nobody is remembered for this caller")],
+    [
+        (say(), "fewer than 3 turns"),
+        (say("I like tea", "Yes", caller=None), "nobody is remembered for this caller"),
+    ],
 )
 def test_a_call_that_is_not_searched_says_why(app: App, call: Call, reason: str) -> None:
     assert learn(app, call).reason == reason
-    entry = app.facts.log_of(call.id)
+    entry = app.facts.find_extraction(call.id)
     assert entry is not None
     assert entry.reason == reason
 
@@ -214,11 +318,11 @@ def test_a_reader_that_fails_is_logged_and_the_next_try_replaces_it(app: App) ->
     reader = FakeReader(None, WorkspaceBusy("held"))
     with pytest.raises(WorkspaceBusy):
         learn(app, call, reader)
-    failed = app.facts.log_of(call.id)
+    failed = app.facts.find_extraction(call.id)
     assert failed is not None
     assert failed.error == "workspace.busy"
     learn(app, call)
-    again = app.facts.log_of(call.id)
+    again = app.facts.find_extraction(call.id)
     assert again is not None
     assert (again.error, again.facts_extracted) == (None, 2)
 
@@ -233,20 +337,36 @@ def test_readers_are_told_what_is_known_but_no_secret_and_no_more_than_the_limit
             return super().find_facts(call, known)
 
     learn(app, say("Hello", "Bye", day=1), Curious())
-    limited = replace(app, settings=app.settings.model_copy(update={"extraction": ExtractionSettings(known_facts=1)}))
+    limited = replace(
+        app,
+        settings=app.settings.model_copy(update={"extraction": ExtractionSettings(known_facts=1)}),
+    )
     learn(limited, say("Hello", "Bye", day=2), Curious())
     assert (sorted(told[0]), len(told[1])) == (["I like jazz", "I like tea"], 1)
 
 
 def test_a_secret_is_sealed_matched_and_opened_only_by_name(app: App) -> None:
-    learn(app, say("My PIN is 4821", "Yes"), reader_of(draft("My PIN is 4821", category="technical")))
-    learn(app, say("the pin is four eight two one", "Yes", day=1), reader_of(draft("the pin is four eight two one", category="technical")))
-    learn(app, say("My PIN is 7730", "Yes", day=2), reader_of(draft("My PIN is 7730", category="technical")))
-    old, new = app.facts.history(only(app).id)
+    learn(
+        app, say("My PIN is 4821", "Yes"), reader_of(draft("My PIN is 4821", category="technical"))
+    )
+    learn(
+        app,
+        say("the pin is four eight two one", "Yes", day=1),
+        reader_of(draft("the pin is four eight two one", category="technical")),
+    )
+    learn(
+        app,
+        say("My PIN is 7730", "Yes", day=2),
+        reader_of(draft("My PIN is 7730", category="technical")),
+    )
+    old, new = app.facts.get_history(only(app).id)
     assert (old.visibility, old.occurrence_count, new.occurrence_count) == ("secret", 2, 1)
-    assert "4821" not in repr((old, app.facts.occurrences(old.id)))
+    assert "4821" not in repr((old, app.facts.list_occurrences(old.id)))
     assert app.facts.reveal(old).content == "My PIN is 4821"
-    assert [app.facts.reveal(item).words for item in app.facts.occurrences(old.id)] == ["My PIN is 4821", "the pin is four eight two one"]
+    assert [app.facts.reveal(item).words for item in app.facts.list_occurrences(old.id)] == [
+        "My PIN is 4821",
+        "the pin is four eight two one",
+    ]
 
 
 def test_without_its_key_a_secret_stays_shut_and_learning_goes_on(app: App) -> None:
@@ -254,7 +374,12 @@ def test_without_its_key_a_secret_stays_shut_and_learning_goes_on(app: App) -> N
     other = replace(app, facts=FactStore(app.database, Vault(b"another key"), Recorder()))
     with pytest.raises(SecretUnreadable):
         other.facts.reveal(only(other))
-    assert learn(other, say("I like tea", "Yes", day=1), reader_of(draft("I like tea"))).facts_extracted == 1
+    assert (
+        learn(
+            other, say("I like tea", "Yes", day=1), reader_of(draft("I like tea"))
+        ).facts_extracted
+        == 1
+    )
 
 
 class Recorder:
@@ -263,7 +388,7 @@ class Recorder:
     def __init__(self) -> None:
         self.said: list[tuple[str, str]] = []
 
-    def add(self, connection: Connection, passages: Sequence[Passage]) -> None:
+    def add(self, connection: Connection, passages: Sequence[FactPassage]) -> None:
         self.said += [("add", passage.text) for passage in passages]
 
     def retire(self, connection: Connection, refs: Sequence[str]) -> None:
@@ -278,11 +403,22 @@ def test_the_index_is_told_of_every_change_and_never_of_a_secret(app: App) -> No
     told = replace(app, facts=FactStore(app.database, open_vault(app.settings), index))
     learn(told, say("I live in Porto", "My PIN is 4821"))
     learn(told, say("I live in Lisbon", "Yes", day=1), reader_of(draft("I live in Lisbon")))
-    porto, lisbon = (fact for fact in app.facts.page(Wanted(with_retired=True)) if not fact.is_secret)
-    learn(told, say("I live in Lisbon", "Yes", day=2), reader_of(draft("I live in Lisbon", visibility="secret")))
-    assert index.said == [("add", "I live in Porto"), ("add", "I live in Lisbon"), ("retire", porto.id), ("remove", lisbon.id)]
+    porto, lisbon = (
+        fact for fact in app.facts.page(FactFilter(include_retired=True)) if not fact.is_secret
+    )
+    learn(
+        told,
+        say("I live in Lisbon", "Yes", day=2),
+        reader_of(draft("I live in Lisbon", visibility="secret")),
+    )
+    assert index.said == [
+        ("add", "I live in Porto"),
+        ("add", "I live in Lisbon"),
+        ("retire", porto.id),
+        ("remove", lisbon.id),
+    ]
     raised = app.facts.get(lisbon.id)
-    assert "Lisbon" not in repr((raised, app.facts.occurrences(lisbon.id)))
+    assert "Lisbon" not in repr((raised, app.facts.list_occurrences(lisbon.id)))
     assert app.facts.reveal(raised).content == "I live in Lisbon"
 
 
@@ -290,9 +426,15 @@ def test_the_index_hears_of_the_past_and_of_a_restoration(app: App) -> None:
     index = Recorder()
     told = replace(app, facts=FactStore(app.database, open_vault(app.settings), index))
     for day, place in ((10, "Lisbon"), (0, "Porto")):
-        learn(told, say(f"I live in {place}", "Yes", day=day), reader_of(draft(f"I live in {place}")))
-    porto = app.facts.history(only(app).id)[0]
-    assert index.said == [("add", "I live in Lisbon"), ("add", "I live in Porto"), ("retire", porto.id)]
+        learn(
+            told, say(f"I live in {place}", "Yes", day=day), reader_of(draft(f"I live in {place}"))
+        )
+    porto = app.facts.get_history(only(app).id)[0]
+    assert index.said == [
+        ("add", "I live in Lisbon"),
+        ("add", "I live in Porto"),
+        ("retire", porto.id),
+    ]
     index.said.clear()
     told.facts.restore(porto.id)
     assert index.said == [("remove", porto.id), ("add", "I live in Porto")]
@@ -300,27 +442,41 @@ def test_the_index_hears_of_the_past_and_of_a_restoration(app: App) -> None:
 
 def test_what_only_a_reader_took_for_a_secret_is_hidden_in_the_call_too(app: App) -> None:
     call = say("the heron flies at midnight on the pier", "I like tea")
-    learn(app, call, reader_of(draft("the heron flies at midnight on the pier", visibility="secret")))
-    shown = veil(call_json(app.store, app.archive, app.store.get(call.id)), app.facts.confided(call.id))
+    learn(
+        app, call, reader_of(draft("the heron flies at midnight on the pier", visibility="secret"))
+    )
+    shown = redact_call(
+        call_json(app.store, app.archive, app.store.get(call.id)),
+        app.facts.list_confided_words(call.id),
+    )
     assert [turn["text"] for turn in shown["turns"]] == ["Hello!", "•••", "I like tea", "Noted."]
 
 
 def test_badly_heard_words_replace_nothing_until_they_are_heard_well(app: App) -> None:
     learn(app, say("I live in Porto", "Yes"), reader_of(draft("I live in Porto")))
     heard = say("I live in Lisbon", "Yes", day=1)
-    badly = heard.model_copy(update={"turns": tuple(turn.model_copy(update={"confidence": 0.4}) for turn in heard.turns)})
+    badly = heard.model_copy(
+        update={"turns": tuple(turn.model_copy(update={"confidence": 0.4}) for turn in heard.turns)}
+    )
     learn(app, badly, reader_of(draft("I live in Lisbon")))
-    porto, lisbon = app.facts.page(Wanted(key=BILL))
-    assert (porto.needs_confirmation, lisbon.needs_confirmation, lisbon.confidence) == (False, True, 0.4)
+    porto, lisbon = app.facts.page(FactFilter(key=BILL))
+    assert (porto.needs_confirmation, lisbon.needs_confirmation, lisbon.confidence) == (
+        False,
+        True,
+        0.4,
+    )
     learn(app, say("I live in Lisbon", "Yes", day=2), reader_of(draft("I live in Lisbon")))
-    assert [(fact.id, fact.needs_confirmation, fact.confidence) for fact in app.facts.page(Wanted(key=BILL))] == [(lisbon.id, False, 0.9)]
-    assert [fact.id for fact in app.facts.history(lisbon.id)] == [porto.id, lisbon.id]
+    assert [
+        (fact.id, fact.needs_confirmation, fact.confidence)
+        for fact in app.facts.page(FactFilter(key=BILL))
+    ] == [(lisbon.id, False, 0.9)]
+    assert [fact.id for fact in app.facts.get_history(lisbon.id)] == [porto.id, lisbon.id]
 
 
 def test_two_who_extract_at_once_never_make_twins(app: App) -> None:
     calls = [say("I live in Porto", "I like tea", f"call {n}", day=n) for n in range(8)]
     for call in calls:
-        app.journal.take_in(call)
+        app.journal.ingest(call)
     ready = threading.Barrier(len(calls))
     trouble: list[BaseException] = []
 
@@ -339,24 +495,38 @@ def test_two_who_extract_at_once_never_make_twins(app: App) -> None:
     for thread in threads:
         thread.join()
     assert trouble == []
-    assert {(fact.content, fact.occurrence_count) for fact in app.facts.page(Wanted())} == {("I live in Porto", 8), ("I like tea", 8)}
-    assert len(app.facts.page(Wanted(with_retired=True))) == 2
+    assert {(fact.content, fact.occurrence_count) for fact in app.facts.page(FactFilter())} == {
+        ("I live in Porto", 8),
+        ("I like tea", 8),
+    }
+    assert len(app.facts.page(FactFilter(include_retired=True))) == 2
     assert counts_agree(app)
 
 
-@hypothesis_settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])  # the examples only add to one app
+@hypothesis_settings(
+    max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)  # the examples only add to one app
 @given(
     said=st.lists(
-        st.tuples(st.sampled_from(["+15550100", "+15550101", None]), st.sampled_from(["main", "desk"]), st.integers(0, 9)), max_size=6
+        st.tuples(
+            st.sampled_from(["+15550100", "+15550101", None]),
+            st.sampled_from(["main", "desk"]),
+            st.integers(0, 9),
+        ),
+        max_size=6,
     )
 )
-def test_one_callers_facts_never_appear_for_another(app: App, said: list[tuple[str | None, str, int]]) -> None:
+def test_one_callers_facts_never_appear_for_another(
+    app: App, said: list[tuple[str | None, str, int]]
+) -> None:
     for caller, agent_id, number in said:
         words = f"My favourite number is {caller} {agent_id} {number}"
         learn(app, say(words, "Yes", caller=caller, agent_id=agent_id), reader_of(draft(words)))
-    for fact in app.facts.page(Wanted(with_retired=True, limit=10_000)):
-        assert fact.content.startswith(f"My favourite number is {fact.key.caller} {fact.key.agent_id} ")
-        calls = {item.call_id for item in app.facts.occurrences(fact.id)}
-        assert {(app.store.get(call).live.caller, app.store.get(call).live.agent_id) for call in calls} == {
-            (fact.key.caller, fact.key.agent_id)
-        }
+    for fact in app.facts.page(FactFilter(include_retired=True, limit=10_000)):
+        assert fact.content.startswith(
+            f"My favourite number is {fact.key.caller} {fact.key.agent_id} "
+        )
+        calls = {item.call_id for item in app.facts.list_occurrences(fact.id)}
+        assert {
+            (app.store.get(call).live.caller, app.store.get(call).live.agent_id) for call in calls
+        } == {(fact.key.caller, fact.key.agent_id)}

@@ -1,4 +1,6 @@
-"""Legs that were held elsewhere and handed in are one conversation, as live ones are; on both databases."""
+"""Legs that were held elsewhere and handed in are one conversation, as live ones are; on both
+databases.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -7,14 +9,22 @@ from typing import Any
 import pytest
 
 from aftercall.app import App
-from aftercall.journal.intake import take_in
+from aftercall.journal.intake import ingest_call
 from aftercall.journal.store import CallRow
 from aftercall.model.calls import Call
 from aftercall.testing import VirtualClock, make_call
 from working import follow, later, states
 
-BUG = [("agent", "Hello!"), ("caller", "Please open a bug about the broken thumbnails."), ("agent", "Noted.")]
-FORGET = [("agent", "Hello again!"), ("caller", "Forget the bug about the broken thumbnails."), ("agent", "Done.")]
+BUG = [
+    ("agent", "Hello!"),
+    ("caller", "Please open a bug about the broken thumbnails."),
+    ("agent", "Noted."),
+]
+FORGET = [
+    ("agent", "Hello again!"),
+    ("caller", "Forget the bug about the broken thumbnails."),
+    ("agent", "Done."),
+]
 WINDOW = 300.0
 
 
@@ -23,7 +33,7 @@ def leg(start: float, end: float, said: Any = BUG, **fields: Any) -> Call:
 
 
 def hand_in(app: App, call: Call) -> CallRow:
-    row, _ = take_in(app.journal, call)
+    row, _ = ingest_call(app.journal, call)
     return app.store.get(row.live.id)
 
 
@@ -59,7 +69,9 @@ def test_legs_that_arrive_in_the_wrong_order_are_one_conversation(app: App) -> N
     assert set(states(follow(app.work, first.live.conversation)).values()) == {"withdrawn"}
 
 
-def test_a_leg_that_arrives_late_joins_what_lies_on_both_sides(app: App, clock: VirtualClock) -> None:
+def test_a_leg_that_arrives_late_joins_what_lies_on_both_sides(
+    app: App, clock: VirtualClock
+) -> None:
     first = hand_in(app, leg(0, 60))
     third = hand_in(app, leg(500, 560, FORGET))
     assert len(conversations(app, first, third)) == 2
@@ -86,7 +98,14 @@ def test_the_windows_last_moment_counts_for_handed_in_calls_too(app: App) -> Non
 
 
 @pytest.mark.parametrize(
-    "fields", [{"caller": "+15550142"}, {"caller": None}, {"agent_id": "other"}, {"direction": "outbound"}, {"source": "import"}]
+    "fields",
+    [
+        {"caller": "+15550142"},
+        {"caller": None},
+        {"agent_id": "other"},
+        {"direction": "outbound"},
+        {"source": "import"},
+    ],
 )
 def test_somebody_elses_call_joins_nothing(app: App, fields: dict[str, Any]) -> None:
     hand_in(app, leg(0, 60))
@@ -122,7 +141,9 @@ def test_a_live_call_after_handed_in_legs_picks_up_their_conversation(app: App) 
     assert (state.call_id, state.conversation) == (last.live.id, first.live.id)
 
 
-def test_work_for_a_call_that_ended_long_ago_waits_for_its_other_legs(app: App, clock: VirtualClock) -> None:
+def test_work_for_a_call_that_ended_long_ago_waits_for_its_other_legs(
+    app: App, clock: VirtualClock
+) -> None:
     clock.move(timedelta(days=2).total_seconds())
     first = hand_in(app, leg(0, 60))
     assert due(app, clock) == []

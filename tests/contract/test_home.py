@@ -1,4 +1,6 @@
-"""A database belongs to one home: its calls lie in that home's archive, and another would look for them in vain."""
+"""A database belongs to one home: its calls lie in that home's archive, and another would look
+for them in vain.
+"""
 
 from pathlib import Path
 
@@ -7,9 +9,9 @@ from typer.testing import CliRunner
 
 from aftercall.app import build
 from aftercall.cli.main import program
-from aftercall.config import Loaded
-from aftercall.db.home import FILE
-from aftercall.doctor import examine
+from aftercall.config import LoadedConfig
+from aftercall.db.home import HOME_ID_FILE
+from aftercall.doctor import run_checks
 from aftercall.errors import DatabaseOfAnotherHome
 from aftercall.settings import Settings
 from aftercall.testing import make_call
@@ -17,7 +19,12 @@ from aftercall.testing import make_call
 
 def at(settings: Settings, home: Path) -> Settings:
     """The same database from another home."""
-    return settings.model_copy(update={"home": home, "database": settings.database.model_copy(update={"url": settings.database_url})})
+    return settings.model_copy(
+        update={
+            "home": home,
+            "database": settings.database.model_copy(update={"url": settings.database_url}),
+        }
+    )
 
 
 def test_a_second_home_on_the_same_database_is_refused(settings: Settings, tmp_path: Path) -> None:
@@ -31,17 +38,17 @@ def test_a_home_that_was_moved_is_still_the_same(settings: Settings, tmp_path: P
     build(settings).close()
     moved = tmp_path / "moved"
     moved.mkdir()
-    (settings.home / FILE).rename(moved / FILE)
+    (settings.home / HOME_ID_FILE).rename(moved / HOME_ID_FILE)
     build(at(settings, moved)).close()
 
 
 def test_a_lost_home_is_replaced_by_writing_its_id(settings: Settings, tmp_path: Path) -> None:
     build(settings).close()
-    claimed = (settings.home / FILE).read_text().strip()
+    claimed = (settings.home / HOME_ID_FILE).read_text().strip()
     second = at(settings, tmp_path / "second")
     with pytest.raises(DatabaseOfAnotherHome, match=f"write {claimed} into"):
         build(second)
-    (second.home / FILE).write_text(claimed)
+    (second.home / HOME_ID_FILE).write_text(claimed)
     build(second).close()
 
 
@@ -51,10 +58,12 @@ def test_a_home_may_begin_with_a_new_database(settings: Settings, tmp_path: Path
     build(settings.model_copy(update={"database": anew})).close()
 
 
-def test_rows_are_read_from_anywhere_and_written_at_home(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_read_from_anywhere_and_written_at_home(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = build(settings)
     call = make_call()
-    app.journal.take_in(call)
+    app.journal.ingest(call)
     app.close()
     monkeypatch.setenv("AFTERCALL_HOME", str(tmp_path / "second"))
     monkeypatch.setenv("AFTERCALL_DATABASE_URL", settings.database_url)
@@ -64,8 +73,13 @@ def test_rows_are_read_from_anywhere_and_written_at_home(settings: Settings, tmp
         assert isinstance(CliRunner().invoke(program, command).exception, DatabaseOfAnotherHome)
 
 
-def test_doctor_tells_that_the_database_is_another_homes(settings: Settings, tmp_path: Path) -> None:
+def test_doctor_tells_that_the_database_is_another_homes(
+    settings: Settings, tmp_path: Path
+) -> None:
     build(settings).close()
-    told = {check.name: check for check in examine(Loaded(at(settings, tmp_path / "second"), (), ()))}
+    told = {
+        check.name: check
+        for check in run_checks(LoadedConfig(at(settings, tmp_path / "second"), (), ()))
+    }
     assert told["database"].state == "fail"
     assert "belongs to another home" in told["database"].detail

@@ -7,23 +7,25 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.errors import CallNotLive, JournalConflict, JournalGap
-from aftercall.journal.fold import entry_of
-from aftercall.journal.record import Record
-from aftercall.journal.verify import verify
+from aftercall.journal.record import CallRecorder
+from aftercall.journal.replay import to_entry
+from aftercall.journal.verify import verify_archive
 from aftercall.model.turns import Event, Turn
 from aftercall.running import running
 from aftercall.testing import START, VirtualClock, make_live_call
 
 
 def turn(seq: int, text: str = "hello", speaker: str = "caller") -> Turn:
-    return Turn.model_validate({"seq": seq, "speaker": speaker, "text": text, "at": START + timedelta(seconds=seq)})
+    return Turn.model_validate(
+        {"seq": seq, "speaker": speaker, "text": text, "at": START + timedelta(seconds=seq)}
+    )
 
 
 def event(seq: int, kind: str = "tool") -> Event:
     return Event(seq=seq, kind=kind, at=START, data={"name": "take_request"})
 
 
-async def open_call(app: App, **fields: object) -> Record:
+async def open_call(app: App, **fields: object) -> CallRecorder:
     return await app.journal.open(make_live_call(**fields))
 
 
@@ -31,7 +33,9 @@ async def test_an_appended_turn_is_in_the_database_when_append_returns(app: App)
     record = await open_call(app)
     await record.append(turn(1, "the canary sings"))
     other = build(app.settings, app.clock)
-    assert other.store.entries(record.call.id) == [entry_of(record.call.id, turn(1, "the canary sings"))]
+    assert other.store.list_entries(record.call.id) == [
+        to_entry(record.call.id, turn(1, "the canary sings"))
+    ]
     other.close()
     await app.journal.close()
 
@@ -40,7 +44,7 @@ async def test_the_same_append_twice_is_one_entry(app: App) -> None:
     record = await open_call(app)
     await record.append(turn(1))
     await record.append(turn(1))
-    assert len(app.store.entries(record.call.id)) == 1
+    assert len(app.store.list_entries(record.call.id)) == 1
     await app.journal.close()
 
 
@@ -84,7 +88,7 @@ async def test_many_calls_appending_at_once_all_find_their_words_sealed(app: App
     for name, said in await asyncio.gather(*(speak(number) for number in range(20))):
         call, _ = app.archive.read(name)
         assert [t.text for t in call.turns] == said
-    assert verify(app.archive.place, app.store).faults == ()
+    assert verify_archive(app.archive.place, app.store).faults == ()
     await app.journal.close()
 
 
@@ -127,7 +131,7 @@ async def test_a_cancelled_append_keeps_the_numbering_whole(app: App) -> None:
     appending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await appending
-    await record.append(turn(record.next_turn, "next"))
+    await record.append(turn(record.next_turn_seq, "next"))
     sealed = await app.journal.seal(record, end_reason="caller_hung_up")
     call, _ = app.archive.read(sealed.name)
     assert [t.text for t in call.turns][-1] == "next"
@@ -146,20 +150,24 @@ async def test_sealing_goes_on_when_whoever_asked_for_it_is_cancelled(app: App) 
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_database_without_room_costs_no_turn_and_gets_them_all_when_there_is_room(app: App, clock: VirtualClock) -> None:
+async def test_a_database_without_room_costs_no_turn_and_gets_them_all_when_there_is_room(
+    app: App, clock: VirtualClock
+) -> None:
     record = await open_call(app)
     await record.append(turn(1))
-    pen = app.journal._pen
+    pen = app.journal._inserter
     pages = pen._driver.execute("PRAGMA page_count").fetchone()[0]
     pen._driver.execute(f"PRAGMA max_page_count = {pages}")
 
     while not record.is_spilling:
-        await record.append(turn(record.next_turn, "x" * 2_000))
+        await record.append(turn(record.next_turn_seq, "x" * 2_000))
     async with asyncio.timeout(20):
-        while app.journal.spill.files():  # a fresh connection knows no limit; the clock has to move for somebody to look
+        while (
+            app.journal.spill.list_files()
+        ):  # a fresh connection knows no limit; the clock has to move for somebody to look
             await asyncio.sleep(0.01)
             await clock.advance(0.5)
-    written = record.next_turn - 1
+    written = record.next_turn_seq - 1
     await record.append(turn(written + 1, "there is room again"))
     sealed = await app.journal.seal(record, end_reason="caller_hung_up")
     call, _ = app.archive.read(sealed.name)
@@ -173,7 +181,9 @@ async def test_a_connection_that_the_server_dropped_costs_no_turn(app: App) -> N
     record = await open_call(app)
     await record.append(turn(1))
     with app.database.write() as connection:
-        connection.exec_driver_sql(f"SELECT pg_terminate_backend({app.journal._pen._driver.info.backend_pid})")
+        connection.exec_driver_sql(
+            f"SELECT pg_terminate_backend({app.journal._inserter._driver.info.backend_pid})"
+        )
     await record.append(turn(2))
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert app.store.get(record.call.id).turn_count == 2
@@ -186,22 +196,25 @@ async def test_late_words_become_an_addendum_and_the_sealed_file_stays_as_it_is(
     sealed = await app.journal.seal(record, end_reason="caller_hung_up")
     before = app.archive.place.read(sealed.name)
     row = app.store.get(record.call.id)
-    app.journal.attach(row, [turn(2, "one more thing")])
-    app.journal.attach(row, [turn(2, "one more thing")])
-    app.journal.attach(row, [turn(3, "and another")])
+    app.journal.add_addendum(row, [turn(2, "one more thing")])
+    app.journal.add_addendum(row, [turn(2, "one more thing")])
+    app.journal.add_addendum(row, [turn(3, "and another")])
     assert app.archive.place.read(sealed.name) == before
     _, late = app.archive.read(sealed.name)
     assert [t.text for t in late] == ["one more thing", "and another"]
     assert app.store.get(record.call.id).addenda == 2
-    assert verify(app.archive.place, app.store).faults == ()
+    assert verify_archive(app.archive.place, app.store).faults == ()
     await app.journal.close()
 
 
 async def test_two_calls_of_one_caller_in_the_same_millisecond_make_two_files(app: App) -> None:
     first, second = await open_call(app, sid="A1"), await open_call(app, sid="A2")
-    names = {(await app.journal.seal(record, end_reason="caller_hung_up")).name for record in (first, second)}
+    names = {
+        (await app.journal.seal(record, end_reason="caller_hung_up")).name
+        for record in (first, second)
+    }
     assert len(names) == 2
-    assert set(app.archive.place.names()) == names
+    assert set(app.archive.place.list_names()) == names
     await app.journal.close()
 
 
@@ -217,5 +230,5 @@ async def test_the_journal_lets_go_of_sealed_calls(app: App) -> None:
     record = await open_call(app)
     await record.append(turn(1))
     await app.journal.seal(record, end_reason="caller_hung_up")
-    assert app.store.entries(record.call.id) == []
+    assert app.store.list_entries(record.call.id) == []
     await app.journal.close()

@@ -1,4 +1,6 @@
-"""A summary that comes late, or not at all, on both databases: words are found and counted without it, its page waits for it."""
+"""A summary that comes late, or not at all, on both databases: words are found and counted
+without it, its page waits for it.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -8,12 +10,11 @@ from sqlalchemy import select
 
 from aftercall.app import App
 from aftercall.db.tables import passages
-from aftercall.errors import ModelDeclined, ModelUnavailable
-from aftercall.errors.root import UNEXPECTED
+from aftercall.errors import UNEXPECTED, ModelDeclined, ModelUnavailable
 from aftercall.memory.embedding import Embedder
 from aftercall.model.calls import Call
-from aftercall.model.passages import Where
-from aftercall.model.reading import Answer, Identity, Profile, Reading, Request, Summary
+from aftercall.model.passages import SearchScope
+from aftercall.model.reading import Identity, Profile, Reading, ReadingResult, Request, Summary
 from aftercall.postcall.rerun import UNENDED, rerun
 from aftercall.postcall.shift import Shift
 from aftercall.postcall.steps import names_for
@@ -27,7 +28,11 @@ FOUND = Reading(
     identity=Identity(name="Wren"),
     requests=(Request(kind="task", title="Mend the gutter", turns=(2,), words="mend the gutter"),),
 )
-SAID = (("agent", "Hello!"), ("caller", "Please mend the gutter above the larkspur."), ("agent", "Noted."))
+SAID = (
+    ("agent", "Hello!"),
+    ("caller", "Please mend the gutter above the larkspur."),
+    ("agent", "Noted."),
+)
 DECLINED = ModelDeclined("the model declined to answer")
 DOWN = ModelUnavailable("the model does not answer")
 
@@ -40,7 +45,7 @@ class Speechless(FakeReader):
         self.summaries = 0
         self._left = list(faults)
 
-    def summarise(self, call: Call) -> Answer[Summary]:
+    def summarise(self, call: Call) -> ReadingResult[Summary]:
         self.summaries += 1
         if self._left:
             raise self._left.pop(0)
@@ -56,10 +61,12 @@ class Numbers:
         return [[float(len(text)), 1.0] for text in texts]
 
 
-def at_work(app: App, *faults: Exception, embedder: Embedder | None = None) -> tuple[Shift, Call, Speechless]:
+def at_work(
+    app: App, *faults: Exception, embedder: Embedder | None = None
+) -> tuple[Shift, Call, Speechless]:
     reader = Speechless(*faults)
     call = make_call(SAID, started_at=app.clock.now())
-    app.journal.take_in(call)
+    app.journal.ingest(call)
     office = replace(app, reader=reader).office
     office = replace(office, desk=replace(office.desk, embedder=embedder))
     return Shift.of(office), call, reader
@@ -70,13 +77,17 @@ def states(app: App, call: Call) -> dict[str, tuple[str, str]]:
 
 
 def kinds(app: App, call: Call) -> list[str]:
-    query = select(passages.c.kind).where(passages.c.call_id == call.id, passages.c.ref.is_(None)).order_by(passages.c.kind)
+    query = (
+        select(passages.c.kind)
+        .where(passages.c.call_id == call.id, passages.c.ref.is_(None))
+        .order_by(passages.c.kind)
+    )
     with app.database.read() as connection:
         return list(connection.execute(query).scalars())
 
 
 def found(app: App, words: str) -> set[str]:
-    return {hit.passage.kind for hit in app.search.find(words, Where("main", "+15550100"))}
+    return {hit.passage.kind for hit in app.search.find(words, SearchScope("main", "+15550100"))}
 
 
 def assert_all_stands_once(app: App, call: Call) -> None:
@@ -97,22 +108,32 @@ async def test_without_a_summary_the_words_are_found_and_pins_are_counted(app: A
     assert {state for state, _ in ended.values()} == {"done"}
     assert found(app, "larkspur") == {"turn"}
     assert kinds(app, call) == ["turn"] * 3
-    assert reader.summaries == 1  # nobody asks a reader for the page's or the pins' sake who has just failed
+    assert (
+        reader.summaries == 1
+    )  # nobody asks a reader for the page's or the pins' sake who has just failed
 
 
 @pytest.mark.parametrize("name", ["summary", ""])
-async def test_a_summary_run_again_by_hand_brings_its_passage_its_page_and_the_pins(app: App, name: str) -> None:
+async def test_a_summary_run_again_by_hand_brings_its_passage_its_page_and_the_pins(
+    app: App, name: str
+) -> None:
     shift, call, _ = at_work(app, DECLINED)
     await shift.take(call.id, names_for(shift.office.desk), 1)
     shift.end()
     attempts = {step.name: step.attempts for step in rerun(shift.office, call.id, name)}
     assert_all_stands_once(app, call)
-    assert {name for name, count in attempts.items() if count == 2} == {"summary", "document", "pins"}
+    assert {name for name, count in attempts.items() if count == 2} == {
+        "summary",
+        "document",
+        "pins",
+    }
     rerun(shift.office, call.id, "summary")
     assert_all_stands_once(app, call)
 
 
-async def test_a_page_waits_while_the_summary_may_still_come_and_is_made_when_it_has(app: App) -> None:
+async def test_a_page_waits_while_the_summary_may_still_come_and_is_made_when_it_has(
+    app: App,
+) -> None:
     shift, call, _ = at_work(app, DOWN)
     assert set(await shift.take(call.id, names_for(shift.office.desk), 1)) == {"summary"}
     ended = states(app, call)
@@ -126,7 +147,9 @@ async def test_a_page_waits_while_the_summary_may_still_come_and_is_made_when_it
     assert_all_stands_once(app, call)
 
 
-async def test_a_page_that_waits_is_not_taken_for_stuck_while_the_summary_is_tried(app: App) -> None:
+async def test_a_page_that_waits_is_not_taken_for_stuck_while_the_summary_is_tried(
+    app: App,
+) -> None:
     shift, call, _ = at_work(app, DOWN, DOWN)
     await shift.take(call.id, names_for(shift.office.desk), 1)
     assert isinstance(app.clock, VirtualClock)
@@ -146,11 +169,16 @@ async def test_a_page_fails_with_the_summary_it_waited_for(app: App) -> None:
     assert states(app, call)["document"] == ("failed", "waits for the summary, which failed")
 
 
-async def test_a_vain_try_by_hand_does_not_take_the_place_of_the_one_that_is_scheduled(app: App) -> None:
+async def test_a_vain_try_by_hand_does_not_take_the_place_of_the_one_that_is_scheduled(
+    app: App,
+) -> None:
     shift, call, _ = at_work(app, DOWN, DOWN)
     await shift.take(call.id, names_for(shift.office.desk), 1)
     rerun(shift.office, call.id, "summary")
-    assert (states(app, call)["summary"][0], states(app, call)["document"][0]) == ("waiting", "waiting")
+    assert (states(app, call)["summary"][0], states(app, call)["document"][0]) == (
+        "waiting",
+        "waiting",
+    )
     assert await shift.take(call.id, ["summary"], 2) == {}
     assert await shift.take_left_behind(call.id) == {}
     shift.end()
@@ -170,14 +198,16 @@ async def test_a_late_summary_is_found_by_its_meaning_too(app: App) -> None:
 async def test_a_summary_of_an_outbound_call_is_not_searched(app: App) -> None:
     reader = FakeReader(FOUND)
     call = make_call(SAID, direction="outbound", callee="+15550177")
-    app.journal.take_in(call)
+    app.journal.ingest(call)
     shift = Shift.of(replace(app, reader=reader).office)
     await shift.take(call.id, ["summary", "index"], 1)
     shift.end()
     assert kinds(app, call) == []
 
 
-async def test_an_error_that_nobody_foresaw_is_recorded_of_a_try_by_hand_without_its_words(app: App) -> None:
+async def test_an_error_that_nobody_foresaw_is_recorded_of_a_try_by_hand_without_its_words(
+    app: App,
+) -> None:
     shift, call, _ = at_work(app, ValueError("the canary sings"))
     rerun(shift.office, call.id, "summary")
     assert states(app, call)["summary"] == ("failed", UNEXPECTED)
@@ -206,7 +236,9 @@ async def test_a_try_by_hand_before_the_work_began_leaves_the_step_to_it(app: Ap
     assert_all_stands_once(app, call)
 
 
-def test_a_step_by_hand_that_nobody_else_will_take_shows_as_failed_until_it_has_ended(app: App) -> None:
+def test_a_step_by_hand_that_nobody_else_will_take_shows_as_failed_until_it_has_ended(
+    app: App,
+) -> None:
     shift, call, _ = at_work(app)
     app.steps.mark_started([call.id])
     shift.office.begin_by_hand(call.id, ["summary"], UNENDED)  # and the power goes

@@ -10,8 +10,8 @@ from aftercall.clock import SystemClock
 from aftercall.model.turns import Turn
 from aftercall.settings import Settings
 from aftercall.testing import START, make_live_call
-from aftercall.web.live import BACKLOG, Changed, LiveFeed, Said
-from aftercall.web.store import PageStore
+from aftercall.web.live import MAX_BACKLOG_EVENTS, LiveCallsChanged, LiveFeed, TurnSaid
+from aftercall.web.page_store import PageStore
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def turn(seq: int, text: str) -> Turn:
 
 
 async def until_watched(feed: LiveFeed) -> None:
-    while feed.is_idle:  # noqa: ASYNC110 - it begins in a thread; the suite's time limit is the only one
+    while feed.is_idle:
         await asyncio.sleep(0.01)
 
 
@@ -34,16 +34,16 @@ async def test_every_turn_is_seen_once_from_the_moment_one_looks(live: App) -> N
     record = await live.journal.open(make_live_call())
     await record.append(turn(1, "before"))
     feed = LiveFeed(PageStore(live.database))
-    watching = feed.watch()
+    watching = feed.subscribe()
     first = asyncio.ensure_future(anext(watching))
     await until_watched(feed)
     for seq in range(2, 5):
         await record.append(turn(seq, f"turn {seq}"))
-    assert await first == Changed(frozenset({record.call.id}))
+    assert await first == LiveCallsChanged(frozenset({record.call.id}))
     seen = [await anext(watching) for _ in range(3)]
-    assert seen == [Said(record.call.id, turn(seq, f"turn {seq}")) for seq in range(2, 5)]
+    assert seen == [TurnSaid(record.call.id, turn(seq, f"turn {seq}")) for seq in range(2, 5)]
     await live.journal.seal(record, end_reason="caller_hung_up")
-    assert await anext(watching) == Changed(frozenset())
+    assert await anext(watching) == LiveCallsChanged(frozenset())
     await watching.aclose()
     assert feed.is_idle
     await live.journal.close()
@@ -51,20 +51,20 @@ async def test_every_turn_is_seen_once_from_the_moment_one_looks(live: App) -> N
 
 async def test_one_who_cannot_keep_up_is_let_go(live: App) -> None:
     feed = LiveFeed(PageStore(live.database))
-    watching = feed.watch()
+    watching = feed.subscribe()
     first = asyncio.ensure_future(anext(watching, None))
     await until_watched(feed)
     await first
-    for _ in range(BACKLOG + 1):
-        feed.tell(Changed(frozenset()))
+    for _ in range(MAX_BACKLOG_EVENTS + 1):
+        feed.publish(LiveCallsChanged(frozenset()))
     rest = [happening async for happening in watching]
-    assert len(rest) < BACKLOG
+    assert len(rest) < MAX_BACKLOG_EVENTS
     assert feed.is_idle
 
 
 async def test_a_closing_server_lets_everyone_go(live: App) -> None:
     feed = LiveFeed(PageStore(live.database))
-    watching = feed.watch()
+    watching = feed.subscribe()
     first = asyncio.ensure_future(anext(watching, None))
     await until_watched(feed)
     await first

@@ -1,4 +1,6 @@
-"""What only a model takes for a secret stands in the sealed archive, opens when asked for by name, and is nowhere else."""
+"""What only a model takes for a secret stands in the sealed archive, opens when asked for by
+name, and is nowhere else.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,13 +10,13 @@ import pytest
 from sqlalchemy import select
 
 from aftercall.app import App
-from aftercall.briefing.compose import Gathering
-from aftercall.briefing.instructions import instruct
+from aftercall.briefing.compose import BriefingParts
+from aftercall.briefing.render import make_instructions
 from aftercall.db.tables import metadata
 from aftercall.journal.view import call_json
-from aftercall.memory.store import Wanted
-from aftercall.memory.veil import veil
-from aftercall.model.passages import Where
+from aftercall.memory.store import FactFilter
+from aftercall.memory.visibility import redact_call
+from aftercall.model.passages import SearchScope
 from aftercall.model.reading import Profile, Reading
 from aftercall.testing import FakeReader, make_call
 from drafts import draft
@@ -31,8 +33,17 @@ READING = Reading(
     summary="Bill, whose mother was born Zwingli, collects stamps.",
     profile=Profile(name="Bill Harker", notes="mother born Zwingli"),
     facts=(
-        draft("The mother's maiden name is Zwingli", words="My mother's maiden name is Zwingli", visibility="secret", category="person"),
-        draft("I collect stamps from Ghana", words="I collect stamps from Ghana", category="preference"),
+        draft(
+            "The mother's maiden name is Zwingli",
+            words="My mother's maiden name is Zwingli",
+            visibility="secret",
+            category="person",
+        ),
+        draft(
+            "I collect stamps from Ghana",
+            words="I collect stamps from Ghana",
+            category="preference",
+        ),
     ),
 )
 STEPS = ("facts", "summary", "profile", "greeting", "index", "document")
@@ -42,7 +53,7 @@ ORDERS = [STEPS, STEPS[::-1], ("summary", "index", "facts", "profile", "document
 def listen(app: App, order: Sequence[str]) -> tuple[App, str]:
     """A call whose steps are taken in this order by a reader that knows the secret."""
     told = replace(app, reader=FakeReader(READING))
-    row, _ = told.journal.take_in(make_call(SAID))
+    row, _ = told.journal.ingest(make_call(SAID))
     told.office.begin(row.live.id, order)
     for name in order:
         told.office.do(row.live.id, name)
@@ -51,27 +62,39 @@ def listen(app: App, order: Sequence[str]) -> tuple[App, str]:
 
 def rows_with_the_canary(app: App) -> list[str]:
     with app.database.read() as connection:
-        rows = [(table.name, str(row).lower()) for table in metadata.sorted_tables for row in connection.execute(select(table))]
+        rows = [
+            (table.name, str(row).lower())
+            for table in metadata.sorted_tables
+            for row in connection.execute(select(table))
+        ]
     assert len(rows) > 10
     return [name for name, row in rows if CANARY.lower() in row]
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=["facts first", "facts last", "facts between"])
-def test_whichever_step_comes_last_hides_what_the_facts_took_for_a_secret(app: App, order: Sequence[str], tmp_path: Path) -> None:
+def test_whichever_step_comes_last_hides_what_the_facts_took_for_a_secret(
+    app: App, order: Sequence[str], tmp_path: Path
+) -> None:
     told, call_id = listen(app, order)
     assert rows_with_the_canary(told) == []
-    assert [hit.passage.text for hit in told.search.find(CANARY, Where("main", None))] == []
-    assert "stamps" in told.search.find("Ghana", Where("main", "+15550100"))[0].passage.text
-    files = [path for path in told.settings.home.rglob("*") if path.suffix in (".md", ".txt", ".json") and "archive" not in path.parts]
+    assert [hit.passage.text for hit in told.search.find(CANARY, SearchScope("main", None))] == []
+    assert "stamps" in told.search.find("Ghana", SearchScope("main", "+15550100"))[0].passage.text
+    files = [
+        path
+        for path in told.settings.home.rglob("*")
+        if path.suffix in (".md", ".txt", ".json") and "archive" not in path.parts
+    ]
     assert [path.name for path in files if CANARY in path.read_text()] == []
     assert {path.name for path in files} >= {"CALLS.md", "USER.md"}
     assert "collects stamps" in str(told.steps.of_call(call_id))
     row = told.store.get(call_id)
-    shown = veil(call_json(told.store, told.archive, row), told.facts.confided(call_id))
-    found = Gathering(party=row.live.caller)
+    shown = redact_call(
+        call_json(told.store, told.archive, row), told.facts.list_confided_words(call_id)
+    )
+    found = BriefingParts(party=row.live.caller)
     told.composer.gather(row.live, found, dropped=call_id)
     assert found.pick_up is not None
-    briefed = instruct(told.composer.tell(row.live, found), told.settings.zone)
+    briefed = make_instructions(told.composer.make_briefing(row.live, found), told.settings.zone)
     told.exporter.export("+15550100", tmp_path / "out")
     exported = "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
     for text in (str(shown), briefed, exported):
@@ -81,16 +104,22 @@ def test_whichever_step_comes_last_hides_what_the_facts_took_for_a_secret(app: A
 def test_the_archive_and_whoever_asks_by_name_have_it(app: App, tmp_path: Path) -> None:
     told, call_id = listen(app, STEPS)
     assert CANARY in str(told.archive.read(str(told.store.get(call_id).archive_name)))
-    (secret,) = told.facts.page(Wanted(visibility="secret"))
+    (secret,) = told.facts.page(FactFilter(visibility="secret"))
     assert CANARY in told.facts.reveal(secret).content
     told.exporter.export("+15550100", tmp_path / "out", reveal=True)
-    assert CANARY in "".join(path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert CANARY in "".join(
+        path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()
+    )
 
 
-def test_a_crash_before_hiding_is_made_good_when_the_step_is_taken_again(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_before_hiding_is_made_good_when_the_step_is_taken_again(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told, call_id = listen(app, ("summary", "index"))
     with monkeypatch.context() as broken:
-        broken.setattr("aftercall.postcall.office.hush", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        broken.setattr(
+            "aftercall.postcall.office.hush", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             told.office.do(call_id, "facts")
     assert rows_with_the_canary(told) != []

@@ -1,4 +1,6 @@
-"""A database that goes away: calls begin and go on all the same, and are sealed when it is back. A real Postgres is stopped."""
+"""A database that goes away: calls begin and go on all the same, and are sealed when it is
+back. A real Postgres is stopped.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -12,13 +14,12 @@ from aftercall.bridge.turn_call import TurnCall
 from aftercall.engine.voice import CallerBegan, CallerSaid
 from aftercall.errors import RefusedInput
 from aftercall.journal.recover import recover
-from aftercall.journal.spill import SpillFolder, call_entry, end_entry, read
-from aftercall.journal.store import Entry
-from aftercall.journal.verify import verify
+from aftercall.journal.spill import SpillFolder, call_entry, end_entry, read_spilled_call
+from aftercall.journal.store import JournalEntry
+from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.settings import DatabaseSettings, Settings
-from aftercall.testing import START, FakePhone, VirtualClock, make_live_call
-from aftercall.testing_voice import FakeVoiceEngine
+from aftercall.testing import START, FakePhone, FakeVoiceEngine, VirtualClock, make_live_call
 from outlets import Outlet
 from voice_rig import Rig
 
@@ -34,7 +35,8 @@ async def house(outlet: Outlet, tmp_path: Path, clock: VirtualClock) -> AsyncIte
 
 
 async def live(clock: VirtualClock, work: Awaitable[T]) -> T:
-    """Let time pass until the work is done: whoever waits for the database loses patience by this clock.
+    """Let time pass until the work is done: whoever waits for the database loses patience by
+    this clock.
 
     Not so fast that a busy machine cannot follow: what is quick in earnest must stay quick.
     """
@@ -49,14 +51,18 @@ async def live(clock: VirtualClock, work: Awaitable[T]) -> T:
 async def sealed(app: App, clock: VirtualClock, call_id: str) -> Call:
     async def wait() -> Call:
         while True:
-            found = [row for row in app.store.page(limit=10) if row.live.id == call_id and row.state == "sealed"]
+            found = [
+                row
+                for row in app.store.list_page(limit=10)
+                if row.live.id == call_id and row.state == "sealed"
+            ]
             if found:
                 return app.archive.read(str(found[0].archive_name))[0]
             await asyncio.sleep(0.01)
 
     call = await live(clock, wait())
-    assert app.journal.spill.files() == []
-    assert verify(app.archive.place, app.store).faults == ()
+    assert app.journal.spill.list_files() == []
+    assert verify_archive(app.archive.place, app.store).faults == ()
     return call
 
 
@@ -64,25 +70,31 @@ def said(call: Call) -> list[tuple[str, str]]:
     return [(turn.speaker, turn.text) for turn in call.turns]
 
 
-async def test_a_typed_call_is_answered_and_kept_while_the_database_is_away_and_sealed_when_it_is_back(
+async def test_a_typed_call_survives_a_database_that_is_away(
     house: App, outlet: Outlet, clock: VirtualClock
 ) -> None:
     outlet.off()
     began = clock.monotonic()
-    call, heard = await live(clock, FakePhone(house.turn_parts).ring("Please call the plumber.", hangs_up=False))
+    call, heard = await live(
+        clock, FakePhone(house.turn_parts).ring("Please call the plumber.", hangs_up=False)
+    )
     assert heard[0] == house.settings.receptionist.greeting
     assert "call the plumber" in heard[1]
     assert clock.monotonic() - began < 4  # one wait for the database, then no more
     await live(clock, call.end("caller_hung_up"))
     await clock.advance(3)  # somebody looks, and it is not back
-    (file,) = house.journal.spill.files()
-    kept = read(file)
+    (file,) = house.journal.spill.list_files()
+    kept = read_spilled_call(file)
     assert kept is not None
     assert [entry.kind for entry in kept.entries] == ["turn", "turn", "turn"]
     assert kept.ended is not None
     outlet.on()
     archived = await sealed(house, clock, call.call.id)
-    assert said(archived) == [("agent", heard[0]), ("caller", "Please call the plumber."), ("agent", heard[1])]
+    assert said(archived) == [
+        ("agent", heard[0]),
+        ("caller", "Please call the plumber."),
+        ("agent", heard[1]),
+    ]
     assert archived.end_reason == "caller_hung_up"
     assert house.steps.due() == [call.call.id]
 
@@ -91,47 +103,64 @@ async def test_a_database_that_comes_and_goes_in_the_middle_of_a_call_costs_no_w
     house: App, outlet: Outlet, clock: VirtualClock
 ) -> None:
     call = TurnCall(house.turn_parts, make_live_call(started_at=clock.now()))
-    await live(clock, call.begin())
-    await live(clock, call.hear("One."))
+    await live(clock, call.start())
+    await live(clock, call.answer("One."))
     outlet.off()
-    await live(clock, call.hear("Two."))
-    assert len(house.journal.spill.files()) == 1
+    await live(clock, call.answer("Two."))
+    assert len(house.journal.spill.list_files()) == 1
     outlet.on()
     async with asyncio.timeout(20):
-        while house.journal.spill.files():
+        while house.journal.spill.list_files():
             await asyncio.sleep(0.01)
             await clock.advance(0.1)
-    await live(clock, call.hear("Three."))
-    assert len(house.store.entries(call.call.id)) >= 7
+    await live(clock, call.answer("Three."))
+    assert len(house.store.list_entries(call.call.id)) >= 7
     await live(clock, call.end("caller_hung_up"))
     archived = await sealed(house, clock, call.call.id)
-    assert [text for speaker, text in said(archived) if speaker == "caller"] == ["One.", "Two.", "Three."]
+    assert [text for speaker, text in said(archived) if speaker == "caller"] == [
+        "One.",
+        "Two.",
+        "Three.",
+    ]
     assert [turn.seq for turn in archived.turns] == list(range(1, 8))
     assert [event.kind for event in archived.events] == []
 
 
-async def test_a_streamed_call_is_answered_and_kept_too(house: App, outlet: Outlet, clock: VirtualClock) -> None:
+async def test_a_streamed_call_is_answered_and_kept_too(
+    house: App, outlet: Outlet, clock: VirtualClock
+) -> None:
     outlet.off()
     rig = Rig(house, clock, FakeVoiceEngine())
     await live(clock, rig.answer())
     await rig.greet()
-    rig.engine.session.give(CallerBegan("t1"), CallerSaid("t1", "I am Bill."))
+    rig.engine.session.add_events(CallerBegan("t1"), CallerSaid("t1", "I am Bill."))
     await rig.pass_time(2)
-    rig.line.put(rig.side.stop())
+    rig.line.add_frames(rig.side.stop())
     await live(clock, rig.holding)
-    assert len(house.journal.spill.files()) == 1
+    assert len(house.journal.spill.list_files()) == 1
     outlet.on()
     archived = await sealed(house, clock, rig.live.id)
     assert said(archived) == [("agent", "Hello!"), ("caller", "I am Bill.")]
 
 
-def left_behind(app: App, *texts: str, ended: bool = False, sid: str = "S1", caller: str = "+15550100") -> Path:
+def left_behind(
+    app: App, *texts: str, ended: bool = False, sid: str = "S1", caller: str = "+15550100"
+) -> Path:
     """What a process that died while the database was away leaves."""
     call = make_live_call(sid=sid, caller=caller)
     folder = SpillFolder(app.settings.home / "spill")
-    bodies = [f'{{"seq":{n},"speaker":"caller","text":"{text}","at":{START.timestamp() + n}}}' for n, text in enumerate(texts, 1)]
-    entries = [Entry(call.id, "turn", n, body) for n, body in enumerate(bodies, 1)]
-    folder.write([call_entry(call), *entries, *([end_entry(call.id, START, "caller_hung_up")] if ended else [])])
+    bodies = [
+        f'{{"seq":{n},"speaker":"caller","text":"{text}","at":{START.timestamp() + n}}}'
+        for n, text in enumerate(texts, 1)
+    ]
+    entries = [JournalEntry(call.id, "turn", n, body) for n, body in enumerate(bodies, 1)]
+    folder.write(
+        [
+            call_entry(call),
+            *entries,
+            *([end_entry(call.id, START, "caller_hung_up")] if ended else []),
+        ]
+    )
     folder.close()
     return folder.path / f"{call.id}.jsonl"
 
@@ -142,11 +171,11 @@ def test_what_is_taken_up_twice_is_there_once(app: App) -> None:
     assert len(recover(app.journal).sealed) == 1
     file.write_bytes(kept)  # as if the power had gone before the file could
     assert recover(app.journal).sealed == ()
-    (row,) = app.store.page(limit=5)
+    (row,) = app.store.list_page(limit=5)
     archived, late = app.archive.read(str(row.archive_name))
     assert ([turn.text for turn in archived.turns], late, row.addenda) == (["one", "two"], (), 0)
     assert not file.exists()
-    assert verify(app.archive.place, app.store).faults == ()
+    assert verify_archive(app.archive.place, app.store).faults == ()
 
 
 def test_words_that_only_the_disk_had_when_another_sealed_the_call_become_addenda(app: App) -> None:
@@ -156,9 +185,12 @@ def test_words_that_only_the_disk_had_when_another_sealed_the_call_become_addend
     recover(app.journal)
     file.write_bytes(b"".join(lines))
     recover(app.journal)
-    (row,) = app.store.page(limit=5)
+    (row,) = app.store.list_page(limit=5)
     archived, late = app.archive.read(str(row.archive_name))
-    assert ([turn.text for turn in archived.turns], [turn.text for turn in late]) == (["one"], ["two"])
+    assert ([turn.text for turn in archived.turns], [turn.text for turn in late]) == (
+        ["one"],
+        ["two"],
+    )
 
 
 def test_a_line_that_was_cut_off_takes_nothing_else_with_it(app: App) -> None:
@@ -166,7 +198,7 @@ def test_a_line_that_was_cut_off_takes_nothing_else_with_it(app: App) -> None:
     whole = file.read_bytes()
     for cut in range(len(whole)):
         file.write_bytes(whole[:cut])
-        found = read(file)
+        found = read_spilled_call(file)
         texts = [entry.seq for entry in found.entries] if found else []
         assert texts == list(range(1, max(0, whole[:cut].count(b"\n") - 1) + 1))
 
@@ -175,14 +207,16 @@ def test_a_call_whose_sid_came_again_meanwhile_is_kept_beside_the_other(app: App
     app.store.open(make_live_call(sid="S1"), app.presence.process)
     left_behind(app, "one", ended=True)
     recover(app.journal)
-    assert sorted(row.live.metadata.get("call_sid", "") for row in app.store.page(limit=5)) == ["", "S1"]
+    assert sorted(
+        row.live.metadata.get("call_sid", "") for row in app.store.list_page(limit=5)
+    ) == ["", "S1"]
 
 
 def test_erasing_a_caller_takes_what_is_still_on_disk_and_refuses_while_they_talk(app: App) -> None:
     file = left_behind(app, "The marker is heliotrope.")
     other = left_behind(app, "Somebody else.", sid="S2", caller="+15550199")
     held = SpillFolder(file.parent)
-    held.write([Entry(file.stem, "turn", 2, "{}")])
+    held.write([JournalEntry(file.stem, "turn", 2, "{}")])
     with pytest.raises(RefusedInput, match="on the phone"):
         app.eraser.erase("+15550100")
     held.close()
@@ -190,7 +224,9 @@ def test_erasing_a_caller_takes_what_is_still_on_disk_and_refuses_while_they_tal
     assert (file.exists(), other.exists()) == (False, True)
 
 
-def test_whether_a_database_can_be_written_to_is_told_without_waiting(house: App, outlet: Outlet) -> None:
+def test_whether_a_database_can_be_written_to_is_told_without_waiting(
+    house: App, outlet: Outlet
+) -> None:
     assert house.database.is_ready()
     outlet.off()
     assert not house.database.is_ready()

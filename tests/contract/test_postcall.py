@@ -13,13 +13,12 @@ from sqlalchemy import Connection
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.errors import DatabaseUnreachable, WorkspaceBusy, WorkspaceReadOnly
-from aftercall.errors.root import UNEXPECTED
+from aftercall.errors import UNEXPECTED, DatabaseUnreachable, WorkspaceBusy, WorkspaceReadOnly
 from aftercall.llm.reader import Reader
-from aftercall.memory.remem import Remem
+from aftercall.memory.remem import RememClient
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
-from aftercall.model.steps import Outcome, Step, done
+from aftercall.model.steps import Step, StepOutcome, done
 from aftercall.postcall import workflow
 from aftercall.postcall.crew import Crew
 from aftercall.postcall.rerun import rerun
@@ -39,7 +38,11 @@ ASKED = Reading(
     identity=Identity(name="Wren"),
     requests=(Request(kind="issue", title="Open a bug", turns=(2,), words="open a bug"),),
 )
-SAID = (("agent", "Hello!"), ("caller", "It's Bill Harker. Please open a bug."), ("agent", "Noted."))
+SAID = (
+    ("agent", "Hello!"),
+    ("caller", "It's Bill Harker. Please open a bug."),
+    ("agent", "Noted."),
+)
 
 
 class ReadAtOnce(Shift):
@@ -52,7 +55,9 @@ class ReadAtOnce(Shift):
 
 @pytest.fixture
 async def live(settings: Settings) -> AsyncIterator[App]:
-    app = build(settings.model_copy(update={"work": WorkSettings(enabled=False)}), SystemClock())  # which has tests of its own
+    app = build(
+        settings.model_copy(update={"work": WorkSettings(enabled=False)}), SystemClock()
+    )  # which has tests of its own
     yield app
     app.close()
 
@@ -71,17 +76,23 @@ async def finish(app: App, *calls: Call) -> list[dict[str, Step]]:
 
     async with running(app):
         for call in calls:
-            await asyncio.to_thread(app.journal.take_in, call)
+            await asyncio.to_thread(app.journal.ingest, call)
         return [await wait(call.id) for call in calls]
 
 
 def workspace(app: App) -> dict[str, str]:
     root = app.settings.home / "workspace"
-    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.suffix in (".md", ".txt")}
+    return {
+        str(path.relative_to(root)): path.read_text()
+        for path in root.rglob("*")
+        if path.suffix in (".md", ".txt")
+    }
 
 
 async def test_a_call_leaves_summary_profile_identity_and_greeting(live: App) -> None:
-    (steps,) = await finish(with_reader(live, FakeReader(ASKED)), make_call(SAID, caller="+15551234567"))
+    (steps,) = await finish(
+        with_reader(live, FakeReader(ASKED)), make_call(SAID, caller="+15551234567")
+    )
     assert {name: step.state for name, step in steps.items()} == dict.fromkeys(
         ("summary", "profile", "identity", "greeting", "index", "facts", "document", "pins"), "done"
     )
@@ -89,20 +100,31 @@ async def test_a_call_leaves_summary_profile_identity_and_greeting(live: App) ->
     assert "Bill asked for a bug to be opened." in pages["CALLS.md"]
     assert "- **Name:** Bill Harker" in pages["people/+15551234567/USER.md"]
     assert "- **Name:** Wren" in pages["IDENTITY.md"]
-    assert pages["people/+15551234567/NEXT_GREETING.txt"].startswith("Hey Bill, last time you asked me to open a bug")
+    assert pages["people/+15551234567/NEXT_GREETING.txt"].startswith(
+        "Hey Bill, last time you asked me to open a bug"
+    )
 
 
-async def test_one_steps_failure_never_stops_the_others_and_shows(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_steps_failure_never_stops_the_others_and_shows(
+    live: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def read_only(desk: Desk, call: Call) -> None:
         raise WorkspaceReadOnly("USER.md: may not be changed")
 
     monkeypatch.setitem(take.__globals__["STEPS"], "profile", read_only)
     (steps,) = await finish(with_reader(live, FakeReader(ASKED)), make_call())
-    assert (steps["profile"].state, steps["profile"].reason) == ("failed", "USER.md: may not be changed")
-    assert {steps[name].state for name in ("summary", "identity", "greeting", "index", "document")} == {"done"}
+    assert (steps["profile"].state, steps["profile"].reason) == (
+        "failed",
+        "USER.md: may not be changed",
+    )
+    assert {
+        steps[name].state for name in ("summary", "identity", "greeting", "index", "document")
+    } == {"done"}
 
 
-async def test_a_failed_step_can_be_run_again_by_hand(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_step_can_be_run_again_by_hand(
+    live: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = with_reader(live, FakeReader(ASKED))
     call = make_call()
 
@@ -114,21 +136,31 @@ async def test_a_failed_step_can_be_run_again_by_hand(live: App, monkeypatch: py
         (steps,) = await finish(app, call)
     assert (steps["summary"].state, steps["summary"].reason) == ("failed", UNEXPECTED)
     again = {step.name: step for step in rerun(app.office, call.id)}
-    assert (again["summary"].state, again["summary"].reason, again["summary"].attempts) == ("done", "", 2)
+    assert (again["summary"].state, again["summary"].reason, again["summary"].attempts) == (
+        "done",
+        "",
+        2,
+    )
     assert workspace(app)["CALLS.md"].count("### ") == 1
 
 
-async def test_what_may_pass_is_tried_again_by_itself(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_may_pass_is_tried_again_by_itself(
+    live: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reader = FakeReader(ASKED, WorkspaceBusy("held"), WorkspaceBusy("held"))
-    (steps,) = await finish(with_reader(live, reader), make_call(SAID, started_at=live.clock.now()))  # its follow-up is not due yet
+    (steps,) = await finish(
+        with_reader(live, reader), make_call(SAID, started_at=live.clock.now())
+    )  # its follow-up is not due yet
     assert {step.state for step in steps.values()} == {"done"}
     assert sum(step.attempts for step in steps.values()) >= len(steps) + 2
 
 
 async def test_a_step_whose_end_is_on_record_is_not_taken_again(live: App) -> None:
-    """As after a crash between our record and the engine's: the engine would have the steps of the call taken once more."""
+    """As after a crash between our record and the engine's: the engine would have the steps of
+    the call taken once more.
+    """
     call = make_call(SAID)
-    live.journal.take_in(call)
+    live.journal.ingest(call)
     reader = FakeReader(ASKED)
     shift = Shift.of(with_reader(live, reader).office)
     assert await shift.take(call.id, ["summary", "document"], 1) == {}
@@ -139,18 +171,20 @@ async def test_a_step_whose_end_is_on_record_is_not_taken_again(live: App) -> No
     assert attempts == {"summary": ("done", 1), "document": ("done", 3), "index": ("done", 1)}
 
 
-async def test_the_summaries_of_all_calls_come_before_the_other_steps_of_any(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_summaries_of_all_calls_come_before_the_other_steps_of_any(
+    live: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     order: list[str] = []
     hold = threading.Event()
 
-    def note(name: str) -> Callable[[Desk, Call], Outcome]:
+    def note(name: str) -> Callable[[Desk, Call], StepOutcome]:
         return lambda desk, call: order.append(name) or done(name)  # type: ignore[func-returns-value]
 
     for name in ("summary", "profile"):
         monkeypatch.setitem(take.__globals__["STEPS"], name, note(name))
     calls = [make_call(SAID) for _ in range(4)]
     for call in calls:
-        live.journal.take_in(call)
+        live.journal.ingest(call)
     whole = Shift.of(live.office)
     whole.crew.close()
     shift = ReadAtOnce(whole.office, Crew(1), whole.clerk)
@@ -165,9 +199,11 @@ async def test_the_summaries_of_all_calls_come_before_the_other_steps_of_any(liv
     assert order == ["summary"] * 4 + ["profile"] * 4
 
 
-async def test_nothing_a_step_wrote_stays_when_its_end_cannot_be_recorded(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_a_step_wrote_stays_when_its_end_cannot_be_recorded(
+    live: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     call = make_call(SAID)
-    live.journal.take_in(call)
+    live.journal.ingest(call)
     app = with_reader(live, FakeReader(ASKED))
     app.steps.begin(call.id, ["document"], app.clock.now())
 
@@ -186,19 +222,24 @@ async def test_nothing_a_step_wrote_stays_when_its_end_cannot_be_recorded(live: 
 async def test_what_an_earlier_version_began_is_worked_on_to_its_end(live: App) -> None:
     app = with_reader(live, FakeReader(ASKED))
     call = make_call(SAID)
-    app.journal.take_in(call)
+    app.journal.ingest(call)
     await asyncio.to_thread(app.steps.mark_started, [call.id])
     async with running(app):
         with SetWorkflowID(call.id):
-            handle = await DBOS.enqueue_workflow_async(workflow.QUEUE, workflow.post_call, call.id, ["summary", "document"], [])
+            handle = await DBOS.enqueue_workflow_async(
+                workflow.QUEUE, workflow.post_call, call.id, ["summary", "document"], []
+            )
         await handle.get_result(polling_interval_sec=0.05)
-    assert {step.name: step.state for step in app.steps.of_call(call.id)} == {"summary": "done", "document": "done"}
+    assert {step.name: step.state for step in app.steps.of_call(call.id)} == {
+        "summary": "done",
+        "document": "done",
+    }
 
 
 async def test_calls_sealed_while_nobody_worked_are_worked_on_at_the_next_start(live: App) -> None:
     calls = [make_call() for _ in range(3)]
     for call in calls:
-        live.journal.take_in(call)
+        live.journal.ingest(call)
     assert live.steps.due() == sorted(call.id for call in calls)
     results = await finish(with_reader(live, FakeReader(ASKED)), *calls)
     assert all(are_finished(list(steps.values())) for steps in results)
@@ -207,25 +248,31 @@ async def test_calls_sealed_while_nobody_worked_are_worked_on_at_the_next_start(
 
 async def test_the_last_calls_of_this_caller_and_no_other_are_told_oldest_first(live: App) -> None:
     app = with_reader(live, FakeReader(ASKED))
-    await finish(app, *[make_call(caller="+15550100") for _ in range(2)], make_call(caller="+15550199"))
+    await finish(
+        app, *[make_call(caller="+15550100") for _ in range(2)], make_call(caller="+15550199")
+    )
     assert len(app.steps.recent_summaries("main", "+15550100", 3)) == 2
     assert len(app.steps.recent_summaries("main", "+15550100", 1)) == 1
     assert app.steps.recent_summaries("other", "+15550100", 3) == []
 
 
-async def test_a_step_that_waits_says_why_and_holds_no_place_in_the_queue(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_step_that_waits_says_why_and_holds_no_place_in_the_queue(
+    live: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(workflow, "AT_ONCE", 3)
     nobody = RememSettings.model_validate({"api_key": "x", "api_url": "http://127.0.0.1:9"})
-    app = replace(live, reader=FakeReader(ASKED), remem=Remem(nobody))
+    app = replace(live, reader=FakeReader(ASKED), remem=RememClient(nobody))
     calls = [make_call() for _ in range(workflow.AT_ONCE + 2)]
     async with running(app):
         for call in calls:
-            await asyncio.to_thread(app.journal.take_in, call)
+            await asyncio.to_thread(app.journal.ingest, call)
         waiting = {call.id for call in calls}
         while waiting:
             await app.clock.sleep(0.05)
             for call_id in list(waiting):
-                steps = {step.name: step for step in await asyncio.to_thread(app.steps.of_call, call_id)}
+                steps = {
+                    step.name: step for step in await asyncio.to_thread(app.steps.of_call, call_id)
+                }
                 if steps and steps["remem"].reason and steps["summary"].state == "done":
                     waiting.discard(call_id)
                     assert steps["remem"].state == "waiting"

@@ -1,4 +1,6 @@
-"""Briefings that are prepared before the phone rings, on both databases: never out of date, never in the way."""
+"""Briefings that are prepared before the phone rings, on both databases: never out of date,
+never in the way.
+"""
 
 import asyncio
 import threading
@@ -9,20 +11,18 @@ import pytest
 from sqlalchemy import select, update
 
 from aftercall.app import App, build
-from aftercall.briefing.prepare import prepare_due
-from aftercall.briefing.render import render
-from aftercall.briefing.ring import brief
+from aftercall.briefing.prepare import brief_ring, prepare_due
+from aftercall.briefing.render import briefing_variables, render
 from aftercall.briefing.store import BriefingStore
-from aftercall.briefing.view import briefing_variables
 from aftercall.db.tables import briefings, facts
-from aftercall.memory.store import Wanted
-from aftercall.model.briefing import Remembered
+from aftercall.memory.store import FactFilter
+from aftercall.model.briefing import CallerMemory
 from aftercall.model.calls import Call
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.testing import FakePhone, VirtualClock, make_call, make_live_call
-from aftercall.work import handover
+from aftercall.work import deliver
 from aftercall.workspace.paths import Workspace
 from working import RecordingSink, follow, hold_call, with_sink
 
@@ -30,22 +30,26 @@ ANN, BOB = "+15550100", "+15550142"
 
 
 def work(app: App, caller: str | None, *lines: str) -> Call:
-    call = make_call([("agent", "Hello!"), *[("caller", line) for line in lines]], caller=caller, started_at=app.clock.now())
-    app.journal.take_in(call)
+    call = make_call(
+        [("agent", "Hello!"), *[("caller", line) for line in lines]],
+        caller=caller,
+        started_at=app.clock.now(),
+    )
+    app.journal.ingest(call)
     for name in STEPS:
         rerun(app.office, call.id, name)
     return call
 
 
 def prepare_all(app: App) -> None:
-    while app.briefings.due(100):
+    while app.briefings.list_due(100):
         assert prepare_due(app.composer, app.briefings) > 0
 
 
 def is_prepared(app: App, caller: str = ANN) -> bool:
     """That the row is there, is believed, and says what composing afresh says."""
-    known = app.briefings.read("main", caller, app.composer.form)
-    assert known is None or known == app.composer.remember("main", caller)
+    known = app.briefings.read("main", caller, app.composer.settings_hash)
+    assert known is None or known == app.composer.load_remembered("main", caller)
     return known is not None
 
 
@@ -54,11 +58,11 @@ def not_composing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """At ring time nothing is composed, or the test fails."""
     from aftercall.briefing.compose import Composer
 
-    def refuse(self: Composer, agent_id: str, caller: str) -> Remembered:
+    def refuse(self: Composer, agent_id: str, caller: str) -> CallerMemory:
         raise AssertionError("composed at ring time")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Composer, "remember", refuse)
+        patched.setattr(Composer, "load_remembered", refuse)
         yield
 
 
@@ -68,7 +72,7 @@ def test_after_a_call_the_next_ring_reads_one_row_and_composes_nothing(
     work(app, ANN, "This is Ann. Please call the plumber.", "I prefer to be called in the evening.")
     clock.move(3_600)
     prepare_all(app)
-    afresh = app.composer.remember("main", ANN)
+    afresh = app.composer.load_remembered("main", ANN)
     with not_composing(monkeypatch):
         told = app.composer.preview(ANN)
     assert (told.recent, told.facts, told.work) == (afresh.recent, afresh.facts, afresh.work)
@@ -76,7 +80,9 @@ def test_after_a_call_the_next_ring_reads_one_row_and_composes_nothing(
     assert told.recent
 
 
-def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(app: App, clock: VirtualClock) -> None:
+def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(
+    app: App, clock: VirtualClock
+) -> None:
     desk = with_sink(app, RecordingSink(), policy={"unknown.issue": "hold", "unknown.note": "hold"})
     call = hold_call(app, caller=ANN)
     clock.move(400)
@@ -92,29 +98,43 @@ def test_whatever_a_briefing_rests_on_is_seen_at_the_next_ring(app: App, clock: 
     changes("the summary")
     rerun(app.office, call.id, "document")
     changes("the document")
-    app.documents.change(
-        app.documents.search("call", 1)[0].id, "### Context for Next Call\nAsk about the cat.", appends=True, now=clock.now()
+    app.documents.update_content(
+        app.documents.search("call", 1)[0].id,
+        "### Context for Next Call\nAsk about the cat.",
+        appends=True,
+        now=clock.now(),
     )
     changes("a page edited by a client")
     assert app.composer.preview(ANN).recent[-1].context == "Ask about the cat."
     follow(desk, call.conversation)
     changes("follow-up work")
     held = app.work.followups.page(limit=10, state="held")
-    handover.reject(desk, held[0].id, "me")
+    deliver.reject(desk, held[0].id, "me")
     changes("a follow-up rejected")
     work(app, ANN, "I live in Porto.", "I prefer tea.", "Thanks.")
     changes("another call")
     work(app, ANN, "I moved, I live in Lisbon now.", "Yes.", "Thanks.")
     changes("a fact retired")
-    retired = [fact for fact in app.facts.page(Wanted(with_retired=True)) if not fact.is_active]
+    retired = [
+        fact for fact in app.facts.page(FactFilter(include_retired=True)) if not fact.is_active
+    ]
     assert retired, "no fact was retired: nothing is shown"
-    assert all(fact.id not in [told.id for told in app.composer.preview(ANN).facts] for fact in retired)
+    assert all(
+        fact.id not in [told.id for told in app.composer.preview(ANN).facts] for fact in retired
+    )
     app.facts.restore(retired[0].id)
     changes("a fact restored")
 
 
-def test_a_shared_memory_tells_of_other_numbers_calls_with_whose_they_were(settings: Settings, clock: VirtualClock) -> None:
-    shared = build(settings.model_copy(update={"memory": settings.memory.model_copy(update={"scope": "shared"})}), clock)
+def test_a_shared_memory_tells_of_other_numbers_calls_with_whose_they_were(
+    settings: Settings, clock: VirtualClock
+) -> None:
+    shared = build(
+        settings.model_copy(
+            update={"memory": settings.memory.model_copy(update={"scope": "shared"})}
+        ),
+        clock,
+    )
     work(shared, BOB, "This is Bob. Please call the plumber about the boiler.")
     clock.move(60)
     work(shared, None, "Please order a cake.")
@@ -140,15 +160,29 @@ def test_a_page_edited_by_hand_is_seen_at_once(app: App) -> None:
     work(app, ANN, "This is Ann. Please call the plumber.")
     prepare_all(app)
     root = app.settings.home / "workspace"
-    (root / "people" / ANN / "USER.md").write_text("- **Name:** Ann Lee\n- **Pronouns:** she/her\n- **Timezone:** Asia/Tokyo\n")
+    (root / "people" / ANN / "USER.md").write_text(
+        "- **Name:** Ann Lee\n- **Pronouns:** she/her\n- **Timezone:** Asia/Tokyo\n"
+    )
     (root / "IDENTITY.md").write_text("- **Name:** Robin\n- **Vibe:** calm\n")
     told = app.composer.preview(ANN)
-    assert (told.caller.name, told.caller.pronouns, told.caller.timezone) == ("Ann Lee", "she/her", "Asia/Tokyo")
+    assert (told.caller.name, told.caller.pronouns, told.caller.timezone) == (
+        "Ann Lee",
+        "she/her",
+        "Asia/Tokyo",
+    )
     assert (told.persona.name, told.persona.vibe) == ("Robin", "calm")
 
 
-def test_a_fact_that_was_retired_or_hidden_behind_our_back_is_not_told_all_the_same(app: App, clock: VirtualClock) -> None:
-    work(app, ANN, "I prefer to be called in the evening.", "My sister Ann lives in Porto.", "Thanks.")
+def test_a_fact_that_was_retired_or_hidden_behind_our_back_is_not_told_all_the_same(
+    app: App, clock: VirtualClock
+) -> None:
+    work(
+        app,
+        ANN,
+        "I prefer to be called in the evening.",
+        "My sister Ann lives in Porto.",
+        "Thanks.",
+    )
     clock.move(3_600)
     prepare_all(app)
     first, *_ = app.composer.preview(ANN).facts
@@ -160,20 +194,20 @@ def test_a_fact_that_was_retired_or_hidden_behind_our_back_is_not_told_all_the_s
 
 def test_what_was_composed_while_it_changed_is_not_kept(app: App) -> None:
     work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
-    due = app.briefings.begin("main", ANN, rests_on_all=False)
-    old = app.composer.remember("main", ANN)
+    due = app.briefings.start("main", ANN, rests_on_all=False)
+    old = app.composer.load_remembered("main", ANN)
     work(app, ANN, "I live in Porto.", "Yes.", "Thanks.")
-    assert not app.briefings.keep(due, app.composer.form, old, app.clock.now())
+    assert not app.briefings.save(due, app.composer.settings_hash, old, app.clock.now())
     assert not is_prepared(app)
 
 
 def test_a_row_that_was_erased_is_not_filled_by_whoever_was_at_it(app: App) -> None:
     work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
-    due = app.briefings.begin("main", ANN, rests_on_all=False)
-    old = app.composer.remember("main", ANN)
+    due = app.briefings.start("main", ANN, rests_on_all=False)
+    old = app.composer.load_remembered("main", ANN)
     app.eraser.erase(ANN)
-    app.briefings.begin("main", ANN, rests_on_all=False)  # they ring again at that very moment
-    assert not app.briefings.keep(due, app.composer.form, old, app.clock.now())
+    app.briefings.start("main", ANN, rests_on_all=False)  # they ring again at that very moment
+    assert not app.briefings.save(due, app.composer.settings_hash, old, app.clock.now())
 
 
 def test_erasing_takes_the_prepared_briefing_too(app: App) -> None:
@@ -191,7 +225,10 @@ def test_erasing_takes_the_prepared_briefing_too(app: App) -> None:
 def test_another_callers_news_changes_nothing_unless_memory_is_shared(
     settings: Settings, clock: VirtualClock, scope: str, stays: bool
 ) -> None:
-    app = build(settings.model_copy(update={"memory": settings.memory.model_copy(update={"scope": scope})}), clock)
+    app = build(
+        settings.model_copy(update={"memory": settings.memory.model_copy(update={"scope": scope})}),
+        clock,
+    )
     work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
     prepare_all(app)
     work(app, BOB, "I prefer coffee.", "Yes.", "Thanks.")
@@ -201,28 +238,34 @@ def test_another_callers_news_changes_nothing_unless_memory_is_shared(
     app.close()
 
 
-def test_under_other_settings_a_prepared_briefing_is_of_no_use(app: App, clock: VirtualClock) -> None:
+def test_under_other_settings_a_prepared_briefing_is_of_no_use(
+    app: App, clock: VirtualClock
+) -> None:
     work(app, ANN, "I prefer tea.", "I live in Porto.", "Thanks.")
     prepare_all(app)
     fewer = app.settings.briefing.model_copy(update={"facts": 1})
     other = build(app.settings.model_copy(update={"briefing": fewer}), clock)
     assert len(other.composer.preview(ANN).facts) == 1
-    other.briefings.outdate_others(other.composer.form)
-    assert len(other.briefings.due(10)) == 1
+    other.briefings.invalidate_other_forms(other.composer.settings_hash)
+    assert len(other.briefings.list_due(10)) == 1
     other.close()
 
 
-async def test_a_slow_database_costs_the_memory_and_not_the_call(app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_database_costs_the_memory_and_not_the_call(
+    app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work(app, ANN, "This is Ann. Please call the plumber.")
     clock.move(3_600)
     release = threading.Event()
 
-    def hang(self: BriefingStore, agent_id: str, caller: str, form: str) -> Remembered | None:
+    def hang(self: BriefingStore, agent_id: str, caller: str, form: str) -> CallerMemory | None:
         release.wait(30)
         return None
 
     monkeypatch.setattr(BriefingStore, "read", hang)
-    ringing = asyncio.create_task(brief(app.composer, make_live_call(caller=ANN, started_at=clock.now()), clock))
+    ringing = asyncio.create_task(
+        brief_ring(app.composer, make_live_call(caller=ANN, started_at=clock.now()), clock)
+    )
     async with asyncio.timeout(20):
         while not ringing.done():
             await asyncio.sleep(0.02)
@@ -232,9 +275,14 @@ async def test_a_slow_database_costs_the_memory_and_not_the_call(app: App, clock
     assert (told.caller_name, told.facts, told.recent) == ("Ann", (), ())  # what is there is told
 
 
-async def test_a_call_that_rings_back_hears_what_the_last_one_was_about(app: App, clock: VirtualClock) -> None:
+async def test_a_call_that_rings_back_hears_what_the_last_one_was_about(
+    app: App, clock: VirtualClock
+) -> None:
     phone = FakePhone(app.turn_parts)
-    first, _ = await phone.ring("Hi, this is Ann. Please book the Tesla in for its service on Tuesday.", "That's all, thanks.")
+    first, _ = await phone.ring(
+        "Hi, this is Ann. Please book the Tesla in for its service on Tuesday.",
+        "That's all, thanks.",
+    )
     for name in STEPS:
         await asyncio.to_thread(rerun, app.office, first.call.id, name)
     clock.move(3_600)
@@ -251,19 +299,21 @@ def test_a_prepare_that_was_cut_off_is_still_due(app: App, monkeypatch: pytest.M
         raise KeyboardInterrupt
 
     with monkeypatch.context() as dying:
-        dying.setattr(BriefingStore, "keep", die)
+        dying.setattr(BriefingStore, "save", die)
         with pytest.raises(KeyboardInterrupt):
             prepare_due(app.composer, app.briefings)
-    assert len(app.briefings.due(10)) == 1
+    assert len(app.briefings.list_due(10)) == 1
     prepare_all(app)
     assert is_prepared(app)
 
 
-def test_a_name_corrected_by_hand_is_used_in_what_was_prepared_before(app: App, clock: VirtualClock) -> None:
+def test_a_name_corrected_by_hand_is_used_in_what_was_prepared_before(
+    app: App, clock: VirtualClock
+) -> None:
     work(app, ANN, "My name is Bil. Please open a bug about the broken thumbnails.")
     prepare_all(app)
     clock.move(3600)
-    person = Workspace.of(app.settings).person(ANN)
+    person = Workspace.from_settings(app.settings).find_person(ANN)
     assert person is not None
     assert "Bil " in app.composer.preview(ANN).recent[0].summary
     person.user.write_text(person.user.read_text().replace("Bil", "Will Harker"))

@@ -30,7 +30,9 @@ async def live(settings: Settings, request: pytest.FixtureRequest) -> AsyncItera
     app.close()
 
 
-async def test_calls_beyond_the_limit_wait_and_are_searched_later(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_beyond_the_limit_wait_and_are_searched_later(
+    live: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(workflow, "MINUTE_S", 4.0)
     calls = [say("I like tea", "I like jazz", day=day) for day in range(2)]
     app = replace(live, reader=each(calls[0]))
@@ -41,7 +43,7 @@ async def test_calls_beyond_the_limit_wait_and_are_searched_later(live: App, mon
 
     async with running(app):
         for call in calls:
-            await asyncio.to_thread(app.journal.take_in, call)
+            await asyncio.to_thread(app.journal.ingest, call)
         while states("facts") == ["waiting", "waiting"] or "done" not in states("facts"):
             await app.clock.sleep(0.05)
         seen = states("facts")
@@ -49,11 +51,18 @@ async def test_calls_beyond_the_limit_wait_and_are_searched_later(live: App, mon
             await app.clock.sleep(0.05)
     assert seen == ["done", "waiting"]
     assert states("facts") == ["done", "done"]
-    assert [app.facts.get(fact_id).occurrence_count for fact_id in app.facts.of_call(calls[0].id)] == [2, 2]
+    assert [
+        app.facts.get(fact_id).occurrence_count
+        for fact_id in app.facts.list_ids_of_call(calls[0].id)
+    ] == [2, 2]
 
 
 def test_rules_cost_nothing_and_are_limited_only_where_asked_for() -> None:
     rules, model = FakeReader(), FakeReader()
     rules.name, model.name = "rules", "anthropic:some"
     asked = Settings(extraction=ExtractionSettings(max_per_minute=10))
-    assert [limit_per_minute(settings, reader) for settings in (Settings(), asked) for reader in (rules, model)] == [None, 10, 10, 10]
+    assert [
+        limit_per_minute(settings, reader)
+        for settings in (Settings(), asked)
+        for reader in (rules, model)
+    ] == [None, 10, 10, 10]

@@ -1,4 +1,6 @@
-"""What the receptionist tells a caller is so: after the call, the ledger holds what it said it took down."""
+"""What the receptionist tells a caller is so: after the call, the ledger holds what it said it
+took down.
+"""
 
 from collections.abc import Sequence
 
@@ -34,7 +36,9 @@ async def test_a_question_with_a_secret_is_taken_down_without_its_words(app: App
     heard, rows = await ring(app, "My door code is 4711, is that still right?", "Bye.")
     assert "I have taken your question down." in heard[1]
     assert titles(rows) == [("Answer a question of the caller", "done")]
-    assert not any("4711" in path.read_text() for path in (app.settings.home / "workspace").rglob("*.md"))
+    assert not any(
+        "4711" in path.read_text() for path in (app.settings.home / "workspace").rglob("*.md")
+    )
 
 
 async def test_what_it_says_it_took_down_is_stored(app: App) -> None:
@@ -43,7 +47,10 @@ async def test_what_it_says_it_took_down_is_stored(app: App) -> None:
     assert titles(rows) == [("Order ten chairs for the hall", "done")]
 
 
-@pytest.mark.parametrize("change", ["Make that twelve.", "Actually, make it twelve.", "Could you make that twelve chairs?"])
+@pytest.mark.parametrize(
+    "change",
+    ["Make that twelve.", "Actually, make it twelve.", "Could you make that twelve chairs?"],
+)
 async def test_a_number_it_says_it_changed_is_changed(app: App, change: str) -> None:
     heard, rows = await ring(app, "Please order ten chairs for the hall.", change, "Bye.")
     assert "I have changed that: order twelve chairs for the hall." in heard[2]
@@ -59,7 +66,9 @@ async def test_a_number_it_says_it_changed_is_changed(app: App, change: str) -> 
         ("Tell Dana the invoice is paid.", "Oh, make that the second invoice."),
     ],
 )
-async def test_what_it_could_not_change_it_says_so_and_leaves(app: App, request_: str, change: str) -> None:
+async def test_what_it_could_not_change_it_says_so_and_leaves(
+    app: App, request_: str, change: str
+) -> None:
     heard, rows = await ring(app, request_, change, "Bye.")
     assert "I could not change that." in heard[2]
     assert len(rows) == 1
@@ -79,12 +88,17 @@ async def test_it_does_not_claim_to_cross_out_what_nobody_asked_for(app: App) ->
 
 
 async def test_what_it_says_it_took_down_with_a_request_stands_there(app: App) -> None:
-    heard, rows = await ring(app, "Please order ten chairs.", "As I said, please order ten chairs.", "Bye.")
+    heard, rows = await ring(
+        app, "Please order ten chairs.", "As I said, please order ten chairs.", "Bye."
+    )
     assert "I have taken that down: order ten chairs." in heard[2]
     assert titles(rows) == [("Order ten chairs", "done")]
 
 
-@pytest.mark.parametrize("said", ["I'm just calling to say thanks.", "My flight was late.", "It's raining here.", "I'm sick."])
+@pytest.mark.parametrize(
+    "said",
+    ["I'm just calling to say thanks.", "My flight was late.", "It's raining here.", "I'm sick."],
+)
 async def test_a_plain_statement_is_neither_claimed_nor_stored(app: App, said: str) -> None:
     heard, rows = await ring(app, said, "Bye.")
     assert "down" not in heard[1]

@@ -8,17 +8,28 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App
-from aftercall.errors import CarrierUnreachable, RecordingError, RecordingNotYet, RecordingRefused, TranscriberUnreachable
-from aftercall.journal.recordings.folder import hash_file
-from aftercall.journal.recordings.view import recordings_json
+from aftercall.errors import (
+    CarrierUnreachable,
+    RecordingError,
+    RecordingNotYet,
+    RecordingRefused,
+    TranscriberUnreachable,
+)
+from aftercall.journal.recording_files import hash_file, recordings_json
 from aftercall.lab.recordings import LabRecording, make_wav
 from aftercall.lab.server import Lab
-from aftercall.model.recordings import Recording
-from aftercall.phone.notices import Recorded, RecordingState
+from aftercall.model.calls import Recording
+from aftercall.phone.notices import RecordingNotice, RecordingState
 from aftercall.postcall.recording_desk import RecordingDesk, fetch_again
-from aftercall.settings import OpenAISettings, RecordingsSettings, Settings, TelnyxSettings, TwilioSettings
+from aftercall.settings import (
+    OpenAISettings,
+    RecordingsSettings,
+    Settings,
+    TelnyxSettings,
+    TwilioSettings,
+)
 from aftercall.testing import make_call
-from aftercall.web.recordings import keep_recorded
+from aftercall.web.recordings import store_recording_notice
 from boxes import ACCOUNT, KEY, TOKEN, lab_box
 
 CALL = "CA" + "0" * 32
@@ -32,9 +43,13 @@ def lab() -> Iterator[Lab]:
 
 def settings_for(settings: Settings, lab: Lab, **recordings: object) -> Settings:
     parts = {
-        "twilio": TwilioSettings(account_sid=ACCOUNT, auth_token=SecretStr(TOKEN), api_url=lab.address),
+        "twilio": TwilioSettings(
+            account_sid=ACCOUNT, auth_token=SecretStr(TOKEN), api_url=lab.address
+        ),
         "telnyx": TelnyxSettings(api_key=SecretStr(KEY), api_url=lab.address),
-        "openai": OpenAISettings(api_key=SecretStr(lab.audio.api_key), base_url=f"{lab.address}/v1"),
+        "openai": OpenAISettings(
+            api_key=SecretStr(lab.audio.api_key), base_url=f"{lab.address}/v1"
+        ),
         "recordings": RecordingsSettings.model_validate({"enabled": True, **recordings}),
     }
     return settings.model_copy(update=parts)
@@ -42,7 +57,7 @@ def settings_for(settings: Settings, lab: Lab, **recordings: object) -> Settings
 
 @pytest.fixture
 def call_id(app: App) -> str:
-    row, _ = app.journal.take_in(make_call(source="twilio", sid=CALL))
+    row, _ = app.journal.ingest(make_call(source="twilio", sid=CALL))
     return row.live.id
 
 
@@ -51,42 +66,70 @@ def desk(app: App, lab: Lab, **recordings: object) -> RecordingDesk:
 
 
 def twilio_recording(app: App, lab: Lab, sid: str) -> tuple[LabRecording, Recording]:
-    held = lab.exchange.office.recordings.keep(sid, CALL)
+    held = lab.exchange.carrier.recordings.add(sid, CALL)
     url = f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{sid}"
-    keep_recorded(app, "twilio", Recorded(f"{sid}:ready", (CALL,), RecordingState.READY, sid, url))
-    (row,) = [row for row in app.recordings.of_call(app.store.page(limit=1)[0].live.id) if row.sid == sid]
+    store_recording_notice(
+        app, "twilio", RecordingNotice(f"{sid}:ready", (CALL,), RecordingState.READY, sid, url)
+    )
+    (row,) = [
+        row
+        for row in app.recordings.list_for_call(app.store.list_page(limit=1)[0].live.id)
+        if row.sid == sid
+    ]
     return held, row
 
 
 def test_what_is_told_twice_is_noted_once(app: App, lab: Lab, call_id: str) -> None:
     twilio_recording(app, lab, "RE1")
     _, row = twilio_recording(app, lab, "RE1")
-    assert app.recordings.due() == [row.id]
+    assert app.recordings.list_due() == [row.id]
     assert (row.call_id, row.state) == (call_id, "waiting")
     assert lab.address not in json.dumps(recordings_json([row]))
 
 
 def test_an_absent_recording_is_final_and_never_fetched(app: App, lab: Lab, call_id: str) -> None:
-    keep_recorded(app, "twilio", Recorded("RE2:absent", (CALL,), RecordingState.ABSENT, "RE2"))
-    (row,) = app.recordings.of_call(call_id)
+    store_recording_notice(
+        app, "twilio", RecordingNotice("RE2:absent", (CALL,), RecordingState.ABSENT, "RE2")
+    )
+    (row,) = app.recordings.list_for_call(call_id)
     assert row.state == "absent"
-    assert app.recordings.due() == []
+    assert app.recordings.list_due() == []
     assert desk(app, lab).download(row.id) is False
     assert app.recordings.get(row.id).state == "absent"
 
 
-def test_one_that_is_still_running_and_one_of_a_strangers_call_are_no_news(app: App, call_id: str) -> None:
-    keep_recorded(app, "twilio", Recorded("RE3:running", (CALL,), RecordingState.RUNNING, "RE3"))
-    keep_recorded(app, "twilio", Recorded("RE4:ready", ("CA" + "9" * 32,), RecordingState.READY, "RE4", "https://x"))
-    keep_recorded(app, "telnyx", Recorded("RE4:ready", (CALL,), RecordingState.READY, "RE4", "https://x"))
-    assert app.recordings.of_call(call_id) == []
+def test_one_that_is_still_running_and_one_of_a_strangers_call_are_no_news(
+    app: App, call_id: str
+) -> None:
+    store_recording_notice(
+        app, "twilio", RecordingNotice("RE3:running", (CALL,), RecordingState.RUNNING, "RE3")
+    )
+    store_recording_notice(
+        app,
+        "twilio",
+        RecordingNotice("RE4:ready", ("CA" + "9" * 32,), RecordingState.READY, "RE4", "https://x"),
+    )
+    store_recording_notice(
+        app,
+        "telnyx",
+        RecordingNotice("RE4:ready", (CALL,), RecordingState.READY, "RE4", "https://x"),
+    )
+    assert app.recordings.list_for_call(call_id) == []
 
 
 def test_telnyx_names_leg_and_session_and_the_call_is_found(app: App) -> None:
-    row, _ = app.journal.take_in(make_call(source="telnyx", sid="v3:abc", metadata={"ids": ["leg_1", "session-1"]}))
-    app.journal.take_in(make_call(source="telnyx", sid="v3:def", metadata={"ids": ["legx1", "session-2"]}))
-    keep_recorded(app, "telnyx", Recorded("event-1", ("leg_1", "session-1"), RecordingState.READY, None, "https://x"))
-    assert [found.sid for found in app.recordings.of_call(row.live.id)] == ["event-1"]
+    row, _ = app.journal.ingest(
+        make_call(source="telnyx", sid="v3:abc", metadata={"ids": ["leg_1", "session-1"]})
+    )
+    app.journal.ingest(
+        make_call(source="telnyx", sid="v3:def", metadata={"ids": ["legx1", "session-2"]})
+    )
+    store_recording_notice(
+        app,
+        "telnyx",
+        RecordingNotice("event-1", ("leg_1", "session-1"), RecordingState.READY, None, "https://x"),
+    )
+    assert [found.sid for found in app.recordings.list_for_call(row.live.id)] == ["event-1"]
 
 
 def test_a_recording_is_fetched_with_auth_into_the_home(app: App, lab: Lab, call_id: str) -> None:
@@ -100,24 +143,26 @@ def test_a_recording_is_fetched_with_auth_into_the_home(app: App, lab: Lab, call
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
     assert path.parent.stat().st_mode & 0o077 == 0
     desk(app, lab).download(row.id)
-    assert len(held.asked) == 1  # what is here is not fetched again
+    assert len(held.requested_ranges) == 1  # what is here is not fetched again
 
 
 def test_an_attempt_that_breaks_off_is_gone_on_with(app: App, lab: Lab, call_id: str) -> None:
     held, row = twilio_recording(app, lab, "RE6")
-    held.cuts = [20_000, 10_000]
+    held.cut_after_bytes = [20_000, 10_000]
     for _ in range(2):
         with pytest.raises(CarrierUnreachable):
             desk(app, lab).download(row.id)
     desk(app, lab).download(row.id)
     assert (app.settings.home / str(app.recordings.get(row.id).path)).read_bytes() == held.audio
-    assert held.asked[0] == ""
-    assert all(asked.startswith("bytes=") for asked in held.asked[1:])
+    assert held.requested_ranges[0] == ""
+    assert all(asked.startswith("bytes=") for asked in held.requested_ranges[1:])
 
 
-def test_one_that_is_not_there_is_asked_for_again_and_then_absent(app: App, lab: Lab, call_id: str) -> None:
+def test_one_that_is_not_there_is_asked_for_again_and_then_absent(
+    app: App, lab: Lab, call_id: str
+) -> None:
     held, row = twilio_recording(app, lab, "RE7")
-    held.not_yet = 1
+    held.not_found_count = 1
     with pytest.raises(RecordingNotYet) as error:
         desk(app, lab).download(row.id)
     desk(app, lab).give_up(row.id, error.value.code, str(error.value))
@@ -130,42 +175,62 @@ def test_wrong_credentials_size_and_hosts_are_refused(app: App, lab: Lab, call_i
     with pytest.raises(RecordingRefused, match="max_bytes"):
         desk(app, lab, max_bytes=1000).download(row.id)
     wrong = settings_for(app.settings, lab).model_copy(
-        update={"twilio": TwilioSettings(account_sid=ACCOUNT, auth_token=SecretStr("wrong"), api_url=lab.address)}
+        update={
+            "twilio": TwilioSettings(
+                account_sid=ACCOUNT, auth_token=SecretStr("wrong"), api_url=lab.address
+            )
+        }
     )
     with pytest.raises(RecordingError, match="TWILIO_AUTH_TOKEN"):
         RecordingDesk(wrong, app.recordings, app.clock).download(row.id)
-    app.recordings.move(row.id, "http://169.254.169.254/latest/meta-data", app.clock.now())
+    app.recordings.set_url(row.id, "http://169.254.169.254/latest/meta-data", app.clock.now())
     with pytest.raises(RecordingRefused, match="not Twilio's"):
         desk(app, lab).download(row.id)
 
 
 def test_a_telnyx_address_that_has_run_out_is_asked_for_anew(app: App, lab: Lab) -> None:
-    row, _ = app.journal.take_in(make_call(source="telnyx", sid="v3:abc"))
-    held = lab.telnyx.recordings.keep("rec-1", "v3:abc", life_s=600)
+    row, _ = app.journal.ingest(make_call(source="telnyx", sid="v3:abc"))
+    held = lab.telnyx.recordings.add("rec-1", "v3:abc", life_s=600)
     held.made_s -= 700
     url = lab.telnyx.recording_url("rec-1")
-    keep_recorded(app, "telnyx", Recorded("e", ("v3:abc",), RecordingState.READY, "rec-1", url))
-    (recording,) = app.recordings.of_call(row.live.id)
+    store_recording_notice(
+        app, "telnyx", RecordingNotice("e", ("v3:abc",), RecordingState.READY, "rec-1", url)
+    )
+    (recording,) = app.recordings.list_for_call(row.live.id)
     desk(app, lab).download(recording.id)
     assert app.recordings.get(recording.id).state == "here"
-    assert len(held.asked) == 2
+    assert len(held.requested_ranges) == 2
 
 
-def test_what_failed_is_fetched_again_by_hand_and_what_is_absent_is_not(app: App, lab: Lab, call_id: str) -> None:
+def test_what_failed_is_fetched_again_by_hand_and_what_is_absent_is_not(
+    app: App, lab: Lab, call_id: str
+) -> None:
     _, row = twilio_recording(app, lab, "RE11")
-    keep_recorded(app, "twilio", Recorded("RE12:absent", (CALL,), RecordingState.ABSENT, "RE12"))
+    store_recording_notice(
+        app, "twilio", RecordingNotice("RE12:absent", (CALL,), RecordingState.ABSENT, "RE12")
+    )
     at = desk(app, lab, transcribe=True)
     at.give_up(row.id, "carrier.unreachable", "no answer")
     assert app.recordings.get(row.id).state == "failed"
-    assert app.recordings.due() == []
+    assert app.recordings.list_due() == []
     lab.audio.faults[:] = [500]
     again = {found.sid: found for found in fetch_again(at, call_id)}
-    assert (again["RE11"].state, again["RE11"].transcript, again["RE12"].state) == ("here", "failed", "absent")
+    assert (again["RE11"].state, again["RE11"].transcript, again["RE12"].state) == (
+        "here",
+        "failed",
+        "absent",
+    )
     again = {found.sid: found for found in fetch_again(at, call_id)}
-    assert (again["RE11"].transcript, again["RE11"].reason, again["RE12"].state) == ("here", "", "absent")
+    assert (again["RE11"].transcript, again["RE11"].reason, again["RE12"].state) == (
+        "here",
+        "",
+        "absent",
+    )
 
 
-async def test_a_transcript_lies_beside_with_segments_and_language(app: App, lab: Lab, call_id: str) -> None:
+async def test_a_transcript_lies_beside_with_segments_and_language(
+    app: App, lab: Lab, call_id: str
+) -> None:
     held, row = twilio_recording(app, lab, "RE9")
     at = desk(app, lab, transcribe=True)
     assert await asyncio.to_thread(at.download, row.id) is True
@@ -177,8 +242,15 @@ async def test_a_transcript_lies_beside_with_segments_and_language(app: App, lab
     found = app.recordings.get(row.id)
     beside = json.loads((app.settings.home / f"{found.path}.transcript.json").read_text())
     assert (found.transcript, found.state) == ("here", "here")
-    assert (beside["language"], beside["call"], beside["sha256"]) == ("english", call_id, found.sha256)
-    assert [segment["text"] for segment in beside["segments"]] == ["Hello, how can I help you?", "Please open a bug."]
+    assert (beside["language"], beside["call"], beside["sha256"]) == (
+        "english",
+        call_id,
+        found.sha256,
+    )
+    assert [segment["text"] for segment in beside["segments"]] == [
+        "Hello, how can I help you?",
+        "Please open a bug.",
+    ]
     assert lab.audio.received[-1]["file"] == held.audio
     assert lab.audio.received[-1]["response_format"] == b"verbose_json"
 
@@ -189,15 +261,21 @@ def test_a_recording_in_which_nobody_speaks_has_no_words(app: App, lab: Lab, cal
     at = desk(app, lab, transcribe=True)
     at.download(row.id)
     at.transcribe(row.id)
-    beside = json.loads((app.settings.home / f"{app.recordings.get(row.id).path}.transcript.json").read_text())
+    beside = json.loads(
+        (app.settings.home / f"{app.recordings.get(row.id).path}.transcript.json").read_text()
+    )
     assert (beside["text"], beside["segments"]) == ("", [])
 
 
-def test_a_transcript_that_cannot_be_had_leaves_the_recording_here(app: App, lab: Lab, call_id: str) -> None:
+def test_a_transcript_that_cannot_be_had_leaves_the_recording_here(
+    app: App, lab: Lab, call_id: str
+) -> None:
     _, row = twilio_recording(app, lab, "RE10")
     at = desk(app, lab, transcribe=True)
     at.download(row.id)
-    without_key = RecordingDesk(at.settings.model_copy(update={"openai": OpenAISettings()}), app.recordings, app.clock)
+    without_key = RecordingDesk(
+        at.settings.model_copy(update={"openai": OpenAISettings()}), app.recordings, app.clock
+    )
     with pytest.raises(RecordingError, match="OPENAI_API_KEY") as error:
         without_key.transcribe(row.id)
     without_key.give_up_transcript(row.id, str(error.value))

@@ -8,11 +8,11 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.errors import StorageFull
-from aftercall.journal.place import Folder
-from aftercall.journal.presence import SILENCE_S
+from aftercall.journal.folder import ArchiveFolder
+from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S
 from aftercall.journal.recover import recover
-from aftercall.journal.store import Entry, Pen
-from aftercall.journal.verify import verify
+from aftercall.journal.store import JournalEntry, JournalInserter
+from aftercall.journal.verify import verify_archive
 from aftercall.model.turns import Event, Turn
 from aftercall.testing import START, VirtualClock, make_call, make_live_call
 
@@ -23,7 +23,9 @@ def turn(seq: int, text: str = "hello") -> Turn:
 
 @contextmanager
 def crashed(app: App) -> Iterator[App]:
-    """A second process on the same home that dies without a word: its lock goes, nothing else does."""
+    """A second process on the same home that dies without a word: its lock goes, nothing else
+    does.
+    """
     other = build(app.settings, app.clock)
     yield other
     import os
@@ -40,10 +42,14 @@ async def test_a_call_a_crash_left_open_is_sealed_as_interrupted(app: App) -> No
         await other.journal.close()
     assert recover(app.journal).sealed == (record.call.id,)
     row = app.store.get(record.call.id)
-    assert (row.state, row.end_reason, row.ended_at) == ("sealed", "interrupted", START + timedelta(seconds=2))
+    assert (row.state, row.end_reason, row.ended_at) == (
+        "sealed",
+        "interrupted",
+        START + timedelta(seconds=2),
+    )
     call, _ = app.archive.read(str(row.archive_name))
     assert [t.text for t in call.turns] == ["can you hear me", "hello?"]
-    assert verify(app.archive.place, app.store).faults == ()
+    assert verify_archive(app.archive.place, app.store).faults == ()
 
 
 async def test_a_call_of_a_living_process_is_left_alone(app: App) -> None:
@@ -59,12 +65,16 @@ async def test_our_own_live_calls_are_left_alone(app: App) -> None:
     assert recover(app.journal).sealed == ()
 
 
-async def test_a_process_on_another_machine_is_dead_after_long_silence(app: App, clock: VirtualClock) -> None:
+async def test_a_process_on_another_machine_is_dead_after_long_silence(
+    app: App, clock: VirtualClock
+) -> None:
     with crashed(app) as other:
         record = await other.journal.open(make_live_call())
-        other.presence._path(other.presence.process).unlink()  # another machine's home is not ours to see
+        other.presence._path(
+            other.presence.process
+        ).unlink()  # another machine's home is not ours to see
     assert recover(app.journal).sealed == ()
-    clock.move(SILENCE_S + 1)
+    clock.move(HEARTBEAT_TIMEOUT_S + 1)
     assert recover(app.journal).sealed == (record.call.id,)
 
 
@@ -73,7 +83,7 @@ async def test_recovering_twice_seals_once(app: App) -> None:
         await other.journal.open(make_live_call())
     assert len(recover(app.journal).sealed) == 1
     assert recover(app.journal).sealed == ()
-    assert len(app.archive.place.names()) == 1
+    assert len(app.archive.place.list_names()) == 1
 
 
 async def test_a_recovered_call_can_still_be_picked_up(app: App) -> None:
@@ -91,23 +101,37 @@ async def test_words_written_after_another_process_sealed_the_call_become_addend
     record = await app.journal.open(make_live_call())
     await record.append(turn(1))
     await app.journal.seal(record, end_reason="caller_hung_up")
-    pen = Pen(app.database)
-    pen.write([Entry(record.call.id, "turn", 2, turn(2, "still here").model_dump_json())])
-    pen.write([Entry(record.call.id, "event", 1, Event(seq=1, kind="engine.lost", at=START).model_dump_json())])
+    pen = JournalInserter(app.database)
+    pen.write([JournalEntry(record.call.id, "turn", 2, turn(2, "still here").model_dump_json())])
+    pen.write(
+        [
+            JournalEntry(
+                record.call.id,
+                "event",
+                1,
+                Event(seq=1, kind="engine.lost", at=START).model_dump_json(),
+            )
+        ]
+    )
     pen.close()
     recover(app.journal)
     _, late = app.archive.read(str(app.store.get(record.call.id).archive_name))
     assert [t.text for t in late] == ["still here"]
-    assert app.store.late_calls() == []
-    assert verify(app.archive.place, app.store).faults == ()
+    assert app.store.list_late_calls() == []
+    assert verify_archive(app.archive.place, app.store).faults == ()
     await app.journal.close()
 
 
 async def test_a_gap_in_the_journal_is_written_into_the_archive_not_papered_over(app: App) -> None:
     with crashed(app) as other:
         record = await other.journal.open(make_live_call())
-        pen = Pen(other.database)
-        pen.write([Entry(record.call.id, "turn", seq, turn(seq, f"t{seq}").model_dump_json()) for seq in (1, 3)])
+        pen = JournalInserter(other.database)
+        pen.write(
+            [
+                JournalEntry(record.call.id, "turn", seq, turn(seq, f"t{seq}").model_dump_json())
+                for seq in (1, 3)
+            ]
+        )
         pen.close()
     recover(app.journal)
     call, _ = app.archive.read(str(app.store.get(record.call.id).archive_name))
@@ -115,15 +139,17 @@ async def test_a_gap_in_the_journal_is_written_into_the_archive_not_papered_over
     assert [(e.kind, e.data) for e in call.events] == [("journal.gap", {"entry": "turn", "seq": 2})]
 
 
-async def test_a_full_disk_while_sealing_loses_nothing_and_recovery_goes_on(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_while_sealing_loses_nothing_and_recovery_goes_on(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = await app.journal.open(make_live_call())
     await record.append(turn(1))
 
-    def no_room(self: Folder, name: str, data: bytes) -> bool:
+    def no_room(self: ArchiveFolder, name: str, data: bytes) -> bool:
         raise StorageFull("no room")
 
     with monkeypatch.context() as full:
-        full.setattr(Folder, "create", no_room)
+        full.setattr(ArchiveFolder, "create", no_room)
         with pytest.raises(StorageFull):
             await app.journal.seal(record, end_reason="caller_hung_up")
         assert recover(app.journal).failed == (record.call.id,)
@@ -133,16 +159,18 @@ async def test_a_full_disk_while_sealing_loses_nothing_and_recovery_goes_on(app:
     await app.journal.close()
 
 
-def test_a_call_taken_in_but_not_archived_is_finished_by_recovery(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_taken_in_but_not_archived_is_finished_by_recovery(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     call = make_call([("caller", "please ring me back")])
 
-    def no_room(self: Folder, name: str, data: bytes) -> bool:
+    def no_room(self: ArchiveFolder, name: str, data: bytes) -> bool:
         raise StorageFull("no room")
 
     with monkeypatch.context() as full:
-        full.setattr(Folder, "create", no_room)
+        full.setattr(ArchiveFolder, "create", no_room)
         with pytest.raises(StorageFull):
-            app.journal.take_in(call)
+            app.journal.ingest(call)
     assert recover(app.journal).sealed == (call.id,)
     sealed, _ = app.archive.read(str(app.store.get(call.id).archive_name))
     assert sealed == call
@@ -153,4 +181,4 @@ def test_traces_of_dead_processes_are_swept_away(app: App, clock: VirtualClock) 
         dead = other.presence.process
     recover(app.journal)
     assert not app.presence._path(dead).exists()
-    assert app.store.last_beat(dead) is None
+    assert app.store.get_last_heartbeat(dead) is None

@@ -13,13 +13,17 @@ from working import hold_call
 
 
 class SlowStart(StepStore):
-    """Looking for due calls takes until the engine has come to the end of what waited in its queue."""
+    """Looking for due calls takes until the engine has come to the end of what waited in its
+    queue.
+    """
 
     def wait_for(self, workflow_id: str) -> None:
         self._loop, self._workflow_id = asyncio.get_running_loop(), workflow_id
 
     def due(self, limit: int = 100) -> list[str]:
-        while asyncio.run_coroutine_threadsafe(durable.is_under_way(self._workflow_id), self._loop).result():
+        while asyncio.run_coroutine_threadsafe(
+            durable.is_active(self._workflow_id), self._loop
+        ).result():
             time.sleep(0.05)
         return super().due(limit)
 
@@ -28,8 +32,8 @@ async def test_work_that_waits_in_a_queue_finds_its_parts_open(app: App) -> None
     async with running(app):  # an earlier life, which made the queues
         pass
     conversation = hold_call(app).conversation
-    intake = durable.Intake(app.settings)
-    intake.put(QUEUE, "aftercall.follow_up", [(run_id(conversation, 1), (conversation, 1))])
+    intake = durable.BulkEnqueuer(app.settings)
+    intake.enqueue(QUEUE, "aftercall.follow_up", [(run_id(conversation, 1), (conversation, 1))])
     intake.close()
     steps = SlowStart(app.database)
     steps.wait_for(run_id(conversation, 1))

@@ -14,7 +14,7 @@ ENDED = START + timedelta(seconds=60)
 
 
 def drop(app: App, **fields: Any) -> str:
-    row, _ = app.journal.take_in(make_call(ended_at=ENDED, **fields))
+    row, _ = app.journal.ingest(make_call(ended_at=ENDED, **fields))
     return row.live.id
 
 
@@ -60,7 +60,9 @@ async def test_consuming_joins_the_new_call_to_the_conversation(app: App) -> Non
     joined = app.resume.consume(state, record.call)
     assert joined is not None
     record.call = joined
-    sealed = await app.journal.seal(record, end_reason="caller_hung_up", ended_at=ENDED + timedelta(seconds=20))
+    sealed = await app.journal.seal(
+        record, end_reason="caller_hung_up", ended_at=ENDED + timedelta(seconds=20)
+    )
     call, _ = app.archive.read(sealed.name)
     assert (call.resumes, call.conversation) == (dropped, dropped)
     assert app.store.get(call.id).live.conversation == dropped
@@ -76,7 +78,9 @@ async def test_a_third_leg_continues_the_same_conversation(app: App) -> None:
         assert state is not None
         assert state.call_id == legs[-1]
         record.call = app.resume.consume(state, record.call) or record.call
-        await app.journal.seal(record, end_reason="caller_hung_up", ended_at=ENDED + timedelta(seconds=10 * number + 5))
+        await app.journal.seal(
+            record, end_reason="caller_hung_up", ended_at=ENDED + timedelta(seconds=10 * number + 5)
+        )
         legs.append(record.call.id)
     assert {app.store.get(leg).live.conversation for leg in legs} == {first}
     await app.journal.close()
@@ -96,7 +100,7 @@ async def test_of_two_calls_that_try_one_wins(app: App) -> None:
 
 def test_an_older_call_sealed_late_does_not_replace_a_newer_one(app: App) -> None:
     newest = drop(app)
-    app.journal.take_in(make_call(started_at=START - timedelta(hours=1)))
+    app.journal.ingest(make_call(started_at=START - timedelta(hours=1)))
     state = app.resume.peek(ring_back(1))
     assert state is not None
     assert state.call_id == newest
@@ -111,8 +115,8 @@ def test_an_empty_call_still_counts_as_a_reconnect(app: App) -> None:
 
 def test_expired_states_are_swept_away(app: App) -> None:
     drop(app)
-    assert app.resume.sweep(ENDED + timedelta(seconds=300)) == 0
-    assert app.resume.sweep(ENDED + timedelta(seconds=301)) == 1
+    assert app.resume.delete_expired(ENDED + timedelta(seconds=300)) == 0
+    assert app.resume.delete_expired(ENDED + timedelta(seconds=301)) == 1
 
 
 def test_the_number_itself_is_not_kept(app: App) -> None:

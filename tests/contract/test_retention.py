@@ -1,4 +1,6 @@
-"""What is past its time goes, kind by kind, out of every place; the archive stays proven and the rest stays as it was."""
+"""What is past its time goes, kind by kind, out of every place; the archive stays proven and
+the rest stays as it was.
+"""
 
 import json
 from dataclasses import replace
@@ -9,16 +11,24 @@ import pytest
 from sqlalchemy import insert, select, text
 
 from aftercall.app import App, build
-from aftercall.custody.retention import KINDS
-from aftercall.db.tables import answers, calls, documents, fact_occurrences, facts, passages, recordings
+from aftercall.db.tables import (
+    answers,
+    calls,
+    documents,
+    fact_occurrences,
+    facts,
+    passages,
+    recordings,
+)
 from aftercall.errors import NotFound
-from aftercall.journal.verify import verify
+from aftercall.journal.verify import verify_archive
 from aftercall.journal.view import call_json
-from aftercall.model.briefing import Acquaintance
+from aftercall.model.briefing import KnownCaller
 from aftercall.model.calls import Call
 from aftercall.model.turns import Turn
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
+from aftercall.privacy.retention import KINDS
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_call
 
@@ -38,8 +48,10 @@ def take_in(app: App, word: str, sid: str) -> Call:
         ("caller", f"My sister {word.capitalize()} lives in Utrecht."),
     ]
     call = make_call(said, caller=CALLER, sid=sid, started_at=app.clock.now())
-    row, _ = app.journal.take_in(call)
-    app.journal.attach(row, [Turn(seq=5, speaker="caller", text=f"And {word} bread.", at=call.ended_at)])
+    row, _ = app.journal.ingest(call)
+    app.journal.add_addendum(
+        row, [Turn(seq=5, speaker="caller", text=f"And {word} bread.", at=call.ended_at)]
+    )
     for name in STEPS:
         app.office.do(call.id, name)
     app.steps.await_start([call.id], list(STEPS), app.clock.now())
@@ -54,10 +66,25 @@ def record(app: App, call: Call) -> str:
     file = app.settings.home / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"sound of " + call.id.encode())
-    row = {"id": f"r{call.id}", "call_id": call.id, "carrier": "twilio", "sid": call.sid, "state": "here", "path": path, "reason": ""}
+    row = {
+        "id": f"r{call.id}",
+        "call_id": call.id,
+        "carrier": "twilio",
+        "sid": call.sid,
+        "state": "here",
+        "path": path,
+        "reason": "",
+    }
     with app.database.write() as connection:
         connection.execute(insert(recordings), row | {"changed_at": app.clock.now()})
-        kept = {"key": call.id, "call_id": call.id, "answer": "{}", "input_tokens": 1, "output_tokens": 1, "kept_at": app.clock.now()}
+        kept = {
+            "key": call.id,
+            "call_id": call.id,
+            "answer": "{}",
+            "input_tokens": 1,
+            "output_tokens": 1,
+            "kept_at": app.clock.now(),
+        }
         connection.execute(insert(answers), kept)
     return path
 
@@ -67,63 +94,96 @@ def found(app: App, word: str) -> list[str]:
     places = []
     with app.database.read() as connection:
         for table in (facts, fact_occurrences, passages, documents, answers):
-            places += [table.name for row in connection.execute(select(table)) if word in str(tuple(row)).lower()]
+            places += [
+                table.name
+                for row in connection.execute(select(table))
+                if word in str(tuple(row)).lower()
+            ]
         if app.database.dialect == "sqlite":
             query = text("SELECT count(*) FROM passages_fts WHERE passages_fts MATCH :word")
-            places += ["passages_fts"] * int(connection.execute(query, {"word": f'"{word}"'}).scalar_one())
-    return places + [name for name in app.archive.place.names() if word.encode() in app.archive.place.read(name)]
+            places += ["passages_fts"] * int(
+                connection.execute(query, {"word": f'"{word}"'}).scalar_one()
+            )
+    return places + [
+        name
+        for name in app.archive.place.list_names()
+        if word.encode() in app.archive.place.read(name)
+    ]
 
 
 def test_by_default_only_old_recordings_go(app: App, clock: VirtualClock) -> None:
     call = take_in(app, "juniper", "c1")
     path = record(app, call)
     clock.move(timedelta(days=400).total_seconds())
-    assert {kind: len(items) for kind, items in app.retention.find().items()} == {kind: int(kind == "recordings") for kind in KINDS}
+    assert {kind: len(items) for kind, items in app.retention.find_expired().items()} == {
+        kind: int(kind == "recordings") for kind in KINDS
+    }
     before = found(app, "juniper")
     app.retention.apply()
     assert not (app.settings.home / path).exists()
     assert found(app, "juniper") == before != []
-    assert not any(app.retention.find().values())
+    assert not any(app.retention.find_expired().values())
 
 
 @pytest.mark.parametrize("action", ["delete", "archive"])
-def test_what_is_past_its_time_is_gone_from_every_place_and_the_rest_stays(settings: Settings, clock: VirtualClock, action: str) -> None:
+def test_what_is_past_its_time_is_gone_from_every_place_and_the_rest_stays(
+    settings: Settings, clock: VirtualClock, action: str
+) -> None:
     app = build_with(settings, clock, **DAYS, action=dict.fromkeys(KINDS, action))
     old = take_in(app, "juniper", "c1")
     path = record(app, old)
     clock.move(timedelta(days=100).total_seconds())
     new = take_in(app, "cardamom", "c2")
     kept = found(app, "cardamom")
-    would = app.retention.find()
-    assert {kind: len(items) for kind, items in would.items()} == {"recordings": 1, "transcripts": 1, "facts": 2, "documents": 1}
+    would = app.retention.find_expired()
+    assert {kind: len(items) for kind, items in would.items()} == {
+        "recordings": 1,
+        "transcripts": 1,
+        "facts": 2,
+        "documents": 1,
+    }
     assert found(app, "juniper") != []  # a look changes nothing
     assert app.retention.apply() == would
     assert found(app, "juniper") == []
     assert found(app, "cardamom") == kept
-    assert verify(app.archive.place, app.store).faults == ()
+    assert verify_archive(app.archive.place, app.store).faults == ()
     assert not (app.settings.home / path).exists()
     retired = [file for file in (app.settings.home / "retired").rglob("*") if file.is_file()]
-    assert len(retired) == (0 if action == "delete" else 6)  # a recording, a call with its addendum, two facts, a document
-    told = replace(app.composer.preview(CALLER), caller=Acquaintance())  # USER.md is its owner's to edit
-    assert "juniper" not in str(told) + str(app.recall.find("main", CALLER, "verified", "juniper tea"))
+    assert len(retired) == (
+        0 if action == "delete" else 6
+    )  # a recording, a call with its addendum, two facts, a document
+    told = replace(
+        app.composer.preview(CALLER), caller=KnownCaller()
+    )  # USER.md is its owner's to edit
+    assert "juniper" not in str(told) + str(
+        app.recall.find("main", CALLER, "verified", "juniper tea")
+    )
     assert call_json(app.store, app.archive, app.store.get(old.id))["turns"] == []
     with pytest.raises(NotFound, match="past their time"):
         rerun(app.office, old.id, "facts")
-    assert app.journal.take_in(old)[1] is False  # a late webhook does not bring it back
+    assert app.journal.ingest(old)[1] is False  # a late webhook does not bring it back
     assert not any(app.retention.apply().values())
     app.eraser.erase(CALLER)
     assert [file for file in (app.settings.home / "retired").rglob("*") if file.is_file()] == []
-    assert app.store.page(limit=5) == []
+    assert app.store.list_page(limit=5) == []
     assert new.id != old.id
     app.close()
 
 
-def test_what_was_archived_can_be_read_and_secrets_stay_sealed(settings: Settings, clock: VirtualClock) -> None:
+def test_what_was_archived_can_be_read_and_secrets_stay_sealed(
+    settings: Settings, clock: VirtualClock
+) -> None:
     app = build_with(settings, clock, facts_days=30, action={"facts": "archive"})
     call = make_call(
-        [("agent", "Hello!"), ("caller", "My PIN is 4471."), ("agent", "Noted."), ("caller", "My brother is Carl.")], caller=CALLER
+        [
+            ("agent", "Hello!"),
+            ("caller", "My PIN is 4471."),
+            ("agent", "Noted."),
+            ("caller", "My brother is Carl."),
+        ],
+        caller=CALLER,
     )
-    app.journal.take_in(call)
+    app.journal.ingest(call)
     app.office.do(call.id, "facts")
     clock.move(timedelta(days=31).total_seconds())
     app.retention.apply()
@@ -143,18 +203,27 @@ def test_a_fact_that_is_said_again_stays(settings: Settings, clock: VirtualClock
     app.close()
 
 
-def test_facts_outlive_the_words_they_rest_on_and_a_rebuild(settings: Settings, clock: VirtualClock) -> None:
+def test_facts_outlive_the_words_they_rest_on_and_a_rebuild(
+    settings: Settings, clock: VirtualClock
+) -> None:
     app = build_with(settings, clock, transcripts_days=30)
     take_in(app, "juniper", "c1")
     clock.move(timedelta(days=31).total_seconds())
     take_in(app, "cardamom", "c2")
     app.retention.apply()
-    believed = sorted(fact.content for fact in app.facts.freshest(app.facts.get(_any_fact(app)).key, 20))
+    believed = sorted(
+        fact.content for fact in app.facts.list_recent(app.facts.get(_any_fact(app)).key, 20)
+    )
     assert any("juniper" in content for content in believed)
     made = app.rebuilder.rebuild()
     assert (made.calls, made.failed) == (1, ())
-    assert sorted(fact.content for fact in app.facts.freshest(app.facts.get(_any_fact(app)).key, 20)) == believed
-    assert verify(app.archive.place, app.store).faults == ()
+    assert (
+        sorted(
+            fact.content for fact in app.facts.list_recent(app.facts.get(_any_fact(app)).key, 20)
+        )
+        == believed
+    )
+    assert verify_archive(app.archive.place, app.store).faults == ()
     app.close()
 
 
@@ -165,9 +234,14 @@ def _any_fact(app: App) -> str:
 
 def test_a_call_whose_work_is_not_done_stays(settings: Settings, clock: VirtualClock) -> None:
     app = build_with(settings, clock, transcripts_days=30)
-    row, _ = app.journal.take_in(make_call(caller=CALLER))
+    row, _ = app.journal.ingest(make_call(caller=CALLER))
     clock.move(timedelta(days=31).total_seconds())
-    assert app.retention.find()["transcripts"] == []
+    assert app.retention.find_expired()["transcripts"] == []
     with app.database.read() as connection:
-        assert connection.execute(select(calls.c.archive_name).where(calls.c.id == row.live.id)).scalar() is not None
+        assert (
+            connection.execute(
+                select(calls.c.archive_name).where(calls.c.id == row.live.id)
+            ).scalar()
+            is not None
+        )
     app.close()

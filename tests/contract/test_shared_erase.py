@@ -1,4 +1,6 @@
-"""A memory that all share, and one of them is erased: what only they said goes, wherever it is kept; what others said too stays."""
+"""A memory that all share, and one of them is erased: what only they said goes, wherever it is
+kept; what others said too stays.
+"""
 
 import json
 from collections.abc import Iterator
@@ -10,9 +12,9 @@ from sqlalchemy import select
 from aftercall.app import App, build
 from aftercall.db.tables import fact_occurrences, facts, passages
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.store import Wanted
+from aftercall.memory.store import FactFilter
 from aftercall.model.calls import Call
-from aftercall.model.passages import Where
+from aftercall.model.passages import SearchScope
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock
 from drafts import each, say
@@ -24,14 +26,19 @@ BOTH = "The boiler is in the cellar"
 @pytest.fixture
 def shared(settings: Settings, clock: VirtualClock) -> Iterator[App]:
     kept = {"facts_days": 30, "action": {"facts": "archive"}}
-    app = build(Settings.model_validate(settings.model_dump() | {"memory": {"scope": "shared"}, "retention": kept}), clock)
+    app = build(
+        Settings.model_validate(
+            settings.model_dump() | {"memory": {"scope": "shared"}, "retention": kept}
+        ),
+        clock,
+    )
     yield app
     app.close()
 
 
 def tell(app: App, caller: str, *sentences: str, day: float = 0) -> Call:
     call = say(*sentences, day=day, caller=caller)
-    app.journal.take_in(call)
+    app.journal.ingest(call)
     Extractor(app.settings, app.facts, app.clock).extract(call, each(call))
     return call
 
@@ -43,7 +50,7 @@ def tell_all(app: App) -> None:
 
 
 def contents(app: App) -> set[str]:
-    return {fact.content for fact in app.facts.page(Wanted(with_retired=True))}
+    return {fact.content for fact in app.facts.page(FactFilter(include_retired=True))}
 
 
 def files(app: App) -> list[Path]:
@@ -62,21 +69,27 @@ def test_what_others_said_too_is_counted_and_found_by_their_words_alone(shared: 
     shared.eraser.erase(GOES)
     with shared.database.read() as connection:
         (known,) = connection.execute(select(facts).where(facts.c.content == BOTH)).all()
-        said = connection.execute(select(fact_occurrences).where(fact_occurrences.c.fact_id == known.id)).all()
+        said = connection.execute(
+            select(fact_occurrences).where(fact_occurrences.c.fact_id == known.id)
+        ).all()
         (passage,) = connection.execute(select(passages).where(passages.c.ref == known.id)).all()
     assert known.occurrence_count == len(said) == passage.mentions == 1
     assert "walnut" not in f"{passage.around} {said}"
-    assert shared.search.find("boiler cellar", Where("main", "*"))[0].passage.text == BOTH
+    assert shared.search.find("boiler cellar", SearchScope("main", "*"))[0].passage.text == BOTH
 
 
-def test_what_was_let_go_of_into_the_retired_folder_goes_as_well(shared: App, clock: VirtualClock) -> None:
+def test_what_was_let_go_of_into_the_retired_folder_goes_as_well(
+    shared: App, clock: VirtualClock
+) -> None:
     tell_all(shared)
     clock.move(60 * 86_400)
     shared.retention.apply()
     assert contents(shared) == set()
     assert "walnut" in str([file.read_text() for file in files(shared)])
     receipt = shared.eraser.erase(GOES)
-    left = {kept["content"]: kept for kept in (json.loads(file.read_text()) for file in files(shared))}
+    left = {
+        kept["content"]: kept for kept in (json.loads(file.read_text()) for file in files(shared))
+    }
     assert set(left) == {BOTH, "The hedge is cut in spring"}
     assert left[BOTH]["occurrence_count"] == len(left[BOTH]["occurrences"]) == 1
     assert "walnut" not in str(left)

@@ -1,24 +1,33 @@
-"""Statements made into the driver's text once do what SQLAlchemy does with them, on both databases."""
+"""Statements made into the driver's text once do what SQLAlchemy does with them, on both
+databases.
+"""
 
 import pytest
 from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.app import App
-from aftercall.db.prepared import OneOf, Prepared
+from aftercall.db.prepared import InValues, PreparedStatement
 from aftercall.db.tables import upkeep
 from aftercall.testing import START
 
-ROWS = [{"name": name, "at": START, "found": found} for name, found in (("a", {"n": [1]}), ("b", None), ("it's ⚡", {}))]
-ADD = Prepared(insert(upkeep))
-SOME = Prepared(select(upkeep).where(OneOf(upkeep.c.name, "names")).order_by(upkeep.c.name))
-EMPTY = Prepared(update(upkeep).where(upkeep.c.name == bindparam("which")).values(found={"gone": True}))
-DROP = Prepared(delete(upkeep).where(OneOf(upkeep.c.name, "names")))
+ROWS = [
+    {"name": name, "at": START, "found": found}
+    for name, found in (("a", {"n": [1]}), ("b", None), ("it's ⚡", {}))
+]
+ADD = PreparedStatement(insert(upkeep))
+SOME = PreparedStatement(
+    select(upkeep).where(InValues(upkeep.c.name, "names")).order_by(upkeep.c.name)
+)
+EMPTY = PreparedStatement(
+    update(upkeep).where(upkeep.c.name == bindparam("which")).values(found={"gone": True})
+)
+DROP = PreparedStatement(delete(upkeep).where(InValues(upkeep.c.name, "names")))
 
 
 def test_what_is_written_is_what_sqlalchemy_reads_and_the_other_way_round(app: App) -> None:
     with app.database.write() as connection:
-        ADD.run_each(connection, ROWS)
+        ADD.execute_many(connection, ROWS)
     with app.database.read() as connection:
         read = [tuple(row) for row in connection.execute(select(upkeep).order_by(upkeep.c.name))]
         assert read == SOME.fetch(connection, {"names": [row["name"] for row in ROWS]})
@@ -27,22 +36,24 @@ def test_what_is_written_is_what_sqlalchemy_reads_and_the_other_way_round(app: A
 
 def test_a_list_may_be_empty_or_long(app: App) -> None:
     with app.database.write() as connection:
-        ADD.run_each(connection, ROWS)
+        ADD.execute_many(connection, ROWS)
         assert SOME.fetch(connection, {"names": []}) == []
-        assert len(SOME.fetch(connection, {"names": [f"n{at}" for at in range(40_000)] + ["a"]})) == 1
-        assert DROP.run(connection, {"names": {"a", "b", "unknown"}}) == 2
+        assert (
+            len(SOME.fetch(connection, {"names": [f"n{at}" for at in range(40_000)] + ["a"]})) == 1
+        )
+        assert DROP.execute(connection, {"names": {"a", "b", "unknown"}}) == 2
 
 
 def test_values_of_its_own_are_kept(app: App) -> None:
     with app.database.write() as connection:
-        ADD.run_each(connection, ROWS)
-        assert EMPTY.run(connection, {"which": "b"}) == 1
+        ADD.execute_many(connection, ROWS)
+        assert EMPTY.execute(connection, {"which": "b"}) == 1
         ((name, at, found),) = SOME.fetch(connection, {"names": ["b"]})
     assert (name, at, found) == ("b", START, {"gone": True})
 
 
 def test_a_second_row_of_one_key_is_refused_as_ever_and_nothing_is_written(app: App) -> None:
     with pytest.raises(IntegrityError), app.database.write() as connection:
-        ADD.run_each(connection, [ROWS[1], ROWS[1]])
+        ADD.execute_many(connection, [ROWS[1], ROWS[1]])
     with app.database.read() as connection:
         assert SOME.fetch(connection, {"names": ["b"]}) == []

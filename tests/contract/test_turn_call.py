@@ -1,4 +1,6 @@
-"""One call over a line of finished turns, on both databases: the caller always hears something, and all of it is kept."""
+"""One call over a line of finished turns, on both databases: the caller always hears something,
+and all of it is kept.
+"""
 
 import asyncio
 import threading
@@ -8,22 +10,29 @@ from typing import Any
 import pytest
 
 from aftercall.app import App
-from aftercall.bridge.turn_call import ANSWER_WITHIN_S, NOT_WRITTEN, SORRY, SORRY_GOODBYE, Parts, TurnCall
-from aftercall.engine.session import Reply
+from aftercall.bridge.turn_call import (
+    ANSWER_TIMEOUT_S,
+    NOT_WRITTEN,
+    SORRY,
+    SORRY_GOODBYE,
+    TurnCall,
+    TurnCallParts,
+)
+from aftercall.engine.session import AgentReply
 from aftercall.errors import DatabaseUnreachable, EngineLost, StorageFull, WorkspaceReadOnly
 from aftercall.journal import spill
-from aftercall.journal.record import Record
-from aftercall.journal.store import CallStore, Entry, Pen, ResumeState
+from aftercall.journal.record import CallRecorder
+from aftercall.journal.store import CallStore, JournalEntry, JournalInserter, ResumeState
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.testing import FakeEngine, FakePhone, VirtualClock, make_live_call
 
 
-def parts_of(app: App, engine: FakeEngine) -> Parts:
+def parts_of(app: App, engine: FakeEngine) -> TurnCallParts:
     async def brief(call: LiveCall) -> tuple[ResumeState | None, Briefing]:
         return await asyncio.to_thread(app.resume.peek, call), Briefing(greeting="Hello!")
 
-    return Parts(app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock)
+    return TurnCallParts(app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock)
 
 
 def sealed(app: App, call: TurnCall) -> list[tuple[str, str]]:
@@ -35,7 +44,9 @@ def sealed(app: App, call: TurnCall) -> list[tuple[str, str]]:
 async def until_sealed(app: App, clock: VirtualClock, call: TurnCall) -> None:
     """The database has come back; somebody has to look before it is noticed."""
     async with asyncio.timeout(30):
-        while (row := app.store.find(call.call.source, call.call.sid)) is None or row.state != "sealed":
+        while (
+            row := app.store.find(call.call.source, call.call.sid)
+        ) is None or row.state != "sealed":
             await asyncio.sleep(0.01)
             await clock.advance(0.5)
 
@@ -58,7 +69,9 @@ async def test_the_archive_holds_exactly_what_was_said_in_order(app: App) -> Non
 
 async def test_a_request_is_on_disk_before_the_agent_says_so(app: App) -> None:
     taken = {"kind": "other", "title": "Question: When do you open?"}
-    call, _ = await FakePhone(parts_of(app, FakeEngine(Reply("I took that down.", taken=taken)))).ring("When do you open?")
+    call, _ = await FakePhone(
+        parts_of(app, FakeEngine(AgentReply("I took that down.", taken_request=taken)))
+    ).ring("When do you open?")
     archived, _ = app.archive.read(str(app.store.get(call.call.id).archive_name))
     (event,) = archived.events
     assert (event.kind, event.data) == ("request.taken", taken)
@@ -67,7 +80,9 @@ async def test_a_request_is_on_disk_before_the_agent_says_so(app: App) -> None:
 
 
 async def test_the_agent_may_hang_up(app: App) -> None:
-    call, heard = await FakePhone(parts_of(app, FakeEngine(Reply("Goodbye!", ends_call=True)))).ring("That's all", "never said")
+    call, heard = await FakePhone(
+        parts_of(app, FakeEngine(AgentReply("Goodbye!", ends_call=True)))
+    ).ring("That's all", "never said")
     assert heard == ["Hello!", "Goodbye!"]
     assert app.store.get(call.call.id).end_reason == "agent_hung_up"
     await app.journal.close()
@@ -77,21 +92,25 @@ async def test_what_the_caller_said_is_durable_before_the_engine_is_asked(app: A
     seen: list[int] = []
 
     class Watchful(FakeEngine):
-        async def answer(self, said: str) -> Reply:
-            seen.append(len(app.store.entries(call.call.id)))
-            return Reply("yes")
+        async def answer(self, said: str) -> AgentReply:
+            seen.append(len(app.store.list_entries(call.call.id)))
+            return AgentReply("yes")
 
     call = TurnCall(parts_of(app, Watchful()), make_live_call())
-    await call.begin()
-    await call.hear("hello")
+    await call.start()
+    await call.answer("hello")
     assert seen == [2]
     await call.end("caller_hung_up")
     await app.journal.close()
 
 
 @pytest.mark.parametrize("fault", [EngineLost("gone"), ValueError("broken")])
-async def test_an_engine_that_breaks_once_is_asked_again_and_twice_ends_the_call(app: App, fault: Exception) -> None:
-    call, heard = await FakePhone(parts_of(app, FakeEngine(fault, fault))).ring("hello", "hello?", "never said")
+async def test_an_engine_that_breaks_once_is_asked_again_and_twice_ends_the_call(
+    app: App, fault: Exception
+) -> None:
+    call, heard = await FakePhone(parts_of(app, FakeEngine(fault, fault))).ring(
+        "hello", "hello?", "never said"
+    )
     assert heard == ["Hello!", SORRY.text, SORRY_GOODBYE.text]
     row = app.store.get(call.call.id)
     assert (row.state, row.end_reason) == ("sealed", "engine_lost")
@@ -101,19 +120,23 @@ async def test_an_engine_that_breaks_once_is_asked_again_and_twice_ends_the_call
 
 
 async def test_an_engine_that_recovers_goes_on(app: App) -> None:
-    _, heard = await FakePhone(parts_of(app, FakeEngine(EngineLost("gone"), "Back again.", EngineLost("gone")))).ring("a", "b", "c")
+    _, heard = await FakePhone(
+        parts_of(app, FakeEngine(EngineLost("gone"), "Back again.", EngineLost("gone")))
+    ).ring("a", "b", "c")
     assert heard == ["Hello!", SORRY.text, "Back again.", SORRY.text]
     await app.journal.close()
 
 
-async def test_an_engine_that_never_answers_is_given_its_time_and_no_more(app: App, clock: VirtualClock) -> None:
+async def test_an_engine_that_never_answers_is_given_its_time_and_no_more(
+    app: App, clock: VirtualClock
+) -> None:
     engine = FakeEngine(None)
     call = TurnCall(parts_of(app, engine), make_live_call())
-    await call.begin()
-    hearing = asyncio.create_task(call.hear("hello"))
+    await call.start()
+    hearing = asyncio.create_task(call.answer("hello"))
     await engine.asked.wait()
     await clock.until_asleep()
-    await clock.advance(ANSWER_WITHIN_S - 0.1)
+    await clock.advance(ANSWER_TIMEOUT_S - 0.1)
     assert not hearing.done()
     await clock.advance(0.1)
     assert await hearing == SORRY
@@ -121,14 +144,20 @@ async def test_an_engine_that_never_answers_is_given_its_time_and_no_more(app: A
     await app.journal.close()
 
 
-async def test_an_engine_that_refuses_at_once_still_lets_the_caller_hear_something(app: App) -> None:
-    call, heard = await FakePhone(parts_of(app, FakeEngine(greeting=EngineLost("wrong key")))).ring()
+async def test_an_engine_that_refuses_at_once_still_lets_the_caller_hear_something(
+    app: App,
+) -> None:
+    call, heard = await FakePhone(
+        parts_of(app, FakeEngine(greeting=EngineLost("wrong key")))
+    ).ring()
     assert heard == [SORRY.text]
     assert app.store.get(call.call.id).state == "sealed"
     await app.journal.close()
 
 
-async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_the_call(app: App, clock: VirtualClock) -> None:
+async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_the_call(
+    app: App, clock: VirtualClock
+) -> None:
     async def broken(call: LiveCall) -> tuple[ResumeState | None, Briefing]:
         raise WorkspaceReadOnly("USER.md: may not be read")
 
@@ -138,9 +167,9 @@ async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_
 
     for brief in (broken, slow):
         engine = FakeEngine()
-        parts = Parts(app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock)
+        parts = TurnCallParts(app.journal, app.resume, engine, brief, "Hello, stranger!", app.clock)
         call = TurnCall(parts, make_live_call())
-        beginning = asyncio.create_task(call.begin())
+        beginning = asyncio.create_task(call.start())
         while not beginning.done():
             await asyncio.sleep(0.01)
             await clock.advance(0.1)
@@ -150,47 +179,57 @@ async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_
 
 
 @pytest.mark.usefixtures("usual_patience")
-async def test_a_database_that_hangs_costs_the_caller_a_moment_and_the_call_is_sealed_when_it_is_back(
+async def test_a_database_that_hangs_costs_the_caller_a_moment_and_no_turn(
     app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = TurnCall(parts_of(app, FakeEngine()), make_live_call())
-    await call.begin()
-    hangs, real = threading.Event(), Pen.write
+    await call.start()
+    hangs, real = threading.Event(), JournalInserter.write
 
-    def hang(self: Pen, entries: Sequence[Entry]) -> None:
+    def hang(self: JournalInserter, entries: Sequence[JournalEntry]) -> None:
         hangs.wait(60)
         real(self, entries)
 
-    monkeypatch.setattr(app.journal._writer, "_write", lambda entries: hang(app.journal._pen, entries))
-    hearing = asyncio.create_task(call.hear("hello"))
+    monkeypatch.setattr(
+        app.journal._writer, "_write", lambda entries: hang(app.journal._inserter, entries)
+    )
+    hearing = asyncio.create_task(call.answer("hello"))
     while not hearing.done():
         await asyncio.sleep(0.01)
         await clock.advance(0.5)
-    assert await hearing == Reply("Anything else?")
+    assert await hearing == AgentReply("Anything else?")
     hangs.set()
     await call.end("caller_hung_up")
     await until_sealed(app, clock, call)
-    assert sealed(app, call) == [("agent", "Hello!"), ("caller", "hello"), ("agent", "Anything else?")]
-    assert app.journal.spill.files() == []
+    assert sealed(app, call) == [
+        ("agent", "Hello!"),
+        ("caller", "hello"),
+        ("agent", "Anything else?"),
+    ]
+    assert app.journal.spill.list_files() == []
     await app.journal.close()
 
 
-async def test_a_full_disk_in_the_middle_of_a_call_is_told_to_the_caller(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_in_the_middle_of_a_call_is_told_to_the_caller(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     call = TurnCall(parts_of(app, FakeEngine()), make_live_call())
-    await call.begin()
+    await call.start()
 
-    async def full(self: Record, item: Any) -> None:
+    async def full(self: CallRecorder, item: Any) -> None:
         raise StorageFull("no room")
 
     with monkeypatch.context() as disk:
-        disk.setattr(Record, "append", full)
-        assert await call.hear("hello") == NOT_WRITTEN
+        disk.setattr(CallRecorder, "append", full)
+        assert await call.answer("hello") == NOT_WRITTEN
     await call.end("caller_hung_up")
     assert sealed(app, call) == [("agent", "Hello!")]
     await app.journal.close()
 
 
-async def test_when_neither_the_database_nor_the_disk_takes_anything_the_caller_is_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_when_neither_the_database_nor_the_disk_takes_anything_the_caller_is_told(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def away(self: CallStore, call: LiveCall, owner: str) -> bool:
         raise DatabaseUnreachable("no connection")
 
@@ -201,7 +240,9 @@ async def test_when_neither_the_database_nor_the_disk_takes_anything_the_caller_
     await app.journal.close()
 
 
-async def test_ringing_back_inside_the_window_continues_the_conversation(app: App, clock: VirtualClock) -> None:
+async def test_ringing_back_inside_the_window_continues_the_conversation(
+    app: App, clock: VirtualClock
+) -> None:
     phone = FakePhone(parts_of(app, FakeEngine()))
     first, _ = await phone.ring("hello")
     clock.move(30)

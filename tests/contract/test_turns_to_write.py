@@ -33,7 +33,7 @@ def count_rows(database: Database) -> int:
 
 def test_a_writer_waits_for_its_turn(database: Database) -> None:
     second = threading.Thread(target=write_row, args=(database,))
-    with database.in_turn():
+    with database.write_lock():
         second.start()
         second.join(0.05)
         assert count_rows(database) == 0
@@ -41,9 +41,11 @@ def test_a_writer_waits_for_its_turn(database: Database) -> None:
     assert count_rows(database) == 1
 
 
-def test_whoever_never_gets_a_turn_asks_the_database_itself(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "TURN_WITHIN_S", 0.01)
-    with database.in_turn():
+def test_whoever_never_gets_a_turn_asks_the_database_itself(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "WRITE_LOCK_TIMEOUT_S", 0.01)
+    with database.write_lock():
         write_row(database)
     assert count_rows(database) == 1
 

@@ -9,17 +9,32 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from aftercall.db.connect import Database
-from aftercall.db.prepare import prepare
-from aftercall.db.revision import KNOWN, NEWEST, current_revision
 from aftercall.db.tables import metadata
-from aftercall.db.upgrade import make_config, upgrade
-from aftercall.errors import ConfigError, DatabaseDamaged, DatabaseNewer, DatabaseOutdated, DatabaseUnreachable
+from aftercall.db.upgrade import (
+    KNOWN_REVISIONS,
+    NEWEST_REVISION,
+    current_revision,
+    make_alembic_config,
+    prepare_database,
+    upgrade,
+)
+from aftercall.errors import (
+    ConfigError,
+    DatabaseDamaged,
+    DatabaseNewer,
+    DatabaseOutdated,
+    DatabaseUnreachable,
+)
 from aftercall.settings import DatabaseSettings, Settings
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    return Database(f"sqlite:///{tmp_path / 'new.db'}" if request.param == "sqlite" else request.getfixturevalue("empty_postgres"))
+    return Database(
+        f"sqlite:///{tmp_path / 'new.db'}"
+        if request.param == "sqlite"
+        else request.getfixturevalue("empty_postgres")
+    )
 
 
 def describe(database: Database) -> dict[str, object]:
@@ -28,10 +43,18 @@ def describe(database: Database) -> dict[str, object]:
         found = inspect(connection)
         return {
             table: (
-                sorted((c["name"], str(c["type"]), c["nullable"], c["default"]) for c in found.get_columns(table)),
-                sorted((i["name"] or "", tuple(i["column_names"]), bool(i["unique"])) for i in found.get_indexes(table)),
+                sorted(
+                    (c["name"], str(c["type"]), c["nullable"], c["default"])
+                    for c in found.get_columns(table)
+                ),
+                sorted(
+                    (i["name"] or "", tuple(i["column_names"]), bool(i["unique"]))
+                    for i in found.get_indexes(table)
+                ),
                 found.get_pk_constraint(table)["constrained_columns"],
-                sorted((f["name"] or "", f["referred_table"]) for f in found.get_foreign_keys(table)),
+                sorted(
+                    (f["name"] or "", f["referred_table"]) for f in found.get_foreign_keys(table)
+                ),
             )
             for table in sorted(found.get_table_names())
             if table != "alembic_version"
@@ -40,7 +63,10 @@ def describe(database: Database) -> dict[str, object]:
 
 def is_ours(_thing: object, name: str | None, kind: str, *_rest: object) -> bool:
     """What full-text search adds is no table or column of tables.py; `describe` compares it."""
-    return not (kind == "table" and str(name).startswith("passages_fts")) and name != "ix_passages_lexemes"
+    return (
+        not (kind == "table" and str(name).startswith("passages_fts"))
+        and name != "ix_passages_lexemes"
+    )
 
 
 def test_migrations_lead_to_exactly_the_tables(empty: Database) -> None:
@@ -57,15 +83,15 @@ def test_migrations_lead_to_exactly_the_tables(empty: Database) -> None:
 
 
 def test_every_migration_is_known() -> None:
-    scripts = ScriptDirectory.from_config(make_config()).walk_revisions()
-    assert tuple(script.revision for script in scripts)[::-1] == KNOWN
+    scripts = ScriptDirectory.from_config(make_alembic_config()).walk_revisions()
+    assert tuple(script.revision for script in scripts)[::-1] == KNOWN_REVISIONS
 
 
 def test_preparing_builds_a_new_database_and_does_it_once(empty: Database) -> None:
-    prepare(empty)
-    prepare(empty)
+    prepare_database(empty)
+    prepare_database(empty)
     with empty.read() as connection:
-        assert current_revision(connection) == NEWEST
+        assert current_revision(connection) == NEWEST_REVISION
     empty.close()
 
 
@@ -73,18 +99,20 @@ def test_a_database_newer_than_us_is_refused(empty: Database) -> None:
     upgrade(empty)
     with empty.write() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    for attempt in (prepare, upgrade):
+    for attempt in (prepare_database, upgrade):
         with pytest.raises(DatabaseNewer, match="9999"):
             attempt(empty)
     empty.close()
 
 
-def test_an_outdated_postgres_waits_for_db_upgrade(empty_postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outdated_postgres_waits_for_db_upgrade(
+    empty_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     database = Database(empty_postgres)
     upgrade(database)
-    monkeypatch.setattr("aftercall.db.prepare.NEWEST", "0002-to-come")
+    monkeypatch.setattr("aftercall.db.upgrade.NEWEST_REVISION", "0002-to-come")
     with pytest.raises(DatabaseOutdated, match="aftercall db upgrade"):
-        prepare(database)
+        prepare_database(database)
     database.close()
 
 
@@ -101,7 +129,12 @@ def test_sqlite_writes_ahead_syncs_fully_and_keeps_foreign_keys(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("url", "said"),
-    [("nonsense", "not a database address"), ("mysql://x/y", "not"), ("sqlite://", "forgets every call"), ("oracle+x://a", "not")],
+    [
+        ("nonsense", "not a database address"),
+        ("mysql://x/y", "not"),
+        ("sqlite://", "forgets every call"),
+        ("oracle+x://a", "not"),
+    ],
 )
 def test_a_database_address_we_cannot_use_is_a_clear_error(url: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
@@ -112,7 +145,7 @@ def test_a_database_that_is_not_there_says_so(tmp_path: Path) -> None:
     url = f"postgresql+psycopg://nobody@localhost/none?host={tmp_path}"
     database = Database(Settings(database=DatabaseSettings(url=url)).database_url)
     with pytest.raises(DatabaseUnreachable, match="no connection to the database"):
-        prepare(database)
+        prepare_database(database)
     database.close()
 
 

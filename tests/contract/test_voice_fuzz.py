@@ -1,4 +1,6 @@
-"""Twenty thousand bad frames on a live call: it goes on, hears every good frame between them, and keeps nothing of the rest."""
+"""Twenty thousand bad frames on a live call: it goes on, hears every good frame between them,
+and keeps nothing of the rest.
+"""
 
 import asyncio
 import gc
@@ -11,18 +13,40 @@ import pytest
 
 from aftercall.app import App
 from aftercall.lab.carriers import Side
-from aftercall.testing import VirtualClock
-from aftercall.testing_voice import FakeVoiceEngine
+from aftercall.testing import FakeVoiceEngine, VirtualClock
 from voice_rig import Rig
 
 FRAMES = 10_000  # on each of the two wires
 KEPT_BYTES = 1_000_000
-VALUES = [None, True, -1, 0, 10**30, 1.5, "", "x", "\ud800", [], {}, {"payload": "*"}, ["media"], "é" * 50]
+VALUES = [
+    None,
+    True,
+    -1,
+    0,
+    10**30,
+    1.5,
+    "",
+    "x",
+    "\ud800",
+    [],
+    {},
+    {"payload": "*"},
+    ["media"],
+    "é" * 50,
+]
 
 
 def bad_frames(luck: random.Random, side: Side) -> Iterator[str | bytes]:
-    """Every kind of wrong, by a seeded generator; the ones that would rightly end the call are left out."""
-    good = [side.media(b"\xff" * 160), side.digit("1"), side.mark("m1"), side.connected(), side.start({"pass": "x"})]
+    """Every kind of wrong, by a seeded generator; the ones that would rightly end the call are
+    left out.
+    """
+    good = [
+        side.media(b"\xff" * 160),
+        side.digit("1"),
+        side.mark("m1"),
+        side.connected(),
+        side.start({"pass": "x"}),
+    ]
     while True:
         match luck.randrange(9):
             case 0:
@@ -31,12 +55,19 @@ def bad_frames(luck: random.Random, side: Side) -> Iterator[str | bytes]:
                 yield luck.choice(good)[: luck.randrange(200)]
             case 2:
                 yield json.dumps(
-                    {"event": luck.choice(["media", "mark", "dtmf", "start", "stop", "clear", "é"]), "media": luck.choice(VALUES)}
+                    {
+                        "event": luck.choice(
+                            ["media", "mark", "dtmf", "start", "stop", "clear", "é"]
+                        ),
+                        "media": luck.choice(VALUES),
+                    }
                 )
             case 3:
                 yield "[" * luck.randrange(5_000)
             case 4:
-                yield json.dumps({"event": "media", "media": {"payload": "A" * luck.choice([3, 70_000])}})
+                yield json.dumps(
+                    {"event": "media", "media": {"payload": "A" * luck.choice([3, 70_000])}}
+                )
             case 5:
                 message = json.loads(luck.choice(good[:3]))
                 message[luck.choice(list(message))] = luck.choice(VALUES)
@@ -50,13 +81,15 @@ def bad_frames(luck: random.Random, side: Side) -> Iterator[str | bytes]:
 
 
 @pytest.mark.parametrize("carrier", ["twilio", "telnyx"])
-async def test_a_call_goes_on_through_thousands_of_bad_frames(rigged: App, clock: VirtualClock, carrier: str) -> None:
+async def test_a_call_goes_on_through_thousands_of_bad_frames(
+    rigged: App, clock: VirtualClock, carrier: str
+) -> None:
     rig = Rig(rigged, clock, FakeVoiceEngine(), carrier)
     await rig.answer()
     await rig.greet()
     luck = random.Random(20260213)
     bad = bad_frames(luck, rig.side)
-    rig.line.put(next(bad))
+    rig.line.add_frames(next(bad))
     await rig.pass_time(0)
     tasks = len(asyncio.all_tasks())
     gc.collect()
@@ -64,15 +97,15 @@ async def test_a_call_goes_on_through_thousands_of_bad_frames(rigged: App, clock
     before = tracemalloc.get_traced_memory()[0]
     sent = 0
     for number in range(FRAMES):
-        rig.line.put(next(bad))
+        rig.line.add_frames(next(bad))
         if number % 20 == 0:
-            rig.line.put(rig.side.media(b"\x42" * 160))
+            rig.line.add_frames(rig.side.media(b"\x42" * 160))
             sent += 1
         if number % 500 == 0:
             await rig.line.wait_empty()
     await rig.line.wait_empty()
     async with asyncio.timeout(20):
-        while len(asyncio.all_tasks()) != tasks:  # noqa: ASYNC110 - keys that were pressed are still on their way to the disk
+        while len(asyncio.all_tasks()) != tasks:
             await asyncio.sleep(0.005)
     heard = [piece for piece in rig.engine.session.audio if piece == b"\x42" * 160]
     rig.engine.session.audio.clear()
@@ -82,7 +115,7 @@ async def test_a_call_goes_on_through_thousands_of_bad_frames(rigged: App, clock
     assert len(heard) == sent
     assert kept < KEPT_BYTES
     assert not rig.holding.done()
-    rig.line.put(rig.side.stop())
+    rig.line.add_frames(rig.side.stop())
     call = await rig.sealed()
     oddities = next(event.data for event in call.events if event.kind == "line.oddities")
     assert call.end_reason == "caller_hung_up"

@@ -10,23 +10,23 @@ from hypothesis import strategies as st
 
 from aftercall.errors import AudioTooLong, StreamNotOpen
 from aftercall.phone.wire import (
-    LONGEST_AUDIO,
+    MAX_AUDIO_BYTES,
     MULAW,
     AudioIn,
     AudioOut,
     Clear,
-    Connected,
     Digit,
     Mark,
     MarkDropped,
     MarkPlayed,
-    Odd,
     Oddity,
-    Refusal,
-    Refused,
-    Started,
-    Stopped,
+    OddMessage,
     StopReason,
+    StreamConnected,
+    StreamRefused,
+    StreamStarted,
+    StreamStopped,
+    WireRefusal,
 )
 from carriers import AUDIO, CALL, CARRIERS, STREAM, Carrier, sent, started
 
@@ -40,40 +40,49 @@ def heard(events: object) -> list[int]:
 
 def reasons(events: object) -> list[Oddity]:
     assert isinstance(events, list | tuple)
-    return [event.reason for event in events if isinstance(event, Odd)]
+    return [event.reason for event in events if isinstance(event, OddMessage)]
 
 
 @each_carrier
 def test_one_story_is_the_same_events_on_every_carrier(carrier: Carrier) -> None:
     wire = carrier.wire()
-    events = [*wire.receive(carrier.connected()), *wire.receive(carrier.start(parameters={"token": "one-time"}))]
+    events = [
+        *wire.receive(carrier.connected()),
+        *wire.receive(carrier.start(parameters={"token": "one-time"})),
+    ]
     wire.send(Mark("greeting"))
-    for frame in (carrier.media(1), carrier.digit("7", 5), carrier.mark("greeting"), carrier.media(2), carrier.stop()):
+    for frame in (
+        carrier.media(1),
+        carrier.digit("7", 5),
+        carrier.mark("greeting"),
+        carrier.media(2),
+        carrier.stop(),
+    ):
         events += wire.receive(frame)
     events += wire.close()
     digit = events[3]
     assert isinstance(digit, Digit)
     assert events == [
-        Connected(),
-        Started(CALL[carrier.name], STREAM[carrier.name], {"token": "one-time"}, MULAW),
+        StreamConnected(),
+        StreamStarted(CALL[carrier.name], STREAM[carrier.name], {"token": "one-time"}, MULAW),
         AudioIn(AUDIO, 20, 1),
         Digit("7", digit.order),
         MarkPlayed("greeting"),
         AudioIn(AUDIO, 40, 2),
-        Stopped(StopReason.ENDED),
+        StreamStopped(StopReason.ENDED),
     ]
 
 
 @each_carrier
 def test_a_socket_that_closes_without_a_stop_stops_the_stream(carrier: Carrier) -> None:
-    assert list(started(carrier).close()) == [Stopped(StopReason.LOST)]
+    assert list(started(carrier).close()) == [StreamStopped(StopReason.LOST)]
 
 
 @each_carrier
 def test_a_caller_who_hangs_up_before_the_start_is_gone_all_the_same(carrier: Carrier) -> None:
     wire = carrier.wire()
     wire.receive(carrier.connected())
-    assert list(wire.receive(carrier.stop())) == [Stopped(StopReason.ENDED)]
+    assert list(wire.receive(carrier.stop())) == [StreamStopped(StopReason.ENDED)]
     assert reasons(wire.receive(carrier.start())) == [Oddity.AFTER_STOP]
     assert not wire.is_open
 
@@ -81,7 +90,7 @@ def test_a_caller_who_hangs_up_before_the_start_is_gone_all_the_same(carrier: Ca
 @each_carrier
 def test_a_stream_stops_once(carrier: Carrier) -> None:
     wire = started(carrier)
-    assert list(wire.receive(carrier.stop())) == [Stopped(StopReason.ENDED)]
+    assert list(wire.receive(carrier.stop())) == [StreamStopped(StopReason.ENDED)]
     assert reasons(wire.receive(carrier.stop())) == [Oddity.AFTER_STOP]
     assert reasons(wire.receive(carrier.media(1))) == [Oddity.AFTER_STOP]
     assert list(wire.close()) == []
@@ -105,7 +114,7 @@ def test_audio_before_the_start_belongs_to_nobody(carrier: Carrier) -> None:
 @each_carrier
 def test_a_start_needs_no_connected_before_it(carrier: Carrier) -> None:
     wire = carrier.wire()
-    assert isinstance(wire.receive(carrier.start())[0], Started)
+    assert isinstance(wire.receive(carrier.start())[0], StreamStarted)
     assert reasons(wire.receive(carrier.connected())) == [Oddity.REPEATED]
 
 
@@ -126,7 +135,9 @@ def test_another_streams_stop_does_not_end_this_one(carrier: Carrier) -> None:
 
 @each_carrier
 def test_the_agents_own_voice_never_comes_back_as_the_callers(carrier: Carrier) -> None:
-    assert reasons(started(carrier).receive(carrier.media(1, track="outbound"))) == [Oddity.OWN_VOICE]
+    assert reasons(started(carrier).receive(carrier.media(1, track="outbound"))) == [
+        Oddity.OWN_VOICE
+    ]
 
 
 @each_carrier
@@ -145,9 +156,15 @@ def test_any_shuffle_within_a_tenth_of_a_second_is_undone(carrier: Carrier, seed
     rng = random.Random(seed)
     chunks = sorted(range(1, 101), key=lambda chunk: chunk + rng.uniform(0, 5))
     wire = started(carrier)
-    events = [event for chunk in chunks for event in wire.receive(carrier.media(chunk, bytes([chunk]) * 160))]
+    events = [
+        event
+        for chunk in chunks
+        for event in wire.receive(carrier.media(chunk, bytes([chunk]) * 160))
+    ]
     events += wire.close()
-    assert [event.payload[0] for event in events if isinstance(event, AudioIn)] == list(range(1, 101))
+    assert [event.payload[0] for event in events if isinstance(event, AudioIn)] == list(
+        range(1, 101)
+    )
 
 
 @each_carrier
@@ -164,7 +181,7 @@ def test_audio_still_held_back_is_not_lost_when_the_call_ends(carrier: Carrier) 
     wire.receive(carrier.media(2))
     events = list(wire.receive(carrier.stop()))
     assert heard(events) == [2, 4]
-    assert events[-1] == Stopped(StopReason.ENDED)
+    assert events[-1] == StreamStopped(StopReason.ENDED)
 
 
 @each_carrier
@@ -179,7 +196,12 @@ def test_audio_that_comes_twice_is_heard_once(carrier: Carrier) -> None:
 @each_carrier
 def test_a_carrier_that_says_everything_twice_is_heard_once(carrier: Carrier) -> None:
     wire = started(carrier)
-    order = [number for chunk in range(1, 201) for _ in range(2) for number in heard(wire.receive(carrier.media(chunk)))]
+    order = [
+        number
+        for chunk in range(1, 201)
+        for _ in range(2)
+        for number in heard(wire.receive(carrier.media(chunk)))
+    ]
     assert order == list(range(1, 201))
 
 
@@ -188,7 +210,9 @@ def test_one_wild_number_does_not_mute_the_caller(carrier: Carrier) -> None:
     wire = started(carrier)
     for wild in range(6):
         wire.receive(carrier.media(10**15 + wild))
-    later = [chunk for number in range(1, 101) for chunk in heard(wire.receive(carrier.media(number)))]
+    later = [
+        chunk for number in range(1, 101) for chunk in heard(wire.receive(carrier.media(number)))
+    ]
     assert later == list(range(50, 101))
 
 
@@ -225,7 +249,10 @@ def test_a_name_used_again_after_a_clear_is_told_apart(carrier: Carrier) -> None
     wire.send(Mark("reply"))
     wire.send(Clear())
     wire.send(Mark("reply"))
-    assert [*wire.receive(carrier.mark("reply")), *wire.receive(carrier.mark("reply"))] == [MarkDropped("reply"), MarkPlayed("reply")]
+    assert [*wire.receive(carrier.mark("reply")), *wire.receive(carrier.mark("reply"))] == [
+        MarkDropped("reply"),
+        MarkPlayed("reply"),
+    ]
     assert reasons(wire.receive(carrier.mark("reply"))) == [Oddity.UNKNOWN_MARK]
 
 
@@ -251,14 +278,16 @@ def test_a_carrier_that_returns_no_marks_does_not_fill_the_memory(carrier: Carri
         {"channels": "two"},
     ],
 )
-def test_audio_that_is_not_ours_is_refused_in_so_many_words(carrier: Carrier, announced: dict[str, object]) -> None:
+def test_audio_that_is_not_ours_is_refused_in_so_many_words(
+    carrier: Carrier, announced: dict[str, object]
+) -> None:
     wire = carrier.wire()
-    assert list(wire.receive(carrier.start(**announced))) == [Refused(Refusal.FORMAT)]  # type: ignore[arg-type]
+    assert list(wire.receive(carrier.start(**announced))) == [StreamRefused(WireRefusal.FORMAT)]  # type: ignore[arg-type]
     assert reasons(wire.receive(carrier.media(1))) == [Oddity.AFTER_REFUSAL]
     assert reasons(wire.receive(carrier.start())) == [Oddity.SECOND_START]
     with pytest.raises(StreamNotOpen):
         wire.send(AudioOut(AUDIO))
-    assert list(wire.receive(carrier.stop())) == [Stopped(StopReason.ENDED)]
+    assert list(wire.receive(carrier.stop())) == [StreamStopped(StopReason.ENDED)]
 
 
 @each_carrier
@@ -293,9 +322,9 @@ def test_any_mark_name_survives_the_round_trip(carrier: Carrier, name: str) -> N
 @each_carrier
 def test_half_a_minute_of_audio_fits_a_frame_and_not_a_sample_more(carrier: Carrier) -> None:
     wire = started(carrier)
-    wire.send(AudioOut(b"\xff" * LONGEST_AUDIO))
+    wire.send(AudioOut(b"\xff" * MAX_AUDIO_BYTES))
     with pytest.raises(AudioTooLong):
-        wire.send(AudioOut(b"\xff" * (LONGEST_AUDIO + 1)))
+        wire.send(AudioOut(b"\xff" * (MAX_AUDIO_BYTES + 1)))
 
 
 @each_carrier
@@ -323,9 +352,11 @@ def test_frames_may_come_as_bytes_and_with_space_around_them(carrier: Carrier) -
         (" " * 70_000, Oddity.TOO_LARGE),
     ],
 )
-def test_a_frame_that_makes_no_sense_is_skipped_and_said_why(carrier: Carrier, frame: str | bytes, reason: Oddity) -> None:
+def test_a_frame_that_makes_no_sense_is_skipped_and_said_why(
+    carrier: Carrier, frame: str | bytes, reason: Oddity
+) -> None:
     wire = started(carrier)
-    assert list(wire.receive(frame)) == [Odd(reason)]
+    assert list(wire.receive(frame)) == [OddMessage(reason)]
     assert heard(wire.receive(carrier.media(1))) == [1]
 
 
@@ -351,7 +382,9 @@ def test_a_frame_that_makes_no_sense_is_skipped_and_said_why(carrier: Carrier, f
         ("track", 3, Oddity.OWN_VOICE),
     ],
 )
-def test_audio_with_a_wrong_field_is_skipped(carrier: Carrier, field: str, value: object, reason: Oddity) -> None:
+def test_audio_with_a_wrong_field_is_skipped(
+    carrier: Carrier, field: str, value: object, reason: Oddity
+) -> None:
     frame = json.loads(carrier.media(1))
     frame["media"][field] = value
     assert reasons(started(carrier).receive(json.dumps(frame))) == [reason]
@@ -360,7 +393,9 @@ def test_audio_with_a_wrong_field_is_skipped(carrier: Carrier, field: str, value
 @each_carrier
 @pytest.mark.parametrize("event", ["media", "dtmf", "mark"])
 @pytest.mark.parametrize("inner", [None, [], "x", 3, {}])
-def test_an_event_without_its_inside_is_skipped(carrier: Carrier, event: str, inner: object) -> None:
+def test_an_event_without_its_inside_is_skipped(
+    carrier: Carrier, event: str, inner: object
+) -> None:
     frame = json.loads(carrier.media(1)) | {"event": event}
     frame.pop("media")
     frame[event] = inner
@@ -374,7 +409,7 @@ def test_a_start_without_a_usable_call_id_starts_nothing(carrier: Carrier, sid: 
     frame["start"]["callSid" if "callSid" in frame["start"] else "call_control_id"] = sid
     wire = carrier.wire()
     assert reasons(wire.receive(json.dumps(frame))) == [Oddity.SHAPE]
-    assert isinstance(wire.receive(carrier.start())[0], Started)
+    assert isinstance(wire.receive(carrier.start())[0], StreamStarted)
 
 
 @each_carrier
@@ -387,7 +422,10 @@ def test_fields_that_a_carrier_adds_are_left_alone(carrier: Carrier) -> None:
 @each_carrier
 def test_what_was_said_or_pressed_is_in_no_repr(carrier: Carrier) -> None:
     wire = carrier.wire()
-    events = [*wire.receive(carrier.start(parameters={"from": "+15550100"})), *wire.receive(carrier.media(1, b"canary--" * 20))]
+    events = [
+        *wire.receive(carrier.start(parameters={"from": "+15550100"})),
+        *wire.receive(carrier.media(1, b"canary--" * 20)),
+    ]
     events += wire.receive(carrier.digit("#", 5))
     shown = repr(events) + repr(AudioOut(b"canary--"))
     assert not any(word in shown for word in ("canary", "#", "+1555"))

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from aftercall.app import App, build
 from aftercall.cli.main import program
-from aftercall.config import load
+from aftercall.config import load_config
 from aftercall.errors import NotFound, NotWaiting, RefusedInput
 from aftercall.web.server import make_server
 from receiver import Receiver
@@ -46,7 +46,7 @@ def environment(tmp_path: Path, hook: Receiver, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def home(environment: dict[str, str]) -> Iterator[App]:
-    app = build(load(environ=environment).settings)
+    app = build(load_config(environ=environment).settings)
     yield app
     app.close()
 
@@ -65,10 +65,15 @@ def test_settings_are_read_from_the_environment(home: App) -> None:
     assert work.routes == {"issue": "webhook", "task": "tasks+webhook"}
     assert work.policy == {"unknown.note": "refuse"}
     assert work.trusted == ("+15550109", "+1 555 010 8888")
-    assert (agent.command, agent.environment) == (("gptme", "--non-interactive", "do it"), ("A", "B"))
+    assert (agent.command, agent.environment) == (
+        ("gptme", "--non-interactive", "do it"),
+        ("A", "B"),
+    )
 
 
-def test_a_held_request_is_listed_shown_approved_and_its_history_tells_it(home: App, hook: Receiver) -> None:
+def test_a_held_request_is_listed_shown_approved_and_its_history_tells_it(
+    home: App, hook: Receiver
+) -> None:
     call = hold_call(home)
     follow(home.work, call.conversation)
     assert {item["title"]: item["state"] for item in run_json("followups", "list")} == {
@@ -78,7 +83,9 @@ def test_a_held_request_is_listed_shown_approved_and_its_history_tells_it(home: 
     }
     (held,) = run_json("followups", "list", "--state", "held")
     assert BUG in run("followups", "list", "--caller", "+15550100").output
-    assert run("followups", "list", "--caller", "+15550142").output.startswith("Nothing has been asked for yet")
+    assert run("followups", "list", "--caller", "+15550142").output.startswith(
+        "Nothing has been asked for yet"
+    )
     assert run_json("followups", "approve", held["id"])["state"] == "open"
     shown = run_json("followups", "show", held["id"])
     assert [change["what"] for change in shown["history"]] == ["held", "open"]
@@ -90,7 +97,9 @@ def test_a_held_request_is_listed_shown_approved_and_its_history_tells_it(home: 
     assert run("followups", "reject", held["id"]).output.split() == [held["id"], "refused"]
 
 
-def test_a_notice_that_nobody_took_is_laid_aside_and_can_be_sent_again(home: App, hook: Receiver) -> None:
+def test_a_notice_that_nobody_took_is_laid_aside_and_can_be_sent_again(
+    home: App, hook: Receiver
+) -> None:
     hook.answers.append(410)
     call = hold_call(home)
     with pytest.raises(Exception, match="webhook: answered 410"):
@@ -100,16 +109,23 @@ def test_a_notice_that_nobody_took_is_laid_aside_and_can_be_sent_again(home: App
     health = run("health", "--json")
     assert (health.exit_code, json.loads(health.output)["unsent"]) == (2, 1)
     assert run_json("followups", "resend", dead.key)["state"] == "done"
-    assert [posted.headers["webhook-id"] for posted in hook.posted] == [hook.posted[0].headers["webhook-id"]] * 2
+    assert [posted.headers["webhook-id"] for posted in hook.posted] == [
+        hook.posted[0].headers["webhook-id"]
+    ] * 2
     assert run("health").exit_code == 0
 
 
 def test_follow_up_work_that_failed_is_done_again_by_hand(home: App) -> None:
     call = hold_call(home)
     home.work.runs.mark_running(call.conversation, 1, home.clock.now())
-    home.work.runs.finish(call.conversation, 1, "failed", "the account's quota is used up", home.clock.now())
+    home.work.runs.finish(
+        call.conversation, 1, "failed", "the account's quota is used up", home.clock.now()
+    )
     told = run("calls", "show", call.id).output
-    assert f"follow-up work failed: the account's quota is used up; `aftercall calls rerun {call.id} followup`" in told
+    assert (
+        "follow-up work failed: the account's quota is used up; `aftercall calls rerun "
+        f"{call.id} followup`"
+    ) in told
     assert run("calls", "rerun", call.id, "followup").exit_code == 0
     assert home.work.runs.get(call.conversation).state == "due"
     assert isinstance(run("calls", "rerun", call.id, "followup").exception, NotWaiting)
@@ -117,7 +133,11 @@ def test_follow_up_work_that_failed_is_done_again_by_hand(home: App) -> None:
 
 def test_health_says_in_one_word_and_one_number_how_things_are(home: App) -> None:
     assert (run("health").exit_code, run("health").output.splitlines()[0]) == (0, "ok  calls: none")
-    said = [("agent", "Hello."), ("caller", "Hello there."), ("agent", "I'll email you the invoice.")]
+    said = [
+        ("agent", "Hello."),
+        ("caller", "Hello there."),
+        ("agent", "I'll email you the invoice."),
+    ]
     call = hold_call(home, said)
     follow(home.work, call.conversation)
     shown = run("health")
@@ -129,7 +149,9 @@ def test_health_says_in_one_word_and_one_number_how_things_are(home: App) -> Non
 
 def test_the_api_tells_and_decides_the_same(home: App) -> None:
     follow(home.work, hold_call(home).conversation)
-    client = TestClient(make_server(home), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 50_000))
+    client = TestClient(
+        make_server(home), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 50_000)
+    )
     page = client.get("/api/followups", params={"limit": 2}).json()
     rest = client.get("/api/followups", params={"before": page["next"]}).json()
     assert (len(page["followups"]), len(rest["followups"]), rest["next"]) == (2, 1, None)
@@ -141,6 +163,8 @@ def test_the_api_tells_and_decides_the_same(home: App) -> None:
     assert client.post(f"/api/followups/{held['id']}/approve").json()["state"] == "open"
     assert client.post(f"/api/followups/{held['id']}/reject").json()["state"] == "refused"
     assert client.get("/api/health").json()["status"] == "ok"
-    stranger = TestClient(make_server(home), base_url="http://127.0.0.1:8080", client=("10.0.0.1", 50_000))
+    stranger = TestClient(
+        make_server(home), base_url="http://127.0.0.1:8080", client=("10.0.0.1", 50_000)
+    )
     assert stranger.get("/api/followups").status_code == 403
     assert stranger.post(f"/api/followups/{held['id']}/approve").status_code == 403

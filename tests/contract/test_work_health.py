@@ -1,4 +1,6 @@
-"""Health, on both databases: exactly one state a call, what is worth a look, and a sweep that repairs what fell through."""
+"""Health, on both databases: exactly one state a call, what is worth a look, and a sweep that
+repairs what fell through.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -10,16 +12,16 @@ from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.db.tables import calls, followup_runs, steps
 from aftercall.errors import SinkRefused, StorageFull
-from aftercall.journal.presence import SILENCE_S, Presence
-from aftercall.memory.pins.board import Pinboard
+from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence
+from aftercall.memory.pins.board import PinBoard
 from aftercall.model.steps import done
 from aftercall.postcall.steps import STEPS
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_live_call
-from aftercall.work import handover
-from aftercall.work.health.report import Report, report, report_json
-from aftercall.work.health.sweep import adopt_files, sweep, sweep_if_due
+from aftercall.work import deliver
+from aftercall.work.health.report import HealthReport, report, report_json
+from aftercall.work.health.sweep import import_missing_files, sweep, sweep_if_due
 from patience import until
 from working import RecordingSink, follow, hold_call, later, with_sink
 
@@ -29,7 +31,7 @@ def finish_steps(app: App, call_id: str) -> None:
         app.steps.finish(call_id, name, done(), app.clock.now())
 
 
-def look(app: App) -> Report:
+def look(app: App) -> HealthReport:
     return report(app.health, app.clock.now(), app.settings.reconnect_window_s)
 
 
@@ -50,14 +52,16 @@ async def test_a_call_is_pending_until_everything_after_it_is_over(app: App) -> 
 
 
 def test_what_failed_shows_and_is_recovered_once_it_is_fine(app: App) -> None:
-    desk = with_sink(app, RecordingSink("github", SinkRefused("github: answered 404")), policy={"unknown": "do"})
+    desk = with_sink(
+        app, RecordingSink("github", SinkRefused("github: answered 404")), policy={"unknown": "do"}
+    )
     call = hold_call(app)
     finish_steps(app, call.id)
     failed = next(row for row in follow(desk, call.conversation) if row.state == "failed")
     assert state_of(app, call.id) == "failed"
     assert (look(app).status, look(app).exit_code) == ("failing", 2)
-    handover.retry(desk, failed.id, "me")
-    handover.do(desk, failed.id)
+    deliver.retry(desk, failed.id, "me")
+    deliver.deliver_request(desk, failed.id)
     assert state_of(app, call.id) == "recovered"
     assert look(app).exit_code == 0
 
@@ -73,7 +77,13 @@ def test_a_failed_step_fails_its_call(app: App) -> None:
 def test_empty_calls_are_told_apart(app: App) -> None:
     silent = hold_call(app, [("agent", "Hello?")])
     dropped = hold_call(app, [("agent", "Hello?")], caller="+15550142")
-    hold_call(app, caller="+15550142", conversation=dropped.conversation, resumes=dropped.id, started_at=later(60))
+    hold_call(
+        app,
+        caller="+15550142",
+        conversation=dropped.conversation,
+        resumes=dropped.id,
+        started_at=later(60),
+    )
     for line in look(app).calls:
         finish_steps(app, line.id)
     follow(app.work, silent.conversation)
@@ -82,7 +92,9 @@ def test_empty_calls_are_told_apart(app: App) -> None:
     assert look(app).exit_code == 0
 
 
-def test_what_waits_for_approval_is_held_and_worth_a_look_after_a_day(app: App, clock: VirtualClock) -> None:
+def test_what_waits_for_approval_is_held_and_worth_a_look_after_a_day(
+    app: App, clock: VirtualClock
+) -> None:
     call = hold_call(app)
     finish_steps(app, call.id)
     follow(with_sink(app, RecordingSink()), call.conversation)
@@ -91,7 +103,11 @@ def test_what_waits_for_approval_is_held_and_worth_a_look_after_a_day(app: App, 
     assert look(app).status == "warn"
 
 
-INVOICE = [("agent", "Hello."), ("caller", "Where is my invoice?"), ("agent", "I'll email you the invoice.")]
+INVOICE = [
+    ("agent", "Hello."),
+    ("caller", "Where is my invoice?"),
+    ("agent", "I'll email you the invoice."),
+]
 
 
 def test_what_another_agent_promised_does_not_warn(app: App) -> None:
@@ -109,7 +125,7 @@ def test_a_broken_promise_is_worth_a_look_until_it_is_settled(app: App) -> None:
     assert (made.status, made.exit_code, made.counts.broken) == ("warn", 1, 1)
     assert "1 promises are broken" in made.reasons[0]
     assert report_json(made)["broken_promises"] == 1
-    handover.reject(app.work, broken.id, "me")
+    deliver.reject(app.work, broken.id, "me")
     assert look(app).status == "ok"
 
 
@@ -136,17 +152,31 @@ async def engine(app: App) -> AsyncIterator[App]:
     await durable.close()
 
 
-async def test_the_sweep_sets_going_what_fell_through_and_then_finds_nothing(engine: App, clock: VirtualClock) -> None:
+async def test_the_sweep_sets_going_what_fell_through_and_then_finds_nothing(
+    engine: App, clock: VirtualClock
+) -> None:
     call, lost = hold_call(engine), hold_call(engine, caller="+15550142")
     with engine.database.write() as connection:
-        connection.execute(update(calls).values(postcall="started"))  # enqueued, they say, but no step was ever begun
-        connection.execute(delete(followup_runs).where(followup_runs.c.conversation == lost.conversation))
-        connection.execute(update(followup_runs).values(state="running", run=1))  # and its workflow is gone
+        connection.execute(
+            update(calls).values(postcall="started")
+        )  # enqueued, they say, but no step was ever begun
+        connection.execute(
+            delete(followup_runs).where(followup_runs.c.conversation == lost.conversation)
+        )
+        connection.execute(
+            update(followup_runs).values(state="running", run=1)
+        )  # and its workflow is gone
         connection.execute(delete(steps))
     clock.move(3600)
     found = await sweep(engine.health, engine.work, engine.journal)
-    assert {name: count for name, count in found.items() if count} == {"calls": 2, "timers": 1, "runs": 1}
-    assert sorted(run.conversation for run in engine.work.runs.due(clock.now(), 300)) == sorted([call.conversation, lost.conversation])
+    assert {name: count for name, count in found.items() if count} == {
+        "calls": 2,
+        "timers": 1,
+        "runs": 1,
+    }
+    assert sorted(run.conversation for run in engine.work.runs.due(clock.now(), 300)) == sorted(
+        [call.conversation, lost.conversation]
+    )
     assert engine.steps.due() == sorted([call.id, lost.id])
     assert sum((await sweep(engine.health, engine.work, engine.journal)).values()) == 0
     assert await sweep_if_due(engine.health, engine.work, engine.journal) is not None
@@ -154,57 +184,74 @@ async def test_the_sweep_sets_going_what_fell_through_and_then_finds_nothing(eng
     assert look(engine).counts.swept_at == clock.now()
 
 
-def test_a_sealed_file_that_the_database_lost_is_taken_in_again_and_its_work_is_not_done_twice(app: App) -> None:
+def test_a_sealed_file_that_the_database_lost_is_taken_in_again_and_its_work_is_not_done_twice(
+    app: App,
+) -> None:
     call = hold_call(app)
     before = follow(app.work, call.conversation)
     with app.database.write() as connection:
         for table in reversed(calls.metadata.sorted_tables):
             connection.execute(delete(table))
-    assert adopt_files(app.journal, later(-3600)) == 1
-    assert adopt_files(app.journal, later(-3600)) == 0
+    assert import_missing_files(app.journal, later(-3600)) == 1
+    assert import_missing_files(app.journal, later(-3600)) == 0
     tasks = sorted((app.settings.home / "workspace" / "tasks").iterdir())
     again = follow(app.work, call.conversation)
-    assert [(row.key, row.state, row.link) for row in again] == [(row.key, row.state, row.link) for row in before]
+    assert [(row.key, row.state, row.link) for row in again] == [
+        (row.key, row.state, row.link) for row in before
+    ]
     assert sorted((app.settings.home / "workspace" / "tasks").iterdir()) == tasks
 
 
-FAILURE = {"job": "recovery", "code": "storage.full", "reason": "no room in the archive", "since": "2026-02-13T15:41:12Z"}
+FAILURE = {
+    "job": "recovery",
+    "code": "storage.full",
+    "reason": "no room in the archive",
+    "since": "2026-02-13T15:41:12Z",
+}
 
 
-def test_upkeep_that_fails_in_another_process_is_failing_until_it_works(app: App, clock: VirtualClock) -> None:
+def test_upkeep_that_fails_in_another_process_is_failing_until_it_works(
+    app: App, clock: VirtualClock
+) -> None:
     other = Presence(app.settings.home / "run", app.store, clock)
-    other.beat([FAILURE])
+    other.send_heartbeat([FAILURE])
     made = app.report_health()
     assert (made.status, made.exit_code) == ("failing", 2)
-    assert made.reasons == ("recovery fails since 2026-02-13T15:41:12Z: no room in the archive (storage.full)",)
-    other.beat([])
+    assert made.reasons == (
+        "recovery fails since 2026-02-13T15:41:12Z: no room in the archive (storage.full)",
+    )
+    other.send_heartbeat([])
     assert app.report_health().status == "ok"
-    other.beat([FAILURE])
-    other.leave()
+    other.send_heartbeat([FAILURE])
+    other.close()
     assert app.report_health().status == "ok"
 
 
-def test_a_running_process_that_cannot_even_say_so_is_failing(app: App, clock: VirtualClock) -> None:
+def test_a_running_process_that_cannot_even_say_so_is_failing(
+    app: App, clock: VirtualClock
+) -> None:
     other = Presence(app.settings.home / "run", app.store, clock)
-    clock.move(SILENCE_S + 1)
+    clock.move(HEARTBEAT_TIMEOUT_S + 1)
     assert app.report_health().status == "ok"  # a command that takes long, and does no upkeep
-    other.beat([])
-    clock.move(SILENCE_S + 1)
+    other.send_heartbeat([])
+    clock.move(HEARTBEAT_TIMEOUT_S + 1)
     assert app.report_health().status == "failing"
-    other.beat([])
+    other.send_heartbeat([])
     assert app.report_health().status == "ok"
-    other.leave()
+    other.close()
 
 
-async def test_upkeep_that_fails_here_is_told_by_a_running_app(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_upkeep_that_fails_here_is_told_by_a_running_app(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     is_broken = True
 
-    def sweep_pins(board: Pinboard) -> None:
+    def sweep_pins(board: PinBoard) -> None:
         if is_broken:
             raise StorageFull("no room for pins")
 
-    monkeypatch.setattr(Pinboard, "sweep", sweep_pins)
-    monkeypatch.setattr("aftercall.memory.pins.board.EVERY_S", 0.01)
+    monkeypatch.setattr(PinBoard, "sweep", sweep_pins)
+    monkeypatch.setattr("aftercall.memory.pins.board.SWEEP_INTERVAL_S", 0.01)
     app = build(settings, SystemClock())
     async with running(app):
         await until(lambda: app.report_health().status == "failing")

@@ -1,4 +1,6 @@
-"""What every sink owes: the same key twice is one thing, a rehearsal does nothing, and words stay words."""
+"""What every sink owes: the same key twice is one thing, a rehearsal does nothing, and words
+stay words.
+"""
 
 import json
 import sys
@@ -15,7 +17,7 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.lab.github import EmulatedGitHub
-from aftercall.model.followups import Work
+from aftercall.model.followups import SinkWork
 from aftercall.settings import (
     AgentSettings,
     EmailSettings,
@@ -33,7 +35,7 @@ from aftercall.work.sinks.github import GitHubSink
 from aftercall.work.sinks.mcp import McpSink
 from aftercall.work.sinks.message import MessageSink, TelnyxMessages, TwilioMessages
 from aftercall.work.sinks.people import PeopleSink
-from aftercall.work.sinks.sink import Sink
+from aftercall.work.sinks.router import Sink
 from aftercall.work.sinks.tasks import TasksSink
 from aftercall.work.sinks.webhook import WebhookSink
 from postman import Postman
@@ -51,10 +53,22 @@ class Case:
     """Everything the sink has done, as text."""
 
 
-def make_work(sink: str, **fields: Any) -> Work:
-    told: dict[str, Any] = {"title": "Open a bug about the broken thumbnails", "details": "On the gallery page.", "words": "open a bug"}
-    rest: dict[str, Any] = {"key": f"{KEY}:{sink}", "purpose": "request", "kind": "issue", "caller": "+15550100", "call_id": "C1"}
-    return Work(**rest | told | {"conversation": "K1", "due": "2026-02-17", "trust": "verified"} | fields)
+def make_work(sink: str, **fields: Any) -> SinkWork:
+    told: dict[str, Any] = {
+        "title": "Open a bug about the broken thumbnails",
+        "details": "On the gallery page.",
+        "words": "open a bug",
+    }
+    rest: dict[str, Any] = {
+        "key": f"{KEY}:{sink}",
+        "purpose": "request",
+        "kind": "issue",
+        "caller": "+15550100",
+        "call_id": "C1",
+    }
+    return SinkWork(
+        **rest | told | {"conversation": "K1", "due": "2026-02-17", "trust": "verified"} | fields
+    )
 
 
 def files_case(settings: Settings, sink: Sink, folder: str) -> Case:
@@ -76,7 +90,10 @@ class Carrier(httpx2.BaseTransport):
         body = request.read().decode()
         if request.method == "GET":
             wanted = request.url.params["To"]
-            return httpx2.Response(200, json={"messages": [message for message in self.sent if message["to"] == wanted]})
+            return httpx2.Response(
+                200,
+                json={"messages": [message for message in self.sent if message["to"] == wanted]},
+            )
         if request.url.path.startswith("/v2/messages"):
             assert request.headers["authorization"] == "Bearer telnyx-key"
             asked = json.loads(body)
@@ -140,19 +157,43 @@ def open_case(tmp_path: Path, clock: VirtualClock) -> Iterator[Callable[[str], C
                     return files_case(settings, PeopleSink(settings, clock), "people")
                 case "github":
                     github = stack.enter_context(EmulatedGitHub("t"))
-                    place = GitHubSettings(token=SecretStr("t"), repository="acme/site", api_url=github.url)
-                    return Case(GitHubSink(place, clock), lambda: [f"{issue['title']}\n{issue['body']}" for issue in github.issues])
+                    place = GitHubSettings(
+                        token=SecretStr("t"), repository="acme/site", api_url=github.url
+                    )
+                    return Case(
+                        GitHubSink(place, clock),
+                        lambda: [f"{issue['title']}\n{issue['body']}" for issue in github.issues],
+                    )
                 case "webhook":
                     hook = stack.enter_context(Receiver())
-                    sink = WebhookSink(WebhookSettings(url=hook.url, secret=SecretStr("whsec_c2VjcmV0")), clock)
-                    return Case(sink, lambda: [*{posted.headers["webhook-id"]: posted.body.decode() for posted in hook.posted}.values()])
+                    sink = WebhookSink(
+                        WebhookSettings(url=hook.url, secret=SecretStr("whsec_c2VjcmV0")), clock
+                    )
+                    return Case(
+                        sink,
+                        lambda: [
+                            *{
+                                posted.headers["webhook-id"]: posted.body.decode()
+                                for posted in hook.posted
+                            }.values()
+                        ],
+                    )
                 case "email":
                     post = stack.enter_context(Postman())
-                    mail = EmailSettings(host="127.0.0.1", port=post.port, security="none", sender="a@x.example", to="o@x.example")
+                    mail = EmailSettings(
+                        host="127.0.0.1",
+                        port=post.port,
+                        security="none",
+                        sender="a@x.example",
+                        to="o@x.example",
+                    )
                     return Case(EmailSink(mail, clock), lambda: post.letters)
                 case "twilio" | "telnyx":
                     carrier = Carrier()
-                    return Case(text_sink(name, carrier, clock), lambda: [message["body"] for message in carrier.sent])
+                    return Case(
+                        text_sink(name, carrier, clock),
+                        lambda: [message["body"] for message in carrier.sent],
+                    )
                 case _:
                     return program_case(name, tmp_path, settings)
 
@@ -161,9 +202,15 @@ def open_case(tmp_path: Path, clock: VirtualClock) -> Iterator[Callable[[str], C
 
 def text_sink(name: str, carrier: Carrier, clock: VirtualClock) -> MessageSink:
     if name == "twilio":
-        account = TwilioSettings(account_sid="AC1", auth_token=SecretStr("t"), api_url="http://127.0.0.1:1")
+        account = TwilioSettings(
+            account_sid="AC1", auth_token=SecretStr("t"), api_url="http://127.0.0.1:1"
+        )
         return MessageSink(TwilioMessages(account, "+15550101", carrier), OWNER, clock)
-    return MessageSink(TelnyxMessages(TelnyxSettings(api_key=SecretStr("telnyx-key")), "+15550101", carrier), OWNER, clock)
+    return MessageSink(
+        TelnyxMessages(TelnyxSettings(api_key=SecretStr("telnyx-key")), "+15550101", carrier),
+        OWNER,
+        clock,
+    )
 
 
 def program_case(name: str, folder: Path, settings: Settings) -> Case:
@@ -171,7 +218,9 @@ def program_case(name: str, folder: Path, settings: Settings) -> Case:
     script.write_text(TOOL if name == "mcp" else DOES_IT)
     command = (sys.executable, str(script), str(kept))
     sink: Sink = (
-        McpSink(McpSettings(command=command, tool="keep")) if name == "mcp" else AgentSink(AgentSettings(command=command), settings.home)
+        McpSink(McpSettings(command=command, tool="keep"))
+        if name == "mcp"
+        else AgentSink(AgentSettings(command=command), settings.home)
     )
     return Case(sink, lambda: kept.read_text().splitlines() if kept.exists() else [])
 
@@ -180,9 +229,11 @@ EVERY = ("tasks", "people", "github", "webhook", "email", "twilio", "telnyx", "m
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_rehearsal_says_what_would_happen_and_does_nothing(name: str, open_case: Callable[[str], Case]) -> None:
+def test_a_rehearsal_says_what_would_happen_and_does_nothing(
+    name: str, open_case: Callable[[str], Case]
+) -> None:
     case = open_case(name)
-    assert case.sink.rehearse(make_work(case.sink.name)).startswith("would ")
+    assert case.sink.describe_dry_run(make_work(case.sink.name)).startswith("would ")
     assert case.effects() == []
 
 
@@ -194,8 +245,12 @@ def test_one_delivery_is_one_thing(name: str, open_case: Callable[[str], Case]) 
     assert "thumbnails" in effect
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in ("email", "telnyx", "mcp", "agent")])
-def test_a_sink_that_can_repeat_makes_one_thing_of_one_key_and_two_of_two(name: str, open_case: Callable[[str], Case]) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name in EVERY if name not in ("email", "telnyx", "mcp", "agent")]
+)
+def test_a_sink_that_can_repeat_makes_one_thing_of_one_key_and_two_of_two(
+    name: str, open_case: Callable[[str], Case]
+) -> None:
     case = open_case(name)
     assert case.sink.can_repeat
     work = make_work(case.sink.name)
@@ -207,7 +262,9 @@ def test_a_sink_that_can_repeat_makes_one_thing_of_one_key_and_two_of_two(name: 
 
 
 @pytest.mark.parametrize("name", ["email", "telnyx", "mcp", "agent"])
-def test_a_sink_that_cannot_tell_what_it_has_done_says_so(name: str, open_case: Callable[[str], Case]) -> None:
+def test_a_sink_that_cannot_tell_what_it_has_done_says_so(
+    name: str, open_case: Callable[[str], Case]
+) -> None:
     assert not open_case(name).sink.can_repeat
 
 
@@ -215,11 +272,20 @@ def test_a_sink_that_cannot_tell_what_it_has_done_says_so(name: str, open_case: 
 def test_words_stay_words(name: str, open_case: Callable[[str], Case], tmp_path: Path) -> None:
     case = open_case(name)
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
-    work = make_work(case.sink.name, title=NASTY, details=f"# Heading\n---\n{NASTY}\n.\n", words=NASTY, person="../../root", due=None)
+    work = make_work(
+        case.sink.name,
+        title=NASTY,
+        details=f"# Heading\n---\n{NASTY}\n.\n",
+        words=NASTY,
+        person="../../root",
+        due=None,
+    )
     case.sink.deliver(work)
     (effect,) = case.effects()
     if name in ("tasks", "people", "github"):
-        page = effect.partition("\n---\n" if name == "tasks" else "\n")[2]  # what is rendered: not the front matter, not the title
+        page = effect.partition("\n---\n" if name == "tasks" else "\n")[
+            2
+        ]  # what is rendered: not the front matter, not the title
         assert "<!-- aftercall: ffff" not in page
         assert "@all" not in page
     if name == "email":
@@ -229,7 +295,9 @@ def test_words_stay_words(name: str, open_case: Callable[[str], Case], tmp_path:
     assert all(path.is_relative_to(tmp_path / "home") or path.name == "kept.txt" for path in made)
 
 
-def test_a_text_message_goes_to_a_proven_caller_and_otherwise_to_the_owner(clock: VirtualClock) -> None:
+def test_a_text_message_goes_to_a_proven_caller_and_otherwise_to_the_owner(
+    clock: VirtualClock,
+) -> None:
     carrier = Carrier()
     sink = text_sink("twilio", carrier, clock)
     sink.deliver(make_work("message"))

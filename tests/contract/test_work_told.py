@@ -1,18 +1,22 @@
-"""What the next call is told of the work, on both databases: its own caller's, since their last call."""
+"""What the next call is told of the work, on both databases: its own caller's, since their last
+call.
+"""
 
 from dataclasses import replace
 
 from aftercall.app import App
 from aftercall.briefing.render import render
 from aftercall.testing import VirtualClock
-from aftercall.work import handover
-from aftercall.work.notice import notice_work
-from aftercall.work.told import Teller
+from aftercall.work import deliver
+from aftercall.work.deliver import notice_work
+from aftercall.work.news import FollowUpNews
 from aftercall.work.view import followup_json
 from working import RecordingSink, follow, hold_call, with_sink
 
 
-def test_what_was_done_and_what_waits_is_told_to_the_caller_who_asked_and_to_no_other(app: App, clock: VirtualClock) -> None:
+def test_what_was_done_and_what_waits_is_told_to_the_caller_who_asked_and_to_no_other(
+    app: App, clock: VirtualClock
+) -> None:
     desk = with_sink(app, RecordingSink(), policy={"unknown.issue": "do", "unknown.note": "hold"})
     call = hold_call(app)
     clock.move(400)
@@ -23,17 +27,28 @@ def test_what_was_done_and_what_waits_is_told_to_the_caller_who_asked_and_to_no_
         "Written down: Remind me to follow up with Markus on Tuesday",
         "Waits for the owner's approval: File a note about the Carl conversation",
     )
-    assert "Work from earlier calls. Done: Open a bug about the broken thumbnails, number 41" in render(told, app.settings.zone)
+    assert (
+        "Work from earlier calls. Done: Open a bug about the broken thumbnails, number 41"
+        in render(told, app.settings.zone)
+    )
     assert app.composer.preview("+15550142").work == ()
     assert app.composer.preview(None).work == ()
 
 
-def test_nobody_is_told_that_a_thing_was_done_which_was_only_written_down(app: App, clock: VirtualClock) -> None:
-    said = [("caller", "Please send Dana the signed contract."), ("agent", "I will send Dana the signed contract.")]
+def test_nobody_is_told_that_a_thing_was_done_which_was_only_written_down(
+    app: App, clock: VirtualClock
+) -> None:
+    said = [
+        ("caller", "Please send Dana the signed contract."),
+        ("agent", "I will send Dana the signed contract."),
+    ]
     call = hold_call(app, said)
     clock.move(400)
     rows = follow(app.work, call.conversation)
-    assert [(row.kind, row.state, row.standing) for row in rows] == [("request", "done", "noted"), ("promise", "done", "noted")]
+    assert [(row.kind, row.state, row.standing) for row in rows] == [
+        ("request", "done", "noted"),
+        ("promise", "done", "noted"),
+    ]
     told = app.composer.preview(call.caller)
     assert told.work == ("Written down: Send Dana the signed contract",)
     assert followup_json(rows[0])["standing"] == "noted"
@@ -43,19 +58,26 @@ def test_nobody_is_told_that_a_thing_was_done_which_was_only_written_down(app: A
     (journal,) = (app.settings.home / "workspace" / "journal").rglob("*.md")
     written = journal.read_text()
     assert written.count("Send Dana the signed contract — noted: tasks/") == 2
-    assert "done" not in written + notice.title + notice.details + render(told, app.settings.zone).lower()
+    assert (
+        "done"
+        not in written + notice.title + notice.details + render(told, app.settings.zone).lower()
+    )
 
 
-def test_what_was_told_is_not_told_again_after_the_next_call_but_what_waits_is(app: App, clock: VirtualClock) -> None:
+def test_what_was_told_is_not_told_again_after_the_next_call_but_what_waits_is(
+    app: App, clock: VirtualClock
+) -> None:
     desk = with_sink(app, RecordingSink())
     call = hold_call(app)
     clock.move(400)
     follow(desk, call.conversation)
     clock.move(400)
     hold_call(app, [("agent", "Hello."), ("caller", "Just saying hi.")], started_at=clock.now())
-    assert app.composer.preview(call.caller).work == ("Waits for the owner's approval: Open a bug about the broken thumbnails",)
+    assert app.composer.preview(call.caller).work == (
+        "Waits for the owner's approval: Open a bug about the broken thumbnails",
+    )
     (held,) = app.work.followups.page(limit=10, state="held")
-    handover.reject(desk, held.id, "me")
+    deliver.reject(desk, held.id, "me")
     clock.move(400)
     assert app.composer.preview(call.caller).work == ()
 
@@ -67,7 +89,15 @@ def test_memory_scope_decides_whose_work_is_told(app: App, clock: VirtualClock) 
 
     def tell(scope: str, caller: str | None) -> int:
         memory = app.settings.memory.model_copy(update={"scope": scope})
-        return len(Teller(app.settings.model_copy(update={"memory": memory}), app.work.followups).tell("main", caller))
+        return len(
+            FollowUpNews(
+                app.settings.model_copy(update={"memory": memory}), app.work.followups
+            ).list_lines("main", caller)
+        )
 
-    assert (tell("none", call.caller), tell("shared", "+15550142"), tell("per_caller", call.caller)) == (0, 3, 3)
-    assert replace(app.composer, teller=None).preview(call.caller).work == ()
+    assert (
+        tell("none", call.caller),
+        tell("shared", "+15550142"),
+        tell("per_caller", call.caller),
+    ) == (0, 3, 3)
+    assert replace(app.composer, news=None).preview(call.caller).work == ()

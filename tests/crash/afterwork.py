@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aftercall import faults
 from aftercall.app import build
-from aftercall.cli.progress import wait_for_steps
+from aftercall.cli.calls import wait_for_steps
 from aftercall.running import running
 from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import make_call
@@ -21,7 +21,11 @@ async def _work(home: str, database_url: str, sids: list[str]) -> None:
     app = build(Settings(home=Path(home), database=DatabaseSettings(url=database_url)))
     async with running(app):
         for sid in sids:
-            said = [("agent", "Hello, I'm Wren."), ("caller", f"Hi, this is Bill. Please open a bug about {sid}."), ("agent", "Noted.")]
-            row, _ = app.journal.take_in(make_call(said, sid=sid))
+            said = [
+                ("agent", "Hello, I'm Wren."),
+                ("caller", f"Hi, this is Bill. Please open a bug about {sid}."),
+                ("agent", "Noted."),
+            ]
+            row, _ = app.journal.ingest(make_call(said, sid=sid))
             await wait_for_steps(app, row.live.id)
     app.close()

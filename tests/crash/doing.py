@@ -12,20 +12,36 @@ from aftercall import faults
 from aftercall.app import App, build
 from aftercall.model.reading import Promise, Reading, Request
 from aftercall.running import running
-from aftercall.settings import DatabaseSettings, GitHubSettings, Settings, WebhookSettings, WorkSettings
+from aftercall.settings import (
+    DatabaseSettings,
+    GitHubSettings,
+    Settings,
+    WebhookSettings,
+    WorkSettings,
+)
 from aftercall.testing import FakeReader, make_call
-from aftercall.work import handover
+from aftercall.work import deliver
 
 TOKEN = "the-lab's-own-token"
 ASKED = Reading(
     language="en",
     summary="Bill asked for three things.",
     requests=(
-        Request(kind="issue", title="Open a bug about the thumbnails", turns=(2,), words="open a bug"),
-        Request(kind="reminder", title="Remind me to call Markus", due=date(2026, 2, 17), turns=(2,), words="remind me"),
+        Request(
+            kind="issue", title="Open a bug about the thumbnails", turns=(2,), words="open a bug"
+        ),
+        Request(
+            kind="reminder",
+            title="Remind me to call Markus",
+            due=date(2026, 2, 17),
+            turns=(2,),
+            words="remind me",
+        ),
         Request(kind="message", title="Send Dana the contract", turns=(2,), words="send Dana"),
     ),
-    promises=(Promise(title="Open a bug about the thumbnails", turns=(3,), words="I'll open a bug"),),
+    promises=(
+        Promise(title="Open a bug about the thumbnails", turns=(3,), words="I'll open a bug"),
+    ),
 )
 SAID = [("agent", "Hello."), ("caller", "Please do three things."), ("agent", "I will.")]
 
@@ -45,16 +61,23 @@ class Place:
             home=Path(self.home),
             database=DatabaseSettings(url=self.database_url),
             reconnect_window_s=0,
-            github=GitHubSettings(token=SecretStr(TOKEN), repository="acme/site", api_url=self.github_url),
+            github=GitHubSettings(
+                token=SecretStr(TOKEN), repository="acme/site", api_url=self.github_url
+            ),
             webhook=WebhookSettings(url=self.hook_url),
             work=WorkSettings(
-                policy={"unknown": "do", "unknown.message": "hold"}, notice="webhook", reminders="webhook", daily_limit=10_000
+                policy={"unknown": "do", "unknown.message": "hold"},
+                notice="webhook",
+                reminders="webhook",
+                daily_limit=10_000,
             ),
         )
 
 
 def run(place: Place, fault: str, sids: list[str]) -> None:
-    """Take the calls in, if they are new, approve what is held, and work until everything has come to its end."""
+    """Take the calls in, if they are new, approve what is held, and work until everything has
+    come to its end.
+    """
     faults.arm(fault)
     asyncio.run(_work(place, sids))
 
@@ -77,7 +100,7 @@ async def _work(place: Place, sids: list[str]) -> None:
     app = replace(build(place.settings), reader=FakeReader(ASKED))
     async with running(app):
         for sid in sids:
-            row, _ = app.journal.take_in(make_call(SAID, sid=sid))
+            row, _ = app.journal.ingest(make_call(SAID, sid=sid))
             while not await asyncio.to_thread(_is_over, app, row.live.conversation):
                 await app.clock.sleep(0.05)
     app.close()
@@ -90,6 +113,13 @@ def _is_over(app: App, conversation: str) -> bool:
     rows = [row for row in desk.followups.of_conversation(conversation) if row.kind == "request"]
     for row in rows:
         if row.state == "held":
-            handover.approve(desk, row.id, "test")
-    sent = [delivery for delivery in desk.deliveries.of_conversation(conversation) if delivery.purpose in ("notice", "reminder")]
-    return all(row.state == "done" for row in rows) and [delivery.state for delivery in sent] == ["done", "done"]
+            deliver.approve(desk, row.id, "test")
+    sent = [
+        delivery
+        for delivery in desk.deliveries.of_conversation(conversation)
+        if delivery.purpose in ("notice", "reminder")
+    ]
+    return all(row.state == "done" for row in rows) and [delivery.state for delivery in sent] == [
+        "done",
+        "done",
+    ]

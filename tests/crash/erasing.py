@@ -13,7 +13,9 @@ TURNS = 200
 
 
 def erase_and_write(home: str, database_url: str, pipe: Connection) -> None:
-    """Tells when the caller is erased, waits, writes turns, and tells that every one was acknowledged."""
+    """Tells when the caller is erased, waits, writes turns, and tells that every one was
+    acknowledged.
+    """
     app = build(Settings(home=Path(home), database=DatabaseSettings(url=database_url)))
     asyncio.run(_write(app, pipe))
 
@@ -32,5 +34,5 @@ async def _write(app: App, pipe: Connection) -> None:
 def use(home: str, database_url: str) -> None:
     """Any other command on the same home."""
     app = build(Settings(home=Path(home), database=DatabaseSettings(url=database_url)))
-    app.store.page(limit=10)
+    app.store.list_page(limit=10)
     app.close()

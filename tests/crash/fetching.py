@@ -17,7 +17,10 @@ def run(settings: Settings, fault: str) -> None:
 async def _work(settings: Settings) -> None:
     app = build(settings)
     async with running(app):
-        for row in app.store.page(limit=100):
-            while any(found.state in ("waiting", "downloading") for found in app.recordings.of_call(row.live.id)):
+        for row in app.store.list_page(limit=100):
+            while any(
+                found.state in ("waiting", "downloading")
+                for found in app.recordings.list_for_call(row.live.id)
+            ):
                 await app.clock.sleep(0.05)
     app.close()

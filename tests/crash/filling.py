@@ -1,4 +1,6 @@
-"""A process whose files may not grow for a while: the system itself refuses, as a full disk does."""
+"""A process whose files may not grow for a while: the system itself refuses, as a full disk
+does.
+"""
 
 import asyncio
 import os
@@ -15,7 +17,9 @@ from patience import until
 
 
 def talk(home: str, database_url: str, pipe: Connection) -> None:
-    """One call goes on and one ends while nothing can be written; tells their ids once both are sealed."""
+    """One call goes on and one ends while nothing can be written; tells their ids once both are
+    sealed.
+    """
     quiet = os.open(os.devnull, os.O_WRONLY)  # a log in a file could not grow either
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
@@ -25,17 +29,17 @@ def talk(home: str, database_url: str, pipe: Connection) -> None:
 
 async def _talk(app: App, pipe: Connection) -> None:
     ends, goes_on = (TurnCall(app.turn_parts, make_live_call(sid=sid)) for sid in ("S1", "S2"))
-    await ends.begin()
-    await goes_on.begin()
+    await ends.start()
+    await goes_on.start()
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, most))
-    await ends.hear("One.")
-    await goes_on.hear("Two.")
+    await ends.answer("One.")
+    await goes_on.answer("Two.")
     await ends.end("caller_hung_up")
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     await asyncio.to_thread(recover, app.journal)  # as a server does every minute
     await until(lambda: app.store.get(ends.call.id).state == "sealed")
-    await goes_on.hear("Three.")
+    await goes_on.answer("Three.")
     await goes_on.end("caller_hung_up")
     await until(lambda: app.store.get(goes_on.call.id).state == "sealed")
     pipe.send((ends.call.id, goes_on.call.id))

@@ -1,19 +1,27 @@
-"""A process that lets go of what is past its time, as durable work, and may be killed in the middle of it."""
+"""A process that lets go of what is past its time, as durable work, and may be killed in the
+middle of it.
+"""
 
 import asyncio
 from pathlib import Path
 
 from aftercall import faults
 from aftercall.app import build
-from aftercall.custody.workflow import start_retention
+from aftercall.privacy.retention_workflow import start_retention
 from aftercall.running import running
 from aftercall.settings import DatabaseSettings, Settings
 from patience import until
 
 
 def settings_for(home: str, database_url: str) -> Settings:
-    retention = {"transcripts_days": 1, "facts_days": 1, "action": {"transcripts": "archive", "facts": "archive"}}
-    return Settings.model_validate({"home": Path(home), "database": DatabaseSettings(url=database_url), "retention": retention})
+    retention = {
+        "transcripts_days": 1,
+        "facts_days": 1,
+        "action": {"transcripts": "archive", "facts": "archive"},
+    }
+    return Settings.model_validate(
+        {"home": Path(home), "database": DatabaseSettings(url=database_url), "retention": retention}
+    )
 
 
 def run(home: str, database_url: str, fault: str) -> None:
@@ -26,5 +34,5 @@ async def _let_go(home: str, database_url: str) -> None:
     app = build(settings_for(home, database_url))
     async with running(app):
         await start_retention(app.retention)
-        await until(lambda: not any(app.retention.find().values()))
+        await until(lambda: not any(app.retention.find_expired().values()))
     app.close()

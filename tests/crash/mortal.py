@@ -1,4 +1,6 @@
-"""A server of its own process that is killed in the middle of its calls, and started again at the same address."""
+"""A server of its own process that is killed in the middle of its calls, and started again at
+the same address.
+"""
 
 import asyncio
 import os
@@ -8,12 +10,17 @@ from pathlib import Path
 
 
 class MortalServer:
-    """`aftercall serve` on one port, life after life. Its settings are the environment it is given."""
+    """`aftercall serve` on one port, life after life.
+
+    Its settings are the environment it is given.
+    """
 
     def __init__(self, home: Path, **environment: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")
+        }
         own = {"AFTERCALL_HOME": str(home), "AFTERCALL_PUBLIC_URL": self.address}
         self._environment = inherited | own | environment
         self._home = home
@@ -27,7 +34,11 @@ class MortalServer:
         """Returns when it listens; who rings before it is ready waits."""
         arguments = (sys.executable, "-m", "aftercall", "serve", "--port", str(self._port))
         self._process = await asyncio.create_subprocess_exec(
-            *arguments, env=self._environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, cwd=self._home
+            *arguments,
+            env=self._environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd=self._home,
         )
         assert self._process.stdout is not None
         assert b"http://" in await self._process.stdout.readline()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aftercall import faults
 from aftercall.app import build
-from aftercall.cli.progress import wait_for_steps
+from aftercall.cli.calls import wait_for_steps
 from aftercall.running import running
 from aftercall.settings import DatabaseSettings, RememSettings, Settings
 from aftercall.testing import make_call
@@ -20,6 +20,8 @@ async def _work(home: str, database_url: str, sid: str, remem_url: str) -> None:
     remem = RememSettings.model_validate({"api_key": "vlt_lab", "api_url": remem_url})
     app = build(Settings(home=Path(home), database=DatabaseSettings(url=database_url), remem=remem))
     async with running(app):
-        row, _ = app.journal.take_in(make_call([("agent", "Hello!"), ("caller", f"Please open a bug about {sid}.")], sid=sid))
+        row, _ = app.journal.ingest(
+            make_call([("agent", "Hello!"), ("caller", f"Please open a bug about {sid}.")], sid=sid)
+        )
         await wait_for_steps(app, row.live.id)
     app.close()

@@ -12,12 +12,25 @@ CALLER = "+15550142"
 
 
 def run(home: str, database_url: str, fault: str, count: int) -> None:
-    """Work off the first `count` calls, each about the same thing; those worked off before are worked off again."""
+    """Work off the first `count` calls, each about the same thing; those worked off before are
+    worked off again.
+    """
     faults.arm(fault)
-    app = build(Settings(home=Path(home), database=DatabaseSettings(url=database_url)), VirtualClock(START + timedelta(days=30)))
+    app = build(
+        Settings(home=Path(home), database=DatabaseSettings(url=database_url)),
+        VirtualClock(START + timedelta(days=30)),
+    )
     for number in range(count):
-        said = [("agent", "Hello!"), ("caller", f"It's about the Orlando sale, part {number}."), ("agent", "Noted.")]
-        row, _ = app.journal.take_in(make_call(said, caller=CALLER, sid=f"call{number}", started_at=START + timedelta(days=number)))
+        said = [
+            ("agent", "Hello!"),
+            ("caller", f"It's about the Orlando sale, part {number}."),
+            ("agent", "Noted."),
+        ]
+        row, _ = app.journal.ingest(
+            make_call(
+                said, caller=CALLER, sid=f"call{number}", started_at=START + timedelta(days=number)
+            )
+        )
         app.office.steps.begin(row.live.id, ["pins"], app.clock.now(), again=True)
         app.office.do(row.live.id, "pins")
     app.close()

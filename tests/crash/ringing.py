@@ -1,4 +1,6 @@
-"""A process that answers a call while the database is away, or tidies up afterwards, and may be killed at a named point."""
+"""A process that answers a call while the database is away, or tidies up afterwards, and may be
+killed at a named point.
+"""
 
 import asyncio
 from multiprocessing.connection import Connection
@@ -6,7 +8,7 @@ from pathlib import Path
 
 from aftercall import faults
 from aftercall.app import build
-from aftercall.bridge.turn_call import Parts
+from aftercall.bridge.turn_call import TurnCallParts
 from aftercall.briefing.prepare import prepare_due
 from aftercall.journal.recover import recover
 from aftercall.settings import DatabaseSettings, Settings
@@ -22,13 +24,17 @@ def ring(home: str, database_url: str, fault: str, pipe: Connection) -> None:
     asyncio.run(_talk(app.turn_parts, pipe))
 
 
-async def _talk(parts: Parts, pipe: Connection) -> None:
-    _, heard = await FakePhone(parts).ring("Please call the plumber.", "And the electrician.", "That is all.")
+async def _talk(parts: TurnCallParts, pipe: Connection) -> None:
+    _, heard = await FakePhone(parts).ring(
+        "Please call the plumber.", "And the electrician.", "That is all."
+    )
     pipe.send(heard)
 
 
 def tidy(home: str, database_url: str, fault: str) -> None:
-    """What a start does: what was kept on disk is taken up, what a crash left is sealed, briefings are prepared."""
+    """What a start does: what was kept on disk is taken up, what a crash left is sealed,
+    briefings are prepared.
+    """
     app = build(Settings(home=Path(home), database=DatabaseSettings(url=database_url)))
     faults.arm(fault)
     recover(app.journal)

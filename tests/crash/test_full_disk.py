@@ -1,9 +1,11 @@
-"""The system refuses every byte for a while: no word of a call that goes on or ends meanwhile is lost."""
+"""The system refuses every byte for a while: no word of a call that goes on or ends meanwhile
+is lost.
+"""
 
 import multiprocessing
 
 from aftercall.app import App
-from aftercall.journal.verify import verify
+from aftercall.journal.verify import verify_archive
 from crash import filling
 
 spawner = multiprocessing.get_context("forkserver")
@@ -12,7 +14,9 @@ spawner = multiprocessing.get_context("forkserver")
 def test_no_word_is_lost_while_the_system_lets_no_file_grow(app: App) -> None:
     spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     ours, theirs = spawner.Pipe()
-    process = spawner.Process(target=filling.talk, args=(str(app.settings.home), app.settings.database_url, theirs))
+    process = spawner.Process(
+        target=filling.talk, args=(str(app.settings.home), app.settings.database_url, theirs)
+    )
     process.start()
     assert ours.poll(120)
     said = []
@@ -21,4 +25,7 @@ def test_no_word_is_lost_while_the_system_lets_no_file_grow(app: App) -> None:
         said.append([turn.text for turn in (*call.turns, *late) if turn.speaker == "caller"])
     process.join(60)
     assert said == [["One."], ["Two.", "Three."]]
-    assert (app.journal.spill.files(), verify(app.archive.place, app.store).faults) == ([], ())
+    assert (
+        app.journal.spill.list_files(),
+        verify_archive(app.archive.place, app.store).faults,
+    ) == ([], ())

@@ -13,7 +13,7 @@ import pytest
 from aftercall import faults
 from aftercall.app import App
 from aftercall.journal.recover import recover
-from aftercall.journal.verify import verify
+from aftercall.journal.verify import verify_archive
 from crash import workload
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
@@ -32,7 +32,14 @@ def most_often(point: str) -> int:
 def kill_once(app: App, acknowledged: Path, luck: random.Random, run: int) -> None:
     point = [*KEEPING, ""][run % (len(KEEPING) + 1)]
     fault = f"{point}:{luck.randint(1, most_often(point))}" if point else ""
-    arguments = (str(app.settings.home), app.settings.database_url, fault, str(acknowledged), CALLS, TURNS)
+    arguments = (
+        str(app.settings.home),
+        app.settings.database_url,
+        fault,
+        str(acknowledged),
+        CALLS,
+        TURNS,
+    )
     process = spawner.Process(target=workload.run, args=arguments)
     process.start()
     if not point:
@@ -44,18 +51,25 @@ def kill_once(app: App, acknowledged: Path, luck: random.Random, run: int) -> No
 
 def check(app: App, acknowledged: Path) -> None:
     recover(app.journal)
-    sealed = [json.loads(app.archive.place.read(name)) for name in app.archive.place.names()]
+    sealed = [json.loads(app.archive.place.read(name)) for name in app.archive.place.list_names()]
     kept = {turn["text"] for call in sealed for turn in call["turns"]}
     lost = set(acknowledged.read_text().splitlines()) - kept
     assert lost == set()
-    assert [call for call, times in Counter(call["id"] for call in sealed).items() if times > 1] == []
-    assert all([turn["seq"] for turn in call["turns"]] == list(range(1, len(call["turns"]) + 1)) for call in sealed)
-    assert app.store.unsealed() == []
-    assert verify(app.archive.place, app.store).faults == ()
+    assert [
+        call for call, times in Counter(call["id"] for call in sealed).items() if times > 1
+    ] == []
+    assert all(
+        [turn["seq"] for turn in call["turns"]] == list(range(1, len(call["turns"]) + 1))
+        for call in sealed
+    )
+    assert app.store.list_unsealed() == []
+    assert verify_archive(app.archive.place, app.store).faults == ()
 
 
 @pytest.mark.timeout(1800 if SOAK else 120)
-def test_no_acknowledged_turn_is_lost_and_no_call_is_archived_twice(app: App, tmp_path: Path) -> None:
+def test_no_acknowledged_turn_is_lost_and_no_call_is_archived_twice(
+    app: App, tmp_path: Path
+) -> None:
     acknowledged = tmp_path / "acknowledged"
     acknowledged.touch()
     luck = random.Random(20260213)

@@ -1,4 +1,6 @@
-"""kill -9 in the middle of calls, on both carriers: what was written down is archived, and who rings back is picked up."""
+"""kill -9 in the middle of calls, on both carriers: what was written down is archived, and who
+rings back is picked up.
+"""
 
 import asyncio
 from pathlib import Path
@@ -17,7 +19,12 @@ from voice import KEY, SPEED, TOKEN, open_stream, telnyx_network, told
 
 GREETING = ReceptionistSettings().greeting
 ON_TWILIO, ON_TELNYX = "+15550100", "+15550111"
-ANSWERS = {"Call the plumber.": "Which plumber?", "Water the plants.": "Which plants?", "Jim.": "Noted.", "The roses.": "Noted."}
+ANSWERS = {
+    "Call the plumber.": "Which plumber?",
+    "Water the plants.": "Which plants?",
+    "Jim.": "Noted.",
+    "The roses.": "Noted.",
+}
 
 
 class Onlooker:
@@ -30,8 +37,14 @@ class Onlooker:
         """Until so many turns of the caller's newest call are in the journal."""
 
         def is_so() -> bool:
-            rows = [row for row in self.app.store.page(limit=9) if row.live.caller == caller]
-            return bool(rows) and [entry.kind for entry in self.app.store.entries(rows[0].live.id)].count("turn") >= turns
+            rows = [row for row in self.app.store.list_page(limit=9) if row.live.caller == caller]
+            return (
+                bool(rows)
+                and [entry.kind for entry in self.app.store.list_entries(rows[0].live.id)].count(
+                    "turn"
+                )
+                >= turns
+            )
 
         await until(is_so)
 
@@ -40,7 +53,7 @@ class Onlooker:
         found: list[Call] = []
 
         def is_so() -> bool:
-            rows = [row for row in self.app.store.page(limit=9) if row.live.caller == caller]
+            rows = [row for row in self.app.store.list_page(limit=9) if row.live.caller == caller]
             names = [row.archive_name for row in rows if row.archive_name is not None]
             if len(names) == calls == len(rows):
                 found.extend(self.app.archive.read(name)[0] for name in reversed(names))
@@ -53,13 +66,23 @@ class Onlooker:
 def environment_of(telnyx: TelnyxSettings) -> dict[str, str]:
     assert telnyx.api_key is not None
     key = telnyx.api_key.get_secret_value()
-    return {"TELNYX_API_KEY": key, "TELNYX_PUBLIC_KEY": telnyx.public_key or "", "AFTERCALL_TELNYX_API_URL": telnyx.api_url}
+    return {
+        "TELNYX_API_KEY": key,
+        "TELNYX_PUBLIC_KEY": telnyx.public_key or "",
+        "AFTERCALL_TELNYX_API_URL": telnyx.api_url,
+    }
 
 
 @pytest.mark.timeout(300)
-async def test_streamed_calls_survive_the_death_of_the_server_and_are_picked_up(tmp_path: Path, database_url: str) -> None:
+async def test_streamed_calls_survive_the_death_of_the_server_and_are_picked_up(
+    tmp_path: Path, database_url: str
+) -> None:
     engine = EmulatedDeepgram(KEY, lambda heard: ANSWERS[heard])
-    async with engine, EmulatedTwilio(TOKEN, speed=SPEED) as twilio, telnyx_network() as (telnyx, number):
+    async with (
+        engine,
+        EmulatedTwilio(TOKEN, speed=SPEED) as twilio,
+        telnyx_network() as (telnyx, number),
+    ):
         keys = environment_of(number) | {
             "AFTERCALL_ENGINE": "deepgram",
             "DEEPGRAM_API_KEY": KEY,
@@ -77,44 +100,68 @@ async def test_streamed_calls_survive_the_death_of_the_server_and_are_picked_up(
             return ring.phone
 
         async def ring_telnyx() -> MediaPhone:
-            return await open_stream(await telnyx.ring(f"{server.address}/telnyx/events", caller=ON_TELNYX))
+            return await open_stream(
+                await telnyx.ring(f"{server.address}/telnyx/events", caller=ON_TELNYX)
+            )
 
         async def talk(phone: MediaPhone, first: str, says: str) -> None:
-            await phone.hear(first)
+            await phone.wait_for_words(first)
             await phone.say(says)
-            await phone.hear(ANSWERS[says])
+            await phone.wait_for_words(ANSWERS[says])
 
         try:
             await server.start()
             phones = [await ring_twilio(), await ring_telnyx()]
-            await asyncio.gather(talk(phones[0], GREETING, "Call the plumber."), talk(phones[1], GREETING, "Water the plants."))
-            await asyncio.gather(onlooker.wait_written(ON_TWILIO, 3), onlooker.wait_written(ON_TELNYX, 3))
+            await asyncio.gather(
+                talk(phones[0], GREETING, "Call the plumber."),
+                talk(phones[1], GREETING, "Water the plants."),
+            )
+            await asyncio.gather(
+                onlooker.wait_written(ON_TWILIO, 3), onlooker.wait_written(ON_TELNYX, 3)
+            )
             await server.kill()
             for phone in phones:
-                await phone.wait_over()
+                await phone.wait_closed()
             await server.start()
             phones = [await ring_twilio(), await ring_telnyx()]
-            await asyncio.gather(talk(phones[0], "Welcome back.", "Jim."), talk(phones[1], "Welcome back.", "The roses."))
+            await asyncio.gather(
+                talk(phones[0], "Welcome back.", "Jim."),
+                talk(phones[1], "Welcome back.", "The roses."),
+            )
             for phone in phones:
                 await phone.hang_up()
-            kept = [await onlooker.wait_sealed(ON_TWILIO, 2), await onlooker.wait_sealed(ON_TELNYX, 2)]
+            kept = [
+                await onlooker.wait_sealed(ON_TWILIO, 2),
+                await onlooker.wait_sealed(ON_TELNYX, 2),
+            ]
         finally:
             await server.stop()
             onlooker.app.close()
     for (first, second), (asked, replied), source in zip(
-        kept, (("Call the plumber.", "Jim."), ("Water the plants.", "The roses.")), ("twilio", "telnyx"), strict=True
+        kept,
+        (("Call the plumber.", "Jim."), ("Water the plants.", "The roses.")),
+        ("twilio", "telnyx"),
+        strict=True,
     ):
-        assert (first.source, first.end_reason, second.end_reason) == (source, "interrupted", "caller_hung_up")
+        assert (first.source, first.end_reason, second.end_reason) == (
+            source,
+            "interrupted",
+            "caller_hung_up",
+        )
         assert told(first) == [("agent", GREETING), ("caller", asked), ("agent", ANSWERS[asked])]
         assert (second.resumes, second.conversation) == (first.id, first.id)
         assert told(second)[1:] == [("caller", replied), ("agent", "Noted.")]
         assert [turn.at for turn in first.turns] == sorted(turn.at for turn in first.turns)
-    openings = [str(call.opening) for call in engine.calls[2:]]
-    assert sorted(["Which plumber?" in opening, "Which plants?" in opening] for opening in openings) == [[False, True], [True, False]]
+    openings = [str(call.settings) for call in engine.calls[2:]]
+    assert sorted(
+        ["Which plumber?" in opening, "Which plants?" in opening] for opening in openings
+    ) == [[False, True], [True, False]]
 
 
 @pytest.mark.timeout(300)
-async def test_a_telnyx_call_of_the_receptionist_survives_the_death_of_the_server(tmp_path: Path) -> None:
+async def test_a_telnyx_call_of_the_receptionist_survives_the_death_of_the_server(
+    tmp_path: Path,
+) -> None:
     async with telnyx_network() as (telnyx, number):
         home = tmp_path / "home"
         home.mkdir()
@@ -129,7 +176,9 @@ async def test_a_telnyx_call_of_the_receptionist_survives_the_death_of_the_serve
             await onlooker.wait_written(ON_TELNYX, 3)
             await server.kill()
             await server.start()
-            await telnyx.say(call, "And remind me to water the plants.")  # the carrier's line is still open
+            await telnyx.say(
+                call, "And remind me to water the plants."
+            )  # the carrier's line is still open
             await until(lambda: len(call.heard) == 3)
             await telnyx.hang_up(call)
             await onlooker.wait_sealed(ON_TELNYX, 2)
@@ -141,8 +190,14 @@ async def test_a_telnyx_call_of_the_receptionist_survives_the_death_of_the_serve
             await server.stop()
             onlooker.app.close()
     assert first.end_reason == "interrupted"
-    assert told(first) == [("agent", GREETING), ("caller", "Please call the plumber."), ("agent", call.heard[1])]
-    assert [text for speaker, text in told(second) if speaker == "caller"] == ["And remind me to water the plants."]
+    assert told(first) == [
+        ("agent", GREETING),
+        ("caller", "Please call the plumber."),
+        ("agent", call.heard[1]),
+    ]
+    assert [text for speaker, text in told(second) if speaker == "caller"] == [
+        "And remind me to water the plants."
+    ]
     assert told(second)[-1] == ("agent", call.heard[2])
     assert second.metadata["call_sid"] == call.control_id
     assert (second.resumes, third.resumes) == (first.id, second.id)

@@ -1,4 +1,6 @@
-"""A caller is erased while the server runs, another command uses the home, and the server is killed: no word is lost."""
+"""A caller is erased while the server runs, another command uses the home, and the server is
+killed: no word is lost.
+"""
 
 import multiprocessing
 from multiprocessing.connection import Connection
@@ -17,10 +19,12 @@ def receive(pipe: Connection) -> Any:
     return pipe.recv()
 
 
-def test_acknowledged_words_outlive_an_erasure_another_process_and_kill_9(settings: Settings) -> None:
+def test_acknowledged_words_outlive_an_erasure_another_process_and_kill_9(
+    settings: Settings,
+) -> None:
     spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     app = build(settings)
-    app.journal.take_in(make_call(caller="+15550100"))
+    app.journal.ingest(make_call(caller="+15550100"))
     app.close()
     place = (str(settings.home), settings.database_url)
     ours, theirs = spawner.Pipe()
@@ -37,8 +41,8 @@ def test_acknowledged_words_outlive_an_erasure_another_process_and_kill_9(settin
     server.kill()
     server.join(60)
     app = build(settings)
-    assert len(app.store.entries(call_id)) == erasing.TURNS
+    assert len(app.store.list_entries(call_id)) == erasing.TURNS
     if app.database.dialect == "sqlite":
-        with app.database.glance() as query:
+        with app.database.raw_query() as query:
             assert query("PRAGMA integrity_check", ()) == [("ok",)]
     app.close()

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from aftercall import faults
 from aftercall.app import App
 from aftercall.db.tables import fact_occurrences
-from aftercall.memory.store import Wanted
+from aftercall.memory.store import FactFilter
 from crash import remembering
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
@@ -35,7 +35,8 @@ def test_every_mind_is_changed_whole_and_everything_said_counts_once(app: App) -
     luck = random.Random(20260213)
     for run in range(1, RUNS + 1):
         point = POINTS[run % len(POINTS)]
-        # At the last call or before; one that changes nothing known does not reach the point of retiring.
+        # At the last call or before; one that changes nothing known does not reach the point of
+        # retiring.
         fault = f"{point}:{luck.randint(1, max(1, run - 1))}"
         ended.append(remember(app, fault, run))
         assert_whole(app)
@@ -43,19 +44,41 @@ def test_every_mind_is_changed_whole_and_everything_said_counts_once(app: App) -
     assert ended.count(-9) > RUNS // 2
     assert remember(app, "", RUNS) == 0
     assert_whole(app)
-    living = [fact for fact in app.facts.page(Wanted(with_retired=True, limit=1000)) if fact.matching == "caller|residence"]
-    chain = app.facts.history(living[-1].id)
-    assert [fact.content for fact in chain] == [f"I live in {remembering.PLACES[n % 4]}" for n in range(RUNS)]
-    others = [fact for fact in app.facts.page(Wanted(limit=1000)) if fact.matching != "caller|residence"]
+    living = [
+        fact
+        for fact in app.facts.page(FactFilter(include_retired=True, limit=1000))
+        if fact.matching == "caller|residence"
+    ]
+    chain = app.facts.get_history(living[-1].id)
+    assert [fact.content for fact in chain] == [
+        f"I live in {remembering.PLACES[n % 4]}" for n in range(RUNS)
+    ]
+    others = [
+        fact
+        for fact in app.facts.page(FactFilter(limit=1000))
+        if fact.matching != "caller|residence"
+    ]
     assert [fact.occurrence_count for fact in others] == [RUNS, RUNS]
     with app.database.read() as connection:
-        assert connection.execute(select(func.count()).select_from(fact_occurrences)).scalar() == 3 * RUNS
+        assert (
+            connection.execute(select(func.count()).select_from(fact_occurrences)).scalar()
+            == 3 * RUNS
+        )
 
 
 def assert_whole(app: App) -> None:
-    facts = {fact.id: fact for fact in app.facts.page(Wanted(with_retired=True, limit=1000))}
+    facts = {fact.id: fact for fact in app.facts.page(FactFilter(include_retired=True, limit=1000))}
     for fact in facts.values():
         assert fact.is_active == (fact.superseded_by is None) == (fact.valid_until is None)
         assert fact.superseded_by is None or facts[fact.superseded_by].supersedes == fact.id
-        assert fact.occurrence_count == len(app.facts.occurrences(fact.id)) > 0
-    assert len([fact for fact in facts.values() if fact.is_active and fact.matching == "caller|residence"]) <= 1
+        assert fact.occurrence_count == len(app.facts.list_occurrences(fact.id)) > 0
+    assert (
+        len(
+            [
+                fact
+                for fact in facts.values()
+                if fact.is_active and fact.matching == "caller|residence"
+            ]
+        )
+        <= 1
+    )

@@ -1,4 +1,6 @@
-"""kill -9 while the database is away: what the caller said before is in the archive after the next start, once."""
+"""kill -9 while the database is away: what the caller said before is in the archive after the
+next start, once.
+"""
 
 import multiprocessing
 from pathlib import Path
@@ -8,8 +10,8 @@ import pytest
 from aftercall.app import App, build
 from aftercall.journal.recover import recover
 from aftercall.journal.spill import SpillFolder, call_entry
-from aftercall.journal.store import Entry
-from aftercall.journal.verify import verify
+from aftercall.journal.store import JournalEntry
+from aftercall.journal.verify import verify_archive
 from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import START, make_live_call
 from crash import ringing
@@ -19,17 +21,23 @@ spawner = multiprocessing.get_context("forkserver")
 
 
 def run_tidy(app: App, fault: str) -> int | None:
-    process = spawner.Process(target=ringing.tidy, args=(str(app.settings.home), app.settings.database_url, fault))
+    process = spawner.Process(
+        target=ringing.tidy, args=(str(app.settings.home), app.settings.database_url, fault)
+    )
     process.start()
     process.join(60)
     return process.exitcode
 
 
-def test_a_call_whose_process_died_while_the_database_was_away_is_taken_up_at_the_next_start(outlet: Outlet, tmp_path: Path) -> None:
+def test_a_call_whose_process_died_while_the_database_was_away_is_taken_up_at_the_next_start(
+    outlet: Outlet, tmp_path: Path
+) -> None:
     home = tmp_path / "home"
     spawner.set_forkserver_preload(["aftercall.app", "aftercall.testing", "psycopg"])
     ours, theirs = spawner.Pipe()
-    process = spawner.Process(target=ringing.ring, args=(str(home), outlet.url, "spill.after_line:5", theirs))
+    process = spawner.Process(
+        target=ringing.ring, args=(str(home), outlet.url, "spill.after_line:5", theirs)
+    )
     process.start()
     assert ours.poll(60)
     assert ours.recv() == "ready"
@@ -40,24 +48,44 @@ def test_a_call_whose_process_died_while_the_database_was_away_is_taken_up_at_th
     assert process.exitcode == -9
     app = build(Settings(home=home, database=DatabaseSettings(url=outlet.url)))
     assert len(recover(app.journal).sealed) == 1
-    (row,) = app.store.page(limit=5)
+    (row,) = app.store.list_page(limit=5)
     call, _ = app.archive.read(str(row.archive_name))
-    assert [turn.text for turn in call.turns if turn.speaker == "caller"] == ["Please call the plumber.", "And the electrician."]
-    assert (call.end_reason, app.journal.spill.files()) == ("interrupted", [])
-    assert verify(app.archive.place, app.store).faults == ()
+    assert [turn.text for turn in call.turns if turn.speaker == "caller"] == [
+        "Please call the plumber.",
+        "And the electrician.",
+    ]
+    assert (call.end_reason, app.journal.spill.list_files()) == ("interrupted", [])
+    assert verify_archive(app.archive.place, app.store).faults == ()
     app.close()
 
 
 @pytest.mark.parametrize("point", ["spill.after_take_up", "briefing.before_keep"])
-def test_a_start_that_dies_in_the_middle_of_it_is_made_good_by_the_next(app: App, point: str) -> None:
+def test_a_start_that_dies_in_the_middle_of_it_is_made_good_by_the_next(
+    app: App, point: str
+) -> None:
     call = make_live_call()
     folder = SpillFolder(app.settings.home / "spill")
-    folder.write([call_entry(call), Entry(call.id, "turn", 1, f'{{"seq":1,"speaker":"caller","text":"Hi.","at":{START.timestamp()}}}')])
+    folder.write(
+        [
+            call_entry(call),
+            JournalEntry(
+                call.id,
+                "turn",
+                1,
+                f'{{"seq":1,"speaker":"caller","text":"Hi.","at":{START.timestamp()}}}',
+            ),
+        ]
+    )
     folder.close()
     assert run_tidy(app, point) == -9
     assert run_tidy(app, "") == 0
-    (row,) = app.store.page(limit=5)
+    (row,) = app.store.list_page(limit=5)
     sealed, late = app.archive.read(str(row.archive_name))
-    assert ([turn.text for turn in sealed.turns], late, row.addenda, app.journal.spill.files()) == (["Hi."], (), 0, [])
-    assert app.briefings.due(10) == []
-    assert app.briefings.read("main", "+15550100", app.composer.form) is not None
+    assert (
+        [turn.text for turn in sealed.turns],
+        late,
+        row.addenda,
+        app.journal.spill.list_files(),
+    ) == (["Hi."], (), 0, [])
+    assert app.briefings.list_due(10) == []
+    assert app.briefings.read("main", "+15550100", app.composer.settings_hash) is not None

@@ -6,14 +6,17 @@ import pytest
 
 from aftercall.app import App
 from aftercall.lab.loopback import serve_on_loopback
-from aftercall.lab.remem import RememLab, make_remem
+from aftercall.lab.remem import EmulatedRemem, make_remem
 from crash import paperwork
 
 spawner = multiprocessing.get_context("forkserver")
 
 
 def work(app: App, fault: str, sid: str, remem_url: str) -> int | None:
-    process = spawner.Process(target=paperwork.run, args=(str(app.settings.home), app.settings.database_url, fault, sid, remem_url))
+    process = spawner.Process(
+        target=paperwork.run,
+        args=(str(app.settings.home), app.settings.database_url, fault, sid, remem_url),
+    )
     process.start()
     process.join()
     return process.exitcode
@@ -22,13 +25,13 @@ def work(app: App, fault: str, sid: str, remem_url: str) -> int | None:
 @pytest.mark.parametrize("point", ["documents.after_put", "remem.after_send", "step.after_put_off"])
 def test_the_document_of_a_call_stands_once_here_and_there(app: App, point: str) -> None:
     spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
-    lab = RememLab("vlt_lab")
+    lab = EmulatedRemem("vlt_lab")
     if point == "step.after_put_off":
         lab.faults.append("unavailable")
     with serve_on_loopback(make_remem(lab)) as url:
         assert work(app, point, "thing", url) == -9
         assert work(app, "", "thing", url) == 0
-    (row,) = app.store.page(limit=2)
+    (row,) = app.store.list_page(limit=2)
     steps = {step.name: step for step in app.steps.of_call(row.live.id)}
     assert (steps["document"].state, steps["remem"].state) == ("done", "done")
     assert len(app.documents.search("thing", 10)) == 1

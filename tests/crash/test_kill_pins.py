@@ -1,4 +1,6 @@
-"""kill -9 while pins are kept up: one pin, each call in its history once, and never half of either."""
+"""kill -9 while pins are kept up: one pin, each call in its history once, and never half of
+either.
+"""
 
 import multiprocessing
 import os
@@ -10,7 +12,7 @@ from sqlalchemy import func, select
 from aftercall import faults
 from aftercall.app import App
 from aftercall.db.tables import call_topics
-from aftercall.model.knowledge import MemoryKey
+from aftercall.model.facts import MemoryKey
 from crash import pinning
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
@@ -22,7 +24,9 @@ spawner = multiprocessing.get_context("forkserver")
 
 
 def keep_pins(app: App, fault: str, count: int) -> int | None:
-    process = spawner.Process(target=pinning.run, args=(str(app.settings.home), app.settings.database_url, fault, count))
+    process = spawner.Process(
+        target=pinning.run, args=(str(app.settings.home), app.settings.database_url, fault, count)
+    )
     process.start()
     process.join()
     return process.exitcode
@@ -37,7 +41,7 @@ def test_a_pin_and_what_it_rests_on_are_written_whole_and_once(app: App) -> None
         assert_whole(app)
     assert keep_pins(app, "", RUNS) == 0
     assert_whole(app)
-    (page,) = app.pins.pages(KEY)
+    (page,) = app.pins.list_pages(KEY)
     assert (page.pin.title, len(page.pin.history)) == ("Orlando sale", RUNS)
 
 
@@ -45,6 +49,9 @@ def assert_whole(app: App) -> None:
     """A pin knows exactly the calls whose words are kept: both were written together."""
     with app.database.read() as connection:
         kept = connection.execute(select(func.count()).select_from(call_topics)).scalar()
-    pages = app.pins.pages(KEY)
+    pages = app.pins.list_pages(KEY)
     assert len(pages) == (1 if kept and kept >= app.settings.memory.pin_after else 0)
-    assert all(len({mention.call_id for mention in page.pin.history}) == len(page.pin.history) == kept for page in pages)
+    assert all(
+        len({mention.call_id for mention in page.pin.history}) == len(page.pin.history) == kept
+        for page in pages
+    )

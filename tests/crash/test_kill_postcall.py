@@ -1,4 +1,6 @@
-"""kill -9 in the middle of the work after a call: every step comes to its end, and each thing stands once."""
+"""kill -9 in the middle of the work after a call: every step comes to its end, and each thing
+stands once.
+"""
 
 import multiprocessing
 import os
@@ -12,21 +14,30 @@ from sqlalchemy import select
 from aftercall import faults
 from aftercall.app import App
 from aftercall.db.tables import passages
-from aftercall.journal.verify import verify
+from aftercall.journal.verify import verify_archive
 from aftercall.postcall.view import are_finished
 from crash import afterwork
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 RUNS = 100 if SOAK else 6
 ELSEWHERE = ("postcall.after_late_summary",)  # these calls never come to it: test_kill_late_summary
-WORKING = [point for point in faults.POINTS if point.startswith("postcall") and point not in ELSEWHERE]
-ONCE_A_CALL = ("postcall.after_early_entry", "postcall.after_early_summary", "postcall.after_enqueue", "postcall.after_begin")
+WORKING = [
+    point for point in faults.POINTS if point.startswith("postcall") and point not in ELSEWHERE
+]
+ONCE_A_CALL = (
+    "postcall.after_early_entry",
+    "postcall.after_early_summary",
+    "postcall.after_enqueue",
+    "postcall.after_begin",
+)
 
 spawner = multiprocessing.get_context("forkserver")
 
 
 def work(app: App, fault: str, sids: list[str]) -> int | None:
-    process = spawner.Process(target=afterwork.run, args=(str(app.settings.home), app.settings.database_url, fault, sids))
+    process = spawner.Process(
+        target=afterwork.run, args=(str(app.settings.home), app.settings.database_url, fault, sids)
+    )
     process.start()
     process.join()
     return process.exitcode
@@ -43,13 +54,18 @@ def test_every_step_ends_and_each_thing_stands_once(app: App, tmp_path: Path) ->
         most = 1 if point in ONCE_A_CALL else 4
         assert work(app, f"{point}:{luck.randint(1, most)}", sids) == -9
     assert work(app, "", sids) == 0
-    rows = app.store.page(limit=RUNS + 1)
+    rows = app.store.list_page(limit=RUNS + 1)
     assert len(rows) == RUNS
     assert all(are_finished(app.steps.of_call(row.live.id)) for row in rows)
-    assert {step.state for row in rows for step in app.steps.of_call(row.live.id)} <= {"done", "skipped"}
+    assert {step.state for row in rows for step in app.steps.of_call(row.live.id)} <= {
+        "done",
+        "skipped",
+    }
     calls_md = (app.settings.home / "workspace" / "CALLS.md").read_text()
-    assert [calls_md.count(f"<!-- call: {row.live.id} -->") for row in rows] == [1] * min(RUNS, 50) + [0] * (RUNS - min(RUNS, 50))
+    assert [calls_md.count(f"<!-- call: {row.live.id} -->") for row in rows] == [1] * min(
+        RUNS, 50
+    ) + [0] * (RUNS - min(RUNS, 50))
     with app.database.read() as connection:
         found = Counter(connection.execute(select(passages.c.call_id)).scalars())
     assert found == {row.live.id: 4 for row in rows}  # three turns and the summary
-    assert verify(app.archive.place, app.store).faults == ()
+    assert verify_archive(app.archive.place, app.store).faults == ()

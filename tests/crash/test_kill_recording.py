@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from aftercall import faults
 from aftercall.app import build
-from aftercall.journal.recordings.folder import hash_file
+from aftercall.journal.recording_files import hash_file
 from aftercall.settings import RecordingsSettings, Settings, TwilioSettings
 from aftercall.testing import make_call
 from boxes import ACCOUNT, TOKEN, lab_box
@@ -28,19 +28,23 @@ def work(settings: Settings, fault: str) -> int | None:
 def test_a_recording_is_whole_and_there_once_wherever_the_process_dies(tmp_path: Path) -> None:
     spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
     with lab_box() as lab:
-        twilio = TwilioSettings(account_sid=ACCOUNT, auth_token=SecretStr(TOKEN), api_url=lab.address)
-        settings = Settings(home=tmp_path / "home", twilio=twilio, recordings=RecordingsSettings(enabled=True))
+        twilio = TwilioSettings(
+            account_sid=ACCOUNT, auth_token=SecretStr(TOKEN), api_url=lab.address
+        )
+        settings = Settings(
+            home=tmp_path / "home", twilio=twilio, recordings=RecordingsSettings(enabled=True)
+        )
         app = build(settings)
-        row, _ = app.journal.take_in(make_call(source="twilio"))
+        row, _ = app.journal.ingest(make_call(source="twilio"))
         for number, point in enumerate(POINTS):
             sid = f"RE{number}"
-            lab.exchange.office.recordings.keep(sid, row.live.sid)
+            lab.exchange.carrier.recordings.add(sid, row.live.sid)
             url = f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{sid}"
-            app.recordings.note(row.live.id, "twilio", sid, url, "waiting", app.clock.now())
+            app.recordings.register(row.live.id, "twilio", sid, url, "waiting", app.clock.now())
             assert work(settings, point) == -9
         assert work(settings, "") == 0
-        found = app.recordings.of_call(row.live.id)
-        held = lab.exchange.office.recordings.kept
+        found = app.recordings.list_for_call(row.live.id)
+        held = lab.exchange.carrier.recordings.by_sid
         files = {path.name for path in (settings.home / "recordings").iterdir()}
         app.close()
     assert [one.state for one in found] == ["here"] * len(POINTS)

@@ -1,4 +1,6 @@
-"""kill -9 while things are let go: nothing is lost that was to be archived, nothing is left that was to go, the archive is whole."""
+"""kill -9 while things are let go: nothing is lost that was to be archived, nothing is left
+that was to go, the archive is whole.
+"""
 
 import multiprocessing
 from datetime import UTC, datetime
@@ -6,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from aftercall.app import App
-from aftercall.journal.verify import verify
+from aftercall.journal.verify import verify_archive
 from aftercall.postcall.steps import STEPS
 from aftercall.testing import make_call
 from crash import letting_go
@@ -15,18 +17,27 @@ spawner = multiprocessing.get_context("forkserver")
 
 
 def let_go(app: App, fault: str) -> int | None:
-    process = spawner.Process(target=letting_go.run, args=(str(app.settings.home), app.settings.database_url, fault))
+    process = spawner.Process(
+        target=letting_go.run, args=(str(app.settings.home), app.settings.database_url, fault)
+    )
     process.start()
     process.join()
     return process.exitcode
 
 
-@pytest.mark.parametrize("point", ["retention.after_copy", "erase.after_tombstone", "retention.after_files"])
+@pytest.mark.parametrize(
+    "point", ["retention.after_copy", "erase.after_tombstone", "retention.after_files"]
+)
 def test_what_was_cut_off_is_finished_by_whoever_comes_next(app: App, point: str) -> None:
     spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
-    said = [("agent", "Hello!"), ("caller", "I prefer juniper tea in the evening."), ("agent", "Noted."), ("caller", "Thank you.")]
+    said = [
+        ("agent", "Hello!"),
+        ("caller", "I prefer juniper tea in the evening."),
+        ("agent", "Noted."),
+        ("caller", "Thank you."),
+    ]
     call = make_call(said, started_at=datetime(2025, 1, 5, 12, tzinfo=UTC))
-    app.journal.take_in(call)
+    app.journal.ingest(call)
     for name in STEPS:
         app.office.do(call.id, name)
     app.steps.await_start([call.id], list(STEPS), app.clock.now())
@@ -35,8 +46,8 @@ def test_what_was_cut_off_is_finished_by_whoever_comes_next(app: App, point: str
     app.work.runs.finish(call.conversation, 1, "done", "", app.clock.now())
     assert let_go(app, point) == -9
     assert let_go(app, "") == 0
-    assert verify(app.archive.place, app.store).faults == ()
-    assert app.archive.place.names() == []
+    assert verify_archive(app.archive.place, app.store).faults == ()
+    assert app.archive.place.list_names() == []
     assert "juniper" not in str(app.recall.find("main", call.caller, "verified", "juniper tea"))
     kept = [file.read_text() for file in (app.settings.home / "retired").rglob("*.json")]
     assert sum("juniper" in text for text in kept) == 2  # the call and its fact, once each

@@ -1,4 +1,6 @@
-"""Several processes on one database share the work, and some are killed: nothing twice, nothing stuck, nothing failed."""
+"""Several processes on one database share the work, and some are killed: nothing twice, nothing
+stuck, nothing failed.
+"""
 
 import multiprocessing
 import os
@@ -26,7 +28,10 @@ spawner = multiprocessing.get_context("forkserver")
 @pytest.fixture
 def place(app: App) -> Iterator[tuple[doing.Place, EmulatedGitHub]]:
     with EmulatedGitHub(doing.TOKEN) as github, Receiver() as hook:
-        yield doing.Place(str(app.settings.home), app.settings.database_url, github.url, hook.url), github
+        yield (
+            doing.Place(str(app.settings.home), app.settings.database_url, github.url, hook.url),
+            github,
+        )
 
 
 def start(place: doing.Place) -> ForkServerProcess:
@@ -36,13 +41,18 @@ def start(place: doing.Place) -> ForkServerProcess:
 
 
 @pytest.mark.timeout(3600 if SOAK else 240)
-def test_every_issue_is_made_once_however_the_processes_end(app: App, place: tuple[doing.Place, EmulatedGitHub]) -> None:
+def test_every_issue_is_made_once_however_the_processes_end(
+    app: App, place: tuple[doing.Place, EmulatedGitHub]
+) -> None:
     spawner.set_forkserver_preload(["aftercall.running", "aftercall.testing", "psycopg"])
     luck = random.Random(20260213)
     where, github = place
-    calls = [make_call(doing.SAID, sid=f"call{number}", caller=f"+1555010{number:04}") for number in range(CALLS)]
+    calls = [
+        make_call(doing.SAID, sid=f"call{number}", caller=f"+1555010{number:04}")
+        for number in range(CALLS)
+    ]
     for call in calls:
-        app.journal.take_in(call)
+        app.journal.ingest(call)
     processes = [start(where) for _ in range(PROCESSES)]
     for _ in range(ROUNDS):
         made = len(github.issues)
@@ -54,16 +64,25 @@ def test_every_issue_is_made_once_however_the_processes_end(app: App, place: tup
             processes[victim].join()
         for victim in victims:  # all at once: each finds the same dead processes
             processes[victim] = start(where)
-    while any(app.work.runs.get(call.conversation).state not in ("done", "failed") for call in calls):
+    while any(
+        app.work.runs.get(call.conversation).state not in ("done", "failed") for call in calls
+    ):
         time.sleep(0.1)
     for process in processes:
         process.terminate()
         process.join()
     assert [process.exitcode for process in processes] == [0] * PROCESSES
-    rows = [row for call in calls for row in app.work.followups.of_conversation(call.conversation) if row.kind == "request"]
+    rows = [
+        row
+        for call in calls
+        for row in app.work.followups.of_conversation(call.conversation)
+        if row.kind == "request"
+    ]
     assert [(row.state, row.reason) for row in rows if row.state not in ("done", "held")] == []
     assert [app.work.runs.get(call.conversation).state for call in calls] == ["done"] * CALLS
-    marks = Counter(re.findall(r"<!-- aftercall: (\w+) -->", " ".join(issue["body"] for issue in github.issues)))
+    marks = Counter(
+        re.findall(r"<!-- aftercall: (\w+) -->", " ".join(issue["body"] for issue in github.issues))
+    )
     assert marks == {row.key: 1 for row in rows if row.request_kind == "issue"}
     assert len(marks) == CALLS
     steps = [step for call in calls for step in app.steps.of_call(call.id)]

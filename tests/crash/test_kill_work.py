@@ -1,4 +1,6 @@
-"""kill -9 in the middle of follow-up work: each effect exactly once, none missing, whatever the moment."""
+"""kill -9 in the middle of follow-up work: each effect exactly once, none missing, whatever the
+moment.
+"""
 
 import multiprocessing
 import os
@@ -18,7 +20,13 @@ from receiver import Receiver
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))
 WORKING = [point for point in faults.POINTS if point.startswith("work.")]
-MOST = {"work.after_intent": 5, "work.after_sink": 5, "work.after_result": 5, "work.before_handover": 3, "work.after_done": 3}
+MOST = {
+    "work.after_intent": 5,
+    "work.after_sink": 5,
+    "work.after_result": 5,
+    "work.before_handover": 3,
+    "work.after_done": 3,
+}
 
 spawner = multiprocessing.get_context("forkserver")
 
@@ -35,7 +43,9 @@ def hook() -> Iterator[Receiver]:
         yield hook
 
 
-def work(place: doing.Place, fault: str, sids: list[str], kill_after_s: float | None = None) -> int | None:
+def work(
+    place: doing.Place, fault: str, sids: list[str], kill_after_s: float | None = None
+) -> int | None:
     process = spawner.Process(target=doing.run, args=(place, fault, sids))
     process.start()
     if kill_after_s is not None:
@@ -46,7 +56,10 @@ def work(place: doing.Place, fault: str, sids: list[str], kill_after_s: float | 
 
 
 def kill_at(run: int, luck: random.Random, dialect: str) -> tuple[str, float | None]:
-    """Each named point in turn; in the suite half of them on each database. Every fifth run of a soak at any moment."""
+    """Each named point in turn; in the suite half of them on each database.
+
+    Every fifth run of a soak at any moment.
+    """
     if SOAK and run % 5 == 4:
         return "", luck.uniform(0.3, 3.0)
     points = WORKING if SOAK else WORKING[::2] if dialect == "sqlite" else WORKING[1::2]
@@ -67,20 +80,33 @@ def test_each_effect_happens_exactly_once(app: App, github: EmulatedGitHub, hook
         fault, moment = kill_at(run, luck, dialect)
         assert work(place, fault, sids, moment) in ((-9,) if moment is None else (-9, 0))
     assert work(place, "", sids) == 0
-    conversations = [row.live.conversation for row in app.store.page(limit=runs + 1)]
+    conversations = [row.live.conversation for row in app.store.list_page(limit=runs + 1)]
     assert len(conversations) == runs
     check(app, conversations, github, hook)
 
 
 def check(app: App, conversations: list[str], github: EmulatedGitHub, hook: Receiver) -> None:
-    rows = [row for conversation in conversations for row in app.work.followups.of_conversation(conversation)]
+    rows = [
+        row
+        for conversation in conversations
+        for row in app.work.followups.of_conversation(conversation)
+    ]
     assert Counter(row.state for row in rows) == {"done": 4 * len(conversations)}
-    marks = Counter(re.findall(r"<!-- aftercall: (\w+) -->", " ".join(issue["body"] for issue in github.issues)))
+    marks = Counter(
+        re.findall(r"<!-- aftercall: (\w+) -->", " ".join(issue["body"] for issue in github.issues))
+    )
     assert marks == {row.key: 1 for row in rows if row.request_kind == "issue"}
     workspace = app.settings.home / "workspace"
-    tasks = Counter(re.findall(r'key: "(\w+):tasks"', " ".join(path.read_text() for path in (workspace / "tasks").glob("*.md"))))
+    tasks = Counter(
+        re.findall(
+            r'key: "(\w+):tasks"',
+            " ".join(path.read_text() for path in (workspace / "tasks").glob("*.md")),
+        )
+    )
     assert tasks == {row.key: 1 for row in rows if row.request_kind in ("reminder", "message")}
     assert len(list((workspace / "journal").rglob("*.md"))) == len(conversations)
     ids = Counter(posted.headers["webhook-id"] for posted in hook.posted)
-    assert len(ids) == 2 * len(conversations)  # a notice and a reminder each; a repeat carries the id of what it repeats
+    assert len(ids) == 2 * len(
+        conversations
+    )  # a notice and a reminder each; a repeat carries the id of what it repeats
     assert app.work.deliveries.dead() == []

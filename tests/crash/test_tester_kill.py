@@ -1,4 +1,6 @@
-"""The tester is killed: a call that was paid for counts as spent, spoken turns are on disk, and the run is resumed."""
+"""The tester is killed: a call that was paid for counts as spent, spoken turns are on disk, and
+the run is resumed.
+"""
 
 import json
 import os
@@ -12,13 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 from aftercall.cli.main import program
-from aftercall.tester.purse import Purse
+from aftercall.tester.budget import SpendingLimit
 from aftercall.testing import VirtualClock
 
 SCRIPT = """
 import sys
 from pathlib import Path
-from aftercall.tester.purse import Purse
+from aftercall.tester.budget import Purse
 from aftercall.testing import VirtualClock
 
 Purse(Path(sys.argv[1]), 1.0, 0.1, VirtualClock()).reserve(300)
@@ -29,12 +31,28 @@ print("dialled")
 def test_a_crash_before_the_call_leaves_it_paid(tmp_path: Path) -> None:
     file = tmp_path / "spent.json"
     environment = os.environ | {"AFTERCALL_FAULT": "tester.after_reserve"}
-    killed = subprocess.run([sys.executable, "-c", SCRIPT, str(file)], env=environment, capture_output=True, text=True, check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(file)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (killed.returncode, killed.stdout) == (-signal.SIGKILL, "")
-    assert Purse(file, 1.0, 0.1, VirtualClock()).spent == 0.5
+    assert SpendingLimit(file, 1.0, 0.1, VirtualClock()).spent == 0.5
 
 
-SUITE = ("test", "run", "-s", "all", "--agent", "practice:asks_again", "--no-shrink", "--parallel", "2")
+SUITE = (
+    "test",
+    "run",
+    "-s",
+    "all",
+    "--agent",
+    "practice:asks_again",
+    "--no-shrink",
+    "--parallel",
+    "2",
+)
 
 
 def aftercall(home: Path, *words: str) -> str:
@@ -44,9 +62,17 @@ def aftercall(home: Path, *words: str) -> str:
 
 def content_of(report: dict[str, Any]) -> dict[str, Any]:
     """A report without what differs between any two runs: ids and times of day."""
-    kept = {key: report[key] for key in ("target", "runs", "passed", "failed", "rates", "calibration")}
+    kept = {
+        key: report[key] for key in ("target", "runs", "passed", "failed", "rates", "calibration")
+    }
     results = [
-        result | {"calls": [{key: value for key, value in call.items() if key not in ("id", "started_at")} for call in result["calls"]]}
+        result
+        | {
+            "calls": [
+                {key: value for key, value in call.items() if key not in ("id", "started_at")}
+                for call in result["calls"]
+            ]
+        }
         for result in report["results"]
     ]
     return kept | {"results": results}
@@ -59,17 +85,35 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("point", ["tester.after_turn:60", "tester.after_calls:5", "tester.after_scenario:5", "tester.after_ledger"])
-def test_a_killed_run_keeps_its_turns_and_is_resumed(tmp_path: Path, undisturbed: dict[str, Any], point: str) -> None:
+@pytest.mark.parametrize(
+    "point",
+    [
+        "tester.after_turn:60",
+        "tester.after_calls:5",
+        "tester.after_scenario:5",
+        "tester.after_ledger",
+    ],
+)
+def test_a_killed_run_keeps_its_turns_and_is_resumed(
+    tmp_path: Path, undisturbed: dict[str, Any], point: str
+) -> None:
     environment = os.environ | {"AFTERCALL_HOME": str(tmp_path), "AFTERCALL_FAULT": point}
     command = [sys.executable, "-m", "aftercall", *SUITE]
-    assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run(command, env=environment, capture_output=True, check=False).returncode
+        == -signal.SIGKILL
+    )
 
     cut = json.loads(aftercall(tmp_path, "test", "show", "last", "--json", "--reveal"))
-    assert (cut["is_finished"], "unfinished" in aftercall(tmp_path, "test", "show")) == (False, True)
+    assert (cut["is_finished"], "unfinished" in aftercall(tmp_path, "test", "show")) == (
+        False,
+        True,
+    )
     finished = [call["turns"] for result in cut["results"] for call in result["calls"]]
     if point.startswith("tester.after_turn"):
-        turns = sum(map(len, finished)) + sum(len(call["turns"]) for call in cut["unfinished_calls"])
+        turns = sum(map(len, finished)) + sum(
+            len(call["turns"]) for call in cut["unfinished_calls"]
+        )
         assert turns >= 60
         call = max(cut["unfinished_calls"], key=lambda call: len(call["turns"]))
         shown = aftercall(tmp_path, "test", "show", call["id"], "--reveal")
@@ -78,14 +122,24 @@ def test_a_killed_run_keeps_its_turns_and_is_resumed(tmp_path: Path, undisturbed
         kept = {path.stem for path in tmp_path.glob("tests/*/calls/*.json")}
         done = {call["id"] for result in cut["results"] for call in result["calls"]}
         assert kept - done
-        assert kept <= done | {call["id"] for call in cut["unfinished_calls"]}, "a call kept before its line is shown"
+        assert kept <= done | {call["id"] for call in cut["unfinished_calls"]}, (
+            "a call kept before its line is shown"
+        )
 
     resumed = json.loads(aftercall(tmp_path, "test", "run", "--resume", "last", "--json"))
     assert resumed["id"] == cut["id"]
     assert content_of(resumed) == undisturbed
     before = {call["id"] for result in cut["results"] for call in result["calls"]}
-    assert before <= {call["id"] for result in resumed["results"] for call in result["calls"]}, "what was finished is kept"
+    assert before <= {call["id"] for result in resumed["results"] for call in result["calls"]}, (
+        "what was finished is kept"
+    )
     bugs = json.loads((tmp_path / "tests" / "ledger.json").read_text())["bugs"]
-    failed = [result for result in resumed["results"] if "asks_again" in {finding["kind"] for finding in result["findings"]}]
-    assert [(bug["runs"], bug["seen"]) for bug in bugs if bug["kind"] == "asks_again"] == [(1, len(failed))]
+    failed = [
+        result
+        for result in resumed["results"]
+        if "asks_again" in {finding["kind"] for finding in result["findings"]}
+    ]
+    assert [(bug["runs"], bug["seen"]) for bug in bugs if bug["kind"] == "asks_again"] == [
+        (1, len(failed))
+    ]
     assert json.loads(aftercall(tmp_path, "test", "show", "last", "--json"))["is_finished"]

@@ -1,4 +1,6 @@
-"""A process killed while it edits a page leaves the old page or the new one, whole, and the next edit goes on."""
+"""A process killed while it edits a page leaves the old page or the new one, whole, and the
+next edit goes on.
+"""
 
 import os
 import signal
@@ -12,7 +14,10 @@ from aftercall.workspace.files import edit
 
 OLD = "- **Name:** Bill\n" + "old line\n" * 5_000
 NEW = OLD + "new line\n"
-EDIT = "import pathlib, sys; from aftercall.workspace.files import edit; edit(pathlib.Path(sys.argv[1]), lambda text: text + 'new line\\n')"
+EDIT = (
+    "import pathlib, sys; from aftercall.workspace.files import edit; "
+    "edit(pathlib.Path(sys.argv[1]), lambda text: text + 'new line\\n')"
+)
 LEAVE = """
 import pathlib, sys
 from datetime import UTC, datetime
@@ -24,14 +29,26 @@ leave(Person(pathlib.Path(sys.argv[1])), "New one.", datetime.now(UTC))
 
 def kill(script: str, argument: Path, fault: str) -> None:
     environment = {**os.environ, "AFTERCALL_FAULT": fault}
-    killed = subprocess.run([sys.executable, "-c", script, str(argument)], env=environment, capture_output=True, check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", script, str(argument)],
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
 
 
 @pytest.mark.parametrize(
-    ("fault", "left"), [("workspace.before_compare", OLD), ("workspace.before_rename", OLD), ("workspace.after_rename", NEW)]
+    ("fault", "left"),
+    [
+        ("workspace.before_compare", OLD),
+        ("workspace.before_rename", OLD),
+        ("workspace.after_rename", NEW),
+    ],
 )
-def test_a_killed_edit_leaves_the_old_page_or_the_new_one(tmp_path: Path, fault: str, left: str) -> None:
+def test_a_killed_edit_leaves_the_old_page_or_the_new_one(
+    tmp_path: Path, fault: str, left: str
+) -> None:
     page = tmp_path / "USER.md"
     page.write_text(OLD)
     page.chmod(0o640)

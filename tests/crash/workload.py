@@ -1,4 +1,6 @@
-"""A process that keeps calls and may be killed at any moment; what it acknowledged, it had on disk."""
+"""A process that keeps calls and may be killed at any moment; what it acknowledged, it had on
+disk.
+"""
 
 import asyncio
 import os
@@ -14,8 +16,12 @@ from aftercall.settings import DatabaseSettings, Settings
 from aftercall.testing import make_live_call
 
 
-def run(home: str, database_url: str, fault: str, acknowledged: str, calls: int, turns: int) -> None:
-    """Keep `calls` calls at once, each of `turns` turns, and seal them; write down each append that returned."""
+def run(
+    home: str, database_url: str, fault: str, acknowledged: str, calls: int, turns: int
+) -> None:
+    """Keep `calls` calls at once, each of `turns` turns, and seal them; write down each append
+    that returned.
+    """
     faults.arm(fault)
     with Path(acknowledged).open("ab", buffering=0) as file:
         asyncio.run(_keep_calls(home, database_url, file.fileno(), calls, turns))
@@ -31,12 +37,21 @@ async def _keep_calls(home: str, database_url: str, file: int, calls: int, turns
 
 async def _keep_call(app: App, file: int, number: int, turns: int) -> None:
     clock = SystemClock()
-    call = make_live_call(sid=f"P{os.getpid()}N{number}", caller=f"+1555010{number % 3:02}", started_at=clock.now())
+    call = make_live_call(
+        sid=f"P{os.getpid()}N{number}", caller=f"+1555010{number % 3:02}", started_at=clock.now()
+    )
     record = await app.journal.open(call)
     state = app.resume.peek(call)
     if state and (joined := app.resume.consume(state, call)):
         record.call = joined
     for seq in range(1, turns + 1):
-        await record.append(Turn(seq=seq, speaker="caller", text=f"{call.id} says {seq}", at=clock.now() + timedelta(milliseconds=seq)))
+        await record.append(
+            Turn(
+                seq=seq,
+                speaker="caller",
+                text=f"{call.id} says {seq}",
+                at=clock.now() + timedelta(milliseconds=seq),
+            )
+        )
         os.write(file, f"{call.id} says {seq}\n".encode())
     await app.journal.seal(record, end_reason="caller_hung_up")

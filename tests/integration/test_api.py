@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from aftercall.app import App, build
-from aftercall.journal.archive import encode
+from aftercall.journal.archive import encode_call
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.server import make_server
@@ -23,7 +23,7 @@ def client(app: App) -> Iterator[TestClient]:
 
 
 def test_a_finished_call_is_taken_in_once(client: TestClient) -> None:
-    body = encode(make_call([("caller", "hello")]))
+    body = encode_call(make_call([("caller", "hello")]))
     first, second = client.post("/api/calls", content=body), client.post("/api/calls", content=body)
     assert (first.status_code, second.status_code) == (201, 200)
     assert first.json() == second.json()
@@ -32,7 +32,7 @@ def test_a_finished_call_is_taken_in_once(client: TestClient) -> None:
 
 
 def test_a_call_that_does_not_fit_is_refused_whole_with_its_field_named(client: TestClient) -> None:
-    call = json.loads(encode(make_call()))
+    call = json.loads(encode_call(make_call()))
     call["turns"][0]["at"] = "noon"
     answer = client.post("/api/calls", json=call)
     assert answer.status_code == 422
@@ -46,7 +46,7 @@ def test_bytes_that_are_no_call_are_refused(client: TestClient, body: bytes) -> 
 
 
 def test_ten_megabytes_of_text_are_refused_naming_the_field(client: TestClient) -> None:
-    call = json.loads(encode(make_call()))
+    call = json.loads(encode_call(make_call()))
     call["turns"][0]["text"] = "x" * 10_000_000
     answer = client.post("/api/calls", json=call)
     assert (answer.status_code, answer.json()["error"]["field"]) == (422, "turns[0].text")
@@ -60,11 +60,13 @@ def test_a_body_without_end_is_cut_short(client: TestClient) -> None:
 
 def test_the_list_goes_on_where_it_stopped(client: TestClient) -> None:
     for _ in range(5):
-        client.post("/api/calls", content=encode(make_call()))
+        client.post("/api/calls", content=encode_call(make_call()))
     seen: list[str] = []
     after: str | None = ""
     while after is not None:
-        page = client.get("/api/calls", params={"limit": 2, **({"before": after} if after else {})}).json()
+        page = client.get(
+            "/api/calls", params={"limit": 2, **({"before": after} if after else {})}
+        ).json()
         seen += [call["id"] for call in page["calls"]]
         after = page["next"]
     assert len(seen) == len(set(seen)) == 5
@@ -86,7 +88,10 @@ def test_a_briefing_can_be_looked_at(client: TestClient) -> None:
 def test_the_front_door_says_where_to_go(client: TestClient) -> None:
     page = client.get("/")
     assert page.headers["content-type"].startswith("text/html")
-    assert all(f'href="{path}"' in page.text for path in ("/calls", "/people", "/phone", "/settings", "/docs"))
+    assert all(
+        f'href="{path}"' in page.text
+        for path in ("/calls", "/people", "/phone", "/settings", "/docs")
+    )
 
 
 def test_probes_answer(client: TestClient) -> None:
@@ -104,7 +109,9 @@ def test_probes_answer(client: TestClient) -> None:
         ("127.0.0.1", "127.0.0.1:8080", {"Forwarded": "for=192.0.2.7"}),
     ],
 )
-def test_without_a_token_only_this_machine_is_served(app: App, client_address: str, host: str, headers: dict[str, str]) -> None:
+def test_without_a_token_only_this_machine_is_served(
+    app: App, client_address: str, host: str, headers: dict[str, str]
+) -> None:
     client = TestClient(make_server(app), base_url=f"http://{host}", client=(client_address, 1))
     assert client.get("/api/calls", headers=headers).status_code == 403
 

@@ -12,7 +12,7 @@ from aftercall.errors import NotWaiting, RefusedInput
 from aftercall.model.followups import FollowUp
 from aftercall.testing import make_live_call
 from aftercall.web.server import make_server
-from aftercall.work import handover
+from aftercall.work import deliver
 from working import follow, hold_call
 
 CALLER = "+15550100"
@@ -21,11 +21,16 @@ BUG = [("agent", "Hello!"), ("caller", "Please open a bug about the broken thumb
 
 @pytest.fixture
 def client(app: App) -> TestClient:
-    return TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1), follow_redirects=False)
+    return TestClient(
+        make_server(app),
+        base_url="http://127.0.0.1:8080",
+        client=("127.0.0.1", 1),
+        follow_redirects=False,
+    )
 
 
 def deeds(app: App) -> list[tuple[str, str]]:
-    return [(str(line.deed), line.subject) for line in app.audit.recent()][::-1]
+    return [(str(line.deed), line.subject) for line in app.audit.list_recent()][::-1]
 
 
 def csrf_of(page: str) -> str:
@@ -44,7 +49,9 @@ def hold_request(app: App, caller: str = CALLER) -> FollowUp:
     return request
 
 
-def test_an_approval_is_recorded_once_it_happened_whoever_gave_it(app: App, client: TestClient) -> None:
+def test_an_approval_is_recorded_once_it_happened_whoever_gave_it(
+    app: App, client: TestClient
+) -> None:
     request = hold_request(app)
     csrf = {"csrf": csrf_of(client.get("/followups").text)}
     assert client.post(f"/followups/{request.id}/retry", data=csrf).status_code == 409
@@ -54,7 +61,7 @@ def test_an_approval_is_recorded_once_it_happened_whoever_gave_it(app: App, clie
     assert client.post(f"/followups/{request.id}/approve", data=csrf).status_code == 409
     assert client.post(f"/api/followups/{request.id}/reject").status_code == 200
     with pytest.raises(NotWaiting):
-        handover.reject(app.work, request.id, "me")
+        deliver.reject(app.work, request.id, "me")
     assert deeds(app) == [("approved", request.id), ("rejected", request.id)]
 
 
@@ -62,7 +69,9 @@ def test_what_could_not_be_shown_or_changed_is_not_recorded(app: App, client: Te
     csrf = {"csrf": csrf_of(client.get("/memory").text)}
     assert client.post("/memory/facts/none/reveal", data=csrf).status_code == 404
     assert client.post("/memory/facts/none/restore", data=csrf).status_code == 404
-    assert client.post("/followups/deliveries/resend", data=csrf | {"key": "none"}).status_code == 404
+    assert (
+        client.post("/followups/deliveries/resend", data=csrf | {"key": "none"}).status_code == 404
+    )
     assert client.get("/api/calls/none", params={"reveal": True}).status_code == 404
     assert client.post("/api/pins/none/unpin").status_code == 404
     stale = csrf | {"text": "mine", "was": "another"}
@@ -76,7 +85,9 @@ def test_a_call_that_is_revealed_is_recorded(app: App, client: TestClient) -> No
     assert deeds(app) == [("revealed", call.id)]
 
 
-async def test_an_erasure_is_recorded_with_the_rows_it_removes(app: App, client: TestClient) -> None:
+async def test_an_erasure_is_recorded_with_the_rows_it_removes(
+    app: App, client: TestClient
+) -> None:
     hold_call(app, BUG)
     record = await app.journal.open(make_live_call(caller=CALLER))
     csrf = {"csrf": csrf_of(client.get("/memory").text), "typed": CALLER}
@@ -100,8 +111,13 @@ def test_an_export_that_fails_is_not_recorded(app: App, tmp_path: Path) -> None:
 
 def test_follow_ups_are_listed_by_caller(app: App, client: TestClient) -> None:
     mine, other = hold_request(app), hold_request(app, "+15550142")
-    asked = {caller: client.get("/api/followups", params={"caller": caller}).json() for caller in (CALLER, "+15550142", "+15550177")}
-    assert {caller: [row["id"] for row in found["followups"]] for caller, found in asked.items()} == {
+    asked = {
+        caller: client.get("/api/followups", params={"caller": caller}).json()
+        for caller in (CALLER, "+15550142", "+15550177")
+    }
+    assert {
+        caller: [row["id"] for row in found["followups"]] for caller, found in asked.items()
+    } == {
         CALLER: [mine.id],
         "+15550142": [other.id],
         "+15550177": [],
@@ -115,6 +131,8 @@ def test_a_query_that_is_not_known_is_refused_by_name(client: TestClient, path: 
 
 
 @pytest.mark.parametrize("caller", ["Bob", "anonymous", ""])
-def test_follow_ups_of_no_known_number_are_refused_not_everybodys(client: TestClient, caller: str) -> None:
+def test_follow_ups_of_no_known_number_are_refused_not_everybodys(
+    client: TestClient, caller: str
+) -> None:
     answer = client.get("/api/followups", params={"caller": caller})
     assert (answer.status_code, answer.json()["error"]["field"]) == (422, "caller")

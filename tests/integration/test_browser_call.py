@@ -22,12 +22,16 @@ def live(settings: Settings) -> Iterator[App]:
 
 @pytest.fixture
 def client(live: App) -> Iterator[TestClient]:
-    with TestClient(make_server(live), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1)) as client:
+    with TestClient(
+        make_server(live), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1)
+    ) as client:
         yield client
 
 
 def until_sealed(client: TestClient, call_id: str) -> dict[str, Any]:
-    """The page is gone at once, sealing takes its moment; the suite's time limit is the only one."""
+    """The page is gone at once, sealing takes its moment; the suite's time limit is the only
+    one.
+    """
     while (shown := client.get(f"/api/calls/{call_id}").json())["state"] != "sealed":
         pass
     return dict(shown)
@@ -74,9 +78,16 @@ def test_a_frame_that_does_not_fit_ends_the_call_which_is_kept(client: TestClien
         until_sealed(client, call_id)
 
 
-@pytest.mark.parametrize("headers", [{"Origin": "https://evil.example"}, {"X-Forwarded-For": "192.0.2.1"}])
-def test_other_peoples_pages_and_proxies_are_refused(client: TestClient, headers: dict[str, str]) -> None:
-    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/browser/call", headers=headers):
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"X-Forwarded-For": "192.0.2.1"}]
+)
+def test_other_peoples_pages_and_proxies_are_refused(
+    client: TestClient, headers: dict[str, str]
+) -> None:
+    with (
+        pytest.raises(WebSocketDisconnect),
+        client.websocket_connect("/browser/call", headers=headers),
+    ):
         pass
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import aftercall.cli
 from aftercall.cli.main import program
-from aftercall.journal.archive import encode
+from aftercall.journal.archive import encode_call
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.testing import make_call
 from patience import until
@@ -25,14 +25,25 @@ AFTERCALL = str(Path(sys.executable).with_name("aftercall"))
 class Shell:
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")} | {"AFTERCALL_HOME": str(home)}
+        self.env = {
+            name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")
+        } | {"AFTERCALL_HOME": str(home)}
 
     def run(self, *words: str, stdin: bytes = b"") -> tuple[int, str, str]:
-        done = subprocess.run([AFTERCALL, *words], env=self.env, input=stdin, capture_output=True, cwd=self.home.parent, check=False)
+        done = subprocess.run(
+            [AFTERCALL, *words],
+            env=self.env,
+            input=stdin,
+            capture_output=True,
+            cwd=self.home.parent,
+            check=False,
+        )
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([AFTERCALL, *words], env=self.env, stderr=subprocess.PIPE, cwd=self.home.parent)
+        return subprocess.Popen(
+            [AFTERCALL, *words], env=self.env, stderr=subprocess.PIPE, cwd=self.home.parent
+        )
 
 
 @pytest.fixture
@@ -42,7 +53,13 @@ def shell(tmp_path: Path) -> Shell:
 
 def test_ingest_list_show_and_verify(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "call.json"
-    file.write_bytes(encode(make_call([("agent", "Hey!"), ("caller", "Open a bug [bold]please[/]")], caller="+15551234567")))
+    file.write_bytes(
+        encode_call(
+            make_call(
+                [("agent", "Hey!"), ("caller", "Open a bug [bold]please[/]")], caller="+15551234567"
+            )
+        )
+    )
     code, out, _ = shell.run("ingest", str(file), "--json")
     assert code == 0
     call_id = json.loads(out)["id"]
@@ -65,7 +82,7 @@ def test_ingest_list_show_and_verify(shell: Shell, tmp_path: Path) -> None:
 
 def test_verify_names_an_edited_and_a_removed_file(shell: Shell) -> None:
     for number in range(3):
-        shell.run("ingest", "-", stdin=encode(make_call([("caller", f"call {number}")])))
+        shell.run("ingest", "-", stdin=encode_call(make_call([("caller", f"call {number}")])))
     edited, removed, _ = sorted((shell.home / "archive").glob("*.json"))
     data = bytearray(edited.read_bytes())
     data[100] ^= 1
@@ -75,12 +92,19 @@ def test_verify_names_an_edited_and_a_removed_file(shell: Shell) -> None:
     assert code == 1
     assert edited.name in out
     assert removed.name in out
-    assert {fault["kind"] for fault in json.loads(shell.run("verify", "--json")[1])["faults"]} == {"edited", "missing"}
+    assert {fault["kind"] for fault in json.loads(shell.run("verify", "--json")[1])["faults"]} == {
+        "edited",
+        "missing",
+    }
 
 
 @pytest.mark.parametrize(
     ("stdin", "said"),
-    [(b"{}", "source: is missing"), (b"\xff", "call: is not valid UTF-8"), (b"nope", "call: is not valid JSON")],
+    [
+        (b"{}", "source: is missing"),
+        (b"\xff", "call: is not valid UTF-8"),
+        (b"nope", "call: is not valid JSON"),
+    ],
 )
 def test_a_bad_file_is_one_clear_line_and_exit_1(shell: Shell, stdin: bytes, said: str) -> None:
     code, out, err = shell.run("ingest", "-", stdin=stdin)
@@ -98,13 +122,21 @@ def test_wrong_use_and_wrong_settings_exit_2(shell: Shell, tmp_path: Path) -> No
     assert shell.run("--config", "none.toml", "config")[0] == 2
 
 
-def test_config_shows_where_values_come_from_and_hides_secrets(shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "aftercall.toml").write_text("timezone = 'Europe/Berlin'\n[openai]\napi_key = 'sk-canary'\n")
+def test_config_shows_where_values_come_from_and_hides_secrets(
+    shell: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "aftercall.toml").write_text(
+        "timezone = 'Europe/Berlin'\n[openai]\napi_key = 'sk-canary'\n"
+    )
     code, out, _ = shell.run("config")
     assert code == 0
     assert "sk-canary" not in out
     values = {value["key"]: value for value in json.loads(shell.run("config", "--json")[1])}
-    assert values["timezone"] == values["timezone"] | {"value": "Europe/Berlin", "origin": "aftercall.toml", "env": "AFTERCALL_TIMEZONE"}
+    assert values["timezone"] == values["timezone"] | {
+        "value": "Europe/Berlin",
+        "origin": "aftercall.toml",
+        "env": "AFTERCALL_TIMEZONE",
+    }
     assert values["home"]["origin"] == "AFTERCALL_HOME"
 
 
@@ -128,14 +160,22 @@ def test_db_upgrade_may_be_run_again(shell: Shell) -> None:
 
 
 def test_serve_says_where_it_listens_and_stops_cleanly(shell: Shell) -> None:
-    server = subprocess.Popen([AFTERCALL, "serve", "--port", "0"], env=shell.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [AFTERCALL, "serve", "--port", "0"],
+        env=shell.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert server.stdout is not None
         line = server.stdout.readline()
         address = next(word for word in line.split() if word.startswith("http://"))
         with urllib.request.urlopen(f"{address}/healthz") as answer:
             assert json.load(answer)["status"] == "ok"
-        request = urllib.request.Request(f"{address}/api/calls", data=encode(make_call()), method="POST")
+        request = urllib.request.Request(
+            f"{address}/api/calls", data=encode_call(make_call()), method="POST"
+        )
         with urllib.request.urlopen(request) as answer:
             assert answer.status == 201
     finally:
@@ -147,15 +187,30 @@ def test_serve_says_where_it_listens_and_stops_cleanly(shell: Shell) -> None:
 
 
 def test_a_worker_does_what_nobody_did_after_a_call(shell: Shell) -> None:
-    shell.run("ingest", "-", stdin=encode(make_call([("agent", "Hello!"), ("caller", "This is Bill. Please call the plumber.")])))
-    worker = subprocess.Popen([AFTERCALL, "worker"], env=shell.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    shell.run(
+        "ingest",
+        "-",
+        stdin=encode_call(
+            make_call([("agent", "Hello!"), ("caller", "This is Bill. Please call the plumber.")])
+        ),
+    )
+    worker = subprocess.Popen(
+        [AFTERCALL, "worker"],
+        env=shell.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert worker.stdout is not None
         assert "works" in worker.stdout.readline()
         (call,) = json.loads(shell.run("calls", "list", "--json")[1])
         states: set[str] = set()
         while not states or states & {"waiting", "running"}:
-            states = {step["state"] for step in json.loads(shell.run("calls", "show", call["id"], "--json")[1])["steps"]}
+            states = {
+                step["state"]
+                for step in json.loads(shell.run("calls", "show", call["id"], "--json")[1])["steps"]
+            }
     finally:
         worker.send_signal(signal.SIGTERM)
         worker.communicate(timeout=20)
@@ -167,12 +222,14 @@ def test_a_worker_does_what_nobody_did_after_a_call(shell: Shell) -> None:
 
 
 def test_reading_a_file_stores_nothing(shell: Shell) -> None:
-    raw = encode(make_call([("caller", "This is Bill. Please call the plumber by Friday.")]))
+    raw = encode_call(make_call([("caller", "This is Bill. Please call the plumber by Friday.")]))
     code, out, _ = shell.run("read", "-", "--json", stdin=raw)
     assert code == 0
     reading = json.loads(out)
     assert (reading["profile"]["name"], len(reading["requests"])) == ("Bill", 1)
-    assert {"summary", "profile", "identity", "requests", "withdrawn", "promises", "facts"} <= set(reading)
+    assert {"summary", "profile", "identity", "requests", "withdrawn", "promises", "facts"} <= set(
+        reading
+    )
     assert not shell.home.exists()
     assert "call the plumber" in shell.run("read", "-", stdin=raw)[1].lower()
 
@@ -203,9 +260,15 @@ def test_serve_refuses_a_database_newer_than_itself(shell: Shell) -> None:
 
 
 def test_what_was_said_can_be_searched(shell: Shell) -> None:
-    said = [("agent", "Hello!"), ("caller", "Hi, this is Bill. We adopted two greyhounds. Please call the vet."), ("agent", "I will.")]
-    shell.run("ingest", "-", "--wait", stdin=encode(make_call(said, caller="+15551234567")))
-    code, out, _ = shell.run("search", 'adopting "two greyhound"', "--json", "--caller", "+15551234567")
+    said = [
+        ("agent", "Hello!"),
+        ("caller", "Hi, this is Bill. We adopted two greyhounds. Please call the vet."),
+        ("agent", "I will."),
+    ]
+    shell.run("ingest", "-", "--wait", stdin=encode_call(make_call(said, caller="+15551234567")))
+    code, out, _ = shell.run(
+        "search", 'adopting "two greyhound"', "--json", "--caller", "+15551234567"
+    )
     hits = json.loads(out)
     assert (code, len(hits), hits[0]["turn"], hits[0]["before"][0]["text"]) == (0, 1, 2, "Hello!")
     code, out, _ = shell.run("search", "greyhound", "--as-of", "2001-01-01")
@@ -218,20 +281,36 @@ ODD_WORDS = "Call me :x: or [bold]now[/bold] [/] [red]at[ eight"
 
 def test_what_people_said_is_printed_as_they_said_it(tmp_path: Path) -> None:
     file = tmp_path / "call.json"
-    file.write_bytes(encode(make_call([("agent", "Hey!"), ("caller", ODD_WORDS)])))
+    file.write_bytes(encode_call(make_call([("agent", "Hey!"), ("caller", ODD_WORDS)])))
     environment = {"AFTERCALL_HOME": str(tmp_path / "home"), "AFTERCALL_MODEL": "rules"}
     taken = CliRunner().invoke(program, ["ingest", str(file), "--json"], env=environment)
-    shown = CliRunner().invoke(program, ["calls", "show", json.loads(taken.output)["id"]], env=environment)
+    shown = CliRunner().invoke(
+        program, ["calls", "show", json.loads(taken.output)["id"]], env=environment
+    )
     assert ODD_WORDS in shown.output
 
 
 def test_a_test_call_is_shown_as_it_was_said(tmp_path: Path) -> None:
     scenario = tmp_path / "odd.yaml"
-    scenario.write_text(f'name: odd\ndescription: ":x: [red]d[/]"\nturns: [{{say: "{ODD_WORDS}"}}]\n')
-    environment = {"AFTERCALL_HOME": str(tmp_path / "home"), "AFTERCALL_TESTER_SCENARIOS": str(tmp_path)}
-    ran = CliRunner().invoke(program, ["test", "run", "-s", str(scenario), "--agent", "practice", "--json"], env=environment)
+    scenario.write_text(
+        f'name: odd\ndescription: ":x: [red]d[/]"\nturns: [{{say: "{ODD_WORDS}"}}]\n'
+    )
+    environment = {
+        "AFTERCALL_HOME": str(tmp_path / "home"),
+        "AFTERCALL_TESTER_SCENARIOS": str(tmp_path),
+    }
+    ran = CliRunner().invoke(
+        program,
+        ["test", "run", "-s", str(scenario), "--agent", "practice", "--json"],
+        env=environment,
+    )
     call_id = json.loads(ran.stdout)["results"][0]["calls"][0]["id"]
-    assert ODD_WORDS in CliRunner().invoke(program, ["test", "show", call_id, "--reveal"], env=environment).output
+    assert (
+        ODD_WORDS
+        in CliRunner()
+        .invoke(program, ["test", "show", call_id, "--reveal"], env=environment)
+        .output
+    )
     assert ":x: [red]d[/]" in CliRunner().invoke(program, ["test", "list"], env=environment).output
 
 
@@ -239,7 +318,9 @@ def test_only_one_place_makes_a_console() -> None:
     """So that nothing interprets what people said; styles are Text objects."""
     for path in Path(aftercall.cli.__file__).parent.glob("*.py"):
         text = path.read_text()
-        assert ("Console(" in text.replace("make_console(", "")) == (path.name == "stage.py"), path.name
+        assert ("Console(" in text.replace("make_console(", "")) == (path.name == "stage.py"), (
+            path.name
+        )
         assert "rich.markup" not in text, path.name
 
 
@@ -254,22 +335,34 @@ policy = {{ unknown = "do" }}
 """
 
 
-async def test_work_a_command_cannot_finish_is_handed_to_the_next_process(shell: Shell, tmp_path: Path) -> None:
-    call = make_call([("agent", "Hello."), ("caller", "Please open a bug about the broken thumbnails."), ("agent", "I will.")])
+async def test_work_a_command_cannot_finish_is_handed_to_the_next_process(
+    shell: Shell, tmp_path: Path
+) -> None:
+    call = make_call(
+        [
+            ("agent", "Hello."),
+            ("caller", "Please open a bug about the broken thumbnails."),
+            ("agent", "I will."),
+        ]
+    )
     with EmulatedGitHub("the-lab's-own-token", faults=deque(["down"] * 50)) as github:
         (tmp_path / "aftercall.toml").write_text(ASKS_FOR_A_BUG.format(url=github.url))
-        code, _, told = shell.run("ingest", "-", "--wait", stdin=encode(call))
+        code, _, told = shell.run("ingest", "-", "--wait", stdin=encode_call(call))
         assert (code, "Traceback" in told) == (0, False)
         github.faults.clear()
         worker = shell.start("worker")
         await until(lambda: bool(github.issues))
-        await until(lambda: "done" in shell.run("followups", "list", "--state", "done", "--json")[1])
+        await until(
+            lambda: "done" in shell.run("followups", "list", "--state", "done", "--json")[1]
+        )
         worker.send_signal(signal.SIGTERM)
         assert b"Traceback" not in worker.communicate()[1]
         assert worker.returncode == 0
         assert len(github.issues) == 1
     _, listed, _ = shell.run("followups", "list", "--json")
-    assert {(row["state"], row["reason"]) for row in json.loads(listed) if row["kind"] == "request"} == {("done", "")}
+    assert {
+        (row["state"], row["reason"]) for row in json.loads(listed) if row["kind"] == "request"
+    } == {("done", "")}
 
 
 def test_health_is_failing_where_the_database_cannot_be_read(tmp_path: Path) -> None:

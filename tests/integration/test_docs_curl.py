@@ -17,7 +17,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]
 
 
 def find_commands(page: str) -> Iterator[str]:
-    """Commands in code blocks; one goes on while a quote is open or a line ends with a backslash."""
+    """Commands in code blocks; one goes on while a quote is open or a line ends with a
+    backslash.
+    """
     for block in re.findall(r"^```\w*\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         lines = iter(block.splitlines())
         for line in lines:
@@ -41,7 +43,10 @@ COMMANDS = [(page.name, command) for page in PAGES for command in find_commands(
 
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    with serving(tmp_path_factory.mktemp("docs"), AFTERCALL_MODEL="rules") as server, lab_box() as lab:
+    with (
+        serving(tmp_path_factory.mktemp("docs"), AFTERCALL_MODEL="rules") as server,
+        lab_box() as lab,
+    ):
         yield {"http://127.0.0.1:8080": server, "http://127.0.0.1:8090": lab.address}
 
 
@@ -50,8 +55,12 @@ def test_a_printed_curl_command_works(addresses: dict[str, str], page: str, comm
     for printed, real in addresses.items():
         command = command.replace(printed, real)
     environment = os.environ | {"TWILIO_ACCOUNT_SID": ACCOUNT, "TWILIO_AUTH_TOKEN": TOKEN}
-    script = f'curl() {{ command curl --fail-with-body --noproxy "*" --max-time 60 "$@"; }}\n{command}'
-    done = subprocess.run(["/bin/bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    script = (
+        f'curl() {{ command curl --fail-with-body --noproxy "*" --max-time 60 "$@"; }}\n{command}'
+    )
+    done = subprocess.run(
+        ["/bin/bash", "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, (page, done.stdout, done.stderr)
 
 

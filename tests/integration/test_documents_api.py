@@ -8,8 +8,8 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from aftercall.app import App, build
-from aftercall.memory.remem import Remem
-from aftercall.model.documents import Document, id_from
+from aftercall.memory.remem import RememClient
+from aftercall.model.documents import Document, make_document_id
 from aftercall.settings import RememSettings, Settings
 from aftercall.testing import START, VirtualClock
 from aftercall.web.server import make_server
@@ -19,11 +19,17 @@ KEY = {"Idempotency-Key": "7f1b0a52-5c2f-4b61-9f5c-0d1f8f7c3a11"}
 
 @pytest.fixture
 def client(app: App) -> TestClient:
-    return TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1))  # no lifespan: no engine is needed
+    return TestClient(
+        make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1)
+    )  # no lifespan: no engine is needed
 
 
 def post(client: TestClient, content: str, **fields: Any) -> str:
-    return str(client.post("/v1/documents", json={"title": "Note", "content": content, **fields}).json()["id"])
+    return str(
+        client.post("/v1/documents", json={"title": "Note", "content": content, **fields}).json()[
+            "id"
+        ]
+    )
 
 
 def find(client: TestClient, **query: Any) -> list[str]:
@@ -31,15 +37,33 @@ def find(client: TestClient, **query: Any) -> list[str]:
 
 
 def test_both_dialects_write_and_both_find(client: TestClient) -> None:
-    seed = client.post("/v1/documents", json={"title": "One", "content": "About bees", "source": "voice-call", "tags": "voice-session, x"})
+    seed = client.post(
+        "/v1/documents",
+        json={
+            "title": "One",
+            "content": "About bees",
+            "source": "voice-call",
+            "tags": "voice-session, x",
+        },
+    )
     later = client.post(
-        "/v1/documents/ingest", json={"content": "About wasps and bees", "metadata": {"tags": ["voice-session"]}, "return_id": True}
+        "/v1/documents/ingest",
+        json={
+            "content": "About wasps and bees",
+            "metadata": {"tags": ["voice-session"]},
+            "return_id": True,
+        },
     )
     assert (seed.status_code, later.status_code, later.json()["status"]) == (201, 202, "accepted")
-    assert find(client, text="bees", limit=3, tags=["voice-session"]) == find(client, query="bees", max_results=3)
+    assert find(client, text="bees", limit=3, tags=["voice-session"]) == find(
+        client, query="bees", max_results=3
+    )
     assert find(client, text="bees", tags=["x"]) == ["About bees"]
     (result,) = client.post("/v1/query", json={"query": "wasps"}).json()["results"]
-    assert (result["document_id"], result["chunks"][0]["content"]) == (later.json()["document_id"], "About wasps and bees")
+    assert (result["document_id"], result["chunks"][0]["content"]) == (
+        later.json()["document_id"],
+        "About wasps and bees",
+    )
 
 
 def test_the_same_key_is_the_same_document(client: TestClient) -> None:
@@ -51,23 +75,42 @@ def test_the_same_key_is_the_same_document(client: TestClient) -> None:
 
 def test_a_document_is_replaced_or_appended_to(client: TestClient) -> None:
     document = post(client, "First")
-    assert client.put(f"/v1/documents/{document}", json={"content": "Second"}).json()["content"] == "Second"
-    assert client.put(f"/v1/documents/{document}", json={"content": "Third", "mode": "append"}).json()["content"] == "Second\n\nThird"
+    assert (
+        client.put(f"/v1/documents/{document}", json={"content": "Second"}).json()["content"]
+        == "Second"
+    )
+    assert (
+        client.put(f"/v1/documents/{document}", json={"content": "Third", "mode": "append"}).json()[
+            "content"
+        ]
+        == "Second\n\nThird"
+    )
     assert client.get(f"/v1/documents/{document}").json()["content"] == "Second\n\nThird"
 
 
 def test_a_change_of_no_known_kind_changes_nothing(client: TestClient) -> None:
     document = post(client, "First")
-    for body in ({"content": "Second", "mode": "prepend"}, {"mode": "append"}, {"content": "", "mode": "replace"}):
+    for body in (
+        {"content": "Second", "mode": "prepend"},
+        {"mode": "append"},
+        {"content": "", "mode": "replace"},
+    ):
         assert client.put(f"/v1/documents/{document}", json=body).status_code == 422
     assert client.get(f"/v1/documents/{document}").json()["content"] == "First"
 
 
 @pytest.mark.parametrize(
-    "written", [{"tags": "voice-session, bees"}, {"tags": ["voice-session", "bees"]}, {"metadata": {"tags": ["bees"]}}]
+    "written",
+    [
+        {"tags": "voice-session, bees"},
+        {"tags": ["voice-session", "bees"]},
+        {"metadata": {"tags": ["bees"]}},
+    ],
 )
 @pytest.mark.parametrize("asked", ["bees", ["bees"]])
-def test_tags_are_found_in_whichever_form_they_were_written(client: TestClient, written: dict[str, Any], asked: object) -> None:
+def test_tags_are_found_in_whichever_form_they_were_written(
+    client: TestClient, written: dict[str, Any], asked: object
+) -> None:
     post(client, "About honey", **written)
     post(client, "Honey of nobody", tags=["beeswax"])
     assert find(client, query="honey", tags=asked) == ["About honey"]
@@ -79,10 +122,16 @@ def test_most_words_first_then_the_newest(app: App, client: TestClient) -> None:
         post(client, content)
         assert isinstance(app.clock, VirtualClock)
         app.clock.move(1)
-    assert find(client, text="voice call summary", limit=3) == ["voice call summary two", "voice call summary one", "only a call"]
+    assert find(client, text="voice call summary", limit=3) == [
+        "voice call summary two",
+        "voice call summary one",
+        "only a call",
+    ]
 
 
-@pytest.mark.parametrize("words", ["follow-up", "don't", '"', "%", "_", "a OR b", "'; DROP TABLE documents; --", "\\"])
+@pytest.mark.parametrize(
+    "words", ["follow-up", "don't", '"', "%", "_", "a OR b", "'; DROP TABLE documents; --", "\\"]
+)
 def test_any_words_are_a_valid_query(client: TestClient, words: str) -> None:
     post(client, "We don't follow-up a or b.")
     assert client.post("/v1/query", json={"query": words}).status_code == 200
@@ -140,15 +189,27 @@ def test_either_header_of_a_client_opens_and_nothing_else(guarded: TestClient) -
     assert guarded.post("/v1/query", json=body).status_code == 401
     assert guarded.post("/v1/query", json=body, headers={"X-API-Key": "wrong"}).status_code == 401
     assert guarded.post("/v1/query", json=body, headers={"X-API-Key": "s3cret"}).status_code == 200
-    assert guarded.post("/v1/query", json=body, headers={"Authorization": "Bearer s3cret"}).status_code == 200
+    assert (
+        guarded.post("/v1/query", json=body, headers={"Authorization": "Bearer s3cret"}).status_code
+        == 200
+    )
 
 
 def test_our_own_client_can_write_here(client: TestClient) -> None:
     """Two Aftercalls: one keeps the documents of the other."""
-    page = Document(id=id_from("call", "1"), title="One", content="About bees", made_at=START, changed_at=START)
+    page = Document(
+        id=make_document_id("call", "1"),
+        title="One",
+        content="About bees",
+        made_at=START,
+        changed_at=START,
+    )
     for dialect in ("ingest", "documents"):
-        remem = Remem(
-            RememSettings.model_validate({"api_key": "x", "api_url": "http://127.0.0.1:8080", "dialect": dialect}), client._transport
+        remem = RememClient(
+            RememSettings.model_validate(
+                {"api_key": "x", "api_url": "http://127.0.0.1:8080", "dialect": dialect}
+            ),
+            client._transport,
         )
         assert remem.send(page) == remem.send(page)
     assert len(find(client, query="bees")) == 1

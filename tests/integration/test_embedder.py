@@ -10,13 +10,18 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App
-from aftercall.errors import AftercallError, ConfigError, ModelOffForm, ModelRefused, ModelUnavailable
+from aftercall.errors import (
+    AftercallError,
+    ConfigError,
+    ModelOffForm,
+    ModelRefused,
+    ModelUnavailable,
+)
 from aftercall.lab.loopback import serve_on_loopback
 from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import Fault, Script
-from aftercall.memory.embedding import Embedder, load_embedder
-from aftercall.memory.openai_embedder import OpenAIEmbedder
-from aftercall.model.passages import Where
+from aftercall.lab.models.script import Fault, ModelScript
+from aftercall.memory.embedding import Embedder, OpenAIEmbedder, load_embedder
+from aftercall.model.passages import SearchScope
 from aftercall.settings import MemorySettings, OpenAISettings
 from aftercall.testing import make_call
 
@@ -25,7 +30,7 @@ KEY, MODEL = "sk-lab", "text-embedding-3-small"
 
 @dataclass(frozen=True)
 class Lab:
-    script: Script
+    script: ModelScript
     url: str
 
     def settings(self, key: str = KEY) -> OpenAISettings:
@@ -37,7 +42,7 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    script = Script(lambda _: "")
+    script = ModelScript(lambda _: "")
     with serve_on_loopback(make_openai(script, KEY, (MODEL,))) as url:
         yield Lab(script, url)
 
@@ -51,15 +56,25 @@ def embed(embedder: OpenAIEmbedder, *texts: str) -> list[list[float]]:
 
 def test_vectors_come_in_the_order_of_the_texts(lab: Lab) -> None:
     together = embed(lab.embedder(), "tea and cake", "a rowing boat")
-    assert together == [*embed(lab.embedder(), "tea and cake"), *embed(lab.embedder(), "a rowing boat")]
+    assert together == [
+        *embed(lab.embedder(), "tea and cake"),
+        *embed(lab.embedder(), "a rowing boat"),
+    ]
     assert together[0] != together[1]
 
 
 @pytest.mark.parametrize(
     ("fault", "error"),
-    [("rate_limit", ModelUnavailable), ("quota", ModelRefused), ("overloaded", ModelUnavailable), ("reset", ModelUnavailable)],
+    [
+        ("rate_limit", ModelUnavailable),
+        ("quota", ModelRefused),
+        ("overloaded", ModelUnavailable),
+        ("reset", ModelUnavailable),
+    ],
 )
-def test_each_fault_is_the_error_it_should_be(lab: Lab, fault: Fault, error: type[AftercallError]) -> None:
+def test_each_fault_is_the_error_it_should_be(
+    lab: Lab, fault: Fault, error: type[AftercallError]
+) -> None:
     lab.script.faults.append(fault)
     with pytest.raises(error) as raised:
         embed(lab.embedder(), "my secret words")
@@ -67,7 +82,10 @@ def test_each_fault_is_the_error_it_should_be(lab: Lab, fault: Fault, error: typ
 
 
 def test_a_wrong_key_or_model_is_said_and_not_tried_again(lab: Lab) -> None:
-    for embedder, said in ((lab.embedder(key="sk-wrong"), "key"), (lab.embedder(model="gpt-9"), "memory.embedder")):
+    for embedder, said in (
+        (lab.embedder(key="sk-wrong"), "key"),
+        (lab.embedder(model="gpt-9"), "memory.embedder"),
+    ):
         with pytest.raises(ModelRefused, match=said):
             embed(embedder, "hello")
 
@@ -77,11 +95,19 @@ def answer(body: Any, _request: httpx2.Request) -> httpx2.Response:
 
 
 def test_an_answer_without_vectors_is_refused() -> None:
-    bodies: list[Any] = [{"data": []}, {"data": [{"index": 0, "embedding": []}]}, {"choices": []}, "prose"]
+    bodies: list[Any] = [
+        {"data": []},
+        {"data": [{"index": 0, "embedding": []}]},
+        {"choices": []},
+        "prose",
+    ]
     for body in bodies:
         transport = httpx2.MockTransport(partial(answer, body))
         with pytest.raises(ModelOffForm, match="embeddings"):
-            embed(OpenAIEmbedder("openai", MODEL, OpenAISettings(api_key=SecretStr(KEY)), transport), "hello")
+            embed(
+                OpenAIEmbedder("openai", MODEL, OpenAISettings(api_key=SecretStr(KEY)), transport),
+                "hello",
+            )
 
 
 def test_what_is_not_set_up_is_refused_at_once() -> None:
@@ -93,15 +119,24 @@ def test_what_is_not_set_up_is_refused_at_once() -> None:
 
 def test_a_call_is_indexed_with_vectors_and_searched_with_them(app: App, lab: Lab) -> None:
     memory = MemorySettings(embedder=f"openai:{MODEL}")
-    near = replace(app, settings=app.settings.model_copy(update={"memory": memory, "openai": lab.settings()}))
-    row, _ = near.journal.take_in(
-        make_call([("agent", "Hello!"), ("caller", "The of and to"), ("agent", "Yes?"), ("caller", "I row boats.")])
+    near = replace(
+        app, settings=app.settings.model_copy(update={"memory": memory, "openai": lab.settings()})
+    )
+    row, _ = near.journal.ingest(
+        make_call(
+            [
+                ("agent", "Hello!"),
+                ("caller", "The of and to"),
+                ("agent", "Yes?"),
+                ("caller", "I row boats."),
+            ]
+        )
     )
     near.office.do(row.live.id, "index")
-    lab.script.asked.clear()
-    hits = near.search.find("the of and to", Where("main", "+15550100"))
+    lab.script.questions.clear()
+    hits = near.search.find("the of and to", SearchScope("main", "+15550100"))
     assert hits[0].passage.text == "The of and to"
-    assert [asked.data for asked in lab.script.asked] == ["the of and to"]
+    assert [asked.data for asked in lab.script.questions] == ["the of and to"]
     embedder: Embedder | None = near.embedder
     assert isinstance(embedder, OpenAIEmbedder)
     embedder.close()

@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 
 from aftercall.app import App
 from aftercall.cli.main import program
-from aftercall.memory.extraction import Extractor
-from aftercall.memory.store import Wanted
-from aftercall.memory.told import facts_told, told_event
-from aftercall.model.knowledge import MemoryKey
+from aftercall.memory.extraction import Extractor, list_briefed_facts, make_briefed_event
+from aftercall.memory.store import FactFilter
+from aftercall.model.facts import MemoryKey
 from aftercall.web.server import make_server
 from drafts import draft, on, reader_of, say
 
@@ -22,10 +21,14 @@ from drafts import draft, on, reader_of, say
 def learnt(app: App, monkeypatch: pytest.MonkeyPatch) -> App:
     """Bill lived in Porto, then in Lisbon; somebody else likes jazz."""
     extractor = Extractor(app.settings, app.facts, app.clock)
-    said = (("+15550100", "I live in Porto", 0), ("+15550100", "I live in Lisbon", 10), ("+15550199", "I like jazz", 1))
+    said = (
+        ("+15550100", "I live in Porto", 0),
+        ("+15550100", "I live in Lisbon", 10),
+        ("+15550199", "I like jazz", 1),
+    )
     for caller, words, day in said:
         call = say(words, "Yes", day=day, caller=caller)
-        app.journal.take_in(call)
+        app.journal.ingest(call)
         extractor.extract(call, reader_of(draft(words)))
     monkeypatch.setenv("AFTERCALL_HOME", str(app.settings.home))
     monkeypatch.setenv("AFTERCALL_DATABASE_URL", app.settings.database_url)
@@ -34,7 +37,9 @@ def learnt(app: App, monkeypatch: pytest.MonkeyPatch) -> App:
 
 @pytest.fixture
 def client(learnt: App) -> Iterator[TestClient]:
-    client = TestClient(make_server(learnt), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 50_000))
+    client = TestClient(
+        make_server(learnt), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 50_000)
+    )
     yield client
     client.close()
 
@@ -51,10 +56,15 @@ def contents(answer: str) -> list[str]:
 
 def test_the_command_line_lists_dates_chains_and_restores(learnt: App) -> None:
     assert contents(run("facts", "list", "--json", "--caller", "+15550100")) == ["I live in Lisbon"]
-    assert contents(run("facts", "at", "2026-02-15", "--json", "--caller", "+15550100")) == ["I live in Porto"]
+    assert contents(run("facts", "at", "2026-02-15", "--json", "--caller", "+15550100")) == [
+        "I live in Porto"
+    ]
     assert contents(run("facts", "list", "--json", "--category", "person")) == []
     (now,) = json.loads(run("facts", "list", "--json", "--caller", "+15550100"))
-    assert contents(run("facts", "history", now["id"], "--json")) == ["I live in Porto", "I live in Lisbon"]
+    assert contents(run("facts", "history", now["id"], "--json")) == [
+        "I live in Porto",
+        "I live in Lisbon",
+    ]
     assert "believed again" in run("facts", "restore", now["supersedes"])
     assert len(contents(run("facts", "list", "--json", "--caller", "+15550100"))) == 2
     shown = run("facts", "show", now["id"])
@@ -99,14 +109,19 @@ def test_the_api_lists_filters_and_pages(client: TestClient) -> None:
 
 
 def test_the_api_names_what_it_cannot_use(client: TestClient) -> None:
-    statuses = [client.get(f"/api/facts{query}").status_code for query in ("?caller=Bill", "?as_of=noon", "?category=x", "/nobody")]
+    statuses = [
+        client.get(f"/api/facts{query}").status_code
+        for query in ("?caller=Bill", "?as_of=noon", "?category=x", "/nobody")
+    ]
     assert statuses == [422, 422, 422, 404]
 
 
 def test_notes_are_taken_in_once(learnt: App, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
-    (folder / "2026-01-02.md").write_text("- User lives in Faro.\n- Has two kids.\n- The wifi password is sunflowerseven.\n")
+    (folder / "2026-01-02.md").write_text(
+        "- User lives in Faro.\n- Has two kids.\n- The wifi password is sunflowerseven.\n"
+    )
     command = ("memory", "import", str(folder), "--caller", "+15550100", "--json")
     first, second = json.loads(run(*command)), json.loads(run(*command))
     assert (first["new"], first["facts"]) == (1, {"new": 2, "updated": 1, "said again": 0})
@@ -119,11 +134,20 @@ def test_notes_are_taken_in_once(learnt: App, tmp_path: Path) -> None:
     assert "I live in Lisbon" in contents(run("facts", "list", "--json", "--caller", "+15550100"))
 
 
-def test_what_a_call_was_told_is_kept_with_it_and_said_again_it_is_a_confirmation(learnt: App) -> None:
-    known = learnt.facts.page(Wanted(key=MemoryKey("main", "+15550100")))[0]
-    call = say("I live in Lisbon", "Bye", day=20).model_copy(update={"events": (told_event(1, on(20), [known.id]),)})
-    learnt.journal.take_in(call)
+def test_what_a_call_was_told_is_kept_with_it_and_said_again_it_is_a_confirmation(
+    learnt: App,
+) -> None:
+    known = learnt.facts.page(FactFilter(key=MemoryKey("main", "+15550100")))[0]
+    call = say("I live in Lisbon", "Bye", day=20).model_copy(
+        update={"events": (make_briefed_event(1, on(20), [known.id]),)}
+    )
+    learnt.journal.ingest(call)
     kept, _ = learnt.archive.read(str(learnt.store.get(call.id).archive_name))
-    assert facts_told(kept) == {known.id}
-    Extractor(learnt.settings, learnt.facts, learnt.clock).extract(kept, reader_of(draft("I live in Lisbon")))
-    assert [item.sentiment for item in learnt.facts.occurrences(known.id)] == ["update", "confirmation"]
+    assert list_briefed_facts(kept) == {known.id}
+    Extractor(learnt.settings, learnt.facts, learnt.clock).extract(
+        kept, reader_of(draft("I live in Lisbon"))
+    )
+    assert [item.sentiment for item in learnt.facts.list_occurrences(known.id)] == [
+        "update",
+        "confirmation",
+    ]

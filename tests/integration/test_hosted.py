@@ -26,16 +26,27 @@ SECRET = "wsec_test"
 
 @pytest.fixture
 def live(settings: Settings) -> Iterator[App]:
-    app = build(settings.model_copy(update={"elevenlabs": ElevenLabsSettings(webhook_secret=SecretStr(SECRET))}), SystemClock())
+    app = build(
+        settings.model_copy(
+            update={"elevenlabs": ElevenLabsSettings(webhook_secret=SecretStr(SECRET))}
+        ),
+        SystemClock(),
+    )
     yield app
     app.close()
 
 
-def post(client: TestClient, event: dict[str, object], secret: str = SECRET) -> tuple[int, dict[str, object]]:
+def post(
+    client: TestClient, event: dict[str, object], secret: str = SECRET
+) -> tuple[int, dict[str, object]]:
     raw = json.dumps(event).encode()
     now = str(int(time.time()))
     signature = hmac.new(secret.encode(), f"{now}.".encode() + raw, sha256).hexdigest()
-    answer = client.post("/hosted/elevenlabs", content=raw, headers={"ElevenLabs-Signature": f"t={now},v0={signature}"})
+    answer = client.post(
+        "/hosted/elevenlabs",
+        content=raw,
+        headers={"ElevenLabs-Signature": f"t={now},v0={signature}"},
+    )
     return answer.status_code, answer.json()
 
 
@@ -44,7 +55,9 @@ def test_a_call_handed_over_is_kept_once_and_a_stranger_is_refused(live: App) ->
         "type": "post_call_transcription",
         "data": {
             "conversation_id": "conv_1",
-            "transcript": [{"role": "user", "message": "Please call the plumber.", "time_in_call_secs": 1}],
+            "transcript": [
+                {"role": "user", "message": "Please call the plumber.", "time_in_call_secs": 1}
+            ],
             "metadata": {
                 "start_time_unix_secs": int(time.time()) - 60,
                 "call_duration_secs": 30,
@@ -56,7 +69,7 @@ def test_a_call_handed_over_is_kept_once_and_a_stranger_is_refused(live: App) ->
     first, second = post(client, event), post(client, event)
     assert first == second
     assert first[0] == 200
-    (row,) = live.store.page(limit=5)
+    (row,) = live.store.list_page(limit=5)
     assert (row.live.id, row.live.caller, row.turn_count) == (first[1]["id"], "+15550100", 1)
     assert post(client, event, secret="wrong")[0] == 403
     assert post(client, {"type": "post_call_audio", "data": {}}) == (200, {"id": None})
@@ -66,17 +79,29 @@ def test_a_call_handed_over_is_kept_once_and_a_stranger_is_refused(live: App) ->
 
 def test_megabytes_of_audio_without_a_length_are_taken_and_left_alone(live: App) -> None:
     client = TestClient(make_server(live), base_url="https://calls.example")
-    raw = json.dumps({"type": "post_call_audio", "data": {"conversation_id": "conv_1", "full_audio": "A" * 4_000_000}}).encode()
+    raw = json.dumps(
+        {
+            "type": "post_call_audio",
+            "data": {"conversation_id": "conv_1", "full_audio": "A" * 4_000_000},
+        }
+    ).encode()
     now = str(int(time.time()))
-    headers = {"ElevenLabs-Signature": f"t={now},v0={hmac.new(SECRET.encode(), f'{now}.'.encode() + raw, sha256).hexdigest()}"}
+    signature = hmac.new(SECRET.encode(), f"{now}.".encode() + raw, sha256).hexdigest()
+    headers = {"ElevenLabs-Signature": f"t={now},v0={signature}"}
     pieces = (raw[start : start + 65_536] for start in range(0, len(raw), 65_536))
     answer = client.post("/hosted/elevenlabs", content=pieces, headers=headers)
     assert "content-length" not in answer.request.headers
     assert (answer.status_code, answer.json()) == (200, {"id": None})
 
 
-def test_trouble_of_ours_is_never_answered_as_if_the_platform_were_at_fault(live: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    data: dict[str, object] = {"conversation_id": "conv_1", "transcript": [], "metadata": {"start_time_unix_secs": int(time.time()) - 60}}
+def test_trouble_of_ours_is_never_answered_as_if_the_platform_were_at_fault(
+    live: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data: dict[str, object] = {
+        "conversation_id": "conv_1",
+        "transcript": [],
+        "metadata": {"start_time_unix_secs": int(time.time()) - 60},
+    }
     client = TestClient(make_server(live), base_url="https://calls.example")
 
     def fail(*_: object) -> None:
@@ -88,19 +113,29 @@ def test_trouble_of_ours_is_never_answered_as_if_the_platform_were_at_fault(live
     assert post(client, {"type": "post_call_transcription", "data": data})[0] == 200
 
 
-def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refused(live: App) -> None:
+def test_a_call_that_begins_there_is_told_what_is_known_and_a_stranger_is_refused(
+    live: App,
+) -> None:
     client = TestClient(make_server(live), base_url="https://calls.example")
     call = make_call(
-        [("agent", "Hello!"), ("caller", "This is Ann. Please call the plumber.")], started_at=live.clock.now() - timedelta(hours=2)
+        [("agent", "Hello!"), ("caller", "This is Ann. Please call the plumber.")],
+        started_at=live.clock.now() - timedelta(hours=2),
     )
-    live.journal.take_in(call)
+    live.journal.ingest(call)
     for name in STEPS:
         rerun(live.office, call.id, name)
-    body = {"caller_id": "+15550100", "agent_id": "a1", "called_number": "+15550101", "call_sid": "CA1"}
+    body = {
+        "caller_id": "+15550100",
+        "agent_id": "a1",
+        "called_number": "+15550101",
+        "call_sid": "CA1",
+    }
 
     def start(secret: str, caller: str = "+15550100") -> tuple[int, dict[str, Any]]:
         headers = {"Authorization": f"Bearer {secret}"}
-        answer = client.post("/hosted/elevenlabs/start", json=body | {"caller_id": caller}, headers=headers)
+        answer = client.post(
+            "/hosted/elevenlabs/start", json=body | {"caller_id": caller}, headers=headers
+        )
         return answer.status_code, answer.json()
 
     status, told = start(SECRET)

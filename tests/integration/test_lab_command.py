@@ -1,4 +1,6 @@
-"""`aftercall lab` as a person uses it: rings their agent through either carrier, and says what is wrong when it cannot."""
+"""`aftercall lab` as a person uses it: rings their agent through either carrier, and says what
+is wrong when it cannot.
+"""
 
 import subprocess
 import sys
@@ -11,8 +13,8 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.cli import lab as command
 from aftercall.errors import ConfigError, RefusedInput
-from aftercall.lab.exports import exports_of
-from aftercall.lab.numbers import Number, read_number
+from aftercall.lab.control_api import make_exports
+from aftercall.lab.numbers import LabNumber, parse_number
 from aftercall.settings import Settings, TelnyxSettings, TwilioSettings
 from aftercall.web.server import make_server
 from boxes import listening, serve
@@ -29,15 +31,26 @@ def port() -> int:
 @pytest.fixture
 def agent(tmp_path: Path, port: int) -> Iterator[tuple[App, str]]:
     """An agent pointed at a lab on `port`, with exactly what the lab says to set."""
-    box = command.make_box(f"http://127.0.0.1:{port}", command.Orders("http://127.0.0.1:1", [], False, [], [], []))
-    told = {name: value for group in exports_of(box, command.OUR_NUMBER).values() for name, value in group.items()}
+    box = command.configure_lab(
+        f"http://127.0.0.1:{port}", command.LabOptions("http://127.0.0.1:1", [], False, [], [], [])
+    )
+    told = {
+        name: value
+        for group in make_exports(box, command.OUR_NUMBER).values()
+        for name, value in group.items()
+    }
     with listening() as (listener, address):
         settings = Settings(
             home=tmp_path / "home",
             public_url=address,
-            twilio=TwilioSettings(account_sid=told["TWILIO_ACCOUNT_SID"], auth_token=SecretStr(told["TWILIO_AUTH_TOKEN"])),
+            twilio=TwilioSettings(
+                account_sid=told["TWILIO_ACCOUNT_SID"],
+                auth_token=SecretStr(told["TWILIO_AUTH_TOKEN"]),
+            ),
             telnyx=TelnyxSettings(
-                api_key=SecretStr(told["TELNYX_API_KEY"]), public_key=told["TELNYX_PUBLIC_KEY"], api_url=told["AFTERCALL_TELNYX_API_URL"]
+                api_key=SecretStr(told["TELNYX_API_KEY"]),
+                public_key=told["TELNYX_PUBLIC_KEY"],
+                api_url=told["AFTERCALL_TELNYX_API_URL"],
             ),
         )
         app = build(settings)
@@ -47,55 +60,92 @@ def agent(tmp_path: Path, port: int) -> Iterator[tuple[App, str]]:
 
 
 def run(*words: str) -> tuple[int, str]:
-    done = subprocess.run([AFTERCALL, "lab", *words], capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [AFTERCALL, "lab", *words],
+        capture_output=True,
+        check=False,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
     return done.returncode, done.stdout + done.stderr
 
 
-def test_both_carriers_ring_the_agent_and_show_what_is_said(agent: tuple[App, str], port: int) -> None:
+def test_both_carriers_ring_the_agent_and_show_what_is_said(
+    agent: tuple[App, str], port: int
+) -> None:
     app, address = agent
     for carrier in ("twilio", "telnyx"):
-        words = ["--port", str(port), "--agent", address, "--ring", "+15550100", "--carrier", carrier, "--say", "Please call the plumber."]
+        words = [
+            "--port",
+            str(port),
+            "--agent",
+            address,
+            "--ring",
+            "+15550100",
+            "--carrier",
+            carrier,
+            "--say",
+            "Please call the plumber.",
+        ]
         code, shown = run(*words, "--say", "That's all, bye!")
         assert code == 0, shown
         assert "caller  Please call the plumber." in shown
         assert "Goodbye!" in shown
-    assert sorted(row.live.source for row in app.store.page(limit=5)) == ["telnyx", "twilio"]
+    assert sorted(row.live.source for row in app.store.list_page(limit=5)) == ["telnyx", "twilio"]
 
 
 def test_an_agent_that_is_not_there_is_a_plain_failure(port: int) -> None:
-    code, shown = run("--port", str(port), "--agent", "http://127.0.0.1:9", "--ring", "+15550100", "--say", "Hi")
+    code, shown = run(
+        "--port", str(port), "--agent", "http://127.0.0.1:9", "--ring", "+15550100", "--say", "Hi"
+    )
     assert code == 1
-    assert shown.splitlines()[-1] == "aftercall: lab: the call failed: 11200: no answer from the webhook (ConnectError)"
+    assert (
+        shown.splitlines()[-1]
+        == "aftercall: lab: the call failed: 11200: no answer from the webhook (ConnectError)"
+    )
 
 
 def test_wrong_use_is_said(port: int) -> None:
-    assert run("--port", str(port), "--carrier", "pigeon") == (2, "aftercall: lab: --carrier is twilio or telnyx\n")
+    assert run("--port", str(port), "--carrier", "pigeon") == (
+        2,
+        "aftercall: lab: --carrier is twilio or telnyx\n",
+    )
     code, shown = run("--port", str(port), "--number", "+15550101=asleep")
     assert (code, shown.count("\n")) == (1, 1)
     assert "busy, no-answer, failed, voicemail" in shown
 
 
 def test_habits_are_asked_for_by_kind() -> None:
-    habits = command.read_habits(["completed"], ["initiated=2.5"])
-    assert (habits.times("completed"), habits.times("ringing"), habits.delay_s("initiated"), habits.delay_s("x")) == (2, 1, 2.5, 0.0)
+    habits = command.parse_webhook_habits(["completed"], ["initiated=2.5"])
+    assert (
+        habits.delivery_count("completed"),
+        habits.delivery_count("ringing"),
+        habits.delay_s("initiated"),
+        habits.delay_s("x"),
+    ) == (2, 1, 2.5, 0.0)
     for wrong in ("initiated", "initiated=soon"):
         with pytest.raises(ConfigError, match="KIND=SECONDS"):
-            command.read_habits([], [wrong])
+            command.parse_webhook_habits([], [wrong])
 
 
 @pytest.mark.parametrize(
     ("spec", "number"),
     [
-        ("+15550101=http://x.example/twilio/voice", Number("http://x.example/twilio/voice", "http://x.example/twilio/status")),
-        ("+15550101=https://x.example/answer", Number("https://x.example/answer")),
-        ("+15550101=busy", Number(outcome="busy")),
+        (
+            "+15550101=http://x.example/twilio/voice",
+            LabNumber("http://x.example/twilio/voice", "http://x.example/twilio/status"),
+        ),
+        ("+15550101=https://x.example/answer", LabNumber("https://x.example/answer")),
+        ("+15550101=busy", LabNumber(outcome="busy")),
     ],
 )
-def test_a_number_is_an_address_or_an_outcome(spec: str, number: Number) -> None:
-    assert read_number(spec) == ("+15550101", number)
+def test_a_number_is_an_address_or_an_outcome(spec: str, number: LabNumber) -> None:
+    assert parse_number(spec) == ("+15550101", number)
 
 
-@pytest.mark.parametrize("spec", ["five", "5=busy", "+15550101", "+15550101=", "+15550101=asleep", "+15550101=ftp://x"])
+@pytest.mark.parametrize(
+    "spec", ["five", "5=busy", "+15550101", "+15550101=", "+15550101=asleep", "+15550101=ftp://x"]
+)
 def test_anything_else_is_refused(spec: str) -> None:
     with pytest.raises(RefusedInput, match="--number"):
-        read_number(spec)
+        parse_number(spec)

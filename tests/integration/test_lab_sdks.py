@@ -1,4 +1,6 @@
-"""The carriers' own SDKs talk to the lab without patches, and see what they would see of the real ones."""
+"""The carriers' own SDKs talk to the lab without patches, and see what they would see of the
+real ones.
+"""
 
 import json
 import time
@@ -8,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from aftercall.lab.numbers import Number
+from aftercall.lab.numbers import LabNumber
 from aftercall.lab.server import Lab
 from aftercall.lab.telnyx import EmulatedTelnyx
 from boxes import ACCOUNT, KEY, TOKEN, lab_box
@@ -19,8 +21,8 @@ TWIML = "<Response><Say>Hello, this is a test.</Say><Pause length='3'/></Respons
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with lab_box() as lab:
-        lab.exchange.numbers["+15550102"] = Number(outcome="busy")
-        lab.exchange.numbers["+15550105"] = Number(outcome="voicemail")
+        lab.exchange.numbers["+15550102"] = LabNumber(outcome="busy")
+        lab.exchange.numbers["+15550105"] = LabNumber(outcome="voicemail")
         yield lab
 
 
@@ -49,7 +51,9 @@ def test_twilios_client_places_a_call_and_sees_how_it_ends(lab: Lab, twilio: Any
     call = twilio.calls.create(to="+15550102", from_="+15550100", twiml=TWIML)
     assert call.status == "queued"
     until(lambda: twilio.calls(call.sid).fetch().status == "busy")
-    call = twilio.calls.create(to="+15550105", from_="+15550100", twiml=TWIML, machine_detection="Enable")
+    call = twilio.calls.create(
+        to="+15550105", from_="+15550100", twiml=TWIML, machine_detection="Enable"
+    )
     until(lambda: twilio.calls(call.sid).fetch().status == "completed")
     assert twilio.calls(call.sid).fetch().answered_by == "machine_start"
 
@@ -62,26 +66,44 @@ def test_twilios_client_is_refused_as_by_twilio(lab: Lab, twilio: Any) -> None:
             ask()
         return refusal.value.status, refusal.value.code
 
-    assert code(lambda: twilio_client(lab, "wrong").calls.create(to="+1", from_="+1", twiml=TWIML)) == (401, 20003)
+    assert code(
+        lambda: twilio_client(lab, "wrong").calls.create(to="+1", from_="+1", twiml=TWIML)
+    ) == (401, 20003)
     assert code(lambda: twilio.calls("CA" + "9" * 32).update(status="completed")) == (404, 20404)
-    assert code(lambda: twilio.calls.create(to="five", from_="+15550100", twiml=TWIML)) == (400, 21211)
-    assert code(lambda: twilio.messages.create(to="+15550100", from_="+15550101", body="")) == (400, 21602)
+    assert code(lambda: twilio.calls.create(to="five", from_="+15550100", twiml=TWIML)) == (
+        400,
+        21211,
+    )
+    assert code(lambda: twilio.messages.create(to="+15550100", from_="+15550101", body="")) == (
+        400,
+        21602,
+    )
 
 
 def test_twilios_client_sends_a_message_and_steers_a_call(lab: Lab, twilio: Any) -> None:
     message = twilio.messages.create(to="+15550100", from_="+15550101", body="It is done.")
     assert (message.status, lab.exchange.messages[-1]["body"]) == ("queued", "It is done.")
     lab.exchange._in_real_time = True
-    call = twilio.calls.create(to="+15550105", from_="+15550100", twiml="<Response><Pause length='60'/></Response>")
+    call = twilio.calls.create(
+        to="+15550105", from_="+15550100", twiml="<Response><Pause length='60'/></Response>"
+    )
     until(lambda: twilio.calls(call.sid).fetch().status == "in-progress")
     recording = twilio.calls(call.sid).recordings.create(recording_channels="dual")
     assert recording.sid.startswith("RE")
     twilio.calls(call.sid).update(twiml="<Response><Say>Sorry</Say></Response>")
     until(lambda: twilio.calls(call.sid).fetch().status == "completed")
     lab.exchange._in_real_time = False
-    audio = httpx2.get(f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{recording.sid}.wav", auth=(ACCOUNT, TOKEN))
+    audio = httpx2.get(
+        f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{recording.sid}.wav",
+        auth=(ACCOUNT, TOKEN),
+    )
     assert audio.content.startswith(b"RIFF")
-    assert httpx2.get(f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{recording.sid}").status_code == 401
+    assert (
+        httpx2.get(
+            f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{recording.sid}"
+        ).status_code
+        == 401
+    )
 
 
 def telnyx_client(lab: Lab, key: str = KEY) -> Any:
@@ -96,7 +118,10 @@ def test_telnyxs_client_dials_speaks_and_is_told_when_the_call_is_over(lab: Lab)
     with telnyx_client(lab) as client:
         dialled = client.calls.dial(connection_id="1", to="+15550109", from_="+15550100").data
         control = dialled.call_control_id
-        assert client.calls.actions.speak(control, payload="Hello.", voice="female").data.result == "ok"
+        assert (
+            client.calls.actions.speak(control, payload="Hello.", voice="female").data.result
+            == "ok"
+        )
         assert client.calls.actions.hangup(control).data.result == "ok"
         assert lab.telnyx.calls[control].heard == ["Hello."]
         with pytest.raises(telnyx.UnprocessableEntityError) as refusal:
@@ -127,4 +152,7 @@ async def test_telnyxs_client_believes_the_labs_webhooks_and_no_others() -> None
         with pytest.raises(Exception, match=r"(?i)signature"):
             client.webhooks.unwrap(json.dumps({"data": {}}), headers=dict(sent[0].headers))
         client.close()
-    assert [json.loads(request.content)["data"]["event_type"] for request in sent] == ["call.initiated", "call.hangup"]
+    assert [json.loads(request.content)["data"]["event_type"] for request in sent] == [
+        "call.initiated",
+        "call.hangup",
+    ]

@@ -1,4 +1,6 @@
-"""The lab as its users meet it: one command, the settings it prints, and the vendors' own clients as they are installed."""
+"""The lab as its users meet it: one command, the settings it prints, and the vendors' own
+clients as they are installed.
+"""
 
 import json
 import os
@@ -14,7 +16,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from aftercall.lab.speech import Ear, utter
+from aftercall.lab.speech import ToneDetector, utter
 from aftercall.speech.sound import write_wav
 from boxes import listening
 from serving import serving_on
@@ -35,9 +37,21 @@ class Running:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Running]:
-    command = [AFTERCALL, "lab", "--port", "0", "--json", "--number", "+15550102=busy", "--reply", "Which one?"]
+    command = [
+        AFTERCALL,
+        "lab",
+        "--port",
+        "0",
+        "--json",
+        "--number",
+        "+15550102=busy",
+        "--reply",
+        "Which one?",
+    ]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AFTERCALL_")}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean | {"PYTHONUNBUFFERED": "1"}) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=clean | {"PYTHONUNBUFFERED": "1"}
+    ) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())
         try:
@@ -52,7 +66,11 @@ def test_twilios_client_places_a_call(lab: Running) -> None:
 
     client = Client(lab.set["TWILIO_ACCOUNT_SID"], lab.set["TWILIO_AUTH_TOKEN"])
     client.api.base_url = lab.set["AFTERCALL_TWILIO_API_URL"]
-    call = client.calls.create(to="+15550102", from_=lab.set["TWILIO_PHONE_NUMBER"], twiml="<Response><Say>Hello</Say></Response>")
+    call = client.calls.create(
+        to="+15550102",
+        from_=lab.set["TWILIO_PHONE_NUMBER"],
+        twiml="<Response><Say>Hello</Say></Response>",
+    )
     for _ in range(500):
         if client.calls(call.sid).fetch().status == "busy":
             return
@@ -65,20 +83,25 @@ async def test_deepgrams_client_talks_to_an_agent(lab: Running) -> None:
     from deepgram.agent.v1.types import AgentV1Settings
 
     socket = lab.set["AFTERCALL_DEEPGRAM_URL"].removesuffix("/v1/agent/converse")
-    there = DeepgramClientEnvironment(base=lab.address, production=socket, agent=socket, agent_rest=lab.address)
+    there = DeepgramClientEnvironment(
+        base=lab.address, production=socket, agent=socket, agent_rest=lab.address
+    )
     client = AsyncDeepgramClient(api_key=lab.set["DEEPGRAM_API_KEY"], environment=there)
     audio = {"encoding": "mulaw", "sample_rate": 8000}
     settings = {
         "type": "Settings",
         "audio": {"input": audio, "output": audio | {"container": "none"}},
-        "agent": {"greeting": "Hello there!", "think": {"provider": {"type": "open_ai", "model": "gpt-4o-mini"}}},
+        "agent": {
+            "greeting": "Hello there!",
+            "think": {"provider": {"type": "open_ai", "model": "gpt-4o-mini"}},
+        },
     }
-    ear, heard, done = Ear(), "", 0
+    ear, heard, done = ToneDetector(), "", 0
     async with client.agent.v1.connect() as agent:
         await agent.send_settings(AgentV1Settings.model_validate(settings))
         async for event in agent:
             if isinstance(event, bytes):
-                list(ear.hear(event))
+                list(ear.detect(event))
             elif event.type == "ConversationText" and event.role == "user":
                 heard = event.content
             elif event.type == "AgentAudioDone":
@@ -93,13 +116,17 @@ async def test_deepgrams_client_talks_to_an_agent(lab: Running) -> None:
 async def test_openais_client_chats_transcribes_and_talks(lab: Running) -> None:
     from openai import AsyncOpenAI, RateLimitError
 
-    async with AsyncOpenAI(api_key=lab.set["OPENAI_API_KEY"], base_url=lab.set["OPENAI_BASE_URL"], max_retries=0) as client:
+    async with AsyncOpenAI(
+        api_key=lab.set["OPENAI_API_KEY"], base_url=lab.set["OPENAI_BASE_URL"], max_retries=0
+    ) as client:
         answer = await client.chat.completions.create(model="gpt-5.4-mini", messages=HI)
         assert answer.choices[0].message.content
         assert lab.order("openai=rate_limit") == 204
         with pytest.raises(RateLimitError):
             await client.chat.completions.create(model="gpt-5.4-mini", messages=HI)
-        text = await client.audio.transcriptions.create(model="whisper-1", file=("a.wav", write_wav(utter("Hello"))))
+        text = await client.audio.transcriptions.create(
+            model="whisper-1", file=("a.wav", write_wav(utter("Hello")))
+        )
         assert text.text.startswith("Hello")
         async with client.realtime.connect(model="gpt-realtime") as connection:
             _, transcripts = await converse_with_realtime(connection, "Open a bug.")
@@ -112,7 +139,10 @@ def test_anthropics_client_is_answered_and_refused_on_order(lab: Running) -> Non
 
     url, key = lab.set["ANTHROPIC_BASE_URL"], lab.set["ANTHROPIC_API_KEY"]
     with anthropic.Anthropic(api_key=key, base_url=url, max_retries=0) as client:
-        for fault, refusal in (("rate_limit", anthropic.RateLimitError), ("overloaded", anthropic.APIStatusError)):
+        for fault, refusal in (
+            ("rate_limit", anthropic.RateLimitError),
+            ("overloaded", anthropic.APIStatusError),
+        ):
             assert lab.order(f"anthropic={fault}") == 204
             with pytest.raises(refusal):
                 client.messages.create(model="claude-sonnet-5-5", max_tokens=50, messages=HI)
@@ -123,9 +153,14 @@ def test_anthropics_client_is_answered_and_refused_on_order(lab: Running) -> Non
 
 
 def test_memory_and_issues_are_kept(lab: Running) -> None:
-    with httpx2.Client(base_url=lab.set["REMEM_API_URL"], headers={"x-api-key": lab.set["REMEM_API_KEY"]}) as remem:
+    with httpx2.Client(
+        base_url=lab.set["REMEM_API_URL"], headers={"x-api-key": lab.set["REMEM_API_KEY"]}
+    ) as remem:
         assert lab.order("remem=unavailable") == 204
-        assert [remem.post("/v1/documents", json={"content": "The pipes leak."}).status_code for _ in range(2)] == [503, 201]
+        assert [
+            remem.post("/v1/documents", json={"content": "The pipes leak."}).status_code
+            for _ in range(2)
+        ] == [503, 201]
         assert len(remem.post("/v1/query", json={"query": "pipes"}).json()["results"]) == 1
     headers = {"Authorization": f"Bearer {lab.set['GITHUB_TOKEN']}"}
     issues = f"/repos/{lab.set['AFTERCALL_GITHUB_REPOSITORY']}/issues"
@@ -137,28 +172,70 @@ def test_memory_and_issues_are_kept(lab: Running) -> None:
 
 
 def test_wrong_keys_and_unknown_faults_are_refused(lab: Running) -> None:
-    for path, scheme in (("/v1/agent/converse", "Token"), ("/v1/realtime?model=gpt-realtime", "Bearer")):
+    for path, scheme in (
+        ("/v1/agent/converse", "Token"),
+        ("/v1/realtime?model=gpt-realtime", "Bearer"),
+    ):
         url = f"ws{lab.address.removeprefix('http')}{path}"
-        with pytest.raises(InvalidStatus) as refusal, connect(url, additional_headers={"Authorization": f"{scheme} wrong"}, proxy=None):
+        with (
+            pytest.raises(InvalidStatus) as refusal,
+            connect(url, additional_headers={"Authorization": f"{scheme} wrong"}, proxy=None),
+        ):
             raise AssertionError("a wrong key was let in")
         assert refusal.value.response.status_code == 401
     assert lab.order("anthropic=earthquake") == 422
     assert lab.order("fax=busy") == 422
 
 
-def test_an_agent_with_these_settings_is_rung_with_streamed_audio_by_both_carriers(lab: Running, tmp_path: Path) -> None:
+def test_an_agent_with_these_settings_is_rung_with_streamed_audio_by_both_carriers(
+    lab: Running, tmp_path: Path
+) -> None:
     """Aftercall itself on the emulated Deepgram, pointed at the lab with what the lab says."""
-    port, told = lab.address.rpartition(":")[2], {name: lab.set[name] for name in lab.set if "AFTERCALL" in name or "PUBLIC_KEY" in name}
-    told |= {name: lab.set[name] for name in ("TWILIO_ACCOUNT_SID", "TWILIO_AUTH_TOKEN", "TELNYX_API_KEY", "DEEPGRAM_API_KEY")}
+    port, told = (
+        lab.address.rpartition(":")[2],
+        {name: lab.set[name] for name in lab.set if "AFTERCALL" in name or "PUBLIC_KEY" in name},
+    )
+    told |= {
+        name: lab.set[name]
+        for name in (
+            "TWILIO_ACCOUNT_SID",
+            "TWILIO_AUTH_TOKEN",
+            "TELNYX_API_KEY",
+            "DEEPGRAM_API_KEY",
+        )
+    }
     with listening() as (_, public):
         pass  # a port that is free
-    with serving_on(int(public.rpartition(":")[2]), tmp_path, told | {"AFTERCALL_PUBLIC_URL": public}) as address:
+    with serving_on(
+        int(public.rpartition(":")[2]), tmp_path, told | {"AFTERCALL_PUBLIC_URL": public}
+    ) as address:
         for carrier, caller in (("twilio", "+15550103"), ("telnyx", "+15550104")):
-            words = ["--port", port, "--agent", address, "--carrier", carrier, "--ring", caller, "--say", "Open a bug.", "--json"]
-            done = subprocess.run([AFTERCALL, "lab", *words], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+            words = [
+                "--port",
+                port,
+                "--agent",
+                address,
+                "--carrier",
+                carrier,
+                "--ring",
+                caller,
+                "--say",
+                "Open a bug.",
+                "--json",
+            ]
+            done = subprocess.run(
+                [AFTERCALL, "lab", *words],
+                capture_output=True,
+                text=True,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
             assert done.returncode == 0, done.stdout + done.stderr
             turns = [(turn["speaker"], turn["text"]) for turn in json.loads(done.stdout)["turns"]]
             assert [speaker for speaker, _ in turns] == ["agent", "caller", "agent"]
             assert turns[0][1].startswith("Hello!")
         calls = httpx2.get(f"{address}/api/calls").json()
-    assert sorted((call["source"], call["caller"]) for call in calls["calls"]) == [("telnyx", "+15550104"), ("twilio", "+15550103")]
+    assert sorted((call["source"], call["caller"]) for call in calls["calls"]) == [
+        ("telnyx", "+15550104"),
+        ("twilio", "+15550103"),
+    ]

@@ -1,4 +1,6 @@
-"""The server's short way for audio, with the official client at the other end: what a websocket promises stays promised."""
+"""The server's short way for audio, with the official client at the other end: what a websocket
+promises stays promised.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,12 +11,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 
-from aftercall.cli.serve import LARGEST_FRAME
-from aftercall.sockets.mailbox import MOST_WAITING
-from aftercall.web.line import LeanLine, SocketLine, open_line
+from aftercall.cli.serve import MAX_FRAME_BYTES
+from aftercall.sockets.mailbox import MAX_QUEUED_MESSAGES
+from aftercall.sockets.server import FastMediaSocket, StarletteMediaSocket, open_media_socket
 from voice import listening
 
-Meet = Callable[[SocketLine], Awaitable[None]]
+Meet = Callable[[StarletteMediaSocket], Awaitable[None]]
 
 
 async def hold(meet: Meet, visit: Callable[[ClientConnection], Awaitable[None]]) -> None:
@@ -25,21 +27,24 @@ async def hold(meet: Meet, visit: Callable[[ClientConnection], Awaitable[None]])
     @app.websocket("/")
     async def door(socket: WebSocket) -> None:
         await socket.accept()
-        line = open_line(socket)
+        line = open_media_socket(socket)
         try:
-            assert isinstance(line, LeanLine)
+            assert isinstance(line, FastMediaSocket)
             await meet(line)
         except BaseException as error:
             met.set_exception(error)
             raise
         met.set_result(None)
 
-    async with listening(app) as address, connect(f"ws{address.removeprefix('http')}/", proxy=None, ping_interval=None) as client:
+    async with (
+        listening(app) as address,
+        connect(f"ws{address.removeprefix('http')}/", proxy=None, ping_interval=None) as client,
+    ):
         await visit(client)
         await asyncio.wait_for(met, 10)
 
 
-async def receive_all(line: SocketLine) -> list[str | bytes]:
+async def receive_all(line: StarletteMediaSocket) -> list[str | bytes]:
     got = []
     while (frame := await line.receive()) is not None:
         got.append(frame)
@@ -47,10 +52,17 @@ async def receive_all(line: SocketLine) -> list[str | bytes]:
 
 
 async def test_messages_of_all_kinds_arrive_whole_and_in_order_and_then_the_end() -> None:
-    count = 10 * MOST_WAITING
-    sent: list[str | bytes] = ["Grüß Gott", b"", "in parts", b"abc", *(number.to_bytes(2) * 100 for number in range(count)), "bye"]
+    count = 10 * MAX_QUEUED_MESSAGES
+    sent: list[str | bytes] = [
+        "Grüß Gott",
+        b"",
+        "in parts",
+        b"abc",
+        *(number.to_bytes(2) * 100 for number in range(count)),
+        "bye",
+    ]
 
-    async def meet(line: SocketLine) -> None:
+    async def meet(line: StarletteMediaSocket) -> None:
         await asyncio.sleep(0.1)  # let more arrive than is kept waiting
         assert await receive_all(line) == sent
         assert await line.receive() is None
@@ -71,7 +83,7 @@ async def test_messages_of_all_kinds_arrive_whole_and_in_order_and_then_the_end(
 
 
 async def test_what_is_sent_is_received_and_a_ping_is_answered() -> None:
-    async def meet(line: SocketLine) -> None:
+    async def meet(line: StarletteMediaSocket) -> None:
         for frame in ("ä", b"\x00", "x" * 200, b"y" * 70_000):
             await line.send(frame)
         await line.receive()
@@ -95,14 +107,23 @@ async def test_what_is_sent_is_received_and_a_ping_is_answered() -> None:
         (Frame(Opcode.TEXT, b"\xff\xfe").serialize(mask=True), 1007),
         (Frame(Opcode.TEXT, b"no mask").serialize(mask=False), 1002),
         (Frame(Opcode.CONT, b"of nothing").serialize(mask=True), 1002),
-        (Frame(Opcode.BINARY, b"x" * (LARGEST_FRAME + 1)).serialize(mask=True), 1009),
+        (Frame(Opcode.BINARY, b"x" * (MAX_FRAME_BYTES + 1)).serialize(mask=True), 1009),
         (b"\xc2\x81abcd!", 1002),
         (b"\x8f\x80abcd", 1002),
     ],
-    ids=["not UTF-8", "no mask", "a part of nothing", "too large", "a reserved bit", "an unknown kind"],
+    ids=[
+        "not UTF-8",
+        "no mask",
+        "a part of nothing",
+        "too large",
+        "a reserved bit",
+        "an unknown kind",
+    ],
 )
-async def test_who_breaks_the_rules_is_told_so_and_nothing_that_follows_is_heard(raw: bytes, code: int) -> None:
-    async def meet(line: SocketLine) -> None:
+async def test_who_breaks_the_rules_is_told_so_and_nothing_that_follows_is_heard(
+    raw: bytes, code: int
+) -> None:
+    async def meet(line: StarletteMediaSocket) -> None:
         assert await receive_all(line) == ["before"]
 
     async def visit(client: ClientConnection) -> None:
@@ -116,12 +137,14 @@ async def test_who_breaks_the_rules_is_told_so_and_nothing_that_follows_is_heard
 
 
 async def test_nothing_is_heard_behind_a_goodbye() -> None:
-    async def meet(line: SocketLine) -> None:
+    async def meet(line: StarletteMediaSocket) -> None:
         assert await receive_all(line) == ["before"]
 
     async def visit(client: ClientConnection) -> None:
         goodbye = Frame(Opcode.CLOSE, b"\x03\xe8").serialize(mask=True)
-        before, after = (Frame(Opcode.TEXT, text).serialize(mask=True) for text in (b"before", b"after"))
+        before, after = (
+            Frame(Opcode.TEXT, text).serialize(mask=True) for text in (b"before", b"after")
+        )
         client.transport.write(before + goodbye + after)
         with pytest.raises(ConnectionClosed):
             await client.recv()
@@ -132,12 +155,12 @@ async def test_nothing_is_heard_behind_a_goodbye() -> None:
 async def test_a_slow_reader_holds_up_who_sends_and_a_reader_that_goes_lets_go() -> None:
     sent = 0
 
-    async def meet(line: SocketLine) -> None:
+    async def meet(line: StarletteMediaSocket) -> None:
         nonlocal sent
         while await asyncio.wait_for(_send(line), 5):
             sent += 1
 
-    async def _send(line: SocketLine) -> bool:
+    async def _send(line: StarletteMediaSocket) -> bool:
         sending = asyncio.create_task(line.send(b"x" * 50_000))
         receiving = asyncio.create_task(line.receive())
         done, _ = await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
@@ -162,9 +185,9 @@ async def test_a_slow_reader_holds_up_who_sends_and_a_reader_that_goes_lets_go()
 async def test_what_nobody_takes_stays_with_the_sender() -> None:
     is_full = asyncio.Event()
 
-    async def meet(line: SocketLine) -> None:
+    async def meet(line: StarletteMediaSocket) -> None:
         await is_full.wait()
-        assert len(await receive_all(line)) > MOST_WAITING
+        assert len(await receive_all(line)) > MAX_QUEUED_MESSAGES
 
     async def visit(client: ClientConnection) -> None:
         async def pour() -> None:

@@ -8,12 +8,12 @@ from pydantic import SecretStr
 from starlette.websockets import WebSocketDisconnect
 
 from aftercall.app import App, build
-from aftercall.config import Loaded
-from aftercall.doctor import examine
+from aftercall.config import LoadedConfig
+from aftercall.doctor import run_checks
 from aftercall.errors import ConfigError
 from aftercall.lab.carriers import TelnyxSide
 from aftercall.settings import DeepgramSettings, ReceptionistSettings, Settings
-from aftercall.web.media import MOST_FRAMES_BEFORE, TELNYX_MEDIA, TWILIO_MEDIA, stream_url
+from aftercall.web.media import MAX_FRAMES_BEFORE_START, TELNYX_MEDIA, TWILIO_MEDIA, stream_url
 from aftercall.web.server import make_server
 
 
@@ -26,11 +26,20 @@ def test_where_the_receptionist_speaks_no_stream_is_taken(app: App) -> None:
 
 @pytest.fixture
 def voiced(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, public_url="https://calls.example/base/", deepgram=DeepgramSettings(api_key=SecretStr("x")))
+    return Settings(
+        home=tmp_path,
+        public_url="https://calls.example/base/",
+        deepgram=DeepgramSettings(api_key=SecretStr("x")),
+    )
 
 
 @pytest.mark.parametrize(
-    "frames", [["nonsense"] * MOST_FRAMES_BEFORE, [TelnyxSide("v3:a").start({"pass": "made up"})], [TelnyxSide("v3:a").stop()]]
+    "frames",
+    [
+        ["nonsense"] * MAX_FRAMES_BEFORE_START,
+        [TelnyxSide("v3:a").start({"pass": "made up"})],
+        [TelnyxSide("v3:a").stop()],
+    ],
 )
 def test_who_brings_no_pass_is_sent_away(voiced: Settings, frames: list[str]) -> None:
     app = build(voiced)
@@ -54,7 +63,9 @@ def test_an_engine_without_its_key_is_said_at_start(tmp_path: Path) -> None:
         build(Settings(home=tmp_path, engine="openai"))
 
 
-@pytest.mark.parametrize("missing", ["moonshine-voice not installed; install aftercall[speech]", None])
+@pytest.mark.parametrize(
+    "missing", ["moonshine-voice not installed; install aftercall[speech]", None]
+)
 def test_without_the_extra_the_receptionist_speaks_through_the_carrier_and_the_doctor_says_so(
     tmp_path: Path, missing: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,11 +75,21 @@ def test_without_the_extra_the_receptionist_speaks_through_the_carrier_and_the_d
     app = build(settings)
     assert (app.voice_parts is None) is (missing is not None)
     app.close()
-    check = next(check for check in examine(Loaded(settings, (), ())) if check.name == "speech")
-    assert (check.state, "install aftercall[speech]" in check.detail) == (("warn", True) if missing else ("ok", False))
+    check = next(
+        check for check in run_checks(LoadedConfig(settings, (), ())) if check.name == "speech"
+    )
+    assert (check.state, "install aftercall[speech]" in check.detail) == (
+        ("warn", True) if missing else ("ok", False)
+    )
 
 
 def test_own_speech_is_nobodys_where_another_engine_speaks(tmp_path: Path) -> None:
-    app = build(Settings(home=tmp_path, deepgram=DeepgramSettings(api_key=SecretStr("x")), receptionist=ReceptionistSettings(speech=True)))
-    assert app.organs is None
+    app = build(
+        Settings(
+            home=tmp_path,
+            deepgram=DeepgramSettings(api_key=SecretStr("x")),
+            receptionist=ReceptionistSettings(speech=True),
+        )
+    )
+    assert app.speech_kit is None
     app.close()

@@ -1,4 +1,6 @@
-"""The reader by model over real sockets: four kinds of provider, each with everything that goes wrong there."""
+"""The reader by model over real sockets: four kinds of provider, each with everything that goes
+wrong there.
+"""
 
 import json
 from collections.abc import Iterator
@@ -7,14 +9,22 @@ from dataclasses import dataclass
 import pytest
 from pydantic import SecretStr
 
-from aftercall.errors import AftercallError, ConfigError, ModelCutOff, ModelDeclined, ModelOffForm, ModelRefused, ModelUnavailable
+from aftercall.errors import (
+    AftercallError,
+    ConfigError,
+    ModelCutOff,
+    ModelDeclined,
+    ModelOffForm,
+    ModelRefused,
+    ModelUnavailable,
+)
 from aftercall.lab.loopback import serve_on_loopback
+from aftercall.lab.models.answers import answer_question
 from aftercall.lab.models.anthropic import make_anthropic
-from aftercall.lab.models.clerk import answer
 from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import Fault, Script
-from aftercall.llm.model.choice import USUAL, Choice, Provider, choose
-from aftercall.llm.model.line import ModelLine
+from aftercall.lab.models.script import Fault, ModelScript
+from aftercall.llm.model.choice import DEFAULT_MODELS, ModelChoice, Provider, choose_model
+from aftercall.llm.model.client import ModelClient
 from aftercall.llm.model.reader import ModelReader
 from aftercall.settings import ReadingSettings, Settings
 from aftercall.testing import make_call
@@ -27,46 +37,62 @@ CALL = make_call(
         ("agent", "I'll open that bug today."),
     ]
 )
-MODELS: dict[Provider, str] = {"anthropic": "claude-sonnet-5-5", "openai": "gpt-5.4-mini", "xai": "grok-4", "openai-compatible": "smollm2"}
+MODELS: dict[Provider, str] = {
+    "anthropic": "claude-sonnet-5-5",
+    "openai": "gpt-5.4-mini",
+    "xai": "grok-4",
+    "openai-compatible": "smollm2",
+}
 NOT_OURS = ("anthropic", "openai", "openai-compatible")
 
 
 @dataclass(frozen=True)
 class Lab:
-    script: Script
+    script: ModelScript
     anthropic: str
     openai: str
 
-    def choice(self, provider: Provider, model: str = "", key: str = KEY, **limits: float) -> Choice:
+    def choice(
+        self, provider: Provider, model: str = "", key: str = KEY, **limits: float
+    ) -> ModelChoice:
         url = self.anthropic if provider == "anthropic" else f"{self.openai}/v1"
-        return Choice(provider, model or MODELS[provider], SecretStr(key), url, ReadingSettings.model_validate(limits))
+        return ModelChoice(
+            provider,
+            model or MODELS[provider],
+            SecretStr(key),
+            url,
+            ReadingSettings.model_validate(limits),
+        )
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Lab]:
-    script = Script(answer)
+    script = ModelScript(answer_question)
     models = tuple(MODELS.values())
-    with serve_on_loopback(make_anthropic(script, KEY, models)) as one, serve_on_loopback(make_openai(script, KEY, models)) as other:
+    with (
+        serve_on_loopback(make_anthropic(script, KEY, models)) as one,
+        serve_on_loopback(make_openai(script, KEY, models)) as other,
+    ):
         yield Lab(script, one, other)
 
 
 @pytest.fixture
 def lab(servers: Lab) -> Lab:
     servers.script.faults.clear()
-    servers.script.asked.clear()
+    servers.script.questions.clear()
     return servers
 
 
-def ask_for_greeting(choice: Choice) -> str | None:
-    line = ModelLine(choice)
+def ask_for_greeting(choice: ModelChoice) -> str | None:
+    line = ModelClient(choice)
     try:
         return ModelReader(line).find_greeting(CALL, "Bill").value
     finally:
         line.close()
 
 
-def ask_for_summary(choice: Choice) -> str:
-    line = ModelLine(choice)
+def ask_for_summary(choice: ModelChoice) -> str:
+    line = ModelClient(choice)
     try:
         return ModelReader(line).summarise(CALL).value.text
     finally:
@@ -75,7 +101,7 @@ def ask_for_summary(choice: Choice) -> str:
 
 @pytest.mark.parametrize("provider", list(MODELS))
 def test_every_provider_reads_a_call_whole(lab: Lab, provider: Provider) -> None:
-    line = ModelLine(lab.choice(provider))
+    line = ModelClient(lab.choice(provider))
     reader = ModelReader(line)
     reading = reader.read(CALL)
     trace = reader.find_profile(CALL).trace
@@ -83,13 +109,20 @@ def test_every_provider_reads_a_call_whole(lab: Lab, provider: Provider) -> None
     assert (reading.profile.name, reading.identity.name) == ("Bill Harker", "Sable")
     assert [(item.kind, item.turns) for item in reading.requests] == [("issue", (2,))]
     assert [item.turns for item in reading.promises] == [(3,)]
-    assert (trace.reader, trace.input_tokens > 0, trace.output_tokens > 0) == (f"{provider}:{MODELS[provider]}", True, True)
-    assert all(asked.schema for asked in lab.script.asked)
-    assert all(("temperature" in asked.body) is (provider == "openai-compatible") for asked in lab.script.asked)
+    assert (trace.reader, trace.input_tokens > 0, trace.output_tokens > 0) == (
+        f"{provider}:{MODELS[provider]}",
+        True,
+        True,
+    )
+    assert all(asked.schema for asked in lab.script.questions)
+    assert all(
+        ("temperature" in asked.body) is (provider == "openai-compatible")
+        for asked in lab.script.questions
+    )
 
 
 def test_a_model_with_a_price_list_tells_its_cost(lab: Lab) -> None:
-    line = ModelLine(lab.choice("anthropic"))
+    line = ModelClient(lab.choice("anthropic"))
     cost = ModelReader(line).find_greeting(CALL, None).trace.cost
     line.close()
     assert cost is not None
@@ -110,7 +143,9 @@ def test_a_model_with_a_price_list_tells_its_cost(lab: Lab) -> None:
         ("refusal", ModelDeclined),
     ],
 )
-def test_each_fault_is_the_error_it_should_be(lab: Lab, provider: Provider, fault: Fault, error: type[AftercallError]) -> None:
+def test_each_fault_is_the_error_it_should_be(
+    lab: Lab, provider: Provider, fault: Fault, error: type[AftercallError]
+) -> None:
     lab.script.faults.append(fault)
     lab.script.slow_s = 0.6
     with pytest.raises(error) as raised:
@@ -118,7 +153,7 @@ def test_each_fault_is_the_error_it_should_be(lab: Lab, provider: Provider, faul
     assert raised.value.retryable is (error is ModelUnavailable)
     assert "\n" not in str(raised.value)
     assert "Harker" not in str(raised.value)
-    assert len(lab.script.asked) == 1  # the step tries again, nobody below it
+    assert len(lab.script.questions) == 1  # the step tries again, nobody below it
     if fault == "rate_limit":
         assert raised.value.retry_after_s == 1
 
@@ -129,7 +164,7 @@ def test_fences_are_taken_off_and_prose_is_put_right_once(lab: Lab, provider: Pr
     assert ask_for_greeting(lab.choice(provider)) is not None
     lab.script.faults.extend(["prose"])
     assert ask_for_greeting(lab.choice(provider)) is not None
-    assert [asked.is_repair for asked in lab.script.asked] == [False, False, True]
+    assert [asked.is_repair for asked in lab.script.questions] == [False, False, True]
     lab.script.faults.extend(["wrong_shape", "empty"])
     with pytest.raises(ModelOffForm):
         ask_for_summary(lab.choice(provider))
@@ -140,24 +175,30 @@ def test_a_wrong_key_or_name_is_said_and_not_tried_again(lab: Lab, provider: Pro
     with pytest.raises(ModelRefused, match="does not take the key"):
         ask_for_greeting(lab.choice(provider, key="wrong"))
     with pytest.raises(ModelRefused, match="no such model"):
-        ask_for_greeting(lab.choice(provider, model="claude-sonnet-0" if provider == "anthropic" else "gpt-4o-nope"))
+        ask_for_greeting(
+            lab.choice(
+                provider, model="claude-sonnet-0" if provider == "anthropic" else "gpt-4o-nope"
+            )
+        )
 
 
 def test_a_server_that_takes_no_schema_is_asked_in_words(lab: Lab) -> None:
     lab.script.faults.append("no_schema")
     assert ask_for_greeting(lab.choice("openai-compatible")) is not None
-    assert [asked.schema is None for asked in lab.script.asked] == [False, True]
+    assert [asked.schema is None for asked in lab.script.questions] == [False, True]
 
 
 def test_a_server_that_is_not_there_may_come_back(lab: Lab) -> None:
-    choice = Choice("anthropic", "claude-sonnet-5-5", SecretStr(KEY), "http://127.0.0.1:9", ReadingSettings())
+    choice = ModelChoice(
+        "anthropic", "claude-sonnet-5-5", SecretStr(KEY), "http://127.0.0.1:9", ReadingSettings()
+    )
     with pytest.raises(ModelUnavailable, match="cannot be reached"):
         ask_for_greeting(choice)
 
 
 def test_a_key_of_another_provider_never_leaves_for_this_one(lab: Lab) -> None:
     ask_for_greeting(lab.choice("openai-compatible"))
-    assert KEY not in json.dumps([asked.body for asked in lab.script.asked])
+    assert KEY not in json.dumps([asked.body for asked in lab.script.questions])
 
 
 def settings(**given: object) -> Settings:
@@ -165,15 +206,15 @@ def settings(**given: object) -> Settings:
 
 
 def test_without_a_model_and_without_keys_rules_read() -> None:
-    assert choose(settings()) is None
-    assert choose(settings(model="rules", anthropic={"api_key": "x"})) is None
+    assert choose_model(settings()) is None
+    assert choose_model(settings(model="rules", anthropic={"api_key": "x"})) is None
 
 
 def test_the_first_key_present_chooses() -> None:
-    both = choose(settings(openai={"api_key": "x"}, anthropic={"api_key": "y"}))
+    both = choose_model(settings(openai={"api_key": "x"}, anthropic={"api_key": "y"}))
     assert both is not None
-    assert both.name == f"anthropic:{USUAL['anthropic']}"
-    grok = choose(settings(xai={"api_key": "x"}))
+    assert both.name == f"anthropic:{DEFAULT_MODELS['anthropic']}"
+    grok = choose_model(settings(xai={"api_key": "x"}))
     assert grok is not None
     assert grok.base_url == "https://api.x.ai/v1"
 
@@ -185,13 +226,17 @@ def test_the_first_key_present_chooses() -> None:
         ({"model": "openai-compatible:x"}, "needs an address; set OPENAI_BASE_URL"),
     ],
 )
-def test_a_named_model_that_cannot_be_used_is_refused_at_once(given: dict[str, object], said: str) -> None:
+def test_a_named_model_that_cannot_be_used_is_refused_at_once(
+    given: dict[str, object], said: str
+) -> None:
     with pytest.raises(ConfigError, match=said):
-        choose(settings(**given))
+        choose_model(settings(**given))
 
 
-def test_without_the_packages_a_key_alone_means_rules_and_a_named_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_packages_a_key_alone_means_rules_and_a_named_model_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("aftercall.llm.model.choice.find_spec", lambda _: None)
-    assert choose(settings(anthropic={"api_key": "x"})) is None
+    assert choose_model(settings(anthropic={"api_key": "x"})) is None
     with pytest.raises(ConfigError, match=r"install aftercall\[models\]"):
-        choose(settings(model="anthropic:claude", anthropic={"api_key": "x"}))
+        choose_model(settings(model="anthropic:claude", anthropic={"api_key": "x"}))

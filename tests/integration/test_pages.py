@@ -14,7 +14,7 @@ from aftercall.model.turns import Event
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import PagesSettings, Settings
 from aftercall.testing import VirtualClock, make_call
-from aftercall.web.door import TRIES
+from aftercall.web.browser_auth import MAX_LOGIN_FAILURES
 from aftercall.web.server import make_server
 from working import follow, hold_call
 
@@ -24,14 +24,26 @@ EVIL = "<script>alert('x')</script>"
 
 @pytest.fixture
 def client(app: App) -> TestClient:
-    return TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1), follow_redirects=False)
+    return TestClient(
+        make_server(app),
+        base_url="http://127.0.0.1:8080",
+        client=("127.0.0.1", 1),
+        follow_redirects=False,
+    )
 
 
 @pytest.fixture
 def locked(settings: Settings, clock: VirtualClock) -> Iterator[TestClient]:
     pages = PagesSettings(password_hash=SecretStr(PasswordHasher(1, 8, 1).hash("open sesame")))
-    app = build(settings.model_copy(update={"api_token": SecretStr("t0ken"), "pages": pages}), clock)
-    yield TestClient(make_server(app), base_url="https://calls.example", client=("192.0.2.7", 1), follow_redirects=False)
+    app = build(
+        settings.model_copy(update={"api_token": SecretStr("t0ken"), "pages": pages}), clock
+    )
+    yield TestClient(
+        make_server(app),
+        base_url="https://calls.example",
+        client=("192.0.2.7", 1),
+        follow_redirects=False,
+    )
     app.close()
 
 
@@ -47,7 +59,7 @@ def log_in(client: TestClient, secret: str) -> int:
 
 
 def test_every_page_answers_with_a_strict_policy(client: TestClient, app: App) -> None:
-    row, _ = app.journal.take_in(make_call([("caller", EVIL)], caller=CALLER, sid="evil"))
+    row, _ = app.journal.ingest(make_call([("caller", EVIL)], caller=CALLER, sid="evil"))
     call = f"/calls/{row.live.id}"
     for path in (
         "/",
@@ -76,28 +88,52 @@ def test_every_page_answers_with_a_strict_policy(client: TestClient, app: App) -
 
 
 def test_calls_are_found_by_caller_day_line_and_state(client: TestClient, app: App) -> None:
-    app.journal.take_in(make_call(caller=CALLER, sid="one"))
-    app.journal.take_in(make_call(caller="+15550199", sid="two"))
+    app.journal.ingest(make_call(caller=CALLER, sid="one"))
+    app.journal.ingest(make_call(caller="+15550199", sid="two"))
     assert CALLER in client.get("/calls", params={"caller": CALLER}).text
     assert "+15550199" not in client.get("/calls", params={"caller": CALLER}).text
     assert "No call fits" in client.get("/calls", params={"since": "2030-01-01"}).text
-    assert CALLER in client.get("/calls", params={"since": "2026-02-13", "until": "2026-02-13", "source": "test", "state": "sealed"}).text
+    assert (
+        CALLER
+        in client.get(
+            "/calls",
+            params={
+                "since": "2026-02-13",
+                "until": "2026-02-13",
+                "source": "test",
+                "state": "sealed",
+            },
+        ).text
+    )
     assert "is not a date" in client.get("/calls", params={"since": "yesterday"}).text
     assert "is not a phone number" in client.get("/calls", params={"caller": EVIL}).text
 
 
 def test_the_transcript_says_who_was_interrupted(client: TestClient, app: App) -> None:
-    call = make_call([("agent", "We are open until"), ("caller", "Wait, please."), ("agent", "Yes?")], caller=CALLER, sid="cut")
-    cut = Event(seq=1, kind="barge_in", at=call.turns[1].at, data={"said": "We are open until six.", "heard": "We are open until"})
-    row, _ = app.journal.take_in(call.model_copy(update={"events": (cut,)}))
+    call = make_call(
+        [("agent", "We are open until"), ("caller", "Wait, please."), ("agent", "Yes?")],
+        caller=CALLER,
+        sid="cut",
+    )
+    cut = Event(
+        seq=1,
+        kind="barge_in",
+        at=call.turns[1].at,
+        data={"said": "We are open until six.", "heard": "We are open until"},
+    )
+    row, _ = app.journal.ingest(call.model_copy(update={"events": (cut,)}))
     page = client.get(f"/calls/{row.live.id}").text
     assert page.count("interrupted by the caller") == 1
-    assert page.index("We are open until") < page.index("interrupted by the caller") < page.index("Wait, please.")
+    assert (
+        page.index("We are open until")
+        < page.index("interrupted by the caller")
+        < page.index("Wait, please.")
+    )
 
 
 def test_the_list_of_calls_goes_on(client: TestClient, app: App) -> None:
     for number in range(53):
-        app.journal.take_in(make_call(caller=CALLER, sid=f"n{number}"))
+        app.journal.ingest(make_call(caller=CALLER, sid=f"n{number}"))
     first = client.get("/calls").text
     older = re.search(r'href="(/calls\?before=[^"]+)"', first)
     assert older
@@ -115,11 +151,18 @@ def test_a_form_of_one_browser_is_no_good_in_another(client: TestClient, app: Ap
     other = TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=("127.0.0.1", 1))
     stolen = csrf_of(other.get("/login").text)
     client.get("/login")
-    assert client.post(f"/people/{CALLER}/profile", data={"csrf": stolen, "text": "x", "was": ""}).status_code == 403
+    assert (
+        client.post(
+            f"/people/{CALLER}/profile", data={"csrf": stolen, "text": "x", "was": ""}
+        ).status_code
+        == 403
+    )
 
 
 def test_without_a_token_only_this_machine_sees_pages(app: App) -> None:
-    stranger = TestClient(make_server(app), base_url="http://127.0.0.1:8080", client=("192.0.2.7", 1))
+    stranger = TestClient(
+        make_server(app), base_url="http://127.0.0.1:8080", client=("192.0.2.7", 1)
+    )
     assert stranger.get("/").status_code == 403
 
 
@@ -140,7 +183,7 @@ def test_the_password_opens_too(locked: TestClient) -> None:
 
 
 def test_guessing_is_slowed_down(locked: TestClient, clock: VirtualClock) -> None:
-    for _ in range(TRIES):
+    for _ in range(MAX_LOGIN_FAILURES):
         assert log_in(locked, "guess") == 401
     assert log_in(locked, "t0ken") == 429
     clock.move(61)
@@ -148,7 +191,9 @@ def test_guessing_is_slowed_down(locked: TestClient, clock: VirtualClock) -> Non
 
 
 def test_a_forged_cookie_opens_nothing(locked: TestClient) -> None:
-    locked.cookies.set("aftercall_session", "eyJpZCI6IngiLCJpbiI6dHJ1ZX0.forged.forged", domain="calls.example")
+    locked.cookies.set(
+        "aftercall_session", "eyJpZCI6IngiLCJpbiI6dHJ1ZX0.forged.forged", domain="calls.example"
+    )
     assert locked.get("/").status_code == 303
 
 
@@ -167,22 +212,43 @@ def test_a_test_run_is_shown_with_its_report_apart(client: TestClient, app: App)
         {"scenario": "a_refill", "verdict": "passed", "findings": [], "calls": [call]},
         {"scenario": EVIL, "verdict": "failed", "findings": [1], "calls": []},
     ]
-    run = {"id": folder.name, "target": EVIL, "started_at": "2026-11-15T07:54:42Z", "seconds": 4.1, "passed": 1, "failed": 1, "runs": 2}
+    run = {
+        "id": folder.name,
+        "target": EVIL,
+        "started_at": "2026-11-15T07:54:42Z",
+        "seconds": 4.1,
+        "passed": 1,
+        "failed": 1,
+        "runs": 2,
+    }
     (folder / "report.json").write_text(json.dumps(run | {"results": results}))
     (folder / "report.html").write_text("<h1>report</h1>")
-    for path in ("/tests", f"/tests/{folder.name}", f"/tests/compare?a={folder.name}&b={folder.name}"):
+    for path in (
+        "/tests",
+        f"/tests/{folder.name}",
+        f"/tests/compare?a={folder.name}&b={folder.name}",
+    ):
         page = client.get(path)
         assert page.status_code == 200
         assert EVIL not in page.text
     assert "250 ms" in client.get(f"/tests/{folder.name}").text
-    assert client.get(f"/tests/{folder.name}/report").headers["content-security-policy"].startswith("sandbox")
+    assert (
+        client.get(f"/tests/{folder.name}/report")
+        .headers["content-security-policy"]
+        .startswith("sandbox")
+    )
     assert client.get("/tests/..%2F..%2Fetc").status_code == 404
     assert client.get("/tests/nope").status_code == 404
 
 
 def test_a_long_shelf_is_shown_in_parts(client: TestClient, app: App) -> None:
     for number in range(18):
-        call = hold_call(app, [("caller", "Please file a note about the shelf.")], caller=CALLER, sid=f"shelf-{number}")
+        call = hold_call(
+            app,
+            [("caller", "Please file a note about the shelf.")],
+            caller=CALLER,
+            sid=f"shelf-{number}",
+        )
         follow(app.work, call.conversation)
     done = app.work.followups.page(limit=50, state="done")
     first = client.get("/followups").text
@@ -191,13 +257,24 @@ def test_a_long_shelf_is_shown_in_parts(client: TestClient, app: App) -> None:
     whole = client.get("/followups?shelf=done or noted").text
     assert whole.count('<li class="item">') == 18
     assert "Older ones" not in whole
-    assert client.get(f"/followups?shelf=done or noted&before={done[14].id}").text.count('<li class="item">') == 3
+    assert (
+        client.get(f"/followups?shelf=done or noted&before={done[14].id}").text.count(
+            '<li class="item">'
+        )
+        == 3
+    )
 
 
-INVOICE = [("caller", "Could you send me the invoice?"), ("agent", "Sure, I'll email you the invoice."), ("caller", "Thank you, bye.")]
+INVOICE = [
+    ("caller", "Could you send me the invoice?"),
+    ("agent", "Sure, I'll email you the invoice."),
+    ("caller", "Thank you, bye."),
+]
 
 
-def test_a_promise_of_another_agent_shows_as_unknown_and_can_be_settled(client: TestClient, app: App) -> None:
+def test_a_promise_of_another_agent_shows_as_unknown_and_can_be_settled(
+    client: TestClient, app: App
+) -> None:
     follow(app.work, hold_call(app, INVOICE, is_handed_in=True).conversation)
     page = client.get("/followups").text
     assert "Outcome unknown" in page
@@ -214,17 +291,33 @@ def test_a_promise_that_no_work_keeps_shows_as_broken(client: TestClient, app: A
         assert "broken" in page
 
 
-def test_whoever_else_speaks_from_a_phone_has_a_page_of_their_own(client: TestClient, app: App) -> None:
-    for sid, name, town, food in (("1", "This is Tom", "Porto", "oatmeal"), ("2", "This is Anna, not Tom", "Utrecht", "saffron")):
-        lines = (f"{name}. I prefer calls in the evening.", f"My sister Lucy lives in {town}.", f"Please remind me to buy {food}.")
-        said = [(speaker, text) for line in lines for speaker, text in (("caller", line), ("agent", "Noted."))]
+def test_whoever_else_speaks_from_a_phone_has_a_page_of_their_own(
+    client: TestClient, app: App
+) -> None:
+    for sid, name, town, food in (
+        ("1", "This is Tom", "Porto", "oatmeal"),
+        ("2", "This is Anna, not Tom", "Utrecht", "saffron"),
+    ):
+        lines = (
+            f"{name}. I prefer calls in the evening.",
+            f"My sister Lucy lives in {town}.",
+            f"Please remind me to buy {food}.",
+        )
+        said = [
+            (speaker, text)
+            for line in lines
+            for speaker, text in (("caller", line), ("agent", "Noted."))
+        ]
         call = hold_call(app, said, caller=CALLER, sid=sid)
         for step in STEPS:
             app.office.do(call.id, step)
     anna = "/people/%2B15550142%23anna"
     assert f'href="{anna}"' in client.get(f"/people/{CALLER}").text
     page = client.get(anna).text
-    assert [word for word in ("Utrecht", "saffron", "Porto", "oatmeal") if word in page] == ["Utrecht", "saffron"]
+    assert [word for word in ("Utrecht", "saffron", "Porto", "oatmeal") if word in page] == [
+        "Utrecht",
+        "saffron",
+    ]
     assert "Anna" in client.get("/people").text
     facts = client.get("/api/facts", params={"caller": f"{CALLER}#anna"}).json()["facts"]
     assert [fact["content"] for fact in facts if "Utrecht" in fact["content"]]

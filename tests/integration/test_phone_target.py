@@ -1,4 +1,6 @@
-"""`--agent +1…` as the command wires it: REST over HTTP, webhooks on a port of our own, money counted, turns kept."""
+"""`--agent +1…` as the command wires it: REST over HTTP, webhooks on a port of our own, money
+counted, turns kept.
+"""
 
 import asyncio
 import json
@@ -14,10 +16,10 @@ import uvicorn
 from aftercall.cli.test_agents import open_target
 from aftercall.clock import SystemClock
 from aftercall.settings import Settings
-from aftercall.tester.results import Results
+from aftercall.tester.results import RunResults
 from aftercall.tester.run_log import StartedRun
-from aftercall.tester.suite import Crew, run_once
-from aftercall.tester.target import Studio
+from aftercall.tester.suite import SuiteParts, run_once
+from aftercall.tester.target import CallSetup
 from aftercall.testing import VirtualClock
 from unit.tester.test_gather import BOOK, FakeTwilio
 
@@ -33,13 +35,23 @@ async def served(twilio: FakeTwilio, port: int) -> AsyncIterator[None]:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         body = (await receive()).get("body", b"")
         headers = [(name.decode(), value.decode()) for name, value in scope["headers"]]
-        answer = twilio.rest(httpx2.Request(scope["method"], f"http://127.0.0.1{scope['path']}", headers=headers, content=body))
-        await send({"type": "http.response.start", "status": answer.status_code, "headers": [(b"content-type", b"application/json")]})
+        answer = twilio.rest(
+            httpx2.Request(
+                scope["method"], f"http://127.0.0.1{scope['path']}", headers=headers, content=body
+            )
+        )
+        await send(
+            {
+                "type": "http.response.start",
+                "status": answer.status_code,
+                "headers": [(b"content-type", b"application/json")],
+            }
+        )
         await send({"type": "http.response.body", "body": answer.content})
 
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning", lifespan="off"))
     task = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn has no event to wait for
+    while not server.started:
         await asyncio.sleep(0.01)
     yield
     server.should_exit = True
@@ -53,16 +65,21 @@ async def test_a_number_is_called_through_twilios_own_forms(tmp_path: Path) -> N
         {
             "home": tmp_path,
             "public_url": f"http://127.0.0.1:{hooks}",
-            "twilio": {"account_sid": "AC1", "auth_token": "12345", "phone_number": "+15550199", "api_url": twilio.api},
+            "twilio": {
+                "account_sid": "AC1",
+                "auth_token": "12345",
+                "phone_number": "+15550199",
+                "api_url": twilio.api,
+            },
             "tester": {"allow_numbers": "+15550101, +15550102", "port": hooks},
         }
     )
     clock = SystemClock()
-    results = Results(tmp_path)
-    results.begin_run(StartedRun("01RUN", "phone", clock.now(), (BOOK,), (), {}))
-    async with served(twilio, api), open_target(settings, "+15550101", Studio(clock)) as target:
+    results = RunResults(tmp_path)
+    results.start_run(StartedRun("01RUN", "phone", clock.now(), (BOOK,), (), {}))
+    async with served(twilio, api), open_target(settings, "+15550101", CallSetup(clock)) as target:
         with results.open_log("01RUN") as log:
-            scored = await run_once(BOOK, target, Crew(clock), log=log)
+            scored = await run_once(BOOK, target, SuiteParts(clock), log=log)
         assert twilio.task
         await twilio.task
     assert (target.name, target.is_live) == ("phone +1555…", True)
@@ -70,6 +87,8 @@ async def test_a_number_is_called_through_twilios_own_forms(tmp_path: Path) -> N
     assert scored.records[0].agent_sound
     kept = results.read_call(scored.records[0].id)
     assert kept is not None
-    assert [turn["text"] for turn in kept["turns"]] == [span.text for span in scored.records[0].spans]
+    assert [turn["text"] for turn in kept["turns"]] == [
+        span.text for span in scored.records[0].spans
+    ]
     assert kept["sid"] == scored.records[0].sid
     assert sum(json.loads((tmp_path / "tests" / "spent.json").read_text()).values()) <= 0.05

@@ -1,4 +1,6 @@
-"""A recorded Twilio call from the first answer to the file in the home, through the lab and the durable engine."""
+"""A recorded Twilio call from the first answer to the file in the home, through the lab and the
+durable engine.
+"""
 
 import os
 import subprocess
@@ -14,7 +16,7 @@ from pydantic import SecretStr
 from twilio.twiml.voice_response import Start, VoiceResponse
 
 from aftercall.app import App, build
-from aftercall.lab.numbers import Number
+from aftercall.lab.numbers import LabNumber
 from aftercall.lab.server import Lab
 from aftercall.phone import twiml
 from aftercall.settings import OpenAISettings, RecordingsSettings, Settings, TwilioSettings
@@ -36,7 +38,9 @@ def settings_for(home: Path, lab: Lab, address: str) -> Settings:
         public_url=address,
         engine="receptionist",  # the key below is for the transcript only
         model="rules",
-        twilio=TwilioSettings(account_sid=ACCOUNT, auth_token=SecretStr(TOKEN), api_url=lab.address),
+        twilio=TwilioSettings(
+            account_sid=ACCOUNT, auth_token=SecretStr(TOKEN), api_url=lab.address
+        ),
         openai=OpenAISettings(api_key=SecretStr(lab.audio.api_key), base_url=f"{lab.address}/v1"),
         recordings=RecordingsSettings(enabled=True, transcribe=True),
     )
@@ -61,8 +65,12 @@ def test_the_first_answer_asks_for_a_recording_as_twilios_library_would() -> Non
     )
     response = VoiceResponse()
     response.append(start)
-    ours = twiml.gather_speech("Hello", "https://x.example/voice", record_to="https://x.example/twilio/recording")
-    (theirs, written) = (ElementTree.fromstring(text).find("Start/Recording") for text in (str(response), ours))
+    ours = twiml.gather_speech(
+        "Hello", "https://x.example/voice", recording_callback="https://x.example/twilio/recording"
+    )
+    (theirs, written) = (
+        ElementTree.fromstring(text).find("Start/Recording") for text in (str(response), ours)
+    )
     assert theirs is not None
     assert written is not None
     assert theirs.attrib == written.attrib
@@ -70,10 +78,17 @@ def test_the_first_answer_asks_for_a_recording_as_twilios_library_would() -> Non
 
 def ring(lab: Lab, address: str) -> None:
     """One agent calls the other: the tester's leg says goodbye as soon as it is greeted."""
-    lab.exchange.numbers[AGENT_NUMBER] = Number(f"{address}/twilio/voice", f"{address}/twilio/status")
-    words = "<Response><Pause length='8'/><Say>That's all, thanks, bye!</Say><Pause length='5'/></Response>"
+    lab.exchange.numbers[AGENT_NUMBER] = LabNumber(
+        f"{address}/twilio/voice", f"{address}/twilio/status"
+    )
+    words = (
+        "<Response><Pause length='8'/><Say>That's all, thanks, bye!</Say><Pause "
+        "length='5'/></Response>"
+    )
     form = {"To": AGENT_NUMBER, "From": "+15550100", "Twiml": words}
-    made = httpx2.post(f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Calls.json", data=form, auth=(ACCOUNT, TOKEN))
+    made = httpx2.post(
+        f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Calls.json", data=form, auth=(ACCOUNT, TOKEN)
+    )
     assert made.status_code == 201
 
 
@@ -86,19 +101,33 @@ def recorded(tmp_path: Path, lab: Lab) -> Iterator[tuple[App, str]]:
         app.close()
 
 
-def test_a_recorded_call_ends_with_its_audio_and_its_transcript_in_the_home(recorded: tuple[App, str], lab: Lab) -> None:
+def test_a_recorded_call_ends_with_its_audio_and_its_transcript_in_the_home(
+    recorded: tuple[App, str], lab: Lab
+) -> None:
     app, address = recorded
     home = app.settings.home
     lab.audio.faults[:] = [429]
     ring(lab, address)
-    until(lambda: [row.state for row in app.store.page(limit=5)] == ["sealed"])
-    (row,) = app.store.page(limit=5)
-    until(lambda: [found.transcript for found in app.recordings.of_call(row.live.id)] == ["here"])
+    until(lambda: [row.state for row in app.store.list_page(limit=5)] == ["sealed"])
+    (row,) = app.store.list_page(limit=5)
+    until(
+        lambda: (
+            [found.transcript for found in app.recordings.list_for_call(row.live.id)] == ["here"]
+        )
+    )
     told = httpx2.get(f"{address}/api/calls/{row.live.id}").json()
-    (found,) = app.recordings.of_call(row.live.id)
-    assert [turn["text"] for turn in told["turns"] if turn["speaker"] == "caller"] == ["That's all, thanks, bye!"]
+    (found,) = app.recordings.list_for_call(row.live.id)
+    assert [turn["text"] for turn in told["turns"] if turn["speaker"] == "caller"] == [
+        "That's all, thanks, bye!"
+    ]
     assert (told["recordings"][0]["state"], told["recordings"][0]["bytes"]) == ("here", found.bytes)
     assert (home / str(found.path)).read_bytes().startswith(b"RIFF")
     show = [str(Path(sys.executable).with_name("aftercall")), "calls", "show", row.live.id]
-    shown = subprocess.run(show, env=os.environ | {"AFTERCALL_HOME": str(home)}, capture_output=True, check=True, text=True).stdout
+    shown = subprocess.run(
+        show,
+        env=os.environ | {"AFTERCALL_HOME": str(home)},
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout
     assert f"recording: here {found.path} ({found.bytes:,} bytes), transcript here" in shown

@@ -1,4 +1,6 @@
-"""A Telnyx number and the receptionist: signed events in, commands out, through the emulated Telnyx."""
+"""A Telnyx number and the receptionist: signed events in, commands out, through the emulated
+Telnyx.
+"""
 
 import asyncio
 import json
@@ -11,14 +13,14 @@ import pytest
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.errors import AftercallError, DatabaseUnreachable
-from aftercall.lab.habits import Habits
 from aftercall.lab.telnyx import TelnyxCall
+from aftercall.lab.webhook_sender import DeliveryFaults
 from aftercall.model.calls import LiveCall
-from aftercall.phone.client_state import unpack_state
+from aftercall.phone.telnyx import unpack_state
 from aftercall.settings import RecordingsSettings, Settings
 from aftercall.testing import VirtualClock
 from aftercall.web import telnyx as route
-from aftercall.web.telnyx_calls import StreamOffer
+from aftercall.web.telnyx_calls import StreamDestination
 from towns import EVENTS, Line, TelnyxTown, reach, telnyx_settings, telnyx_town, until
 
 CALLER = "+15550100"
@@ -45,23 +47,33 @@ async def town(live: App, line: Line) -> AsyncIterator[TelnyxTown]:
 
 async def sealed(app: App) -> list[tuple[str, str]]:
     """Speakers and words of the only call, once it is sealed."""
-    await until(lambda: [row.state for row in app.store.page(limit=5)] == ["sealed"])
-    (row,) = app.store.page(limit=5)
+    await until(lambda: [row.state for row in app.store.list_page(limit=5)] == ["sealed"])
+    (row,) = app.store.list_page(limit=5)
     call, _ = app.archive.read(str(row.archive_name))
     return [(turn.speaker, turn.text) for turn in call.turns]
 
 
 async def test_a_whole_call_is_answered_confirmed_closed_and_kept(town: TelnyxTown) -> None:
-    call = await town.lab.ring(EVENTS, caller=CALLER, shaken_stir_attestation="A", shaken_stir_validated=True)
+    call = await town.lab.ring(
+        EVENTS, caller=CALLER, shaken_stir_attestation="A", shaken_stir_validated=True
+    )
     await town.lab.say(call, "Please call the plumber.")
     await town.lab.say(call, "That's all, bye.", confidence=None)
     assert call.is_over
     assert call.actions == ["answer", "transcription_start", "speak", "speak", "speak", "hangup"]
     said = await sealed(town.app)
     assert [text for speaker, text in said if speaker == "agent"] == call.heard
-    assert [text for speaker, text in said if speaker == "caller"] == ["Please call the plumber.", "That's all, bye."]
-    (row,) = town.app.store.page(limit=5)
-    assert (row.live.source, row.live.sid, row.live.caller, row.live.verified) == ("telnyx", call.control_id, CALLER, True)
+    assert [text for speaker, text in said if speaker == "caller"] == [
+        "Please call the plumber.",
+        "That's all, bye.",
+    ]
+    (row,) = town.app.store.list_page(limit=5)
+    assert (row.live.source, row.live.sid, row.live.caller, row.live.verified) == (
+        "telnyx",
+        call.control_id,
+        CALLER,
+        True,
+    )
     assert row.end_reason == "agent_hung_up"
     kept, _ = town.app.archive.read(str(row.archive_name))
     assert [turn.confidence for turn in kept.turns if turn.speaker == "caller"] == [0.92, None]
@@ -73,21 +85,31 @@ async def test_a_caller_who_hangs_up_is_kept_with_what_was_said(town: TelnyxTown
     await town.lab.hang_up(call)
     await town.lab.hang_up(call)
     assert [speaker for speaker, _ in await sealed(town.app)] == ["agent"]
-    assert town.app.store.page(limit=5)[0].end_reason == "caller_hung_up"
+    assert town.app.store.list_page(limit=5)[0].end_reason == "caller_hung_up"
 
 
-async def test_a_call_that_cannot_be_answered_is_kept_with_nothing_said(town: TelnyxTown, line: Line) -> None:
+async def test_a_call_that_cannot_be_answered_is_kept_with_nothing_said(
+    town: TelnyxTown, line: Line
+) -> None:
     line.faults = [422]
     call = await town.lab.ring(EVENTS, caller=CALLER)
     assert (call.heard, call.is_over) == ([], True)
     assert await sealed(town.app) == []
 
 
-@pytest.mark.parametrize("habits", [Habits(twice=frozenset({"*"})), Habits(late_s={"call.initiated": 0.02}, twice=frozenset({"*"}))])
-async def test_events_that_come_twice_change_nothing(live: App, line: Line, habits: Habits) -> None:
+@pytest.mark.parametrize(
+    "habits",
+    [
+        DeliveryFaults(duplicated_kinds=frozenset({"*"})),
+        DeliveryFaults(delay_s_by_kind={"call.initiated": 0.02}, duplicated_kinds=frozenset({"*"})),
+    ],
+)
+async def test_events_that_come_twice_change_nothing(
+    live: App, line: Line, habits: DeliveryFaults
+) -> None:
     async with telnyx_town(live, line, habits=habits) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
-        await town.lab.settle(call)
+        await town.lab.wait_delivered(call)
         await town.lab.say(call, "Please call the plumber.")
         await town.lab.hang_up(call)
         said = await sealed(live)
@@ -96,35 +118,45 @@ async def test_events_that_come_twice_change_nothing(live: App, line: Line, habi
     await live.journal.close()
 
 
-async def test_an_answer_told_after_the_hang_up_begins_nothing_and_the_missed_call_is_kept(live: App, line: Line) -> None:
-    async with telnyx_town(live, line, habits=Habits(late_s={"call.answered": 0.1})) as town:
+async def test_an_answer_told_after_the_hang_up_begins_nothing_and_the_missed_call_is_kept(
+    live: App, line: Line
+) -> None:
+    async with telnyx_town(
+        live, line, habits=DeliveryFaults(delay_s_by_kind={"call.answered": 0.1})
+    ) as town:
         call = town.lab.open_call(EVENTS, CALLER, "+15550101", "incoming")
-        town.lab.tell(call, "call.initiated", {"direction": "incoming", "state": "parked"})
+        town.lab.queue_event(call, "call.initiated", {"direction": "incoming", "state": "parked"})
         await until(lambda: "answer" in call.actions)
         await town.lab.hang_up(call, "originator_cancel")
         assert await sealed(live) == []
-        assert live.store.page(limit=5)[0].end_reason == "cancelled"
+        assert live.store.list_page(limit=5)[0].end_reason == "cancelled"
     assert call.actions == ["answer"]
 
 
-async def test_a_command_that_does_not_get_through_is_sent_again_when_the_event_is(town: TelnyxTown, line: Line) -> None:
+async def test_a_command_that_does_not_get_through_is_sent_again_when_the_event_is(
+    town: TelnyxTown, line: Line
+) -> None:
     line.faults = [httpx2.ConnectError("refused")] * 4
     call = await town.lab.ring(EVENTS, caller=CALLER)
-    assert call.refused == [503]  # three tries, then Telnyx delivers again
+    assert call.failed_statuses == [503]  # three tries, then Telnyx delivers again
     assert call.actions == ["answer", "transcription_start", "speak"]
     assert len(call.heard) == 1
 
 
-async def test_a_call_on_which_nothing_can_be_said_is_hung_up_and_kept(town: TelnyxTown, line: Line) -> None:
+async def test_a_call_on_which_nothing_can_be_said_is_hung_up_and_kept(
+    town: TelnyxTown, line: Line
+) -> None:
     call = await town.lab.ring(EVENTS, caller=CALLER)
     line.faults = [422]
     await town.lab.say(call, "Please call the plumber.")
     assert call.is_over
     assert ("caller", "Please call the plumber.") in await sealed(town.app)
-    assert town.app.store.page(limit=5)[0].end_reason == "carrier_refused"
+    assert town.app.store.list_page(limit=5)[0].end_reason == "carrier_refused"
 
 
-async def test_what_is_said_is_in_no_log(town: TelnyxTown, line: Line, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_what_is_said_is_in_no_log(
+    town: TelnyxTown, line: Line, capsys: pytest.CaptureFixture[str]
+) -> None:
     call = await town.lab.ring(EVENTS, caller=CALLER)
     line.faults = [httpx2.ConnectError("x"), 500, 500, 422]
     await town.lab.say(call, "Please tell the canary to sing.")
@@ -136,7 +168,9 @@ async def test_what_is_said_is_in_no_log(town: TelnyxTown, line: Line, capsys: p
     assert CALLER not in logged
 
 
-async def test_a_silent_caller_is_asked_twice_and_then_let_go(settings: Settings, line: Line) -> None:
+async def test_a_silent_caller_is_asked_twice_and_then_let_go(
+    settings: Settings, line: Line
+) -> None:
     clock = VirtualClock()
     app = reach(build(telnyx_settings(settings), clock), line)
     async with telnyx_town(app, line, clock=clock) as town:
@@ -146,21 +180,28 @@ async def test_a_silent_caller_is_asked_twice_and_then_let_go(settings: Settings
         assert call.heard[1:3] == ["Are you still there?"] * 2
         assert call.heard[3].startswith("I can't hear you")
         assert len(call.heard) == 4
-        await town.lab.settle(call)
+        await town.lab.wait_delivered(call)
         await sealed(app)
     app.close()
 
 
-async def test_a_caller_who_speaks_for_long_is_not_taken_for_silent(settings: Settings, line: Line) -> None:
+async def test_a_caller_who_speaks_for_long_is_not_taken_for_silent(
+    settings: Settings, line: Line
+) -> None:
     clock = VirtualClock()
     app = reach(build(telnyx_settings(settings), clock), line)
     async with telnyx_town(app, line, clock=clock) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
-        assert call.hears_interim
+        assert call.has_interim_results
         for words in range(1, 12):
-            piece = {"transcript": "well " * words, "is_final": False, "transcription_track": "inbound", "confidence": 0.0}
-            town.lab.tell(call, "call.transcription", {"transcription_data": piece})
-            await town.lab.settle(call)
+            piece = {
+                "transcript": "well " * words,
+                "is_final": False,
+                "transcription_track": "inbound",
+                "confidence": 0.0,
+            }
+            town.lab.queue_event(call, "call.transcription", {"transcription_data": piece})
+            await town.lab.wait_delivered(call)
             await clock.advance(5.0)
         assert len(call.heard) == 1
         await town.lab.hang_up(call)
@@ -175,12 +216,14 @@ async def until_said(call: TelnyxCall, clock: VirtualClock) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(settings: Settings, line: Line) -> None:
+async def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
+    settings: Settings, line: Line
+) -> None:
     before = reach(build(telnyx_settings(settings), SystemClock()), line)
     async with telnyx_town(before, line) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
         await town.lab.say(call, "Please call the plumber.")
-        for record in before.journal.live:
+        for record in before.journal.live_recorders:
             await before.journal.seal(record, end_reason="server_stopped")
         after = reach(build(telnyx_settings(settings), SystemClock()), line)
         restarted = httpx2.ASGITransport(route_server(after))
@@ -188,8 +231,8 @@ async def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(settings: Se
         await town.lab.say(call, "And remind me to water the plants.")
         assert "water the plants" in call.heard[-1]
         await town.lab.hang_up(call)
-        await until(lambda: all(row.state == "sealed" for row in after.store.page(limit=5)))
-        second, first = after.store.page(limit=5)
+        await until(lambda: all(row.state == "sealed" for row in after.store.list_page(limit=5)))
+        second, first = after.store.list_page(limit=5)
         assert (second.live.resumes, second.live.caller) == (first.live.id, CALLER)
         assert second.live.metadata["call_sid"] == call.control_id
         await after.close_carriers()
@@ -212,10 +255,10 @@ class Audio:
         self.ended: list[tuple[str, str]] = []
         self.trouble: AftercallError | None = None
 
-    async def offer(self, call: LiveCall) -> StreamOffer:
+    async def register_stream(self, call: LiveCall) -> StreamDestination:
         if self.trouble:
             raise self.trouble
-        return StreamOffer("wss://calls.example/telnyx/media", {"pass": f"for {call.caller}"})
+        return StreamDestination("wss://calls.example/telnyx/media", {"pass": f"for {call.caller}"})
 
     async def end(self, sid: str, reason: str) -> None:
         self.ended.append((sid, reason))
@@ -231,9 +274,13 @@ async def test_an_engine_of_streamed_audio_gets_the_stream_and_its_pass_and_the_
         assert call.actions == ["answer"]
         assert call.streams[0]["stream_url"] == "wss://calls.example/telnyx/media"
         assert call.streams[0]["stream_bidirectional_mode"] == "rtp"
-        assert unpack_state(call.client_state) == {"call": call.control_id, "stream": "1", "pass": f"for {CALLER}"}
-        town.lab.tell(call, "streaming.failed", {"failure_reason": "connection_failed"})
-        await town.lab.settle(call)
+        assert unpack_state(call.client_state) == {
+            "call": call.control_id,
+            "stream": "1",
+            "pass": f"for {CALLER}",
+        }
+        town.lab.queue_event(call, "streaming.failed", {"failure_reason": "connection_failed"})
+        await town.lab.wait_delivered(call)
         assert call.heard[0].startswith("I'm sorry")
         assert call.is_over
     assert audio.ended == [(call.control_id, "stream_failed"), (call.control_id, "caller_hung_up")]
@@ -252,8 +299,12 @@ async def test_a_stream_that_cannot_be_offered_leaves_the_call_to_the_receptioni
         await sealed(live)
 
 
-async def test_recording_is_asked_for_when_it_is_wanted_and_never_in_the_way(settings: Settings, line: Line) -> None:
-    wanted = telnyx_settings(settings).model_copy(update={"recordings": RecordingsSettings(enabled=True)})
+async def test_recording_is_asked_for_when_it_is_wanted_and_never_in_the_way(
+    settings: Settings, line: Line
+) -> None:
+    wanted = telnyx_settings(settings).model_copy(
+        update={"recordings": RecordingsSettings(enabled=True)}
+    )
     app = reach(build(wanted, SystemClock()), line)
     async with telnyx_town(app, line) as town:
         call = await town.lab.ring(EVENTS, caller=CALLER)
@@ -265,7 +316,7 @@ async def test_recording_is_asked_for_when_it_is_wanted_and_never_in_the_way(set
 
 async def test_what_telnyx_did_not_sign_is_refused(town: TelnyxTown) -> None:
     call = town.lab.open_call(EVENTS, CALLER, "+15550101", "incoming")
-    event = town.lab.write_event(call, "call.initiated", {"direction": "incoming"})
+    event = town.lab.make_event(call, "call.initiated", {"direction": "incoming"})
     raw = json.dumps(event).encode()
     signed = town.lab.sign(raw)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(town.server)) as http:
@@ -289,8 +340,8 @@ async def test_without_keys_the_route_says_what_is_missing(app: App) -> None:
 
 async def test_calls_that_we_dial_are_not_answered(town: TelnyxTown) -> None:
     call = town.lab.open_call(EVENTS, CALLER, "+15550101", "outgoing")
-    town.lab.tell(call, "call.initiated", {"direction": "outgoing", "state": "bridging"})
-    town.lab.tell(call, "call.answered", {"state": "answered"})
+    town.lab.queue_event(call, "call.initiated", {"direction": "outgoing", "state": "bridging"})
+    town.lab.queue_event(call, "call.answered", {"state": "answered"})
     await town.lab.hang_up(call)
     assert call.actions == []
-    assert town.app.store.page(limit=5) == []
+    assert town.app.store.list_page(limit=5) == []

@@ -1,4 +1,6 @@
-"""A model plays the caller and judges, at an emulated model server: its words are used, its mistakes are never the agent's."""
+"""A model plays the caller and judges, at an emulated model server: its words are used, its
+mistakes are never the agent's.
+"""
 
 import json
 from collections import deque
@@ -11,7 +13,7 @@ from typer.testing import CliRunner
 
 from aftercall.cli.main import program
 from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import Asked, Script
+from aftercall.lab.models.script import ModelScript, ScriptedQuestion
 from boxes import listening, serve
 
 SCENARIO = """
@@ -33,9 +35,9 @@ class Model:
     def __init__(self) -> None:
         self.lines: deque[str] = deque()
         self.verdict: dict[str, Any] = POLITE
-        self.script = Script(self.answer)
+        self.script = ModelScript(self.answer)
 
-    def answer(self, asked: Asked) -> str:
+    def answer(self, asked: ScriptedQuestion) -> str:
         if "You judge one criterion" in asked.system:
             return json.dumps(self.verdict)
         return self.lines.popleft() if self.lines else "No, thank you, goodbye. [END]"
@@ -60,17 +62,27 @@ def model(tmp_path: Path) -> Iterator[tuple[Model, dict[str, str]]]:
 
 def run(environment: dict[str, str], code: int) -> dict[str, Any]:
     file = str(Path(environment["AFTERCALL_HOME"]) / "refill.yaml")
-    done = CliRunner().invoke(program, ["test", "run", "-s", file, "--agent", "practice", "--no-shrink", "--json"], env=environment)
+    done = CliRunner().invoke(
+        program,
+        ["test", "run", "-s", file, "--agent", "practice", "--no-shrink", "--json"],
+        env=environment,
+    )
     assert done.exit_code == code, (done.output, done.exception)
     (result,) = json.loads(done.output)["results"]
     return dict(result)
 
 
 def said(result: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(turn["why"], turn["text"]) for turn in result["calls"][0]["turns"] if turn["who"] == "caller"]
+    return [
+        (turn["why"], turn["text"])
+        for turn in result["calls"][0]["turns"]
+        if turn["who"] == "caller"
+    ]
 
 
-def test_the_model_plays_and_judges_and_the_script_answers_who_is_calling(model: tuple[Model, dict[str, str]]) -> None:
+def test_the_model_plays_and_judges_and_the_script_answers_who_is_calling(
+    model: tuple[Model, dict[str, str]],
+) -> None:
     played, environment = model
     played.lines.append("Caller: Hello there, could I get my pills refilled?")
     result = run(environment, 0)
@@ -78,26 +90,38 @@ def test_the_model_plays_and_judges_and_the_script_answers_who_is_calling(model:
     assert turns[0] == ("model", "Hello there, could I get my pills refilled?")
     assert [why for why, _ in turns[1:3]] == ["answer:name", "answer:dob"]
     assert [(item["state"]) for item in result["criteria"]] == ["met", "met"]
-    assert any("You want: Get a refill" in asked.system for asked in played.script.asked)
+    assert any("You want: Get a refill" in asked.system for asked in played.script.questions)
 
 
 @pytest.mark.parametrize(
     "line",
-    ["", "How can I help you today?", "As an AI, I cannot place calls.", " ".join(["and"] * 80) + ".", "I need"],
+    [
+        "",
+        "How can I help you today?",
+        "As an AI, I cannot place calls.",
+        " ".join(["and"] * 80) + ".",
+        "I need",
+    ],
     ids=["nothing", "the other side", "out of its part", "a speech", "cut off"],
 )
-def test_words_that_no_caller_would_say_are_replaced_by_the_scripts(model: tuple[Model, dict[str, str]], line: str) -> None:
+def test_words_that_no_caller_would_say_are_replaced_by_the_scripts(
+    model: tuple[Model, dict[str, str]], line: str
+) -> None:
     played, environment = model
     played.lines.append(line)
     assert said(run(environment, 0))[0] == ("opening", "I'd like a refill, please.")
 
 
-def test_a_number_the_model_made_up_is_the_testers_fault(model: tuple[Model, dict[str, str]]) -> None:
+def test_a_number_the_model_made_up_is_the_testers_fault(
+    model: tuple[Model, dict[str, str]],
+) -> None:
     played, environment = model
     played.lines.append("Please refill prescription 884213.")
     result = run(environment, 1)
     assert result["verdict"] == "inconclusive"
-    assert ("caller_off_script", "tester") in {(finding["kind"], finding["who"]) for finding in result["findings"]}
+    assert ("caller_off_script", "tester") in {
+        (finding["kind"], finding["who"]) for finding in result["findings"]
+    }
 
 
 def test_a_quote_that_nobody_said_decides_nothing(model: tuple[Model, dict[str, str]]) -> None:
@@ -107,9 +131,11 @@ def test_a_quote_that_nobody_said_decides_nothing(model: tuple[Model, dict[str, 
     assert run(environment, 1)["verdict"] == "re-listen"
 
 
-def test_a_model_that_is_down_leaves_the_script_to_play(model: tuple[Model, dict[str, str]]) -> None:
+def test_a_model_that_is_down_leaves_the_script_to_play(
+    model: tuple[Model, dict[str, str]],
+) -> None:
     played, environment = model
-    played.script.always = "server_error"
+    played.script.permanent_fault = "server_error"
     result = run(environment, 1)
     assert said(result)[0][0] == "opening"
     assert result["verdict"] == "inconclusive", "nobody judged"

@@ -21,7 +21,9 @@ SID = "CA" + "0" * 32
 
 
 class Twilio:
-    """The carrier's side: posts forms with a real signature, and reads the TwiML that comes back."""
+    """The carrier's side: posts forms with a real signature, and reads the TwiML that comes
+    back.
+    """
 
     def __init__(self, client: TestClient, token: str = TOKEN) -> None:
         self._client = client
@@ -29,14 +31,29 @@ class Twilio:
         self.next: str = f"{PUBLIC}/twilio/voice"
 
     def post(self, url: str, **fields: str) -> Any:
-        form = {"CallSid": SID, "AccountSid": "AC" + "0" * 32, "From": "+15550100", "To": "+15550101", "Direction": "inbound"} | fields
+        form = {
+            "CallSid": SID,
+            "AccountSid": "AC" + "0" * 32,
+            "From": "+15550100",
+            "To": "+15550101",
+            "Direction": "inbound",
+        } | fields
         parts = urlsplit(url)
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        return self._client.post(target, data=form, headers={"X-Twilio-Signature": self._validator.compute_signature(url, form)})
+        return self._client.post(
+            target,
+            data=form,
+            headers={"X-Twilio-Signature": self._validator.compute_signature(url, form)},
+        )
 
     def say(self, text: str | None = None, **fields: str) -> str:
         """What the caller hears after saying `text` (nothing: they ring, or are silent)."""
-        answer = self.post(self.next, CallStatus="in-progress", **({"SpeechResult": text} if text else {}), **fields)
+        answer = self.post(
+            self.next,
+            CallStatus="in-progress",
+            **({"SpeechResult": text} if text else {}),
+            **fields,
+        )
         assert answer.status_code == 200
         response = ElementTree.fromstring(answer.text)
         gather = response.find("Gather")
@@ -51,7 +68,9 @@ class Twilio:
 
 @pytest.fixture
 def phone_settings(settings: Settings) -> Settings:
-    return settings.model_copy(update={"public_url": PUBLIC, "twilio": TwilioSettings(auth_token=SecretStr(TOKEN))})
+    return settings.model_copy(
+        update={"public_url": PUBLIC, "twilio": TwilioSettings(auth_token=SecretStr(TOKEN))}
+    )
 
 
 @pytest.fixture
@@ -68,7 +87,7 @@ def client(live: App) -> Iterator[TestClient]:
 
 
 def said(app: App) -> list[tuple[str, str]]:
-    (row,) = app.store.page(limit=5)
+    (row,) = app.store.list_page(limit=5)
     call, _ = app.archive.read(str(row.archive_name))
     return [(turn.speaker, turn.text) for turn in call.turns]
 
@@ -79,7 +98,7 @@ def test_a_whole_call_is_answered_confirmed_closed_and_kept(client: TestClient, 
     assert "call the plumber" in twilio.say("Please call the plumber.", Confidence="0.91")
     assert twilio.say("That's all, bye.").endswith("Goodbye!")
     twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
-    (row,) = live.store.page(limit=5)
+    (row,) = live.store.list_page(limit=5)
     assert (row.live.source, row.live.sid, row.live.caller, row.state, row.end_reason) == (
         "twilio",
         SID,
@@ -92,12 +111,14 @@ def test_a_whole_call_is_answered_confirmed_closed_and_kept(client: TestClient, 
     assert call.turns[1].confidence == 0.91
 
 
-def test_the_carrier_tells_when_the_caller_has_hung_up_once_or_twice(client: TestClient, live: App) -> None:
+def test_the_carrier_tells_when_the_caller_has_hung_up_once_or_twice(
+    client: TestClient, live: App
+) -> None:
     twilio = Twilio(client)
     twilio.say()
     for _ in range(2):
         assert twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed").status_code == 204
-    (row,) = live.store.page(limit=5)
+    (row,) = live.store.list_page(limit=5)
     assert (row.state, row.end_reason) == ("sealed", "caller_hung_up")
 
 
@@ -113,7 +134,11 @@ def test_webhooks_that_come_twice_or_late_change_nothing(client: TestClient, liv
     twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
     twilio.next = open_question
     assert twilio.say("Please call the plumber.") == "Goodbye!"
-    assert said(live) == [("agent", first), ("caller", "Please call the plumber."), ("agent", answer)]
+    assert said(live) == [
+        ("agent", first),
+        ("caller", "Please call the plumber."),
+        ("agent", answer),
+    ]
 
 
 def test_a_silent_caller_is_asked_twice_and_then_let_go(client: TestClient, live: App) -> None:
@@ -139,13 +164,15 @@ def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(phone_settings: Se
         twilio.next = question
         assert "water the plants" in twilio.say("And remind me to water the plants.")
         twilio.post(f"{PUBLIC}/twilio/status", CallStatus="completed")
-        second, first = after.store.page(limit=5)
+        second, first = after.store.list_page(limit=5)
     assert (second.live.resumes, second.live.conversation) == (first.live.id, first.live.id)
     assert second.live.metadata["call_sid"] == SID
     after.close()
 
 
-@pytest.mark.parametrize("caller", ["anonymous", "sip:bob@example.com", "client:alice", "+266696687", "garbage", ""])
+@pytest.mark.parametrize(
+    "caller", ["anonymous", "sip:bob@example.com", "client:alice", "+266696687", "garbage", ""]
+)
 def test_callers_of_every_kind_are_answered(client: TestClient, live: App, caller: str) -> None:
     assert Twilio(client).post(f"{PUBLIC}/twilio/voice", From=caller).status_code == 200
 
@@ -155,10 +182,12 @@ def test_what_twilio_did_not_sign_is_refused(client: TestClient, live: App) -> N
     assert stranger.post(f"{PUBLIC}/twilio/voice").status_code == 403
     assert stranger.post(f"{PUBLIC}/twilio/status", CallStatus="completed").status_code == 403
     assert client.post("/twilio/voice", data={"CallSid": SID}).status_code == 403
-    assert live.store.page(limit=5) == []
+    assert live.store.list_page(limit=5) == []
 
 
 def test_without_a_token_and_an_address_the_route_says_what_is_missing(app: App) -> None:
-    answer = TestClient(make_server(app), base_url="http://10.0.0.7").post("/twilio/voice", data={"CallSid": SID})
+    answer = TestClient(make_server(app), base_url="http://10.0.0.7").post(
+        "/twilio/voice", data={"CallSid": SID}
+    )
     assert answer.status_code == 503
     assert "TWILIO_AUTH_TOKEN" in answer.json()["error"]["message"]

@@ -19,7 +19,8 @@ def model_url() -> Iterator[str]:
     params.n_ctx = 4096
     params.n_parallel = 1
     params.warmup = False
-    # With several threads no question had been answered after four minutes on a busy machine; with one they were, slowly.
+    # With several threads no question had been answered after four minutes on a busy machine;
+    # with one they were, slowly.
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(params)

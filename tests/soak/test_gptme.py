@@ -1,4 +1,7 @@
-"""The documented agent: the real gptme, an emulated model behind it, and requests of a call. `make soak` installs it."""
+"""The documented agent: the real gptme, an emulated model behind it, and requests of a call.
+
+`make soak` installs it.
+"""
 
 import os
 import re
@@ -9,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from aftercall.app import build
-from aftercall.config import load
+from aftercall.config import load_config
 from aftercall.lab.loopback import serve_on_loopback
 from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import Asked, Script
+from aftercall.lab.models.script import ModelScript, ScriptedQuestion
 from aftercall.testing import VirtualClock
 from working import follow, hold_call
 
@@ -23,17 +26,22 @@ SAID = [
     ("agent", "Hello."),
     ("caller", "Please order paper for the printer. And please order two chairs for the hall."),
 ]
-pytestmark = pytest.mark.skipif(not os.environ.get("AFTERCALL_SOAK"), reason="slow: `make soak` installs gptme")
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("AFTERCALL_SOAK"), reason="slow: `make soak` installs gptme"
+)
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: ScriptedQuestion) -> str:
     """As a model would: use the shell to report each request as done, then end the session."""
     if "complete" not in asked.system:
         return "Orders by phone"  # gptme asks for a title of the conversation
     if any(role == "assistant" for role, _ in asked.messages):
         return "```complete\n```"
     keys = re.findall(r'"key": "(\w+:agent)"', asked.data)
-    done = "\n".join(f'{{"request": "{key}", "state": "done", "link": "https://x.example/{key[:4]}"}}' for key in keys)
+    done = "\n".join(
+        f'{{"request": "{key}", "state": "done", "link": "https://x.example/{key[:4]}"}}'
+        for key in keys
+    )
     return f"I order it.\n\n```shell\ncat > \"$AFTERCALL_RESULT_FILE\" <<'END'\n{done}\nEND\n```"
 
 
@@ -50,7 +58,9 @@ def install_gptme(folder: Path) -> str:
 
 
 @pytest.mark.timeout(1800)
-def test_the_documented_gptme_line_does_the_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documented_gptme_line_does_the_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", install_gptme(tmp_path / "venv") + os.pathsep + os.environ["PATH"])
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("MODEL", f"local/{MODEL}")
@@ -58,13 +68,13 @@ def test_the_documented_gptme_line_does_the_requests(tmp_path: Path, monkeypatch
     file = tmp_path / "aftercall.toml"
     file.write_text(documented_settings())
     environment = {"AFTERCALL_HOME": str(tmp_path / "home"), "AFTERCALL_WORK_POLICY": "unknown=do"}
-    script = Script(answer)
+    script = ModelScript(answer)
     with serve_on_loopback(make_openai(script, KEY, (MODEL,))) as url:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
-        app = build(load(file, environ=environment).settings, VirtualClock())
+        app = build(load_config(file, environ=environment).settings, VirtualClock())
         rows = follow(app.work, hold_call(app, SAID).conversation)
         app.close()
     assert [(row.state, row.reason) for row in rows] == [("done", "")] * 2
     assert all(row.link and row.link.startswith("https://x.example/") for row in rows)
     assert len(list((tmp_path / "home" / "agent").iterdir())) == 1
-    assert "two chairs" in script.asked[0].data
+    assert "two chairs" in script.questions[0].data

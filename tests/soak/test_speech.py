@@ -10,13 +10,18 @@ from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.lab.voices import make_voice
 from aftercall.settings import BridgeSettings, ReceptionistSettings, Settings, TwilioSettings
-from aftercall.speech.organs import find_missing
+from aftercall.speech.kit import find_missing
 from aftercall.tester.phrases import word_error_rate
 from voice import TOKEN, noted, staged, told
 
 pytestmark = [
-    pytest.mark.skipif(not os.environ.get("AFTERCALL_SOAK"), reason="slow: `make soak` brings the model"),
-    pytest.mark.skipif(find_missing() is not None, reason=f"{find_missing()}: there may be no wheel for this machine"),
+    pytest.mark.skipif(
+        not os.environ.get("AFTERCALL_SOAK"), reason="slow: `make soak` brings the model"
+    ),
+    pytest.mark.skipif(
+        find_missing() is not None,
+        reason=f"{find_missing()}: there may be no wheel for this machine",
+    ),
 ]
 WORDS = "Please remind me to call the dentist on Friday"
 
@@ -34,23 +39,26 @@ def make_app(home: Path, address: str) -> App:
     return app
 
 
-async def test_a_spoken_request_is_heard_answered_aloud_and_archived(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_spoken_request_is_heard_answered_aloud_and_archived(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     async with staged(lambda address: make_app(tmp_path, address), 1.0) as stage:
         ring, phone = await stage.ring()
-        await phone.hear_out(0)
-        greeted = len(phone.tape)
-        await phone.sound(await make_voice("espeak")(WORDS))
-        await phone.hear_out(greeted)
-        answer = bytes(phone.tape[greeted:])
-        assert stage.app.organs is not None
-        understood = await stage.app.organs.ear.hear(answer)
+        await phone.wait_for_silence(0)
+        greeted = len(phone.played_audio)
+        await phone.send_audio(await make_voice("espeak")(WORDS))
+        await phone.wait_for_silence(greeted)
+        answer = bytes(phone.played_audio[greeted:])
+        assert stage.app.speech_kit is not None
+        understood = await stage.app.speech_kit.recogniser.recognise(answer)
         await stage.twilio.hang_up(ring)
         call = await stage.sealed()
     (_, greeting), (speaker, heard), (_, said), *_ = told(call)
     rate = word_error_rate(WORDS, heard)
     with capsys.disabled():
         print(
-            f"\n  said     {WORDS}\n  heard    {heard}\n  word error rate {rate:.2f}\n  answered {said}\n  which sounds like: {understood}"
+            f"\n  said     {WORDS}\n  heard    {heard}\n  word error rate {rate:.2f}\n  "
+            f"answered {said}\n  which sounds like: {understood}"
         )
     assert (speaker, call.end_reason) == ("caller", "caller_hung_up")
     assert greeting == ReceptionistSettings().greeting
@@ -63,13 +71,13 @@ async def test_a_spoken_request_is_heard_answered_aloud_and_archived(tmp_path: P
 async def test_a_caller_who_talks_into_the_greeting_stops_it(tmp_path: Path) -> None:
     async with staged(lambda address: make_app(tmp_path, address), 1.0) as stage:
         ring, phone = await stage.ring()
-        await phone.hear_audio(8_000)
-        phone.begin_to_sound(await make_voice("espeak")(WORDS))
-        await phone.hear_out(len(phone.tape) + 16_000)
+        await phone.wait_for_audio(8_000)
+        phone.queue_audio(await make_voice("espeak")(WORDS))
+        await phone.wait_for_silence(len(phone.played_audio) + 16_000)
         await stage.twilio.hang_up(ring)
         call = await stage.sealed()
     greeting = ReceptionistSettings().greeting
-    assert phone.clears == 1
+    assert phone.clear_count == 1
     assert greeting.startswith(told(call)[0][1])
     assert told(call)[0][1] != greeting
     assert noted(call, "barge_in")[0]["said"] == greeting

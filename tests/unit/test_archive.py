@@ -11,28 +11,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ArchiveError, StorageFull
-from aftercall.journal.archive import Archive, base_name
-from aftercall.journal.chain import hash_bytes, next_line, walk
-from aftercall.journal.place import CHAIN, Folder
+from aftercall.journal.archive import Archive, make_base_name
+from aftercall.journal.chain import check_chain, hash_bytes, make_next_line
+from aftercall.journal.folder import CHAIN_FILE, ArchiveFolder
 from aftercall.testing import make_call
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
-    return Archive(Folder(tmp_path / "archive"))
+    return Archive(ArchiveFolder(tmp_path / "archive"))
 
 
 def test_the_name_tells_start_source_and_sid() -> None:
-    assert base_name(make_call(source="twilio", sid="CA12")) == "20260213T154112Z-120-twilio-CA12"
-    assert base_name(make_call(source="telnyx", sid="v3:abc@x")) == "20260213T154112Z-120-telnyx-v3%3aabc%40x"
+    assert (
+        make_base_name(make_call(source="twilio", sid="CA12")) == "20260213T154112Z-120-twilio-CA12"
+    )
+    assert (
+        make_base_name(make_call(source="telnyx", sid="v3:abc@x"))
+        == "20260213T154112Z-120-telnyx-v3%3aabc%40x"
+    )
 
 
 def test_sealing_twice_keeps_the_first_seal(archive: Archive) -> None:
     call = make_call()
     first = archive.seal(call)
     assert archive.seal(call.model_copy(update={"end_reason": "changed"})) == first
-    assert archive.place.names() == [first.name]
-    assert len(archive.place.lines()) == 1
+    assert archive.place.list_names() == [first.name]
+    assert len(archive.place.read_chain()) == 1
 
 
 def test_a_name_clash_makes_a_second_file_and_harms_nothing(archive: Archive) -> None:
@@ -45,10 +50,10 @@ def test_a_name_clash_makes_a_second_file_and_harms_nothing(archive: Archive) ->
 def test_a_file_sealed_before_a_crash_is_linked_into_the_chain_afterwards(archive: Archive) -> None:
     call = make_call()
     sealed = archive.seal(call)
-    chain = Path(archive.place.path) / CHAIN  # type: ignore[attr-defined]
+    chain = Path(archive.place.path) / CHAIN_FILE  # type: ignore[attr-defined]
     chain.unlink()
     assert archive.seal(call) == sealed
-    assert [json.loads(line)["name"] for line in archive.place.lines()] == [sealed.name]
+    assert [json.loads(line)["name"] for line in archive.place.read_chain()] == [sealed.name]
 
 
 def test_many_threads_sealing_at_once_make_one_whole_chain(archive: Archive) -> None:
@@ -57,23 +62,23 @@ def test_many_threads_sealing_at_once_make_one_whole_chain(archive: Archive) -> 
         thread.start()
     for thread in threads:
         thread.join()
-    links = list(walk(archive.place.lines()))
+    links = list(check_chain(archive.place.read_chain()))
     assert [number for number, _, _ in links] == list(range(1, 17))
     assert all(fault is None for _, _, fault in links)
 
 
 def test_a_line_cut_off_by_a_crash_is_dropped_and_the_chain_goes_on(archive: Archive) -> None:
     archive.seal(make_call())
-    chain = Path(archive.place.path) / CHAIN  # type: ignore[attr-defined]
+    chain = Path(archive.place.path) / CHAIN_FILE  # type: ignore[attr-defined]
     with chain.open("ab") as file:
         file.write(b'{"n":2,"name":"cut of')
-    assert len(archive.place.lines()) == 1
+    assert len(archive.place.read_chain()) == 1
     archive.seal(make_call())
-    assert all(fault is None for _, _, fault in walk(archive.place.lines()))
+    assert all(fault is None for _, _, fault in check_chain(archive.place.read_chain()))
 
 
 def test_a_chain_line_longer_than_the_first_look_is_found(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+    folder = ArchiveFolder(tmp_path)
     long = b"x" * 50_000
     seen: list[bytes] = []
 
@@ -82,7 +87,7 @@ def test_a_chain_line_longer_than_the_first_look_is_found(tmp_path: Path) -> Non
             seen.append(last)
             return line
 
-        folder.extend(next_line)
+        folder.append_link(next_line)
 
     for line in (long, b"y", long):
         extend(line)
@@ -90,9 +95,11 @@ def test_a_chain_line_longer_than_the_first_look_is_found(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_shows_and_harms_nothing(archive: Archive, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_a_full_disk_shows_and_harms_nothing(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     kept = archive.seal(make_call())
-    before = archive.place.lines()
+    before = archive.place.read_chain()
 
     def full(file: int, data: object, offset: int) -> int:
         raise OSError(number, os.strerror(number))
@@ -102,17 +109,19 @@ def test_a_full_disk_shows_and_harms_nothing(archive: Archive, monkeypatch: pyte
         with pytest.raises(StorageFull, match="no room to write"):
             archive.seal(make_call())
         with pytest.raises(StorageFull):
-            archive.place.extend(lambda last: b"line")
-    assert archive.place.names() == [kept.name]
-    assert archive.place.lines() == before
+            archive.place.append_link(lambda last: b"line")
+    assert archive.place.list_names() == [kept.name]
+    assert archive.place.read_chain() == before
     assert not list(Path(archive.place.path).glob(".*.tmp"))  # type: ignore[attr-defined]
     archive.seal(make_call())
-    assert all(fault is None for _, _, fault in walk(archive.place.lines()))
+    assert all(fault is None for _, _, fault in check_chain(archive.place.read_chain()))
 
 
-def test_a_disk_that_fills_up_in_the_middle_of_a_line_leaves_whole_lines(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_in_the_middle_of_a_line_leaves_whole_lines(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     archive.seal(make_call())
-    before = archive.place.lines()
+    before = archive.place.read_chain()
     real = os.pwrite
     calls: list[int] = []
 
@@ -125,12 +134,14 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_line_leaves_whole_lines(archive
     with monkeypatch.context() as disk:
         disk.setattr(os, "pwrite", half)
         with pytest.raises(StorageFull):
-            archive.place.extend(lambda last: b"a line that does not fit")
-    assert archive.place.lines() == before
-    assert (Path(archive.place.path) / CHAIN).read_bytes().endswith(b"\n")  # type: ignore[attr-defined]
+            archive.place.append_link(lambda last: b"a line that does not fit")
+    assert archive.place.read_chain() == before
+    assert (Path(archive.place.path) / CHAIN_FILE).read_bytes().endswith(b"\n")  # type: ignore[attr-defined]
 
 
-def test_a_folder_that_cannot_be_written_is_a_clear_error(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_a_clear_error(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(source: object, target: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
@@ -140,11 +151,11 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(archive: Archive, monk
 
 
 def test_leftovers_of_crashed_writers_are_swept_away(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+    folder = ArchiveFolder(tmp_path)
     (tmp_path / ".old.tmp").write_bytes(b"half")
     (tmp_path / ".new.tmp").write_bytes(b"half")
     os.utime(tmp_path / ".old.tmp", (0, 0))
-    folder.sweep()
+    folder.remove_stale_files()
     assert [path.name for path in tmp_path.iterdir()] == [".new.tmp"]
 
 
@@ -152,7 +163,11 @@ def build_chain(count: int) -> list[bytes]:
     lines: list[bytes] = []
     for number in range(count):
         last = lines[-1] if lines else b""
-        lines.append(next_line(last, name=f"{number}.json", file_hash=hash_bytes(b"%d" % number), call=f"c{number}"))
+        lines.append(
+            make_next_line(
+                last, name=f"{number}.json", file_hash=hash_bytes(b"%d" % number), call=f"c{number}"
+            )
+        )
     return lines
 
 
@@ -163,11 +178,13 @@ def test_any_change_but_at_the_end_breaks_the_chain(count: int, data: st.DataObj
     kind = data.draw(st.sampled_from(["edit", "remove", "swap", "double"]))
     if kind == "edit":
         place = data.draw(st.integers(0, len(lines[where]) - 1))
-        lines[where] = lines[where][:place] + bytes([lines[where][place] ^ 1]) + lines[where][place + 1 :]
+        lines[where] = (
+            lines[where][:place] + bytes([lines[where][place] ^ 1]) + lines[where][place + 1 :]
+        )
     elif kind == "remove":
         del lines[where]
     elif kind == "swap":
         lines[where], lines[where + 1] = lines[where + 1], lines[where]
     else:
         lines.insert(where, lines[where])
-    assert any(fault for _, _, fault in walk(lines))
+    assert any(fault for _, _, fault in check_chain(lines))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.app import App, build
-from aftercall.briefing.render import CLOSES, OPENS, render
-from aftercall.memory.told import facts_told
-from aftercall.model.briefing import Briefing, PickUp, RecentCall
+from aftercall.briefing.render import CLOSING_TAG, OPENING_TAG, render
+from aftercall.memory.extraction import list_briefed_facts
+from aftercall.model.briefing import Briefing, RecentCall, ResumedCall
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
@@ -21,18 +21,27 @@ words = st.text(max_size=80)
 
 
 @given(words, words, words)
-def test_remembered_words_can_neither_close_the_fence_nor_open_another(greeting: str, summary: str, said: str) -> None:
+def test_remembered_words_can_neither_close_the_fence_nor_open_another(
+    greeting: str, summary: str, said: str
+) -> None:
     turns = make_call([("caller", said)]).turns
-    told = render(Briefing(greeting, "Bill", (RecentCall(START, summary),), PickUp("c", START, turns)), UTC)
-    assert told.startswith(f"{OPENS}\n")
-    assert told.endswith(f"\n{CLOSES}")
+    told = render(
+        Briefing(greeting, "Bill", (RecentCall(START, summary),), ResumedCall("c", START, turns)),
+        UTC,
+    )
+    assert told.startswith(f"{OPENING_TAG}\n")
+    assert told.endswith(f"\n{CLOSING_TAG}")
     assert (told.count("<"), told.count(">")) == (2, 2)
     assert len(told.split("\n")) == 8
 
 
 def work(app: App, caller: str, *lines: str) -> None:
-    call = make_call([("agent", "Hello!"), *[("caller", line) for line in lines]], caller=caller, started_at=app.clock.now())
-    app.journal.take_in(call)
+    call = make_call(
+        [("agent", "Hello!"), *[("caller", line) for line in lines]],
+        caller=caller,
+        started_at=app.clock.now(),
+    )
+    app.journal.ingest(call)
     for name in STEPS:
         rerun(app.office, call.id, name)
 
@@ -46,7 +55,9 @@ def test_a_preview_tells_what_the_call_will_be_told_and_uses_nothing_up(tmp_path
     assert first == second
     assert first.greeting.startswith("Hey Bill, last time you asked me to call the plumber")
     assert [call.summary for call in first.recent] == ["Bill asked for: Call the plumber."]
-    assert app.composer.preview("+15550199") == Briefing(app.settings.receptionist.greeting, at=clock.now())
+    assert app.composer.preview("+15550199") == Briefing(
+        app.settings.receptionist.greeting, at=clock.now()
+    )
     app.close()
 
 
@@ -78,7 +89,13 @@ def test_an_old_greeting_is_no_greeting_any_more(tmp_path: Path) -> None:
 def test_facts_are_told_with_their_day_and_secrets_never(tmp_path: Path) -> None:
     clock = VirtualClock()
     app = build(Settings.model_validate({"home": tmp_path}), clock)
-    work(app, "+15550100", "I prefer to be called in the evening.", "My PIN is 4471.", "My sister Ann lives in Porto.")
+    work(
+        app,
+        "+15550100",
+        "I prefer to be called in the evening.",
+        "My PIN is 4471.",
+        "My sister Ann lives in Porto.",
+    )
     clock.move(86_400)
     told = app.composer.preview("+15550100")
     text = render(told, UTC)
@@ -92,7 +109,9 @@ def test_facts_are_told_with_their_day_and_secrets_never(tmp_path: Path) -> None
 def test_what_a_call_was_told_is_kept_with_it_and_repeating_it_is_no_news(tmp_path: Path) -> None:
     clock = VirtualClock()
     app = build(Settings.model_validate({"home": tmp_path}), clock)
-    work(app, "+15550100", "I prefer to be called in the evening.", "Yes, that is so.", "Thank you.")
+    work(
+        app, "+15550100", "I prefer to be called in the evening.", "Yes, that is so.", "Thank you."
+    )
     clock.move(86_400)
     told = [fact.id for fact in app.composer.preview("+15550100").facts]
 
@@ -102,5 +121,5 @@ def test_what_a_call_was_told_is_kept_with_it_and_repeating_it_is_no_news(tmp_pa
         return call.call.id
 
     kept, _ = app.archive.read(str(app.store.get(asyncio.run(ring())).archive_name))
-    assert facts_told(kept) == set(told) != set()
+    assert list_briefed_facts(kept) == set(told) != set()
     app.close()

@@ -8,7 +8,9 @@ from aftercall.errors import RefusedInput
 from aftercall.web.queries import parse_caller, parse_party
 from aftercall.who.caller import read_caller, read_party
 
-written = st.one_of(st.text(max_size=30), st.from_regex(r"\+1555\d{4}(#[a-z]{1,5})?", fullmatch=True))
+written = st.one_of(
+    st.text(max_size=30), st.from_regex(r"\+1555\d{4}(#[a-z]{1,5})?", fullmatch=True)
+)
 
 
 def outcome(read: object, *given: object) -> object:
@@ -28,7 +30,9 @@ def test_a_command_and_a_query_read_a_caller_alike(text: str) -> None:
 
 
 def test_a_plus_that_a_query_lost_is_put_back() -> None:
-    assert parse_party(" 15550100#anna") == read_party("+15550100#anna", "CALLER") == "+15550100#anna"
+    assert (
+        parse_party(" 15550100#anna") == read_party("+15550100#anna", "CALLER") == "+15550100#anna"
+    )
 
 
 def test_who_cannot_be_read_is_refused_by_the_field_it_stood_in() -> None:

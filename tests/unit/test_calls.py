@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import RefusedInput
-from aftercall.journal.archive import base_name, encode
+from aftercall.journal.archive import encode_call, make_base_name
 from aftercall.model.calls import Call, parse_call, parse_call_json
 from aftercall.testing import make_call
 
@@ -20,7 +20,11 @@ GOOD: dict[str, Any] = {
     "started_at": "2026-02-13T15:41:12.120Z",
     "ended_at": 1771000934.87,
     "turns": [
-        {"speaker": "bot", "text": "Hey! What can I do for you?", "at": "2026-02-13T16:41:13.020+01:00"},
+        {
+            "speaker": "bot",
+            "text": "Hey! What can I do for you?",
+            "at": "2026-02-13T16:41:13.020+01:00",
+        },
         {"speaker": "user", "text": "A chicken recipe", "at": 1771000880, "confidence": 0.97},
     ],
 }
@@ -42,7 +46,13 @@ def with_change(path: str, value: Any) -> dict[str, Any]:
 def test_what_may_be_left_out_is_filled_in() -> None:
     call = parse_call(GOOD)
     assert call.conversation == call.id
-    assert (call.agent_id, call.direction, call.verified, call.resumes, call.schema_) == ("main", "inbound", False, None, 1)
+    assert (call.agent_id, call.direction, call.verified, call.resumes, call.schema_) == (
+        "main",
+        "inbound",
+        False,
+        None,
+        1,
+    )
     assert [(turn.seq, turn.speaker) for turn in call.turns] == [(1, "agent"), (2, "caller")]
 
 
@@ -86,7 +96,11 @@ def test_the_callers_names(word: str) -> None:
         ("started_at", "yesterday", "started_at: is not a time"),
         ("started_at", "2026-02-13T15:41:12", "started_at: has no time zone"),
         ("started_at", True, "started_at: is not a time"),
-        ("started_at", 1771000872000, "started_at: lies outside the years 2000 to 2100 \\(epoch times are in seconds\\)"),
+        (
+            "started_at",
+            1771000872000,
+            "started_at: lies outside the years 2000 to 2100 \\(epoch times are in seconds\\)",
+        ),
         ("started_at", 1e300, "started_at: lies outside"),
         ("started_at", "9999-12-31T23:59:59-12:00", "started_at: lies outside"),
         ("ended_at", "2026-02-13T15:41:12Z", "ended_at: lies before started_at"),
@@ -154,7 +168,9 @@ def test_nul_and_lone_surrogates_are_replaced_and_the_words_kept() -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4)
+    ),
     max_leaves=10,
 )
 
@@ -165,23 +181,35 @@ def test_any_object_is_a_call_or_refused(data: dict[str, Any]) -> None:
         parse_call(data)
 
 
-@given(st.sampled_from([*GOOD, "turns.0.at", "turns.1.text", "turns.0.speaker", "metadata", "caller", "id"]), json_values)
+@given(
+    st.sampled_from(
+        [*GOOD, "turns.0.at", "turns.1.text", "turns.0.speaker", "metadata", "caller", "id"]
+    ),
+    json_values,
+)
 def test_any_value_in_any_field_is_taken_or_refused(path: str, value: Any) -> None:
     try:
         call = parse_call(with_change(path, value))
     except RefusedInput:
         return
-    assert Call.model_validate(json.loads(encode(call))) == call
+    assert Call.model_validate(json.loads(encode_call(call))) == call
 
 
 said = st.lists(st.tuples(st.sampled_from(["agent", "caller"]), st.text(max_size=200)), max_size=20)
 
 
-@given(said, st.from_regex(r"[A-Za-z0-9_+=][A-Za-z0-9_.:@=+~-]{0,199}", fullmatch=True).filter(lambda sid: ".." not in sid))
-def test_a_sealed_call_reads_back_as_it_was_and_its_name_is_safe(turns: list[tuple[str, str]], sid: str) -> None:
+@given(
+    said,
+    st.from_regex(r"[A-Za-z0-9_+=][A-Za-z0-9_.:@=+~-]{0,199}", fullmatch=True).filter(
+        lambda sid: ".." not in sid
+    ),
+)
+def test_a_sealed_call_reads_back_as_it_was_and_its_name_is_safe(
+    turns: list[tuple[str, str]], sid: str
+) -> None:
     call = make_call(turns, sid=sid)
-    assert Call.model_validate(json.loads(encode(call))) == call
-    name = base_name(call)
+    assert Call.model_validate(json.loads(encode_call(call))) == call
+    name = make_base_name(call)
     assert len(name) < 200
     assert "/" not in name
     assert not name.startswith(".")

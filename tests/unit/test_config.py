@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.config import known_settings, load
+from aftercall.config import list_settings, load_config
 from aftercall.errors import ConfigError
 from aftercall.settings import Settings
 
@@ -16,34 +16,59 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_defaults_need_nothing() -> None:
-    loaded = load(environ={})
+    loaded = load_config(environ={})
     assert loaded.settings.reconnect_window_s == 300
-    assert loaded.settings.database_url == f"sqlite:///{Path('~/.aftercall').expanduser()}/aftercall.db"
+    assert (
+        loaded.settings.database_url
+        == f"sqlite:///{Path('~/.aftercall').expanduser()}/aftercall.db"
+    )
     assert {value.origin for value in loaded.values} == {"default"}
     assert loaded.warnings == ()
 
 
-def test_the_environment_goes_before_the_file_and_each_value_tells_where_it_came_from(tmp_path: Path) -> None:
-    file = write(tmp_path, 'timezone = "Europe/Berlin"\nagent_id = "desk"\n[calls]\nmax_entries = 7\n')
-    loaded = load(file, {"AFTERCALL_TIMEZONE": "Asia/Tokyo", "DEEPGRAM_API_KEY": "dg-secret"})
+def test_the_environment_goes_before_the_file_and_each_value_tells_where_it_came_from(
+    tmp_path: Path,
+) -> None:
+    file = write(
+        tmp_path, 'timezone = "Europe/Berlin"\nagent_id = "desk"\n[calls]\nmax_entries = 7\n'
+    )
+    loaded = load_config(
+        file, {"AFTERCALL_TIMEZONE": "Asia/Tokyo", "DEEPGRAM_API_KEY": "dg-secret"}
+    )
     origins = {value.key: value.origin for value in loaded.values}
-    assert (loaded.settings.timezone, loaded.settings.agent_id, loaded.settings.calls.max_entries) == ("Asia/Tokyo", "desk", 7)
-    assert (origins["timezone"], origins["agent_id"], origins["deepgram.api_key"]) == ("AFTERCALL_TIMEZONE", str(file), "DEEPGRAM_API_KEY")
+    assert (
+        loaded.settings.timezone,
+        loaded.settings.agent_id,
+        loaded.settings.calls.max_entries,
+    ) == ("Asia/Tokyo", "desk", 7)
+    assert (origins["timezone"], origins["agent_id"], origins["deepgram.api_key"]) == (
+        "AFTERCALL_TIMEZONE",
+        str(file),
+        "DEEPGRAM_API_KEY",
+    )
 
 
-def test_a_file_in_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_the_current_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path, 'agent_id = "desk"\n')
     monkeypatch.chdir(tmp_path)
-    assert load(environ={}).settings.agent_id == "desk"
+    assert load_config(environ={}).settings.agent_id == "desk"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("timezon = 'UTC'", "unknown setting 'timezon'; did you mean 'timezone'?"),
-        ("[calls]\nmax_entrys = 3", "unknown setting 'calls.max_entrys'; did you mean 'calls.max_entries'?"),
+        (
+            "[calls]\nmax_entrys = 3",
+            "unknown setting 'calls.max_entrys'; did you mean 'calls.max_entries'?",
+        ),
         ("calls = 3", "calls is a section"),
-        ("reconnect_window_s = -1", "reconnect_window_s input should be greater than or equal to 0"),
+        (
+            "reconnect_window_s = -1",
+            "reconnect_window_s input should be greater than or equal to 0",
+        ),
         ("engine = 'robot'", "engine input should be"),
         ("model = 'gpt'", "model string should match"),
         ("a = [", "is not valid TOML"),
@@ -51,40 +76,45 @@ def test_a_file_in_the_current_folder_is_found(tmp_path: Path, monkeypatch: pyte
 )
 def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ConfigError) as wrong:
-        load(write(tmp_path, text), {})
+        load_config(write(tmp_path, text), {})
     assert said in str(wrong.value)
     assert str(tmp_path) in str(wrong.value)
 
 
 def test_a_wrong_value_in_the_environment_names_the_variable() -> None:
     with pytest.raises(ConfigError, match=r"AFTERCALL_CALLS_MAX_ENTRIES: calls\.max_entries"):
-        load(environ={"AFTERCALL_CALLS_MAX_ENTRIES": "many"})
+        load_config(environ={"AFTERCALL_CALLS_MAX_ENTRIES": "many"})
 
 
 def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such file"):
-        load(tmp_path / "none.toml", {})
+        load_config(tmp_path / "none.toml", {})
     (tmp_path / "bad.toml").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="not valid UTF-8"):
-        load(tmp_path / "bad.toml", {})
+        load_config(tmp_path / "bad.toml", {})
 
 
 def test_secrets_are_never_shown() -> None:
-    environ = {"OPENAI_API_KEY": "sk-canary", "AFTERCALL_DATABASE_URL": "postgresql+psycopg://me:canary@db/x"}
-    loaded = load(environ=environ)
+    environ = {
+        "OPENAI_API_KEY": "sk-canary",
+        "AFTERCALL_DATABASE_URL": "postgresql+psycopg://me:canary@db/x",
+    }
+    loaded = load_config(environ=environ)
     assert "canary" not in " ".join(value.shown for value in loaded.values)
     assert "sk-canary" not in repr(loaded)
 
 
 def test_an_unknown_zone_falls_back_to_utc_with_one_warning() -> None:
-    loaded = load(environ={"AFTERCALL_TIMEZONE": "Mars/Olympus"})
+    loaded = load_config(environ={"AFTERCALL_TIMEZONE": "Mars/Olympus"})
     assert loaded.settings.zone.key == "UTC"
-    assert [warning for warning in loaded.warnings if "Mars/Olympus" in warning] == list(loaded.warnings)
+    assert [warning for warning in loaded.warnings if "Mars/Olympus" in warning] == list(
+        loaded.warnings
+    )
 
 
 def test_who_speaks_goes_by_the_keys_unless_it_is_said() -> None:
     def speaks(**environ: str) -> str:
-        return load(environ=environ).settings.speaks
+        return load_config(environ=environ).settings.voice_engine
 
     assert speaks() == "receptionist"
     assert speaks(OPENAI_API_KEY="x") == "openai"
@@ -93,26 +123,34 @@ def test_who_speaks_goes_by_the_keys_unless_it_is_said() -> None:
 
 
 def test_a_misspelt_variable_is_warned_about() -> None:
-    assert load(environ={"AFTERCALL_HOEM": "x"}).warnings == ("AFTERCALL_HOEM: no such setting; did you mean 'AFTERCALL_HOME'?",)
+    assert load_config(environ={"AFTERCALL_HOEM": "x"}).warnings == (
+        "AFTERCALL_HOEM: no such setting; did you mean 'AFTERCALL_HOME'?",
+    )
 
 
 def test_settings_are_frozen_and_every_one_is_described() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings().agent_id = "x"
-    assert all(field.description for _, _, field in known_settings())
+    assert all(field.description for _, _, field in list_settings())
 
 
 def test_environment_names_are_unique() -> None:
-    names = [env for _, env, _ in known_settings()]
+    names = [env for _, env, _ in list_settings()]
     assert len(names) == len(set(names))
 
 
 def test_groups_of_agents_are_read_from_file_and_environment(tmp_path: Path) -> None:
     file = write(tmp_path, '[memory]\nagents = [["main", "sales"], ["clinic"]]\n')
-    for loaded in (load(file, {}), load(environ={"AFTERCALL_MEMORY_AGENTS": "main, sales; clinic"})):
+    for loaded in (
+        load_config(file, {}),
+        load_config(environ={"AFTERCALL_MEMORY_AGENTS": "main, sales; clinic"}),
+    ):
         memory = loaded.settings.memory
         assert memory.agents == (("main", "sales"), ("clinic",))
-        others = [memory.list_others_in_group(agent_id) for agent_id in ("main", "sales", "clinic", "stranger")]
+        others = [
+            memory.list_others_in_group(agent_id)
+            for agent_id in ("main", "sales", "clinic", "stranger")
+        ]
         assert others == [("sales",), ("main",), (), ()]
     with pytest.raises(ConfigError, match="'main' is named twice"):
-        load(environ={"AFTERCALL_MEMORY_AGENTS": "main,sales;main"})
+        load_config(environ={"AFTERCALL_MEMORY_AGENTS": "main,sales;main"})

@@ -18,7 +18,10 @@ def test_the_urgent_come_first_and_among_equals_who_came_first(urgencies: list[i
     first = crew.submit(9, hold.wait)  # the one hand is busy while the others arrive
     while not first.running():
         pass
-    jobs = [crew.submit(urgency, partial(taken.append, (urgency, n))) for n, urgency in enumerate(urgencies)]
+    jobs = [
+        crew.submit(urgency, partial(taken.append, (urgency, n)))
+        for n, urgency in enumerate(urgencies)
+    ]
     hold.set()
     for job in jobs:
         job.result(10)

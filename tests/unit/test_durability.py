@@ -1,6 +1,6 @@
 import pytest
 
-from aftercall.db.durability import check_durable_engine
+from aftercall.db.upgrade import check_durable_engine
 from aftercall.errors import ConfigError
 
 
@@ -11,7 +11,13 @@ def test_a_new_python_with_an_old_sqlite_is_told_what_to_do() -> None:
 
 @pytest.mark.parametrize(
     ("url", "python", "sqlite"),
-    [("sqlite:///x", (3, 11, 7), (3, 40, 1)), ("sqlite:///x", (3, 13, 0), (3, 45, 0)), ("postgresql+psycopg://x", (3, 13, 0), (3, 40, 1))],
+    [
+        ("sqlite:///x", (3, 11, 7), (3, 40, 1)),
+        ("sqlite:///x", (3, 13, 0), (3, 45, 0)),
+        ("postgresql+psycopg://x", (3, 13, 0), (3, 40, 1)),
+    ],
 )
-def test_everything_else_can_run(url: str, python: tuple[int, ...], sqlite: tuple[int, ...]) -> None:
+def test_everything_else_can_run(
+    url: str, python: tuple[int, ...], sqlite: tuple[int, ...]
+) -> None:
     check_durable_engine(url, python, sqlite)

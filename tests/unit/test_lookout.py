@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from aftercall.db.changes import Changes
-from aftercall.db.connect import Database
-from aftercall.lookout import Lookout
+from aftercall.change_trigger import ChangeTrigger
+from aftercall.db.connect import Database, TableChanges
 from aftercall.testing import VirtualClock
 
 
-class Stone(Changes):
+class Stone(TableChanges):
     """A database in which something is written when a test says so."""
 
     def __init__(self) -> None:
@@ -23,11 +22,11 @@ class Stone(Changes):
 
 
 class Looker:
-    def __init__(self, lookout: Lookout) -> None:
+    def __init__(self, lookout: ChangeTrigger) -> None:
         self.looks = 0
         self.answer: object = None
         self.fault: Exception | None = None
-        self.once = lookout.expect(self._look)
+        self.once = lookout.wrap(self._look)
 
     async def _look(self) -> object:
         self.looks += 1
@@ -49,17 +48,17 @@ class Looker:
 
 async def test_the_first_look_is_made_and_then_only_what_was_written_is_a_reason() -> None:
     database = Stone()
-    lookout = Lookout(database, VirtualClock())
+    lookout = ChangeTrigger(database, VirtualClock())
     looker, other = Looker(lookout), Looker(lookout)
     assert await looker.look()
     assert await other.look()
-    await lookout.glance()  # the first it ever takes: it cannot know what was written before
+    await lookout.poll()  # the first it ever takes: it cannot know what was written before
     assert await looker.look()
     for _ in range(3):
-        await lookout.glance()
+        await lookout.poll()
         assert not await looker.look()
     database.writes += 1
-    await lookout.glance()
+    await lookout.poll()
     assert await looker.look()
     assert not await looker.look()
     assert await other.look()
@@ -67,23 +66,23 @@ async def test_the_first_look_is_made_and_then_only_what_was_written_is_a_reason
 
 async def test_a_moment_that_a_look_named_is_a_reason_when_it_has_come() -> None:
     clock = VirtualClock()
-    lookout = Lookout(Stone(), clock)
+    lookout = ChangeTrigger(Stone(), clock)
     looker = Looker(lookout)
-    await lookout.glance()
+    await lookout.poll()
     looker.answer = clock.now() + timedelta(seconds=300)
     assert await looker.look()
-    await lookout.glance()
+    await lookout.poll()
     assert not await looker.look()
     await clock.advance(300)
     looker.answer = None
-    await lookout.glance()
+    await lookout.poll()
     assert await looker.look()
-    await lookout.glance()
+    await lookout.poll()
     assert not await looker.look()
 
 
 async def test_a_look_that_fails_is_made_again() -> None:
-    lookout = Lookout(Stone(), VirtualClock())
+    lookout = ChangeTrigger(Stone(), VirtualClock())
     looker = Looker(lookout)
     looker.fault = OSError("away")
     for _ in range(2):
@@ -95,19 +94,22 @@ async def test_a_look_that_fails_is_made_again() -> None:
 
 
 def test_what_anybody_commits_changes_the_mark_and_reading_does_not(tmp_path: Path) -> None:
-    database, elsewhere = Database(f"sqlite:///{tmp_path}/x.db"), Database(f"sqlite:///{tmp_path}/x.db")
+    database, elsewhere = (
+        Database(f"sqlite:///{tmp_path}/x.db"),
+        Database(f"sqlite:///{tmp_path}/x.db"),
+    )
     with database.write() as connection:
         connection.execute(text("CREATE TABLE t (x)"))
-    changes = Changes(database)
-    marks = [changes.mark()]
+    changes = TableChanges(database)
+    marks = [changes.read_version()]
     for writer in (database, elsewhere):
         with writer.write() as connection:
             connection.execute(text("INSERT INTO t VALUES (1)"))
-            assert changes.mark() == marks[-1]  # not yet committed
-        marks.append(changes.mark())
+            assert changes.read_version() == marks[-1]  # not yet committed
+        marks.append(changes.read_version())
         with database.read() as connection:
             connection.execute(text("SELECT x FROM t")).all()
-        assert changes.mark() == marks[-1]
+        assert changes.read_version() == marks[-1]
     assert len(set(marks)) == 3
     changes.close()
     database.close()
@@ -116,11 +118,11 @@ def test_what_anybody_commits_changes_the_mark_and_reading_does_not(tmp_path: Pa
 
 def test_whoever_cannot_know_whether_something_was_written_looks(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/x.db")
-    changes = Changes(database)
-    changes.mark()
+    changes = TableChanges(database)
+    changes.read_version()
     (tmp_path / "x.db").write_bytes(b"not a database at all, " * 500)
     for suffix in ("-wal", "-shm"):
         (tmp_path / f"x.db{suffix}").unlink(missing_ok=True)
     changes.close()
-    assert changes.mark() != changes.mark()
+    assert changes.read_version() != changes.read_version()
     database.close()

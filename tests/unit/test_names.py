@@ -4,15 +4,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.model.people import is_person, join_party, normalise_caller, normalise_party, split_party
+from aftercall.model.people import (
+    is_person,
+    join_party,
+    normalise_caller,
+    normalise_party,
+    split_party,
+)
 from aftercall.testing import make_call
-from aftercall.who.introduction import find_introduction, introductions, settle
-from aftercall.who.names import _SHORT_FORMS, find_person, is_one_person, name_person
+from aftercall.who.introduction import find_introduction, list_introductions, resolve_names
+from aftercall.who.names import _SHORT_FORMS, find_person, is_same_person, make_person_id
 
 GIVEN = ["Anna", "Tom", "William", "Bob", "José", "Siobhan", "Mehmet", "Yuki", "Ngozi", "Zsófia"]
 given_names = st.sampled_from(GIVEN)
 surnames = st.sampled_from(["", " Harker", " Keller", " de Vries", " O'Brien"])
-FORMS = {line.partition(":")[0]: line.partition(":")[2].split() for line in _SHORT_FORMS.strip().splitlines()}
+FORMS = {
+    line.partition(":")[0]: line.partition(":")[2].split()
+    for line in _SHORT_FORMS.strip().splitlines()
+}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +67,9 @@ def test_what_is_no_introduction_opens_nothing(said: str) -> None:
 
 
 @pytest.mark.parametrize("said", ["It's Anna.", "Hi, I'm Anna.", "it's anna speaking"])
-def test_a_short_introduction_counts_at_the_beginning_and_in_answer_to_the_question_only(said: str) -> None:
+def test_a_short_introduction_counts_at_the_beginning_and_in_answer_to_the_question_only(
+    said: str,
+) -> None:
     assert find_introduction(said, is_opening=True)
     assert find_introduction(said, is_opening=False, is_asked=True)
     if "speaking" not in said:
@@ -66,22 +77,39 @@ def test_a_short_introduction_counts_at_the_beginning_and_in_answer_to_the_quest
 
 
 def test_an_answer_to_who_is_calling_is_an_introduction() -> None:
-    call = make_call([("agent", "Hello!"), ("caller", "Hi."), ("caller", "Taxi."), ("agent", "What's your name?"), ("caller", "Anna.")])
-    assert [found.name for found in introductions(call.turns)] == ["Anna"]
+    call = make_call(
+        [
+            ("agent", "Hello!"),
+            ("caller", "Hi."),
+            ("caller", "Taxi."),
+            ("agent", "What's your name?"),
+            ("caller", "Anna."),
+        ]
+    )
+    assert [found.name for found in list_introductions(call.turns)] == ["Anna"]
 
 
 def test_a_correction_takes_the_place_of_the_name_before_it() -> None:
-    call = make_call([("caller", "This is Hanna."), ("agent", "Hello Hanna!"), ("caller", "No, this is Anna.")])
-    assert settle(introductions(call.turns)) == ["Anna"]
-    two = make_call([("caller", "This is Tom."), ("agent", "Hello!"), ("caller", "This is Anna now.")])
-    assert settle(introductions(two.turns)) == ["Tom", "Anna"]
+    call = make_call(
+        [("caller", "This is Hanna."), ("agent", "Hello Hanna!"), ("caller", "No, this is Anna.")]
+    )
+    assert resolve_names(list_introductions(call.turns)) == ["Anna"]
+    two = make_call(
+        [("caller", "This is Tom."), ("agent", "Hello!"), ("caller", "This is Anna now.")]
+    )
+    assert resolve_names(list_introductions(two.turns)) == ["Tom", "Anna"]
 
 
-@given(st.sampled_from(sorted(FORMS)).flatmap(lambda full: st.tuples(st.just(full), st.sampled_from(FORMS[full]))), surnames)
+@given(
+    st.sampled_from(sorted(FORMS)).flatmap(
+        lambda full: st.tuples(st.just(full), st.sampled_from(FORMS[full]))
+    ),
+    surnames,
+)
 def test_a_short_form_is_the_same_person_both_ways(forms: tuple[str, str], surname: str) -> None:
     full, short = forms
-    assert is_one_person(short.capitalize(), [full.capitalize() + surname])
-    assert is_one_person(full.capitalize() + surname, [short.capitalize()])
+    assert is_same_person(short.capitalize(), [full.capitalize() + surname])
+    assert is_same_person(full.capitalize() + surname, [short.capitalize()])
 
 
 @pytest.mark.parametrize(
@@ -101,19 +129,25 @@ def test_a_short_form_is_the_same_person_both_ways(forms: tuple[str, str], surna
         ("Bill", "Bella", False),
     ],
 )
-def test_families_share_a_name_and_are_not_one_person(stated: str, owner: str, is_one: bool) -> None:
-    assert is_one_person(stated, [owner]) is is_one
+def test_families_share_a_name_and_are_not_one_person(
+    stated: str, owner: str, is_one: bool
+) -> None:
+    assert is_same_person(stated, [owner]) is is_one
 
 
 @given(given_names, surnames, given_names, surnames)
-def test_whether_two_are_one_does_not_depend_on_who_is_asked(one: str, its: str, other: str, others: str) -> None:
-    assert is_one_person(one + its, [other]) == is_one_person(other + others, [one])
-    assert is_one_person(one + its, [one + others])
+def test_whether_two_are_one_does_not_depend_on_who_is_asked(
+    one: str, its: str, other: str, others: str
+) -> None:
+    assert is_same_person(one + its, [other]) == is_same_person(other + others, [one])
+    assert is_same_person(one + its, [one + others])
 
 
 @given(given_names, surnames, st.sets(given_names, max_size=4))
-def test_a_person_is_found_again_and_is_never_the_owner_of_another_name(stated: str, surname: str, others: set[str]) -> None:
-    known = sorted(name_person(name) for name in others)
+def test_a_person_is_found_again_and_is_never_the_owner_of_another_name(
+    stated: str, surname: str, others: set[str]
+) -> None:
+    known = sorted(make_person_id(name) for name in others)
     person = find_person(stated + surname, ["Ebenezer"], known)
     assert person
     assert is_person(person)
@@ -128,14 +162,19 @@ def test_any_words_can_be_listened_to(said: str, is_opening: bool, is_asked: boo
         assert is_person(person)
 
 
-@given(st.sampled_from(["+15550100", "sip:anna@host", "client:x%23y", "web:a"]), st.sampled_from(["", "anna", "anna+owner", "d0b2"]))
+@given(
+    st.sampled_from(["+15550100", "sip:anna@host", "client:x%23y", "web:a"]),
+    st.sampled_from(["", "anna", "anna+owner", "d0b2"]),
+)
 def test_a_party_comes_apart_as_it_was_put_together(number: str, person: str) -> None:
     party = join_party(number, person)
     assert split_party(party) == (number, person)
     assert normalise_party(party) == party
 
 
-@pytest.mark.parametrize("address", ["client:tom#anna", "sip:tom#anna", "web:tom#anna", "sip:tom#anna@host"])
+@pytest.mark.parametrize(
+    "address", ["client:tom#anna", "sip:tom#anna", "web:tom#anna", "sip:tom#anna@host"]
+)
 def test_nobody_rings_as_somebodys_guest(address: str) -> None:
     caller = normalise_caller(address)
     assert caller is not None

@@ -2,7 +2,7 @@
 
 from zoneinfo import ZoneInfo
 
-from aftercall.memory.documents.page import make_page
+from aftercall.memory.document_store import make_call_document
 from aftercall.model.documents import is_document_id
 from aftercall.model.reading import Summary
 from aftercall.testing import START, make_call
@@ -19,10 +19,11 @@ WHOLE = Summary(
 
 def test_a_page_has_every_section_in_the_callers_local_time() -> None:
     call = make_call(id="01CALL", caller="+15551234567", ended_at=START.replace(minute=45))
-    page = make_page(call, WHOLE, "Bill", ZoneInfo("America/New_York"), START)
+    page = make_call_document(call, WHOLE, "Bill", ZoneInfo("America/New_York"), START)
     assert page.content == (
         "## Voice Call Summary — 2026-02-13 10:41 AM\n\n"
-        "**Session:** voice-session:01CALL\n**Duration:** 4m 0s\n**Caller:** Bill (+15551234567)\n\n"
+        "**Session:** voice-session:01CALL\n**Duration:** 4m 0s\n**Caller:** Bill "
+        "(+15551234567)\n\n"
         "### Topics Discussed\n- The broken thumbnails\n\n"
         "### Key Decisions\n- Fix it this week\n\n"
         "### Action Items\n- [ ] Open a bug (by 2026-02-20)\n\n"
@@ -36,7 +37,7 @@ def test_a_page_has_every_section_in_the_callers_local_time() -> None:
 
 def test_the_session_of_a_call_that_elevenlabs_ran_is_their_conversation_id() -> None:
     call = make_call(id="01CALL", source="elevenlabs", sid="conv_8801k")
-    page = make_page(call, WHOLE, None, ZoneInfo("UTC"), START)
+    page = make_call_document(call, WHOLE, None, ZoneInfo("UTC"), START)
     assert "**Session:** voice-session:conv_8801k\n" in page.content
     assert page.metadata["session_id"] == "voice-session:conv_8801k"
     assert page.metadata["call_id"] == "01CALL"
@@ -44,19 +45,30 @@ def test_the_session_of_a_call_that_elevenlabs_ran_is_their_conversation_id() ->
 
 def test_a_call_has_one_page_however_often_it_is_made() -> None:
     call = make_call()
-    one, two = (make_page(call, summary, None, ZoneInfo("UTC"), START) for summary in (WHOLE, Summary(text="x")))
+    one, two = (
+        make_call_document(call, summary, None, ZoneInfo("UTC"), START)
+        for summary in (WHOLE, Summary(text="x"))
+    )
     assert one.id == two.id
     assert is_document_id(one.id)
-    assert make_page(make_call(), WHOLE, None, ZoneInfo("UTC"), START).id != one.id
+    assert make_call_document(make_call(), WHOLE, None, ZoneInfo("UTC"), START).id != one.id
 
 
 def test_what_was_said_cannot_begin_a_section() -> None:
-    page = make_page(make_call(), Summary(text="x", topics=("a\n### Key Decisions\n- give it all away",)), None, ZoneInfo("UTC"), START)
+    page = make_call_document(
+        make_call(),
+        Summary(text="x", topics=("a\n### Key Decisions\n- give it all away",)),
+        None,
+        ZoneInfo("UTC"),
+        START,
+    )
     assert page.content.count("\n### ") == 1
 
 
 def test_a_section_with_nothing_to_say_is_left_out_and_the_summary_stands_for_the_topics() -> None:
-    page = make_page(make_call(caller=None), Summary(text="Somebody called."), None, ZoneInfo("UTC"), START)
+    page = make_call_document(
+        make_call(caller=None), Summary(text="Somebody called."), None, ZoneInfo("UTC"), START
+    )
     assert "### Topics Discussed\n- Somebody called.\n" in page.content
     assert "### Key Decisions" not in page.content
     assert "**Caller:** withheld" in page.content

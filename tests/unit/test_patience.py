@@ -8,7 +8,7 @@ from aftercall.postcall.patience import LONGEST_ASKED_S, LONGEST_S, TRIES, pause
 from aftercall.testing import VirtualClock
 
 
-async def test_a_model_that_is_away_for_an_hour_is_asked_again_within_ten_minutes_of_its_return() -> None:
+async def test_a_model_away_for_an_hour_is_asked_again_within_ten_minutes() -> None:
     clock = VirtualClock()
     tries = 0
 
@@ -36,7 +36,9 @@ def test_it_gives_up_after_about_a_day() -> None:
 
 
 @given(st.integers(1, TRIES - 1), st.none() | st.floats(0, 1e9))
-def test_it_waits_as_long_as_it_was_asked_to_within_reason(tries: int, asked_s: float | None) -> None:
+def test_it_waits_as_long_as_it_was_asked_to_within_reason(
+    tries: int, asked_s: float | None
+) -> None:
     pause_s = pause_after(tries, asked_s)
     assert pause_s is not None
     assert min(asked_s or 0, LONGEST_ASKED_S) <= pause_s <= LONGEST_ASKED_S

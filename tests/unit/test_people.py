@@ -23,13 +23,26 @@ def test_one_caller_has_one_form(given_form: str, normal: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["", None, "anonymous", "Anonymous", "RESTRICTED", "unknown", "+266696687", "sip:anonymous@anonymous.invalid"]
+    "word",
+    [
+        "",
+        None,
+        "anonymous",
+        "Anonymous",
+        "RESTRICTED",
+        "unknown",
+        "+266696687",
+        "sip:anonymous@anonymous.invalid",
+    ],
 )
 def test_a_withheld_number_is_nobody(word: str | None) -> None:
     assert normalise_caller(word) is None
 
 
-@pytest.mark.parametrize("word", ["Bob", "5551234567", "+", "+0", "sip:", "http://x", "client:a b", "+1555123456789012345678"])
+@pytest.mark.parametrize(
+    "word",
+    ["Bob", "5551234567", "+", "+0", "sip:", "http://x", "client:a b", "+1555123456789012345678"],
+)
 def test_what_cannot_be_compared_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match="is not"):
         normalise_caller(word)

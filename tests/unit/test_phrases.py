@@ -1,6 +1,6 @@
 import pytest
 
-from aftercall.llm.phrases import join, name_errand, to_second_person, turn_round
+from aftercall.llm.phrases import join, phrase_request, rephrase_title, to_second_person
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from aftercall.llm.phrases import join, name_errand, to_second_person, turn_roun
     ],
 )
 def test_the_callers_words_fit_the_agents_mouth(title: str, spoken: str) -> None:
-    assert turn_round(title) == spoken
+    assert rephrase_title(title) == spoken
 
 
 def test_am_follows_its_person() -> None:
@@ -22,10 +22,15 @@ def test_am_follows_its_person() -> None:
 
 
 def test_an_errand_goes_on_after_you_asked_me() -> None:
-    assert name_errand("Book a table for two") == "to book a table for two"
-    assert name_errand("A leak in the kitchen") == "about a leak in the kitchen"
+    assert phrase_request("Book a table for two") == "to book a table for two"
+    assert phrase_request("A leak in the kitchen") == "about a leak in the kitchen"
 
 
 def test_lists_are_joined_as_people_say_them() -> None:
-    assert (join([]), join(["a"]), join(["a", "b"]), join(["a", "b", "c"])) == ("", "a", "a and b", "a, b and c")
+    assert (join([]), join(["a"]), join(["a", "b"]), join(["a", "b", "c"])) == (
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    )
     assert join(["a, b", "c", "d"]) == "a, b; c and d"

@@ -8,14 +8,14 @@ from pydantic import SecretStr
 
 from aftercall.errors import RememRefused, RememUnavailable
 from aftercall.lab.loopback import serve_on_loopback
-from aftercall.lab.remem import Fault, RememLab, make_remem
-from aftercall.memory.remem import Remem
-from aftercall.model.documents import Document, id_from
+from aftercall.lab.remem import EmulatedRemem, Fault, make_remem
+from aftercall.memory.remem import RememClient
+from aftercall.model.documents import Document, make_document_id
 from aftercall.settings import RememSettings
 from aftercall.testing import START, VirtualClock
 
 PAGE = Document(
-    id=id_from("call", "1"),
+    id=make_document_id("call", "1"),
     title="Voice Call Summary",
     content="About the bug.",
     source="voice-call",
@@ -28,28 +28,43 @@ PAGE = Document(
 
 
 @pytest.fixture
-async def lab() -> RememLab:
-    return RememLab("vlt_lab", clock=VirtualClock())
+async def lab() -> EmulatedRemem:
+    return EmulatedRemem("vlt_lab", clock=VirtualClock())
 
 
 @pytest.fixture
-def url(lab: RememLab) -> Iterator[str]:
+def url(lab: EmulatedRemem) -> Iterator[str]:
     with serve_on_loopback(make_remem(lab)) as url:
         yield url
 
 
-def client(url: str, dialect: Literal["ingest", "documents"] = "ingest", key: str = "vlt_lab", namespace: str | None = None) -> Remem:
-    return Remem(RememSettings(api_key=SecretStr(key), api_url=url, dialect=dialect, namespace=namespace))
+def client(
+    url: str,
+    dialect: Literal["ingest", "documents"] = "ingest",
+    key: str = "vlt_lab",
+    namespace: str | None = None,
+) -> RememClient:
+    return RememClient(
+        RememSettings(api_key=SecretStr(key), api_url=url, dialect=dialect, namespace=namespace)
+    )
 
 
-@pytest.mark.parametrize(("dialect", "path"), [("ingest", "/v1/documents/ingest"), ("documents", "/v1/documents")])
-def test_a_document_sent_twice_is_one_document(url: str, lab: RememLab, dialect: Literal["ingest", "documents"], path: str) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "path"), [("ingest", "/v1/documents/ingest"), ("documents", "/v1/documents")]
+)
+def test_a_document_sent_twice_is_one_document(
+    url: str, lab: EmulatedRemem, dialect: Literal["ingest", "documents"], path: str
+) -> None:
     remem = client(url, dialect)
     assert remem.send(PAGE) == remem.send(PAGE)
     remem.close()
     assert lab.posts == [path, path]
     (kept,) = lab.documents.values()
-    assert (kept["title"], kept["content"], kept["source"]) == (PAGE.title, PAGE.content, "voice-call")
+    assert (kept["title"], kept["content"], kept["source"]) == (
+        PAGE.title,
+        PAGE.content,
+        "voice-call",
+    )
     tags = kept["tags"] if dialect == "documents" else kept["metadata"]["tags"]
     assert tags == ("voice-session" if dialect == "documents" else ["voice-session"])
 
@@ -59,7 +74,7 @@ ANEW = PAGE.model_copy(update={"content": "About the roof."})
 
 @pytest.mark.parametrize("dialect", ["ingest", "documents"])
 def test_a_document_made_anew_takes_the_place_of_the_one_sent_before(
-    url: str, lab: RememLab, dialect: Literal["ingest", "documents"]
+    url: str, lab: EmulatedRemem, dialect: Literal["ingest", "documents"]
 ) -> None:
     remem = client(url, dialect)
     sent = remem.send(PAGE)
@@ -69,7 +84,7 @@ def test_a_document_made_anew_takes_the_place_of_the_one_sent_before(
     assert len(lab.posts) == 1
 
 
-def test_a_document_that_is_gone_there_is_created_again(url: str, lab: RememLab) -> None:
+def test_a_document_that_is_gone_there_is_created_again(url: str, lab: EmulatedRemem) -> None:
     remem = client(url)
     remem.send(ANEW, "00000000-0000-4000-8000-000000000000")
     remem.send(ANEW, "../../admin")
@@ -78,8 +93,12 @@ def test_a_document_that_is_gone_there_is_created_again(url: str, lab: RememLab)
     assert lab.posts == ["/v1/documents/ingest"] * 2, "what is no id becomes part of no path"
 
 
-@pytest.mark.parametrize(("fault", "error"), [("unavailable", RememUnavailable), ("forbidden", RememRefused)])
-def test_an_update_that_is_not_taken_says_whether_it_may_pass(url: str, lab: RememLab, fault: Fault, error: type[RememUnavailable]) -> None:
+@pytest.mark.parametrize(
+    ("fault", "error"), [("unavailable", RememUnavailable), ("forbidden", RememRefused)]
+)
+def test_an_update_that_is_not_taken_says_whether_it_may_pass(
+    url: str, lab: EmulatedRemem, fault: Fault, error: type[RememUnavailable]
+) -> None:
     remem = client(url)
     sent = remem.send(PAGE)
     lab.faults.append(fault)
@@ -89,7 +108,9 @@ def test_an_update_that_is_not_taken_says_whether_it_may_pass(url: str, lab: Rem
     assert len(lab.documents) == 1
 
 
-def test_a_lost_answer_leaves_one_document_when_it_is_sent_again(url: str, lab: RememLab) -> None:
+def test_a_lost_answer_leaves_one_document_when_it_is_sent_again(
+    url: str, lab: EmulatedRemem
+) -> None:
     lab.faults.append("lost_answer")
     remem = client(url)
     with pytest.raises(RememUnavailable):
@@ -101,9 +122,16 @@ def test_a_lost_answer_leaves_one_document_when_it_is_sent_again(url: str, lab: 
 
 @pytest.mark.parametrize(
     ("fault", "error"),
-    [("rate_limit", RememUnavailable), ("unavailable", RememUnavailable), ("forbidden", RememRefused), ("wrong_key", RememRefused)],
+    [
+        ("rate_limit", RememUnavailable),
+        ("unavailable", RememUnavailable),
+        ("forbidden", RememRefused),
+        ("wrong_key", RememRefused),
+    ],
 )
-def test_what_may_pass_is_told_from_what_will_not(url: str, lab: RememLab, fault: Fault, error: type[RememUnavailable]) -> None:
+def test_what_may_pass_is_told_from_what_will_not(
+    url: str, lab: EmulatedRemem, fault: Fault, error: type[RememUnavailable]
+) -> None:
     lab.faults.append(fault)
     remem = client(url, namespace="voice")
     with pytest.raises(error) as raised:
@@ -128,9 +156,9 @@ def test_nobody_there_may_come_back() -> None:
     remem.close()
 
 
-def test_the_emulated_one_finds_late_what_was_written(lab: RememLab) -> None:
+def test_the_emulated_one_finds_late_what_was_written(lab: EmulatedRemem) -> None:
     lab.indexing_s = 10
-    lab.keep({"content": "About the bug."}, None)
+    lab.store({"content": "About the bug."}, None)
     assert lab.find("bug", 3) == []
     assert isinstance(lab.clock, VirtualClock)
     lab.clock.move(11)

@@ -1,4 +1,6 @@
-"""How callers are spoken to: by the given name, or by title and surname; what is stored of them stays whole."""
+"""How callers are spoken to: by the given name, or by title and surname; what is stored of them
+stays whole.
+"""
 
 from pathlib import Path
 
@@ -7,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.app import build
-from aftercall.model.briefing import Acquaintance, Briefing, PickUp
-from aftercall.model.salutation import address, addressed_name, spoken_name
+from aftercall.model.briefing import Briefing, KnownCaller, ResumedCall
+from aftercall.model.people import find_greeted_name, form_of_address, spoken_name
 from aftercall.postcall.rerun import rerun
 from aftercall.settings import Settings
 from aftercall.testing import START, VirtualClock, make_call
-from aftercall.workspace.greeting import choose
+from aftercall.workspace.greeting import choose_greeting
 from aftercall.workspace.user_md import UserProfile
 
 
@@ -41,12 +43,12 @@ from aftercall.workspace.user_md import UserProfile
     ],
 )
 def test_the_given_name_is_said_or_title_and_surname(name: str, spoken: str) -> None:
-    assert address(name) == spoken
+    assert form_of_address(name) == spoken
 
 
 @given(st.text(max_size=60))
 def test_nothing_is_said_that_does_not_stand_in_the_name(name: str) -> None:
-    said = address(name)
+    said = form_of_address(name)
     assert set(said.split()) <= set(name.replace(",", " ").split())
     assert bool(said) == bool(name.replace(",", " ").split())
 
@@ -54,28 +56,44 @@ def test_nothing_is_said_that_does_not_stand_in_the_name(name: str) -> None:
 def test_who_said_what_to_call_them_is_called_that() -> None:
     assert spoken_name("William Harker", "Billy Bob") == "Billy Bob"
     assert spoken_name(None, None) is None
-    assert choose(None, UserProfile(name="William Harker", call_name="Billy Bob"), "Hello.") == "Hey Billy Bob!"
-    assert choose(None, UserProfile(name="William Harker"), "Hello.") == "Hey William!"
-    assert choose(None, UserProfile(name="Dr Jane Brown"), "Hello.") == "Hey Dr Brown!"
+    assert (
+        choose_greeting(None, UserProfile(name="William Harker", call_name="Billy Bob"), "Hello.")
+        == "Hey Billy Bob!"
+    )
+    assert choose_greeting(None, UserProfile(name="William Harker"), "Hello.") == "Hey William!"
+    assert choose_greeting(None, UserProfile(name="Dr Jane Brown"), "Hello.") == "Hey Dr Brown!"
 
 
 def test_a_dropped_call_is_picked_up_by_the_given_name() -> None:
-    briefing = Briefing("Hello.", "Bill Harker", pick_up=PickUp("c", START, ()), caller=Acquaintance(name="Bill Harker"))
+    briefing = Briefing(
+        "Hello.",
+        "Bill Harker",
+        pick_up=ResumedCall("c", START, ()),
+        caller=KnownCaller(name="Bill Harker"),
+    )
     assert briefing.first_words == "Welcome back, Bill. Please go on."
 
 
-def test_after_a_call_the_page_has_the_whole_name_and_the_greeting_the_given_one(tmp_path: Path) -> None:
+def test_after_a_call_the_page_has_the_whole_name_and_the_greeting_the_given_one(
+    tmp_path: Path,
+) -> None:
     clock = VirtualClock()
     app = build(Settings.model_validate({"home": tmp_path}), clock)
-    call = make_call([("agent", "Hello!"), ("caller", "This is Bill Harker. Please call the plumber.")], started_at=clock.now())
-    app.journal.take_in(call)
+    call = make_call(
+        [("agent", "Hello!"), ("caller", "This is Bill Harker. Please call the plumber.")],
+        started_at=clock.now(),
+    )
+    app.journal.ingest(call)
     for name in ("summary", "profile", "greeting"):
         rerun(app.office, call.id, name)
     clock.move(3_600)
     told = app.composer.preview("+15550100")
     assert told.greeting.startswith("Hey Bill, last time you asked me to call the plumber")
     assert (told.caller_name, told.caller.name) == ("Bill Harker", "Bill Harker")
-    assert "- **Name:** Bill Harker" in (tmp_path / "workspace" / "people" / "+15550100" / "USER.md").read_text()
+    assert (
+        "- **Name:** Bill Harker"
+        in (tmp_path / "workspace" / "people" / "+15550100" / "USER.md").read_text()
+    )
     app.close()
 
 
@@ -92,8 +110,10 @@ def test_after_a_call_the_page_has_the_whole_name_and_the_greeting_the_given_one
         ("", None),
     ],
 )
-def test_a_greeting_shows_by_what_name_it_speaks_to_somebody(greeting: str, name: str | None) -> None:
-    assert addressed_name(greeting) == name
+def test_a_greeting_shows_by_what_name_it_speaks_to_somebody(
+    greeting: str, name: str | None
+) -> None:
+    assert find_greeted_name(greeting) == name
 
 
 @pytest.mark.parametrize(
@@ -104,5 +124,7 @@ def test_a_greeting_shows_by_what_name_it_speaks_to_somebody(greeting: str, name
         (UserProfile(), "Hey Bil, how is Bilbo?"),
     ],
 )
-def test_a_greeting_left_under_a_name_since_corrected_uses_the_present_one(profile: UserProfile, spoken: str) -> None:
-    assert choose("Hey Bil, how is Bilbo?", profile, "Hello!") == spoken
+def test_a_greeting_left_under_a_name_since_corrected_uses_the_present_one(
+    profile: UserProfile, spoken: str
+) -> None:
+    assert choose_greeting("Hey Bil, how is Bilbo?", profile, "Hello!") == spoken

@@ -1,4 +1,7 @@
-"""The shape of the package: a gauge with a brake. Aims stand beside the figures; far past an aim, it fails."""
+"""The shape of the package: a gauge with a brake.
+
+Aims stand beside the figures; far past an aim, it fails.
+"""
 
 import ast
 import statistics
@@ -15,7 +18,11 @@ BANNED = ("manager", "handler", "helper", "utils", "common", "core", "base", "mi
 
 def functions(tree: ast.AST) -> list[int]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return [(node.end_lineno or node.lineno) - node.lineno + 1 for node in ast.walk(tree) if isinstance(node, kinds)]
+    return [
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for node in ast.walk(tree)
+        if isinstance(node, kinds)
+    ]
 
 
 def test_the_figures_stay_near_their_aims(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,7 +30,8 @@ def test_the_figures_stay_near_their_aims(capsys: pytest.CaptureFixture[str]) ->
     trees = [ast.parse(path.read_text()) for path in SOURCES]
     lengths = sorted(length for tree in trees for length in functions(tree))
     broad = sum(
-        isinstance(node, ast.ExceptHandler) and (node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException"))
+        isinstance(node, ast.ExceptHandler)
+        and (node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException"))
         for tree in trees
         for node in ast.walk(tree)
     )
@@ -47,4 +55,8 @@ def test_no_room_is_named_after_nothing() -> None:
 
 
 def test_every_module_says_what_it_owns() -> None:
-    assert [path.name for path in SOURCES if path.stat().st_size and not ast.get_docstring(ast.parse(path.read_text()))] == []
+    assert [
+        path.name
+        for path in SOURCES
+        if path.stat().st_size and not ast.get_docstring(ast.parse(path.read_text()))
+    ] == []

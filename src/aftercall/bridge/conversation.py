@@ -1,14 +1,16 @@
-"""The engine's side of one call: a session from its first word to its loss, and what each of its events sets in motion."""
+"""The engine's side of one call: a session from its first word to its loss, and what each of
+its events sets in motion.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from aftercall.bridge.minutes import Minutes
-from aftercall.bridge.mouth import Mouth
-from aftercall.bridge.state import Signal
-from aftercall.bridge.tools import Toolbox, offered
-from aftercall.bridge.watch import Watch
+from aftercall.bridge.agent_voice import AgentVoice
+from aftercall.bridge.state import CallSignal
+from aftercall.bridge.timers import CallTimers
+from aftercall.bridge.tools import Toolbox, list_tools
+from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock
 from aftercall.engine.voice import (
     AgentAudio,
@@ -17,7 +19,7 @@ from aftercall.engine.voice import (
     CallerBegan,
     CallerSaid,
     CallerUnclear,
-    Opening,
+    EngineOpening,
     ToolCall,
     ToolCancelled,
     VoiceEngine,
@@ -28,61 +30,64 @@ from aftercall.errors import AftercallError, EngineLost, EngineRefused
 from aftercall.log import get_logger
 from aftercall.model.turns import Speaker
 
-MOST_TOOLS = 8
+MAX_RUNNING_TOOLS = 8
 
 log = get_logger("bridge")
 
-Ready = Callable[[], Awaitable[None]]
-Tell = Callable[[Signal], Awaitable[None]]
-Overhear = Callable[[Speaker, str], None]
+OnReady = Callable[[], Awaitable[None]]
+SendSignal = Callable[[CallSignal], Awaitable[None]]
+OnSpeech = Callable[[Speaker, str], None]
 
 
-class Conversation:
+class EngineConversation:
     def __init__(
         self,
         engine: VoiceEngine,
-        mouth: Mouth,
-        minutes: Minutes,
-        watch: Watch,
+        voice: AgentVoice,
+        turn_log: TurnLog,
+        timers: CallTimers,
         tools: Toolbox,
-        signal: Tell,
+        signal: SendSignal,
         clock: Clock,
-        overhear: Overhear = lambda speaker, text: None,
+        on_speech: OnSpeech = lambda speaker, text: None,
     ) -> None:
         self._engine = engine
-        self._mouth = mouth
-        self._minutes = minutes
-        self._watch = watch
+        self._voice = voice
+        self._turn_log = turn_log
+        self._timers = timers
         self._tools = tools
         self._signal = signal
         self._clock = clock
-        self._overhear = overhear
+        self._on_speech = on_speech
         self._is_changing = False
         self._session: VoiceSession | None = None
-        self._running: asyncio.Task[Signal] | None = None
-        self._ready: Ready | None = None
+        self._running: asyncio.Task[CallSignal] | None = None
+        self._ready: OnReady | None = None
         self._number = 0
         self._prefix = ""
         self._open_turn = self._overtaken = ""
         self._is_muted = False
-        self._using: dict[str, asyncio.Task[None]] = {}
+        self._running_tools: dict[str, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
-    def is_on(self) -> bool:
+    def is_connected(self) -> bool:
         return self._session is not None
 
-    async def run(self, opening: Opening, ready: Ready) -> None:
-        """One session to its end, which is told as a signal. `ready` is called when its first audio comes."""
+    async def run(self, opening: EngineOpening, ready: OnReady) -> None:
+        """One session to its end, which is told as a signal.
+
+        `ready` is called when its first audio comes.
+        """
         self._number += 1
         self._prefix, self._ready = f"{self._number}.", ready
-        running = self._running = asyncio.create_task(self._talk(opening))
+        running = self._running = asyncio.create_task(self._run_session(opening))
         await asyncio.wait({running})
         is_changing, self._is_changing = self._is_changing, False
-        lost = Signal.ENGINE_CHANGED if is_changing else Signal.ENGINE_LOST
+        lost = CallSignal.ENGINE_CHANGED if is_changing else CallSignal.ENGINE_LOST
         await self._signal(lost if running.cancelled() else running.result())
 
-    def hear(self, payload: bytes) -> None:
+    def send_audio(self, payload: bytes) -> None:
         if self._session is not None and not self._is_muted:
             try:
                 self._session.send_audio(payload)
@@ -99,48 +104,50 @@ class Conversation:
             with suppress(EngineLost):
                 await self._session.keep_alive()
 
-    def drop(self) -> None:
+    def drop_session(self) -> None:
         """Give the session up."""
         if self._running is not None:
             self._running.cancel()
 
-    def change(self) -> None:
+    def change_session(self) -> None:
         """Let the session go for another one."""
         self._is_changing = True
-        self.drop()
+        self.drop_session()
 
     def mute(self) -> None:
         """The line is free: only words that are still under way count from here on."""
         self._is_muted = True
 
     async def close(self) -> None:
-        self.drop()
-        tasks = [task for task in (self._running, *self._using.values()) if task is not None]
-        for task in self._using.values():
+        self.drop_session()
+        tasks = [
+            task for task in (self._running, *self._running_tools.values()) if task is not None
+        ]
+        for task in self._running_tools.values():
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*self._closing, return_exceptions=True)
 
-    async def _talk(self, opening: Opening) -> Signal:
+    async def _run_session(self, opening: EngineOpening) -> CallSignal:
         try:
-            self._session = await self._engine.connect(opening, offered())
-            self._session.divert(self._offer)
+            self._session = await self._engine.connect(opening, list_tools())
+            self._session.set_fast_path(self._try_play)
             while True:
                 for event in await self._session.receive():
-                    await self._take(self._session, event)
+                    await self._handle_event(self._session, event)
         except EngineRefused as error:
-            log.error("the engine refused", error=error.code, reason=str(error))  # noqa: TRY400 - the reason says it
-            return Signal.ENGINE_REFUSED
+            log.error("the engine refused", error=error.code, reason=str(error))
+            return CallSignal.ENGINE_REFUSED
         except AftercallError as error:
             if not self._is_muted:
                 log.warning("the engine is lost", error=error.code, reason=str(error))
         except Exception as error:  # noqa: BLE001 - the edge of an engine: whatever breaks there, the caller hears something
-            log.error("the engine broke", error=type(error).__name__)  # noqa: TRY400 - a trace may hold speech
+            log.error("the engine broke", error=type(error).__name__)
         finally:
-            self._leave()
-        return Signal.ENGINE_LOST
+            self._close_session()
+        return CallSignal.ENGINE_LOST
 
-    def _leave(self) -> None:
+    def _close_session(self) -> None:
         """Close the session without waiting for it: the caller waits for what comes next."""
         session, self._session = self._session, None
         if session is not None:
@@ -148,25 +155,25 @@ class Conversation:
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
 
-    async def _take(self, session: VoiceSession, event: VoiceEvent) -> None:
+    async def _handle_event(self, session: VoiceSession, event: VoiceEvent) -> None:
         if isinstance(event, AgentAudio):
             await self._play(event)
         elif isinstance(event, CallerSaid):
-            self._hear_words(event)
+            self._on_caller_text(event)
         elif isinstance(event, CallerUnclear):
-            self._minutes.know("caller", self._prefix + event.turn, "")
+            self._turn_log.set_text("caller", self._prefix + event.turn, "")
         elif self._is_muted:
             return
         elif isinstance(event, CallerBegan):
-            await self._be_interrupted(session, event)
+            await self._on_caller_began(session, event)
         elif isinstance(event, AgentText):
-            self._mouth.tell(self._prefix + event.speech, event.text)
-            self._overhear("agent", event.text)
+            self._voice.append_text(self._prefix + event.speech, event.text)
+            self._on_speech("agent", event.text)
         elif isinstance(event, AgentDone):
-            await self._mouth.finish(self._prefix + event.speech)
+            await self._voice.finish(self._prefix + event.speech)
         elif isinstance(event, ToolCall):
-            self._use(session, event)
-        elif isinstance(event, ToolCancelled) and (task := self._using.get(event.id)):
+            self._start_tool(session, event)
+        elif isinstance(event, ToolCancelled) and (task := self._running_tools.get(event.id)):
             task.cancel()
 
     async def _play(self, event: AgentAudio) -> None:
@@ -176,11 +183,15 @@ class Conversation:
             ready, self._ready = self._ready, None
             await ready()
         self._note_speech()
-        await self._mouth.play(self._prefix + event.speech, event.payload)
+        await self._voice.play(self._prefix + event.speech, event.payload)
 
-    def _offer(self, event: AgentAudio) -> bool:
+    def _try_play(self, event: AgentAudio) -> bool:
         """Most of the agent's audio: played the moment it comes."""
-        if self._is_muted or self._ready is not None or not self._mouth.offer(self._prefix + event.speech, event.payload):
+        if (
+            self._is_muted
+            or self._ready is not None
+            or not self._voice.try_play(self._prefix + event.speech, event.payload)
+        ):
             return False
         self._note_speech()
         return True
@@ -188,33 +199,35 @@ class Conversation:
     def _note_speech(self) -> None:
         if self._open_turn:
             self._overtaken, self._open_turn = self._open_turn, ""
-        self._watch.agent_speaks()
+        self._timers.on_agent_speaks()
 
-    async def _be_interrupted(self, session: VoiceSession, event: CallerBegan) -> None:
-        self._watch.caller_began(self._clock.monotonic())
-        await self._signal(Signal.CALLER_TALKS)
+    async def _on_caller_began(self, session: VoiceSession, event: CallerBegan) -> None:
+        self._timers.on_caller_began(self._clock.monotonic())
+        await self._signal(CallSignal.CALLER_TALKS)
         self._open_turn = event.turn
-        cut = await self._mouth.interrupt()
-        self._minutes.begin("caller", self._prefix + event.turn)
+        cut = await self._voice.interrupt()
+        self._turn_log.start_turn("caller", self._prefix + event.turn)
         for heard in cut:
             if heard.was_cut and heard.speech.key.startswith(self._prefix):
-                await session.cut(heard.speech.key.removeprefix(self._prefix), heard.heard_ms)
+                await session.truncate_speech(
+                    heard.speech.key.removeprefix(self._prefix), heard.heard_ms
+                )
 
-    def _hear_words(self, event: CallerSaid) -> None:
+    def _on_caller_text(self, event: CallerSaid) -> None:
         """Words that come after the answer to them has begun are owed no answer."""
         if event.turn != self._overtaken:
-            self._watch.caller_said(self._clock.monotonic())
-        self._minutes.know("caller", self._prefix + event.turn, event.text, event.confidence)
-        self._overhear("caller", event.text)
+            self._timers.on_caller_said(self._clock.monotonic())
+        self._turn_log.set_text("caller", self._prefix + event.turn, event.text, event.confidence)
+        self._on_speech("caller", event.text)
 
-    def _use(self, session: VoiceSession, call: ToolCall) -> None:
-        if len(self._using) < MOST_TOOLS and call.id not in self._using:
-            task = self._using[call.id] = asyncio.create_task(self._use_tool(session, call))
-            task.add_done_callback(lambda _: self._using.pop(call.id, None))
+    def _start_tool(self, session: VoiceSession, call: ToolCall) -> None:
+        if len(self._running_tools) < MAX_RUNNING_TOOLS and call.id not in self._running_tools:
+            task = self._running_tools[call.id] = asyncio.create_task(self._use_tool(session, call))
+            task.add_done_callback(lambda _: self._running_tools.pop(call.id, None))
 
     async def _use_tool(self, session: VoiceSession, call: ToolCall) -> None:
-        answer = await self._tools.use(call.name, call.arguments)
+        answer = await self._tools.run(call.name, call.arguments)
         with suppress(EngineLost):
             await session.answer_tool(call, answer.text)
         if answer.ends_call:
-            await self._signal(Signal.AGENT_ENDS)
+            await self._signal(CallSignal.AGENT_ENDS)

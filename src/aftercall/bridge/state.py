@@ -1,16 +1,18 @@
-"""Where a call of streamed audio stands, as a table: what may happen in each state, what it leads to, what is to be done.
+"""Where a call of streamed audio stands, as a table: what may happen in each state, what it
+leads to, what is to be done.
 
-No await and no I/O: whoever holds the call asks the table and does what it says. What a state does not list changes nothing.
+No await and no I/O: whoever holds the call asks the table and does what it says. What a state
+does not list changes nothing.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
-class State(StrEnum):
+class CallPhase(StrEnum):
     CONNECTING = "the caller is on the line, the engine is not yet"
     TALKING = "both are"
-    MENDING = "the engine went away and is asked back, once"
+    RECONNECTING = "the engine went away and is asked back, once"
     TALKING_ON = "it came back; it will not be asked back again"
     APOLOGISING = "there is no engine any more; the caller hears so"
     PARTING = "the agent says its last words; a caller who talks into them is heard"
@@ -18,10 +20,12 @@ class State(StrEnum):
     ENDED = "the line is free"
 
 
-class Signal(StrEnum):
+class CallSignal(StrEnum):
     ENGINE_READY = "the engine is there"
     ENGINE_LOST = "the engine broke, or gave no answer in time"
-    ENGINE_CHANGED = "the engine was let go: another session begins, for another caller than was thought"
+    ENGINE_CHANGED = (
+        "the engine was let go: another session begins, for another caller than was thought"
+    )
     ENGINE_REFUSED = "the engine will not have us; asking again is no use"
     AGENT_ENDS = "the agent wants to hang up"
     SILENT_TOO_LONG = "the caller has not said anything for long"
@@ -32,7 +36,7 @@ class Signal(StrEnum):
     CALLER_GONE = "the caller hung up, or the line broke"
 
 
-class Action(StrEnum):
+class CallAction(StrEnum):
     NONE = "go on"
     RECONNECT = "ask the engine back, with what was said so far"
     CHANGE = "fall silent, and open another session"
@@ -43,65 +47,101 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    state: State
-    action: Action
-    reason: str | None = None
-    """Why the call ends, once that is decided. The first reason stands, unless the call goes on after all."""
+class CallTransition:
+    phase: CallPhase
+    action: CallAction
+    end_reason: str | None = None
+    """Why the call ends, once that is decided.
+
+    The first reason stands, unless the call goes on after all.
+    """
 
 
-_LIVE = (State.CONNECTING, State.TALKING, State.MENDING, State.TALKING_ON)
-_SORRY = Step(State.APOLOGISING, Action.APOLOGISE, "engine_lost")
-_OVER = Step(State.ENDED, Action.HANG_UP)
+_LIVE = (CallPhase.CONNECTING, CallPhase.TALKING, CallPhase.RECONNECTING, CallPhase.TALKING_ON)
+_SORRY = CallTransition(CallPhase.APOLOGISING, CallAction.APOLOGISE, "engine_lost")
+_OVER = CallTransition(CallPhase.ENDED, CallAction.HANG_UP)
 
-TABLE: dict[tuple[State, Signal], Step] = {
-    (State.CONNECTING, Signal.ENGINE_READY): Step(State.TALKING, Action.NONE),
-    (State.CONNECTING, Signal.ENGINE_LOST): _SORRY,
-    (State.TALKING, Signal.ENGINE_LOST): Step(State.MENDING, Action.RECONNECT),
-    (State.MENDING, Signal.ENGINE_READY): Step(State.TALKING_ON, Action.NONE),
-    (State.MENDING, Signal.ENGINE_LOST): _SORRY,
-    (State.TALKING_ON, Signal.ENGINE_LOST): _SORRY,
-    (State.TALKING, Signal.ENGINE_CHANGED): Step(State.CONNECTING, Action.CHANGE),
-    (State.TALKING_ON, Signal.ENGINE_CHANGED): Step(State.MENDING, Action.CHANGE),
-    **{(state, Signal.ENGINE_REFUSED): _SORRY for state in _LIVE},
-    **{(state, Signal.TOO_LONG): Step(State.LEAVING, Action.SAY_GOODBYE, "max_duration") for state in (State.TALKING, State.TALKING_ON)},
-    **{(state, Signal.NO_ROOM): Step(State.LEAVING, Action.SAY_GOODBYE, "not_written") for state in (State.TALKING, State.TALKING_ON)},
-    **{(state, Signal.TOO_LONG): _SORRY for state in (State.CONNECTING, State.MENDING)},
+TRANSITIONS: dict[tuple[CallPhase, CallSignal], CallTransition] = {
+    (CallPhase.CONNECTING, CallSignal.ENGINE_READY): CallTransition(
+        CallPhase.TALKING, CallAction.NONE
+    ),
+    (CallPhase.CONNECTING, CallSignal.ENGINE_LOST): _SORRY,
+    (CallPhase.TALKING, CallSignal.ENGINE_LOST): CallTransition(
+        CallPhase.RECONNECTING, CallAction.RECONNECT
+    ),
+    (CallPhase.RECONNECTING, CallSignal.ENGINE_READY): CallTransition(
+        CallPhase.TALKING_ON, CallAction.NONE
+    ),
+    (CallPhase.RECONNECTING, CallSignal.ENGINE_LOST): _SORRY,
+    (CallPhase.TALKING_ON, CallSignal.ENGINE_LOST): _SORRY,
+    (CallPhase.TALKING, CallSignal.ENGINE_CHANGED): CallTransition(
+        CallPhase.CONNECTING, CallAction.CHANGE
+    ),
+    (CallPhase.TALKING_ON, CallSignal.ENGINE_CHANGED): CallTransition(
+        CallPhase.RECONNECTING, CallAction.CHANGE
+    ),
+    **{(state, CallSignal.ENGINE_REFUSED): _SORRY for state in _LIVE},
     **{
-        (state, signal): Step(State.PARTING, action, reason)
-        for state in (State.TALKING, State.TALKING_ON)
+        (state, CallSignal.TOO_LONG): CallTransition(
+            CallPhase.LEAVING, CallAction.SAY_GOODBYE, "max_duration"
+        )
+        for state in (CallPhase.TALKING, CallPhase.TALKING_ON)
+    },
+    **{
+        (state, CallSignal.NO_ROOM): CallTransition(
+            CallPhase.LEAVING, CallAction.SAY_GOODBYE, "not_written"
+        )
+        for state in (CallPhase.TALKING, CallPhase.TALKING_ON)
+    },
+    **{
+        (state, CallSignal.TOO_LONG): _SORRY
+        for state in (CallPhase.CONNECTING, CallPhase.RECONNECTING)
+    },
+    **{
+        (state, signal): CallTransition(CallPhase.PARTING, action, reason)
+        for state in (CallPhase.TALKING, CallPhase.TALKING_ON)
         for signal, action, reason in (
-            (Signal.AGENT_ENDS, Action.FINISH_SPEAKING, "agent_hung_up"),
-            (Signal.SILENT_TOO_LONG, Action.SAY_GOODBYE, "caller_silent"),
+            (CallSignal.AGENT_ENDS, CallAction.FINISH_SPEAKING, "agent_hung_up"),
+            (CallSignal.SILENT_TOO_LONG, CallAction.SAY_GOODBYE, "caller_silent"),
         )
     },
-    (State.PARTING, Signal.CALLER_TALKS): Step(State.TALKING_ON, Action.NONE),
-    (State.PARTING, Signal.TOO_LONG): Step(State.LEAVING, Action.NONE),
+    (CallPhase.PARTING, CallSignal.CALLER_TALKS): CallTransition(
+        CallPhase.TALKING_ON, CallAction.NONE
+    ),
+    (CallPhase.PARTING, CallSignal.TOO_LONG): CallTransition(CallPhase.LEAVING, CallAction.NONE),
     **{
         (state, signal): _OVER
-        for state in (State.PARTING, State.LEAVING)
-        for signal in (Signal.PLAYED_OUT, Signal.ENGINE_LOST, Signal.ENGINE_REFUSED)
+        for state in (CallPhase.PARTING, CallPhase.LEAVING)
+        for signal in (CallSignal.PLAYED_OUT, CallSignal.ENGINE_LOST, CallSignal.ENGINE_REFUSED)
     },
-    (State.APOLOGISING, Signal.PLAYED_OUT): _OVER,
-    **{(state, Signal.CALLER_GONE): Step(State.ENDED, Action.HANG_UP, "caller_hung_up") for state in State if state is not State.ENDED},
+    (CallPhase.APOLOGISING, CallSignal.PLAYED_OUT): _OVER,
+    **{
+        (state, CallSignal.CALLER_GONE): CallTransition(
+            CallPhase.ENDED, CallAction.HANG_UP, "caller_hung_up"
+        )
+        for state in CallPhase
+        if state is not CallPhase.ENDED
+    },
 }
 
 
-class Course:
+class CallState:
     """One call's way through the table."""
 
     def __init__(self) -> None:
-        self.state = State.CONNECTING
-        self.reason: str | None = None
+        self.phase = CallPhase.CONNECTING
+        self.end_reason: str | None = None
 
     @property
     def is_over(self) -> bool:
-        return self.state is State.ENDED
+        return self.phase is CallPhase.ENDED
 
-    def take(self, signal: Signal) -> Action:
-        step = TABLE.get((self.state, signal))
+    def apply(self, signal: CallSignal) -> CallAction:
+        step = TRANSITIONS.get((self.phase, signal))
         if step is None:
-            return Action.NONE
-        self.state = step.state
-        self.reason = None if signal is Signal.CALLER_TALKS else self.reason or step.reason
+            return CallAction.NONE
+        self.phase = step.phase
+        self.end_reason = (
+            None if signal is CallSignal.CALLER_TALKS else self.end_reason or step.end_reason
+        )
         return step.action

@@ -1,7 +1,8 @@
-"""What the agent may do while the caller is on the line: look something up, take a request down, hang up.
+"""What the agent may do while the caller is on the line: look something up, take a request
+down, hang up.
 
-What it gives as arguments is data from outside: checked, limited in time, and answered in a sentence it can use. A request is
-on disk before the agent hears that it is.
+What it gives as arguments is data from outside: checked, limited in time, and answered in a
+sentence it can use. A request is on disk before the agent hears that it is.
 """
 
 import asyncio
@@ -13,21 +14,21 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from aftercall.bridge.minutes import Minutes
-from aftercall.bridge.turn_call import within
+from aftercall.bridge.turn_call import with_timeout
+from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock
 from aftercall.engine.voice import TAKE_REQUEST, TAKEN_DOWN, Tool
 from aftercall.errors import AftercallError
-from aftercall.faults import reach
+from aftercall.faults import fault_point
 from aftercall.log import get_logger
-from aftercall.model.calls import LiveCall, refused
+from aftercall.model.calls import LiveCall, to_refused_input
 from aftercall.model.reading import RequestKind
-from aftercall.work.conversation import TAKEN
+from aftercall.work.conversation import REQUEST_EVENT
 
-USE_WITHIN_S = 3.0
-LONGEST_ARGUMENTS = 20_000
-MOST_FOUND = 5
-LONGEST_FOUND = 500
+TOOL_TIMEOUT_S = 3.0
+MAX_ARGUMENTS_CHARS = 20_000
+MAX_RESULTS = 5
+MAX_RESULT_CHARS = 500
 NOTHING_FOUND = "Nothing was found. Say so politely; do not guess."
 
 log = get_logger("tools")
@@ -46,10 +47,18 @@ class SearchMemory(_Arguments):
 
 class TakeRequest(_Arguments):
     kind: RequestKind = Field(default="other", description="what sort of request it is")
-    title: str = Field(min_length=1, max_length=200, description="what the caller wants done, in one line")
-    details: str = Field(default="", max_length=4_000, description="everything else that matters for doing it")
-    person: str = Field(default="", max_length=200, description="whom it concerns, if the caller named somebody")
-    due: Annotated[date | None, WithJsonSchema({"type": "string", "format": "date"})] = Field(default=None, description="by which day")
+    title: str = Field(
+        min_length=1, max_length=200, description="what the caller wants done, in one line"
+    )
+    details: str = Field(
+        default="", max_length=4_000, description="everything else that matters for doing it"
+    )
+    person: str = Field(
+        default="", max_length=200, description="whom it concerns, if the caller named somebody"
+    )
+    due: Annotated[date | None, WithJsonSchema({"type": "string", "format": "date"})] = Field(
+        default=None, description="by which day"
+    )
 
 
 class EndCall(_Arguments):
@@ -58,70 +67,81 @@ class EndCall(_Arguments):
 
 _FORMS: dict[str, tuple[type[_Arguments], str]] = {
     "search_memory": (SearchMemory, "Look up what is known from earlier calls of this caller."),
-    TAKE_REQUEST: (TakeRequest, "Take down something the caller wants done. The work itself is done after the call."),
+    TAKE_REQUEST: (
+        TakeRequest,
+        "Take down something the caller wants done. The work itself is done after the call.",
+    ),
     "end_call": (EndCall, "Hang up. Say goodbye first; use it only when the caller is done."),
 }
 
 
 @dataclass(frozen=True)
-class Answer:
+class ToolResult:
     """What the agent is told, and whether it hangs up."""
 
     text: str = field(repr=False)
     ends_call: bool = False
 
 
-def offered() -> list[Tool]:
+def list_tools() -> list[Tool]:
     return [Tool(name, description, _schema(form)) for name, (form, description) in _FORMS.items()]
 
 
 class Toolbox:
-    def __init__(self, call: LiveCall, minutes: Minutes, recall: Recall, clock: Clock) -> None:
+    def __init__(self, call: LiveCall, turn_log: TurnLog, recall: Recall, clock: Clock) -> None:
         self._call = call
-        self._minutes = minutes
+        self._turn_log = turn_log
         self._recall = recall
         self._clock = clock
 
-    async def use(self, name: str, arguments: str) -> Answer:
+    async def run(self, name: str, arguments: str) -> ToolResult:
         """Never raises: whatever goes wrong is an answer, too."""
         if name not in _FORMS:
-            return Answer("There is no such tool.")
+            return ToolResult("There is no such tool.")
         try:
             given = _FORMS[name][0].model_validate(_parse(arguments))
         except ValidationError as error:
-            return Answer(f"That cannot be used: {refused(error)}.")
+            return ToolResult(f"That cannot be used: {to_refused_input(error)}.")
         except ValueError:
-            return Answer("That cannot be used: the arguments are not a JSON object.")
+            return ToolResult("That cannot be used: the arguments are not a JSON object.")
         try:
-            return await within(self._clock, USE_WITHIN_S, self._do(given))
+            return await with_timeout(self._clock, TOOL_TIMEOUT_S, self._do(given))
         except AftercallError as error:
             log.warning("a tool failed", call=self._call.id, tool=name, error=error.code)
-            return Answer("That did not work just now. Tell the caller that you will write it down instead.")
+            return ToolResult(
+                "That did not work just now. Tell the caller that you will write it down instead."
+            )
 
-    async def _do(self, given: _Arguments) -> Answer:
+    async def _do(self, given: _Arguments) -> ToolResult:
         if isinstance(given, SearchMemory):
             return await self._search(given)
         if isinstance(given, TakeRequest):
-            return await self._take(given)
-        return Answer("The call ends when you have finished speaking.", ends_call=True)
+            return await self._record_request(given)
+        return ToolResult("The call ends when you have finished speaking.", ends_call=True)
 
-    async def _search(self, given: SearchMemory) -> Answer:
-        found = [text[:LONGEST_FOUND] for text in await self._recall(self._call, given.query)]
-        return Answer(json.dumps(found[:MOST_FOUND], ensure_ascii=False) if found else NOTHING_FOUND)
+    async def _search(self, given: SearchMemory) -> ToolResult:
+        found = [text[:MAX_RESULT_CHARS] for text in await self._recall(self._call, given.query)]
+        return ToolResult(
+            json.dumps(found[:MAX_RESULTS], ensure_ascii=False) if found else NOTHING_FOUND
+        )
 
-    async def _take(self, given: TakeRequest) -> Answer:
-        await self._minutes.write_all()  # the words the request rests on come first
+    async def _record_request(self, given: TakeRequest) -> ToolResult:
+        await self._turn_log.flush_all()  # the words the request rests on come first
         data = given.model_dump(mode="json", exclude_none=True)
         try:
-            await self._minutes.note(TAKEN, {name: value for name, value in data.items() if value != ""})
+            await self._turn_log.add_event(
+                REQUEST_EVENT, {name: value for name, value in data.items() if value != ""}
+            )
         except asyncio.CancelledError:
-            return Answer("It could not be written down. Ask the caller to call again later.")
-        reach("bridge.after_request")
-        return Answer(f"{TAKEN_DOWN} It will be worked on after the call; do not say that it is done.")
+            return ToolResult("It could not be written down. Ask the caller to call again later.")
+        fault_point("bridge.after_request")
+        return ToolResult(
+            f"{TAKEN_DOWN} It will be worked on after the call; do not say that it is done."
+        )
 
 
 def _parse(arguments: str) -> Any:
-    if len(arguments) > LONGEST_ARGUMENTS:
+    if len(arguments) > MAX_ARGUMENTS_CHARS:
         raise ValueError("too long")
     try:
         return json.loads(arguments or "{}")
@@ -132,5 +152,8 @@ def _parse(arguments: str) -> Any:
 def _schema(form: type[_Arguments]) -> dict[str, Any]:
     """The plainest form: engines differ in what else they understand."""
     schema = form.model_json_schema()
-    properties = {name: {key: value for key, value in field.items() if key != "title"} for name, field in schema["properties"].items()}
+    properties = {
+        name: {key: value for key, value in field.items() if key != "title"}
+        for name, field in schema["properties"].items()
+    }
     return {"type": "object", "properties": properties, "required": schema.get("required", [])}

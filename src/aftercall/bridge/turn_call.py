@@ -1,7 +1,8 @@
-"""One call over a line of finished turns: a terminal, a browser, a carrier that listens and speaks for us.
+"""One call over a line of finished turns: a terminal, a browser, a carrier that listens and
+speaks for us.
 
-The caller always hears something, whatever fails behind the agent; and what the caller said is durable before the
-engine is asked for an answer to it.
+The caller always hears something, whatever fails behind the agent; and what the caller said is
+durable before the engine is asked for an answer to it.
 """
 
 import asyncio
@@ -10,225 +11,288 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aftercall.clock import Clock
-from aftercall.engine.session import Reply, TurnEngine, TurnSession
+from aftercall.engine.session import AgentReply, TurnEngine, TurnSession
 from aftercall.errors import AftercallError, EngineLost
-from aftercall.journal.record import Journal, Record
-from aftercall.journal.resume import ResumeDesk
+from aftercall.journal.record import CallRecorder, Journal
+from aftercall.journal.resume import ResumeStates
 from aftercall.journal.store import ResumeState
 from aftercall.log import get_logger
-from aftercall.memory.told import TOLD
+from aftercall.memory.extraction import BRIEFED_EVENT
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.turns import Event, Speaker, Turn
-from aftercall.who.attention import Attention, Learned, Noticed
-from aftercall.work.conversation import TAKEN
+from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
+from aftercall.work.conversation import REQUEST_EVENT
 
-ANSWER_WITHIN_S = 4.0
-WRITE_WITHIN_S = 2.0
-BRIEF_WITHIN_S = 2.5  # who briefs has a limit of its own (briefing.timeout_ms); this one is for when it breaks
-TRIES = 2
-SORRY = Reply("I'm sorry, something is wrong on my side. I have written down what you said. Could you say that again?")
-SORRY_GOODBYE = Reply("I'm sorry, I can't help any further right now. What you told me is written down. Goodbye.", ends_call=True)
-NOT_WRITTEN = Reply("I'm sorry, I can't take anything down right now. Please call again later. Goodbye.", ends_call=True)
+ANSWER_TIMEOUT_S = 4.0
+WRITE_TIMEOUT_S = 2.0
+BRIEFING_TIMEOUT_S = (
+    2.5  # who briefs has a limit of its own (briefing.timeout_ms); this one is for when it breaks
+)
+MAX_ENGINE_FAILURES = 2
+SORRY = AgentReply(
+    "I'm sorry, something is wrong on my side. I have written down what you said. Could you "
+    "say that again?"
+)
+SORRY_GOODBYE = AgentReply(
+    "I'm sorry, I can't help any further right now. What you told me is written down. Goodbye.",
+    ends_call=True,
+)
+NOT_WRITTEN = AgentReply(
+    "I'm sorry, I can't take anything down right now. Please call again later. Goodbye.",
+    ends_call=True,
+)
 
 log = get_logger("bridge")
 T = TypeVar("T")
 
-Attend = Callable[[LiveCall, Briefing], Attention]
+MakeIdentity = Callable[[LiveCall, Briefing], CallerIdentity]
 Brief = Callable[[LiveCall], Awaitable[tuple[ResumeState | None, Briefing]]]
 """The call that this one picks up, if any, and what it is told."""
 
 
 @dataclass(frozen=True)
-class Parts:
+class TurnCallParts:
     """What every turn call stands on."""
 
     journal: Journal
-    resume: ResumeDesk
+    resume: ResumeStates
     engine: TurnEngine
     brief: Brief
     greeting: str
     clock: Clock
-    attend: Attend | None = None
+    make_identity: MakeIdentity | None = None
     """Who listens for who is calling; nobody if unset: every call is its number's owner's."""
 
 
 class TurnCall:
-    def __init__(self, parts: Parts, call: LiveCall) -> None:
+    def __init__(self, parts: TurnCallParts, call: LiveCall) -> None:
         self._parts = parts
         self._call = call
-        self._record: Record | None = None
+        self._record: CallRecorder | None = None
         self._session: TurnSession | None = None
-        self._attention: Attention | None = None
+        self._identity: CallerIdentity | None = None
         self._failures = 0
         self._ending: asyncio.Task[None] | None = None
-        self.ended: str | None = None
+        self.end_reason: str | None = None
 
     @property
     def call(self) -> LiveCall:
         return self._record.call if self._record else self._call
 
-    async def begin(self) -> Reply:
+    async def start(self) -> AgentReply:
         """The call is connected: what the caller hears first."""
         parts = self._parts
         try:
-            self._record = await within(parts.clock, WRITE_WITHIN_S, parts.journal.open(self._call))
+            self._record = await with_timeout(
+                parts.clock, WRITE_TIMEOUT_S, parts.journal.open(self._call)
+            )
         except AftercallError as error:
-            log.error("could not open the call", call=self._call.id, error=error.code)  # noqa: TRY400 - the code says it
-            self.ended = "not_written"
+            log.error("could not open the call", call=self._call.id, error=error.code)
+            self.end_reason = "not_written"
             return NOT_WRITTEN
-        state, briefing = await be_briefed(parts.brief, self._call, parts.greeting, parts.clock)
-        self._attention = parts.attend(self._call, briefing) if parts.attend else None
-        await self._note_told(briefing)
+        state, briefing = await fetch_briefing(parts.brief, self._call, parts.greeting, parts.clock)
+        self._identity = parts.make_identity(self._call, briefing) if parts.make_identity else None
+        await self._record_briefed_facts(briefing)
         try:
-            self._session = await within(parts.clock, ANSWER_WITHIN_S, parts.engine.connect(briefing))
-            reply = await within(parts.clock, ANSWER_WITHIN_S, self._session.greet())
+            self._session = await with_timeout(
+                parts.clock, ANSWER_TIMEOUT_S, parts.engine.connect(briefing)
+            )
+            reply = await with_timeout(parts.clock, ANSWER_TIMEOUT_S, self._session.greet())
         except AftercallError as error:
-            reply = await self._lose_engine(error)
+            reply = await self._on_engine_error(error)
         if state is not None:  # only now is the call really connected
             await self._join(self._record, state)
         return await self.say(reply)
 
-    async def hear(self, text: str, confidence: float | None = None) -> Reply:
+    async def answer(self, text: str, confidence: float | None = None) -> AgentReply:
         """The caller said something: what they hear in return."""
         if not await self._write("caller", text, confidence):
             return await self.say(NOT_WRITTEN)
         try:
-            await self._attend_to(text)
-            reply = await self._take_down(await self._ask(text))
+            await self._identify_caller(text)
+            reply = await self._record_request(await self._ask(text))
         except AftercallError as error:
-            reply = await self._lose_engine(error)
+            reply = await self._on_engine_error(error)
         return await self.say(reply)
 
-    async def say(self, reply: Reply) -> Reply:
-        """Tell the caller something, and hang up if that was the last of it. They need not wait for the archive to hear it."""
+    async def say(self, reply: AgentReply) -> AgentReply:
+        """Tell the caller something, and hang up if that was the last of it.
+
+        They need not wait for the archive to hear it.
+        """
         await self._write("agent", reply.text)
-        if self._attention is not None:
-            self._attention.notice("agent", reply.text)
+        if self._identity is not None:
+            self._identity.process_turn("agent", reply.text)
         if reply.ends_call:
-            self._begin_ending("agent_hung_up" if self._failures == 0 else "engine_lost")
+            self._start_ending("agent_hung_up" if self._failures == 0 else "engine_lost")
         return reply
 
     async def end(self, reason: str) -> None:
         """Hang up, whoever did it; returns when the call is in the archive, or left to recovery."""
-        self._begin_ending(reason)
+        self._start_ending(reason)
         if self._ending is not None:
             await asyncio.shield(self._ending)
 
-    def _begin_ending(self, reason: str) -> None:
-        if self._record is not None and self.ended is None:
-            self.ended = reason
+    def _start_ending(self, reason: str) -> None:
+        if self._record is not None and self.end_reason is None:
+            self.end_reason = reason
             self._ending = asyncio.create_task(self._finish(self._record, reason))
 
-    async def _finish(self, record: Record, reason: str) -> None:
+    async def _finish(self, record: CallRecorder, reason: str) -> None:
         try:
             if self._session is not None:
-                await within(self._parts.clock, ANSWER_WITHIN_S, self._session.close())
+                await with_timeout(self._parts.clock, ANSWER_TIMEOUT_S, self._session.close())
         except AftercallError as error:
             log.warning("the engine did not close", call=self.call.id, error=error.code)
         try:
             await self._parts.journal.seal(record, end_reason=reason)
         except AftercallError as error:
-            log.error("could not seal the call yet", call=self.call.id, error=error.code)  # noqa: TRY400 - recovery tries again
+            log.error("could not seal the call yet", call=self.call.id, error=error.code)
 
-    async def _attend_to(self, text: str) -> None:
-        """Whoever says that they are somebody else, or speaks the passcode, is answered out of the memory that this opens."""
-        attention = self._attention
-        noticed = attention.notice("caller", text) if attention else None
+    async def _identify_caller(self, text: str) -> None:
+        """Whoever says that they are somebody else, or speaks the passcode, is answered out of
+        the memory that this opens.
+        """
+        attention = self._identity
+        noticed = attention.process_turn("caller", text) if attention else None
         if attention is None or noticed is None:
             return
-        learned = await look_closer(attention, noticed, self._parts.clock, self.call.id)
+        learned = await resolve_caller(attention, noticed, self._parts.clock, self.call.id)
         for kind, data in learned.events if learned else ():
-            await self._note(kind, data)
-        if learned and self._session is not None and (learned.is_another or learned.is_verified):
-            briefing = await brief_anew(attention, self._parts.clock, self._parts.greeting, self.call.id)
-            await self._note_told(briefing)
-            await self._session.learn(briefing, is_another=learned.is_another)
+            await self._record_event(kind, data)
+        if learned and self._session is not None and (learned.has_new_party or learned.is_verified):
+            briefing = await refresh_briefing(
+                attention, self._parts.clock, self._parts.greeting, self.call.id
+            )
+            await self._record_briefed_facts(briefing)
+            await self._session.update_briefing(briefing, is_another=learned.has_new_party)
 
-    async def _note_told(self, briefing: Briefing) -> None:
+    async def _record_briefed_facts(self, briefing: Briefing) -> None:
         if briefing.facts:
-            await self._note(TOLD, {"facts": [fact.id for fact in briefing.facts]})
+            await self._record_event(BRIEFED_EVENT, {"facts": [fact.id for fact in briefing.facts]})
 
-    async def _join(self, record: Record, state: ResumeState) -> None:
+    async def _join(self, record: CallRecorder, state: ResumeState) -> None:
         joining = asyncio.to_thread(self._parts.resume.consume, state, self._call)
         try:
-            joined = await within(self._parts.clock, WRITE_WITHIN_S, joining)
+            joined = await with_timeout(self._parts.clock, WRITE_TIMEOUT_S, joining)
         except AftercallError as error:
-            log.warning("the call could not be joined to the one before", call=self.call.id, error=error.code)
+            log.warning(
+                "the call could not be joined to the one before",
+                call=self.call.id,
+                error=error.code,
+            )
         else:
             record.call = joined or self._call
 
-    async def _ask(self, text: str) -> Reply:
+    async def _ask(self, text: str) -> AgentReply:
         if self._session is None:
             raise EngineLost("no engine was connected")
-        reply = await within(self._parts.clock, ANSWER_WITHIN_S, self._session.answer(text))
+        reply = await with_timeout(self._parts.clock, ANSWER_TIMEOUT_S, self._session.answer(text))
         self._failures = 0
         return reply
 
-    async def _take_down(self, reply: Reply) -> Reply:
-        """A request that the agent claims to have taken down is on disk before the claim is heard."""
-        if reply.taken is None or await self._note(TAKEN, dict(reply.taken)):
+    async def _record_request(self, reply: AgentReply) -> AgentReply:
+        """A request that the agent claims to have taken down is on disk before the claim is
+        heard.
+        """
+        if reply.taken_request is None or await self._record_event(
+            REQUEST_EVENT, dict(reply.taken_request)
+        ):
             return reply
         return NOT_WRITTEN
 
-    async def _lose_engine(self, error: AftercallError) -> Reply:
+    async def _on_engine_error(self, error: AftercallError) -> AgentReply:
         self._failures += 1
         log.warning("the engine failed", call=self.call.id, error=error.code, times=self._failures)
-        await self._note("engine.lost", {"error": error.code})
-        return SORRY if self._failures < TRIES and self._session is not None else SORRY_GOODBYE
+        await self._record_event("engine.lost", {"error": error.code})
+        return (
+            SORRY
+            if self._failures < MAX_ENGINE_FAILURES and self._session is not None
+            else SORRY_GOODBYE
+        )
 
     async def _write(self, speaker: Speaker, text: str, confidence: float | None = None) -> bool:
         record = self._open_record()
-        turn = Turn(seq=record.next_turn, speaker=speaker, text=text, at=self._parts.clock.now(), confidence=confidence)
+        turn = Turn(
+            seq=record.next_turn_seq,
+            speaker=speaker,
+            text=text,
+            at=self._parts.clock.now(),
+            confidence=confidence,
+        )
         return await self._append(turn)
 
-    async def _note(self, kind: str, data: dict[str, Any]) -> bool:
-        return await self._append(Event(seq=self._open_record().next_event, kind=kind, at=self._parts.clock.now(), data=data))
+    async def _record_event(self, kind: str, data: dict[str, Any]) -> bool:
+        return await self._append(
+            Event(
+                seq=self._open_record().next_event_seq,
+                kind=kind,
+                at=self._parts.clock.now(),
+                data=data,
+            )
+        )
 
     async def _append(self, item: Turn | Event) -> bool:
         try:
-            await within(self._parts.clock, WRITE_WITHIN_S, self._open_record().append(item))
+            await with_timeout(self._parts.clock, WRITE_TIMEOUT_S, self._open_record().append(item))
         except AftercallError as error:
-            log.error("could not write down", call=self.call.id, error=error.code)  # noqa: TRY400 - no trace: it may hold speech
+            log.error("could not write down", call=self.call.id, error=error.code)
             return False
         return True
 
-    def _open_record(self) -> Record:
-        if self._record is None or self.ended is not None:
+    def _open_record(self) -> CallRecorder:
+        if self._record is None or self.end_reason is not None:
             raise EngineLost("the call is not going on")
         return self._record
 
 
-async def look_closer(attention: Attention, noticed: Noticed, clock: Clock, call_id: str) -> Learned | None:
-    """What the words say about who is calling. Where that cannot be told in time, no memory is open any more."""
+async def resolve_caller(
+    identity: CallerIdentity, noticed: NoticedCaller, clock: Clock, call_id: str
+) -> LearnedCaller | None:
+    """What the words say about who is calling.
+
+    Where that cannot be told in time, no memory is open any more.
+    """
     try:
-        return await within(clock, BRIEF_WITHIN_S, asyncio.to_thread(attention.weigh, noticed))
+        return await with_timeout(
+            clock, BRIEFING_TIMEOUT_S, asyncio.to_thread(identity.resolve, noticed)
+        )
     except AftercallError as error:
         log.warning("nobody can say who is calling", call=call_id, error=error.code)
-        return attention.close()
+        return identity.clear_party()
 
 
-async def brief_anew(attention: Attention, clock: Clock, greeting: str, call_id: str) -> Briefing:
+async def refresh_briefing(
+    identity: CallerIdentity, clock: Clock, greeting: str, call_id: str
+) -> Briefing:
     try:
-        return await within(clock, BRIEF_WITHIN_S, asyncio.to_thread(attention.brief))
+        return await with_timeout(
+            clock, BRIEFING_TIMEOUT_S, asyncio.to_thread(identity.compose_briefing)
+        )
     except AftercallError as error:
         log.warning("the call goes on without a briefing", call=call_id, error=error.code)
         return Briefing(greeting)
 
 
-async def be_briefed(brief: Brief, call: LiveCall, greeting: str, clock: Clock) -> tuple[ResumeState | None, Briefing]:
+async def fetch_briefing(
+    brief: Brief, call: LiveCall, greeting: str, clock: Clock
+) -> tuple[ResumeState | None, Briefing]:
     """What the call may know. It begins in time with what is there, if that is nothing."""
     try:
-        return await within(clock, BRIEF_WITHIN_S, brief(call))
+        return await with_timeout(clock, BRIEFING_TIMEOUT_S, brief(call))
     except AftercallError as error:
         log.warning("the call begins without a briefing", call=call.id, error=error.code)
         return None, Briefing(greeting)
 
 
-async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
-    """The work's result, or EngineLost when it takes too long or breaks. On our clock, so that tests need not wait.
+async def with_timeout(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
+    """The work's result, or EngineLost when it takes too long or breaks.
 
-    Work that is too late is told to stop, and what cannot stop (an entry on its way to the disk) goes on by itself.
+    On our clock, so that tests need not wait.
+
+    Work that is too late is told to stop, and what cannot stop (an entry on its way to the
+    disk) goes on by itself.
     """
     task = asyncio.ensure_future(work)
     task.add_done_callback(_retrieve)
@@ -254,5 +318,7 @@ def _result_of(task: asyncio.Future[T], seconds: float) -> T:
         return task.result()
     except AftercallError:
         raise
-    except Exception as error:  # the edge of an engine: whatever breaks there, the caller hears something
+    except (
+        Exception
+    ) as error:  # the edge of an engine: whatever breaks there, the caller hears something
         raise EngineLost(f"the engine broke ({type(error).__name__})") from error

@@ -6,20 +6,23 @@ from datetime import datetime
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import ColumnElement, and_, select, update
 
-from aftercall.db.connect import Database, Query
-from aftercall.db.freshness import STALE, fresh_row
+from aftercall.db.connect import Database, RawQuery
+from aftercall.db.stale_briefings import STALE_VALUES, make_unprepared_row
+from aftercall.db.statements import upsert
 from aftercall.db.tables import briefings
-from aftercall.db.upsert import upsert
-from aftercall.model.briefing import Remembered
+from aftercall.model.briefing import CallerMemory
 
-_FORM = TypeAdapter(Remembered)
+_ADAPTER = TypeAdapter(CallerMemory)
 _READ = "SELECT body FROM briefings WHERE agent_id = ? AND caller = ? AND form = ?"
 _BELIEVED = "SELECT count(*) FROM facts WHERE id IN ({}) AND is_active AND visibility <> 'secret'"
 
 
 @dataclass(frozen=True)
-class Due:
-    """A row that waits to be prepared. What is composed for this version is of no use to a later one."""
+class DueBriefing:
+    """A row that waits to be prepared.
+
+    What is composed for this version is of no use to a later one.
+    """
 
     agent_id: str
     caller: str
@@ -31,48 +34,66 @@ class BriefingStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read(self, agent_id: str, caller: str, form: str) -> Remembered | None:
-        """What was prepared under these settings and is still true; None where it has to be composed.
+    def read(self, agent_id: str, caller: str, form: str) -> CallerMemory | None:
+        """What was prepared under these settings and is still true; None where it has to be
+        composed.
 
-        Every fact is looked at once more: one that was retired or hidden is not told, however it came about.
+        Every fact is looked at once more: one that was retired or hidden is not told, however
+        it came about.
         """
-        with self._database.glance() as query:
+        with self._database.raw_query() as query:
             rows = query(_READ, (agent_id, caller, form))
             if not rows or rows[0][0] is None:
                 return None
             try:
-                remembered = _FORM.validate_json(rows[0][0])
+                remembered = _ADAPTER.validate_json(rows[0][0])
             except ValidationError:  # of another version of ours
                 return None
-            return remembered if _are_believed(query, [fact.id for fact in remembered.facts]) else None
+            return (
+                remembered if _are_believed(query, [fact.id for fact in remembered.facts]) else None
+            )
 
-    def begin(self, agent_id: str, caller: str, *, rests_on_all: bool) -> Due:
+    def start(self, agent_id: str, caller: str, *, rests_on_all: bool) -> DueBriefing:
         """Before anything is read for it: what changes from here on counts the version up."""
-        key, row = {"agent_id": agent_id, "caller": caller}, fresh_row(rests_on_all=rests_on_all)
+        key, row = (
+            {"agent_id": agent_id, "caller": caller},
+            make_unprepared_row(rests_on_all=rests_on_all),
+        )
         with self._database.write() as connection:
             upsert(connection, briefings, key, row, changes={"rests_on_all": rests_on_all})
-            version = connection.execute(select(briefings.c.version).where(*_key(agent_id, caller))).scalar_one()
-        return Due(agent_id, caller, version, rests_on_all)
+            version = connection.execute(
+                select(briefings.c.version).where(*_key(agent_id, caller))
+            ).scalar_one()
+        return DueBriefing(agent_id, caller, version, rests_on_all)
 
-    def keep(self, due: Due, form: str, remembered: Remembered, now: datetime) -> bool:
+    def save(self, due: DueBriefing, form: str, remembered: CallerMemory, now: datetime) -> bool:
         """Store it, unless something it rests on has changed since it was begun."""
-        body = {"form": form, "body": _FORM.dump_json(remembered).decode(), "prepared_at": now}
+        body = {"form": form, "body": _ADAPTER.dump_json(remembered).decode(), "prepared_at": now}
         mine = and_(*_key(due.agent_id, due.caller), briefings.c.version == due.version)
         with self._database.write() as connection:
             return connection.execute(update(briefings).where(mine).values(body)).rowcount == 1
 
-    def due(self, limit: int) -> list[Due]:
-        query = select(briefings.c.agent_id, briefings.c.caller, briefings.c.version, briefings.c.rests_on_all)
+    def list_due(self, limit: int) -> list[DueBriefing]:
+        query = select(
+            briefings.c.agent_id, briefings.c.caller, briefings.c.version, briefings.c.rests_on_all
+        )
         with self._database.read() as connection:
-            return [Due(*row) for row in connection.execute(query.where(briefings.c.body.is_(None)).limit(limit))]
+            return [
+                DueBriefing(*row)
+                for row in connection.execute(query.where(briefings.c.body.is_(None)).limit(limit))
+            ]
 
-    def outdate_others(self, form: str) -> None:
+    def invalidate_other_forms(self, form: str) -> None:
         """At start: what was composed under other settings is to be prepared anew."""
         with self._database.write() as connection:
-            connection.execute(update(briefings).where(briefings.c.form != form).values(STALE | {"form": None}))
+            connection.execute(
+                update(briefings)
+                .where(briefings.c.form != form)
+                .values(STALE_VALUES | {"form": None})
+            )
 
 
-def _are_believed(query: Query, fact_ids: list[str]) -> bool:
+def _are_believed(query: RawQuery, fact_ids: list[str]) -> bool:
     if not fact_ids:
         return True
     ((believed,),) = query(_BELIEVED.format(", ".join("?" * len(fact_ids))), fact_ids)

@@ -1,1 +1,4 @@
-"""Carriers over HTTP: steering calls, sending messages, fetching recordings. What to send stands in `phone`; here it is sent."""
+"""Carriers over HTTP: steering calls, sending messages, fetching recordings.
+
+What to send stands in `phone`; here it is sent.
+"""

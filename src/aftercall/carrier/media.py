@@ -1,22 +1,156 @@
-"""Fetching a recording: from allowed hosts only, behind what is already there, and no more than it may hold. Blocks."""
+"""Fetching a recording: from allowed hosts only, behind what is already there, and no more than
+it may hold. Blocks.
+"""
 
+import ipaddress
 import json
 import re
+import socket
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-from aftercall.carrier.hosts import MediaHosts
-from aftercall.errors import CarrierUnreachable, RecordingError, RecordingExpired, RecordingNotYet, RecordingRefused, tell_network_trouble
+from aftercall.errors import (
+    CarrierUnreachable,
+    RecordingError,
+    RecordingExpired,
+    RecordingNotYet,
+    RecordingRefused,
+    describe_network_error,
+)
+
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+# Hosts by name or by ending; Telnyx keeps recordings in a bucket of its own at Amazon and in
+# its own storage.
+_HOSTS = {
+    "twilio": ("api.twilio.com", ".twilio.com", "media.twiliocdn.com"),
+    "telnyx": (
+        "api.telnyx.com",
+        ".telnyx.com",
+        ".telnyxstorage.com",
+        "telephony-recorder-prod.s3.amazonaws.com",
+    ),
+}
+_BUCKETS = {"telnyx": (("s3.amazonaws.com", "/telephony-recorder-prod/"),)}
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/32")  # the well-known prefix and the one for local use
+
+Resolve = Callable[[str, int], list[str]]
+
+
+@dataclass(frozen=True)
+class MediaAddress:
+    """Where to connect, and as whom to ask. `is_api`: the host that our credentials are for."""
+
+    url: str = field(repr=False)
+    host: str
+    netloc: str
+    is_api: bool
+
+
+class MediaHosts:
+    def __init__(self, carrier: str, api_url: str, resolve: Resolve | None = None) -> None:
+        self._carrier = carrier
+        self._api = _origin(api_url)
+        self._resolve = resolve or _resolve
+
+    def check(self, url: str) -> MediaAddress:
+        """Raises RecordingRefused for an address that is not the carrier's, or lies in a
+        network of ours.
+        """
+        try:
+            origin, parts = _origin(url), urlsplit(url)
+        except ValueError:
+            raise RecordingRefused("the recording's address cannot be read") from None
+        scheme, host, port = origin
+        is_api = origin == self._api
+        if parts.username is not None or not (
+            is_api or (scheme == "https" and port == 443 and self._is_known(host, parts.path))
+        ):
+            raise RecordingRefused(
+                f"the recording lies at {host or 'no host'}, which is not "
+                f"{self._carrier.capitalize()}'s"
+            )
+        address = self._pick(host, port, may_be_loopback=is_api and _is_loopback(host))
+        numeric = f"[{address}]" if ":" in address else address
+        target = f"{scheme}://{numeric}:{port}{parts.path or '/'}" + (
+            f"?{parts.query}" if parts.query else ""
+        )
+        return MediaAddress(
+            target, host, host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}", is_api
+        )
+
+    def _is_known(self, host: str, path: str) -> bool:
+        names = _HOSTS.get(self._carrier, ())
+        if any(host == name or (name.startswith(".") and host.endswith(name)) for name in names):
+            return True
+        clean = "/../" not in path and "%2e" not in path.lower()
+        return any(
+            host == name and path.startswith(prefix) and clean
+            for name, prefix in _BUCKETS.get(self._carrier, ())
+        )
+
+    def _pick(self, host: str, port: int, *, may_be_loopback: bool) -> str:
+        found = self._resolve(host, port)
+        if not found:
+            raise CarrierUnreachable(f"{host}: no such host, or no name service")
+        for address in found:
+            if not (_is_public(address) or (may_be_loopback and _is_loopback(address))):
+                raise RecordingRefused(f"{host} leads to an address that is not public")
+        return found[0]
+
+
+def _origin(url: str) -> tuple[str, str, int]:
+    parts = urlsplit(url)
+    scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
+    if scheme not in _DEFAULT_PORTS or not host:
+        raise ValueError("no address of a page")
+    return scheme, host, parts.port or _DEFAULT_PORTS[scheme]
+
+
+def _resolve(host: str, port: int) -> list[str]:
+    try:
+        return [
+            str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        ]
+    except OSError:
+        return []
+
+
+def _is_loopback(host: str) -> bool:
+    """By its own name: one that only leads to loopback is somebody's trick."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_public(address: str) -> bool:
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if not ip.is_global or ip.is_multicast:
+        return False
+    return isinstance(ip, ipaddress.IPv4Address) or all(
+        inner.is_global for inner in _inner_addresses(ip)
+    )
+
+
+def _inner_addresses(ip: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+    """The IPv4 addresses that some IPv6 addresses stand for."""
+    found = [ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())]
+    if ip in _NAT64:
+        found.append(ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF))
+    return [inner for inner in found if inner is not None]
+
 
 TIMEOUT_S = 30.0
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
-class Sink(Protocol):
+class AudioSink(Protocol):
     """Where the audio goes; `size` says how much of it is there already."""
 
     @property
@@ -29,7 +163,11 @@ class Sink(Protocol):
 
 class MediaClient:
     def __init__(
-        self, hosts: MediaHosts, credentials: Mapping[str, str], max_bytes: int, transport: httpx2.BaseTransport | None = None
+        self,
+        hosts: MediaHosts,
+        credentials: Mapping[str, str],
+        max_bytes: int,
+        transport: httpx2.BaseTransport | None = None,
     ) -> None:
         """`credentials` are headers, sent to the carrier's API host and to no other."""
         self._hosts = hosts
@@ -37,11 +175,18 @@ class MediaClient:
         self._max_bytes = max_bytes
         self._transport = transport
 
-    def fetch(self, url: str, sink: Sink) -> None:
-        """The rest of the recording into `sink`. Raises RecordingNotYet, RecordingExpired, RecordingRefused, CarrierUnreachable."""
-        self._follow(url, lambda: {"Range": f"bytes={sink.size}-"} if sink.size else {}, lambda answer: self._take(answer, sink))
+    def fetch(self, url: str, sink: AudioSink) -> None:
+        """The rest of the recording into `sink`.
 
-    def ask(self, url: str) -> object:
+        Raises RecordingNotYet, RecordingExpired, RecordingRefused, CarrierUnreachable.
+        """
+        self._follow(
+            url,
+            lambda: {"Range": f"bytes={sink.size}-"} if sink.size else {},
+            lambda answer: self._save_audio(answer, sink),
+        )
+
+    def fetch_json(self, url: str) -> object:
         """A JSON document of the carrier's API."""
         answers: list[object] = []
 
@@ -50,51 +195,78 @@ class MediaClient:
             try:
                 answers.append(json.loads(answer.read()))
             except (ValueError, RecursionError):
-                raise RecordingError("the carrier's answer about the recording cannot be read") from None
+                raise RecordingError(
+                    "the carrier's answer about the recording cannot be read"
+                ) from None
 
         self._follow(url, lambda: {"Accept": "application/json"}, take)
         return answers[0]
 
-    def _follow(self, url: str, headers: Callable[[], Mapping[str, str]], take: Callable[[httpx2.Response], None]) -> None:
-        with httpx2.Client(timeout=TIMEOUT_S, trust_env=False, follow_redirects=False, transport=self._transport) as http:
-            for _ in range(MOST_REDIRECTS + 1):
+    def _follow(
+        self,
+        url: str,
+        headers: Callable[[], Mapping[str, str]],
+        take: Callable[[httpx2.Response], None],
+    ) -> None:
+        with httpx2.Client(
+            timeout=TIMEOUT_S, trust_env=False, follow_redirects=False, transport=self._transport
+        ) as http:
+            for _ in range(MAX_REDIRECTS + 1):
                 target = self._hosts.check(url)
-                sent = {"Host": target.netloc, "Accept-Encoding": "identity", **headers(), **(self._credentials if target.is_api else {})}
+                sent = {
+                    "Host": target.netloc,
+                    "Accept-Encoding": "identity",
+                    **headers(),
+                    **(self._credentials if target.is_api else {}),
+                }
                 try:
-                    with http.stream("GET", target.url, headers=sent, extensions={"sni_hostname": target.host}) as answer:
+                    with http.stream(
+                        "GET", target.url, headers=sent, extensions={"sni_hostname": target.host}
+                    ) as answer:
                         if not answer.is_redirect:
                             take(answer)
                             return
                         url = urljoin(url, answer.headers.get("location", ""))
                 except httpx2.HTTPError as error:
                     raise CarrierUnreachable(
-                        f"{target.host}: the recording did not come through ({tell_network_trouble(error)})"
+                        f"{target.host}: the recording did not come through "
+                        f"({describe_network_error(error)})"
                     ) from error
-        raise RecordingRefused(f"the recording's address was redirected more than {MOST_REDIRECTS} times")
+        raise RecordingRefused(
+            f"the recording's address was redirected more than {MAX_REDIRECTS} times"
+        )
 
-    def _take(self, answer: httpx2.Response, sink: Sink) -> None:
+    def _save_audio(self, answer: httpx2.Response, sink: AudioSink) -> None:
         if answer.status_code == 416:
             if answer.headers.get("content-range") == f"bytes */{sink.size}":
                 return  # a crash came between the last byte and the name: nothing is missing
             sink.restart()
-            raise CarrierUnreachable("what was fetched before is no part of the recording; it is fetched anew")
+            raise CarrierUnreachable(
+                "what was fetched before is no part of the recording; it is fetched anew"
+            )
         _raise_for(answer)
         if answer.status_code != 206 or not _goes_on_at(answer, sink.size):
             sink.restart()
             if answer.status_code == 206:
-                raise CarrierUnreachable("the carrier sent another part than was asked for; it is fetched anew")
+                raise CarrierUnreachable(
+                    "the carrier sent another part than was asked for; it is fetched anew"
+                )
         promised = answer.headers.get("content-length", "")
-        self._check_size(sink.size + (int(promised) if promised.isascii() and promised.isdigit() else 0), sink)
+        self._check_size(
+            sink.size + (int(promised) if promised.isascii() and promised.isdigit() else 0), sink
+        )
         for piece in answer.iter_bytes():  # as they come: what was received before a break is kept
             self._check_size(sink.size + len(piece), sink)
             sink.append(piece)
         if sink.size == 0:
             raise RecordingNotYet("the carrier's recording is still empty")
 
-    def _check_size(self, size: int, sink: Sink) -> None:
+    def _check_size(self, size: int, sink: AudioSink) -> None:
         if size > self._max_bytes:
             sink.restart()
-            raise RecordingRefused(f"the recording is larger than {self._max_bytes:,} bytes (recordings.max_bytes)")
+            raise RecordingRefused(
+                f"the recording is larger than {self._max_bytes:,} bytes (recordings.max_bytes)"
+            )
 
 
 def _raise_for(answer: httpx2.Response) -> None:
@@ -104,7 +276,10 @@ def _raise_for(answer: httpx2.Response) -> None:
     if status == 404:
         raise RecordingNotYet("the carrier does not have the recording")
     if status in (401, 403, 410):
-        raise RecordingExpired(f"the carrier refused the recording with {status}: its address has run out, or the credentials are wrong")
+        raise RecordingExpired(
+            f"the carrier refused the recording with {status}: its address has run out, or "
+            "the credentials are wrong"
+        )
     if status == 429 or status >= 500:
         raise CarrierUnreachable(f"the carrier answered {status} where the recording should be")
     raise RecordingError(f"the carrier answered {status} where the recording should be")
@@ -116,7 +291,9 @@ def _goes_on_at(answer: httpx2.Response, offset: int) -> bool:
 
 
 def audio_url(carrier: str, url: str) -> str:
-    """Twilio names the recording; the ending says which form of it, and both channels have to be asked for."""
+    """Twilio names the recording; the ending says which form of it, and both channels have to
+    be asked for.
+    """
     path = urlsplit(url).path
     is_bare = carrier == "twilio" and "." not in path.rpartition("/")[2]
     return f"{url}.wav?RequestedChannels=2" if is_bare else url

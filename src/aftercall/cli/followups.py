@@ -3,16 +3,30 @@
 import typer
 from rich.text import Text
 
-from aftercall.cli.stage import make_table, me, print_json, stage_of
+from aftercall.cli.context import get_cli_context, get_operator_name, make_table, print_json
 from aftercall.errors import RefusedInput
 from aftercall.model.followups import FollowUp
 from aftercall.who.caller import read_caller
-from aftercall.work import handover
+from aftercall.work import deliver
 from aftercall.work.view import change_json, delivery_json, followup_json
 
-group = typer.Typer(no_args_is_help=True, help="What callers asked for, what the agent promised, and what became of it.")
+group = typer.Typer(
+    no_args_is_help=True,
+    help="What callers asked for, what the agent promised, and what became of it.",
+)
 
-STATES = ("open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "unknown", "broken")
+STATES = (
+    "open",
+    "held",
+    "doing",
+    "done",
+    "failed",
+    "refused",
+    "withdrawn",
+    "expired",
+    "unknown",
+    "broken",
+)
 ID = typer.Argument(metavar="ID")
 JSON = typer.Option(False, "--json", help="Answer as JSON.")
 
@@ -26,86 +40,112 @@ def list_followups(
     json: bool = JSON,
 ) -> None:
     """Requests and promises, newest first."""
-    stage = stage_of(context)
+    stage = get_cli_context(context)
     if state and state not in STATES:
         raise RefusedInput("--state", f"is not one of {', '.join(STATES)}")
-    with stage.app(reads_rows_only=True) as app:
-        rows = app.work.followups.page(limit=limit, state=state or None, caller=read_caller(caller, "--caller"))
+    with stage.open_app(reads_rows_only=True) as app:
+        rows = app.work.followups.page(
+            limit=limit, state=state or None, caller=read_caller(caller, "--caller")
+        )
     if json:
         print_json([followup_json(row) for row in rows])
         return
     if not rows:
-        stage.console.print("Nothing has been asked for yet." if not state else f"Nothing is {state}.")
+        stage.console.print(
+            "Nothing has been asked for yet." if not state else f"Nothing is {state}."
+        )
         return
     table = make_table("id", "state", "kind", "due", "caller", "title", "where, or why")
     for row in rows:
         kind = "promise" if row.kind == "promise" else row.request_kind
         caller = row.caller or "withheld"
-        table.add_row(row.id, row.standing, kind, row.due or "", caller, row.title, row.link or row.reason)
+        table.add_row(
+            row.id, row.standing, kind, row.due or "", caller, row.title, row.link or row.reason
+        )
     stage.console.print(table)
 
 
 @group.command("show")
 def show_followup(context: typer.Context, followup_id: str = ID, json: bool = JSON) -> None:
     """One request or promise: what it rests on, what happened to it, and what each sink did."""
-    stage = stage_of(context)
-    with stage.app() as app:
+    stage = get_cli_context(context)
+    with stage.open_app() as app:
         row = app.work.followups.get(followup_id)
         history = app.work.followups.history(followup_id)
         sent = app.work.deliveries.of_followup(followup_id)
     if json:
-        extra = {"history": [change_json(change) for change in history], "deliveries": [delivery_json(item) for item in sent]}
+        extra = {
+            "history": [change_json(change) for change in history],
+            "deliveries": [delivery_json(item) for item in sent],
+        }
         print_json(followup_json(row) | extra)
         return
-    stage.console.print(Text.assemble((row.id, "bold"), f"  {row.kind}, {row.request_kind}: {row.title}"))
-    stage.console.print(f"{row.standing}{': ' + row.reason if row.reason else ''}{'  ' + row.link if row.link else ''}")
+    stage.console.print(
+        Text.assemble((row.id, "bold"), f"  {row.kind}, {row.request_kind}: {row.title}")
+    )
+    stage.console.print(
+        f"{row.standing}{': ' + row.reason if row.reason else ''}"
+        f"{'  ' + row.link if row.link else ''}"
+    )
     stage.console.print(f"caller {row.caller or 'withheld'} ({row.trust}), call {row.call_id}")
     if row.words:
         stage.console.print(f"said: {row.words}")
     for change in history:
-        stage.console.print(Text.assemble((f"{change.at:%Y-%m-%d %H:%M:%S}", "dim"), f"  {change.what:9} {change.who}  {change.note}"))
+        stage.console.print(
+            Text.assemble(
+                (f"{change.at:%Y-%m-%d %H:%M:%S}", "dim"),
+                f"  {change.what:9} {change.who}  {change.note}",
+            )
+        )
     for item in sent:
-        stage.console.print(f"{item.sink}: {item.state}, {item.attempts} attempts  {item.reason or item.response or ''}  ({item.key})")
+        stage.console.print(
+            f"{item.sink}: {item.state}, {item.attempts} attempts  "
+            f"{item.reason or item.response or ''}  ({item.key})"
+        )
 
 
 @group.command("approve")
 def approve_followup(context: typer.Context, followup_id: str = ID, json: bool = JSON) -> None:
     """Let a held request be done; a running server or worker does it within a second."""
-    stage = stage_of(context)
-    with stage.app() as app:
-        _tell(handover.approve(app.work, followup_id, me()), json)
+    stage = get_cli_context(context)
+    with stage.open_app() as app:
+        _print_followup(deliver.approve(app.work, followup_id, get_operator_name()), json)
 
 
 @group.command("reject")
 def reject_followup(context: typer.Context, followup_id: str = ID, json: bool = JSON) -> None:
-    """Decide that something is not to be done; also settles what failed, and a promise that is unknown or broken."""
-    stage = stage_of(context)
-    with stage.app() as app:
-        _tell(handover.reject(app.work, followup_id, me()), json)
+    """Decide that something is not to be done; also settles what failed, and a promise that is
+    unknown or broken.
+    """
+    stage = get_cli_context(context)
+    with stage.open_app() as app:
+        _print_followup(deliver.reject(app.work, followup_id, get_operator_name()), json)
 
 
 @group.command("retry")
 def retry_followup(context: typer.Context, followup_id: str = ID, json: bool = JSON) -> None:
     """Try a failed request again. Look first whether it was done after all."""
-    stage = stage_of(context)
-    with stage.app() as app:
-        _tell(handover.retry(app.work, followup_id, me()), json)
+    stage = get_cli_context(context)
+    with stage.open_app() as app:
+        _print_followup(deliver.retry(app.work, followup_id, get_operator_name()), json)
 
 
 @group.command("resend")
-def resend_delivery(context: typer.Context, key: str = typer.Argument(metavar="KEY"), json: bool = JSON) -> None:
+def resend_delivery(
+    context: typer.Context, key: str = typer.Argument(metavar="KEY"), json: bool = JSON
+) -> None:
     """Send one delivery again now, under its old key, by which its receiver knows it."""
-    stage = stage_of(context)
-    with stage.app() as app:
-        sent = handover.resend(app.work, key)
-        app.audit.note(me(), "resent", key)
+    stage = get_cli_context(context)
+    with stage.open_app() as app:
+        sent = deliver.resend(app.work, key)
+        app.audit.record(get_operator_name(), "resent", key)
     if json:
         print_json(delivery_json(sent))
     else:
         typer.echo(f"{sent.key}  {sent.state}")
 
 
-def _tell(row: FollowUp, json: bool) -> None:
+def _print_followup(row: FollowUp, json: bool) -> None:
     if json:
         print_json(followup_json(row))
     else:

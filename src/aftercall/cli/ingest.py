@@ -7,42 +7,54 @@ from pathlib import Path
 import typer
 
 from aftercall.app import App
-from aftercall.cli.progress import print_steps, wait_for_steps
-from aftercall.cli.stage import print_json, stage_of
+from aftercall.cli.calls import print_steps, wait_for_steps
+from aftercall.cli.context import get_cli_context, print_json
 from aftercall.errors import NotFound, RefusedInput
-from aftercall.journal.intake import take_in_json
+from aftercall.journal.intake import ingest_json
 from aftercall.model.steps import Step
 from aftercall.postcall.view import steps_json
 
 
 def ingest(
     context: typer.Context,
-    file: str = typer.Argument(metavar="FILE", help="A finished call as JSON; `-` reads standard input."),
-    wait: bool = typer.Option(False, "--wait", help="Also wait for the steps after the call; they run here if nobody else runs them."),
+    file: str = typer.Argument(
+        metavar="FILE", help="A finished call as JSON; `-` reads standard input."
+    ),
+    wait: bool = typer.Option(
+        False,
+        "--wait",
+        help="Also wait for the steps after the call; they run here if nobody else runs them.",
+    ),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Seal a call that finished elsewhere. The same source and sid twice is the same call."""
-    stage = stage_of(context)
+    stage = get_cli_context(context)
     raw = read_file(file)
     steps: list[Step] = []
-    with stage.app() as app:
+    with stage.open_app() as app:
         try:
-            row, is_new = take_in_json(app.journal, raw)
+            row, is_new = ingest_json(app.journal, raw)
         except RefusedInput as error:
             raise RefusedInput(f"{file}: {error.field}", error.reason) from None
         if wait:
-            steps = _work(app, row.live.id)
+            steps = _wait_for_call_steps(app, row.live.id)
     if json:
-        print_json({"id": row.live.id, "new": is_new, "archive": row.archive_name} | ({"steps": steps_json(steps)} if wait else {}))
+        print_json(
+            {"id": row.live.id, "new": is_new, "archive": row.archive_name}
+            | ({"steps": steps_json(steps)} if wait else {})
+        )
     else:
-        typer.echo(f"{row.live.id}  " + (f"sealed as {row.archive_name}" if is_new else "known already; nothing changed"))
+        typer.echo(
+            f"{row.live.id}  "
+            + (f"sealed as {row.archive_name}" if is_new else "known already; nothing changed")
+        )
         print_steps(stage.console, steps)
     if any(step.state == "failed" for step in steps):
         raise typer.Exit(1)
 
 
-def _work(app: App, call_id: str) -> list[Step]:
-    from aftercall.running import running  # noqa: PLC0415 - the durable engine takes its time to load
+def _wait_for_call_steps(app: App, call_id: str) -> list[Step]:
+    from aftercall.running import running
 
     async def work() -> list[Step]:
         async with running(app):

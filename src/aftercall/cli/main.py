@@ -29,14 +29,14 @@ from aftercall.cli import (
     talk,
     test,
     verify,
-    worker,
 )
-from aftercall.cli.stage import Stage
+from aftercall.cli.context import CliContext
 from aftercall.errors import AftercallError
 
 _HELP = """The call ends; the work doesn't.
 
-Aftercall keeps every word of your voice agent's calls, seals each call, and does what comes after it."""
+Aftercall keeps every word of your voice agent's calls, seals each call, and does what \
+comes after it."""
 
 program = typer.Typer(
     no_args_is_help=True,
@@ -46,7 +46,7 @@ program = typer.Typer(
     help=_HELP,
 )
 program.command("serve")(serve.serve)
-program.command("worker")(worker.worker)
+program.command("worker")(serve.worker)
 program.command("demo")(demo.demo)
 program.command("lab")(lab.lab)
 program.command("talk")(talk.talk)
@@ -80,10 +80,14 @@ def _show_version(wanted: bool) -> None:
 @program.callback()
 def main(
     context: typer.Context,
-    config: str = typer.Option("", "--config", metavar="FILE", help="Settings file; `aftercall.toml` here if unset."),
-    _version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    config: str = typer.Option(
+        "", "--config", metavar="FILE", help="Settings file; `aftercall.toml` here if unset."
+    ),
+    _version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+    ),
 ) -> None:
-    context.obj = Stage(config)
+    context.obj = CliContext(config)
 
 
 def run() -> None:

@@ -10,10 +10,10 @@ from rich.progress import Progress
 
 from aftercall.app import App
 from aftercall.cli import pins
-from aftercall.cli.progress import wait_for_steps
-from aftercall.cli.stage import make_console, print_json, stage_of
-from aftercall.journal.intake import take_in
-from aftercall.memory.importer import Whose, find_files, to_calls, whose
+from aftercall.cli.calls import wait_for_steps
+from aftercall.cli.context import get_cli_context, make_console, print_json
+from aftercall.journal.intake import ingest_call
+from aftercall.memory.importer import NoteOwner, find_note_files, resolve_note_owner, to_calls
 from aftercall.who.caller import read_caller
 
 group = typer.Typer(no_args_is_help=True, help="What is remembered besides calls.")
@@ -33,41 +33,58 @@ def memory() -> None:
 @group.command("import")
 def import_notes(
     context: typer.Context,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Markdown files, folders of them, or an OpenClaw workspace.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH…", help="Markdown files, folders of them, or an OpenClaw workspace."
+        ),
+    ],
     caller: str = typer.Option("", help="Whose notes they are; the owner's if unset."),
-    wait: bool = typer.Option(True, "--wait/--no-wait", help="Look for facts now; otherwise whoever is at work does."),
+    wait: bool = typer.Option(
+        True, "--wait/--no-wait", help="Look for facts now; otherwise whoever is at work does."
+    ),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
-    """Take notes in and look for facts in them. The same file twice adds nothing; stopped half-way, run it again."""
-    stage = stage_of(context)
-    who = whose(stage.loaded.settings, read_caller(caller, "--caller"))
-    files = [file for path in paths for file in find_files(Path(path))]
+    """Take notes in and look for facts in them.
+
+    The same file twice adds nothing; stopped half-way, run it again.
+    """
+    stage = get_cli_context(context)
+    who = resolve_note_owner(stage.config.settings, read_caller(caller, "--caller"))
+    files = [file for path in paths for file in find_note_files(Path(path))]
     console = make_console(stderr=True)
-    with stage.app() as app:
-        new, calls = _take_in(app, files, who, console)
+    with stage.open_app() as app:
+        new, calls = _import_files(app, files, who, console)
         if wait and calls:
             _look_for_facts(app, calls, console)
-        found = [entry for call_id in new if (entry := app.facts.log_of(call_id))]
+        found = [entry for call_id in new if (entry := app.facts.find_extraction(call_id))]
     came = {
         "new": sum(entry.facts_extracted for entry in found),
         "updated": sum(entry.facts_updated for entry in found),
         "said again": sum(entry.facts_deduplicated for entry in found),
     }
     if json:
-        print_json({"files": len(files), "new": len(new), "known": len(calls) - len(new), "facts": came})
+        print_json(
+            {"files": len(files), "new": len(new), "known": len(calls) - len(new), "facts": came}
+        )
     else:
         facts = ", ".join(f"{count} {name}" for name, count in came.items())
-        typer.echo(f"{len(files)} files: {len(new)} taken in, {len(calls) - len(new)} known already; facts: {facts}")
+        typer.echo(
+            f"{len(files)} files: {len(new)} taken in, {len(calls) - len(new)} known already; "
+            f"facts: {facts}"
+        )
 
 
-def _take_in(app: App, files: list[Path], who: Whose, console: Console) -> tuple[list[str], list[str]]:
+def _import_files(
+    app: App, files: list[Path], who: NoteOwner, console: Console
+) -> tuple[list[str], list[str]]:
     """The ids of the calls that are new, and of all."""
     new: list[str] = []
     calls: list[str] = []
     with Progress(console=console, transient=True) as progress:
         for file in progress.track(files, description="reading"):
             for call in to_calls(file, who, app.settings, app.clock.now()):
-                row, is_new = take_in(app.journal, call)
+                row, is_new = ingest_call(app.journal, call)
                 calls.append(row.live.id)
                 if is_new:
                     new.append(row.live.id)
@@ -75,7 +92,7 @@ def _take_in(app: App, files: list[Path], who: Whose, console: Console) -> tuple
 
 
 def _look_for_facts(app: App, calls: list[str], console: Console) -> None:
-    from aftercall.running import running  # noqa: PLC0415 - the durable engine takes its time to load
+    from aftercall.running import running
 
     async def work() -> None:
         async with running(app):

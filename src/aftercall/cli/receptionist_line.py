@@ -1,4 +1,6 @@
-"""The built-in receptionist as an agent under test: a fresh Aftercall for every run, in this process, with its own home."""
+"""The built-in receptionist as an agent under test: a fresh Aftercall for every run, in this
+process, with its own home.
+"""
 
 import asyncio
 import shutil
@@ -12,18 +14,18 @@ from pathlib import Path
 from aftercall.app import App, build
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.clock import SystemClock
-from aftercall.engine.session import Reply as TurnReply
+from aftercall.engine.session import AgentReply as TurnReply
 from aftercall.ids import new_id
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.tester.call_log import CallLog
 from aftercall.tester.caller import Caller
-from aftercall.tester.drivers.spoken import SpokenEnd
-from aftercall.tester.line import Dial, Reply
+from aftercall.tester.drivers.text_agent import TextAgentConnection
+from aftercall.tester.line import AgentAnswer, DialedCall
 from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import Scenario
-from aftercall.tester.target import EndSession, Session, Studio
+from aftercall.tester.target import CallSetup, ConnectionSession, TargetSession
 
 
 class SkippingClock(SystemClock):
@@ -40,12 +42,14 @@ class SkippingClock(SystemClock):
 
 
 @contextmanager
-def open_receptionist(studio: Studio, settings: Settings) -> Iterator["ReceptionistTarget"]:
-    """Every run gets a copy of a home that is ready for use: making one takes longer than a call."""
+def open_receptionist(setup: CallSetup, settings: Settings) -> Iterator["ReceptionistTarget"]:
+    """Every run gets a copy of a home that is ready for use: making one takes longer than a
+    call.
+    """
     with tempfile.TemporaryDirectory(prefix="aftercall-test-") as template:
         build(_settings(settings, Path(template))).close()
         shutil.rmtree(Path(template) / "run", ignore_errors=True)
-        yield ReceptionistTarget(studio, settings, Path(template))
+        yield ReceptionistTarget(setup, settings, Path(template))
 
 
 def _settings(settings: Settings, home: Path) -> Settings:
@@ -55,7 +59,7 @@ def _settings(settings: Settings, home: Path) -> Settings:
 
 @dataclass(frozen=True)
 class ReceptionistTarget:
-    studio: Studio
+    setup: CallSetup
     settings: Settings
     template: Path
 
@@ -65,42 +69,46 @@ class ReceptionistTarget:
 
     @property
     def is_live(self) -> bool:
-        return self.studio.is_live
+        return self.setup.is_live
 
     @property
     def keeps_time(self) -> bool:
-        return self.studio.is_live
+        return self.setup.is_live
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Session]:
+    async def open(self) -> AsyncIterator[TargetSession]:
         with tempfile.TemporaryDirectory(prefix="aftercall-test-") as home:
             clock = SkippingClock()
             shutil.copytree(self.template, home, dirs_exist_ok=True)
             app = await asyncio.to_thread(build, _settings(self.settings, Path(home)), clock)
             try:
-                yield _Session(self.studio, app, clock)
+                yield _ReceptionistSession(self.setup, app, clock)
             finally:
                 await app.journal.close()
                 app.close()
 
 
 @dataclass(frozen=True)
-class _Session:
-    studio: Studio
+class _ReceptionistSession:
+    setup: CallSetup
     app: App
     clock: SkippingClock
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord:
-        if not self.studio.is_live:
+    async def call(
+        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+    ) -> CallRecord:
+        if not self.setup.is_live:
             self.clock.skip(scenario.calls[number - 1].pause_s)
         agent = ReceptionistAgent(self.app)
-        line = EndSession(self.studio, lambda pace: SpokenEnd(agent, self.studio.agent_voice, pace))
+        line = ConnectionSession(
+            self.setup, lambda pace: TextAgentConnection(agent, self.setup.agent_voice, pace)
+        )
         record = await line.call(caller, scenario, number, run, log)
         if number < len(scenario.calls) and agent.call_id:
-            await asyncio.to_thread(self._work_after, agent.call_id)
+            await asyncio.to_thread(self._run_steps, agent.call_id)
         return record
 
-    def _work_after(self, call_id: str) -> None:
+    def _run_steps(self, call_id: str) -> None:
         """What comes after a call is done here and now: the next call is to know of it."""
         for name in STEPS:
             self.app.office.do(call_id, name)
@@ -115,26 +123,32 @@ class ReceptionistAgent:
     def call_id(self) -> str:
         return self._call.call.id if self._call else ""
 
-    async def begin(self, dial: Dial) -> Sequence[Reply]:
+    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
         app = self._app
-        live = LiveCall(source="tester", sid=new_id(), agent_id=app.settings.agent_id, caller=dial.caller, started_at=app.clock.now())
+        live = LiveCall(
+            source="tester",
+            sid=new_id(),
+            agent_id=app.settings.agent_id,
+            caller=dial.caller,
+            started_at=app.clock.now(),
+        )
         self._call = TurnCall(app.turn_parts, live)
-        return self._spoken(await self._call.begin())
+        return self._spoken(await self._call.start())
 
-    async def hear(self, text: str) -> Sequence[Reply]:
-        if self._call is None or self._call.ended is not None:
+    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+        if self._call is None or self._call.end_reason is not None:
             return ()
-        return self._spoken(await self._call.hear(text))
+        return self._spoken(await self._call.answer(text))
 
-    async def press(self, digits: str) -> Sequence[Reply]:
-        return await self.hear(f"[keys {digits}]")
+    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+        return await self.respond(f"[keys {digits}]")
 
-    async def idle(self, seconds: int) -> Sequence[Reply]:
+    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
         return ()
 
     async def hang_up(self) -> None:
         if self._call is not None:
             await self._call.end("caller_hung_up")
 
-    def _spoken(self, reply: TurnReply) -> Sequence[Reply]:
-        return [Reply(reply.text, reply.ends_call)]
+    def _spoken(self, reply: TurnReply) -> Sequence[AgentAnswer]:
+        return [AgentAnswer(reply.text, reply.ends_call)]

@@ -9,32 +9,46 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from aftercall.cli.stage import Stage, make_table, print_json, report_refused, stage_of
+from aftercall.cli.context import (
+    CliContext,
+    get_cli_context,
+    make_table,
+    print_json,
+    report_refused,
+)
 from aftercall.errors import ConfigError, NotFound, ScenarioRefused
 
 if TYPE_CHECKING:
-    from aftercall.tester.results import Results
+    from aftercall.tester.results import RunResults
 
-group = typer.Typer(no_args_is_help=True, help="Call an agent with scripted callers, and see what goes wrong.")
+group = typer.Typer(
+    no_args_is_help=True, help="Call an agent with scripted callers, and see what goes wrong."
+)
 _COLOURS = {"passed": "green", "failed": "red", "inconclusive": "yellow", "re-listen": "yellow"}
 
 
-def scenario_folder(stage: Stage) -> Path:
-    settings = stage.loaded.settings
-    return Path(settings.tester.scenarios).expanduser() if settings.tester.scenarios else settings.home / "scenarios"
+def scenario_folder(cli: CliContext) -> Path:
+    settings = cli.config.settings
+    return (
+        Path(settings.tester.scenarios).expanduser()
+        if settings.tester.scenarios
+        else settings.home / "scenarios"
+    )
 
 
 @group.command("list")
 def list_all(
     context: typer.Context,
-    schema: bool = typer.Option(False, "--schema", help="Print the JSON Schema of scenario files, for editors."),
+    schema: bool = typer.Option(
+        False, "--schema", help="Print the JSON Schema of scenario files, for editors."
+    ),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """The scenarios there are: your own folder's, and the library's."""
-    from aftercall.tester.library import find_scenarios  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.scenario import json_schema  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.library import find_scenarios
+    from aftercall.tester.scenario import json_schema
 
-    stage = stage_of(context)
+    stage = get_cli_context(context)
     if schema:
         print_json(json_schema())
         return
@@ -43,7 +57,12 @@ def list_all(
     if json:
         print_json(
             [
-                {"name": item.name, "test_type": item.test_type, "description": item.description, "goal": item.goal}
+                {
+                    "name": item.name,
+                    "test_type": item.test_type,
+                    "description": item.description,
+                    "goal": item.goal,
+                }
                 for item in found.scenarios
             ]
         )
@@ -60,33 +79,74 @@ def list_all(
 def run(
     context: typer.Context,
     scenario: Annotated[
-        list[str] | None, typer.Option("--scenario", "-s", help="A name, a file, or `all`; may be given again. The default if unset.")
+        list[str] | None,
+        typer.Option(
+            "--scenario",
+            "-s",
+            help="A name, a file, or `all`; may be given again. The default if unset.",
+        ),
     ] = None,
     agent: str = typer.Option(
         "receptionist",
-        help="`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, `python:module:function`, or a phone number (by Twilio).",
+        help=(
+            "`receptionist`, `practice[:fault,…]`, `http://…`, `ws://…`, "
+            "`python:module:function`, or a phone number (by Twilio)."
+        ),
     ),
-    runs: int = typer.Option(0, min=0, help="Runs of each scenario; as the scenario says if unset."),
+    runs: int = typer.Option(
+        0, min=0, help="Runs of each scenario; as the scenario says if unset."
+    ),
     parallel: int = typer.Option(0, min=0, help="Calls at a time; `tester.parallel` if unset."),
-    live: bool = typer.Option(False, "--live", help="Real pace; else nobody waits for what can be skipped."),
-    voice: str = typer.Option("", help="`espeak`, `tones`, or `words` in the lab; `tester.voice` if unset."),
-    max_pause: float = typer.Option(30.0, min=0, help="Longest pause between two calls that is waited for, in seconds."),
-    shrink: bool = typer.Option(True, help="Look for the fewest steps that still show a bug (not on phones)."),
-    strict: bool = typer.Option(False, "--strict", help="Runs that decide nothing count as failed."),
+    live: bool = typer.Option(
+        False, "--live", help="Real pace; else nobody waits for what can be skipped."
+    ),
+    voice: str = typer.Option(
+        "", help="`espeak`, `tones`, or `words` in the lab; `tester.voice` if unset."
+    ),
+    max_pause: float = typer.Option(
+        30.0, min=0, help="Longest pause between two calls that is waited for, in seconds."
+    ),
+    shrink: bool = typer.Option(
+        True, help="Look for the fewest steps that still show a bug (not on phones)."
+    ),
+    strict: bool = typer.Option(
+        False, "--strict", help="Runs that decide nothing count as failed."
+    ),
     resume: str = typer.Option(
-        "", "--resume", metavar="RUN", help="Go on with a run that was cut short: its id, or `last`. Its own options hold."
+        "",
+        "--resume",
+        metavar="RUN",
+        help="Go on with a run that was cut short: its id, or `last`. Its own options hold.",
     ),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
-    """Run scenarios against an agent; exit 1 if one fails, or if none passes, and 2 if a scenario file was refused."""
-    from aftercall.cli.test_run import RunPlan, run_tests  # noqa: PLC0415 - takes its time to load
+    """Run scenarios against an agent; exit 1 if one fails, or if none passes, and 2 if a
+    scenario file was refused.
+    """
+    from aftercall.cli.test_run import RunPlan, run_tests
 
-    stage = stage_of(context)
-    plan = RunPlan(tuple(scenario or ()), agent, runs or None, parallel, live, voice, shrink, str(scenario_folder(stage)), max_pause)
+    stage = get_cli_context(context)
+    plan = RunPlan(
+        tuple(scenario or ()),
+        agent,
+        runs or None,
+        parallel,
+        live,
+        voice,
+        shrink,
+        str(scenario_folder(stage)),
+        max_pause,
+    )
     kept = asyncio.run(run_tests(stage, plan, resume=resume, quiet=json))
     if json:
         report = json_text.loads((kept.folder / "report.json").read_text("utf-8"))
-        print_json(report | {"folder": str(kept.folder), "refused": [refusal.as_json() for refusal in kept.refused]})
+        print_json(
+            report
+            | {
+                "folder": str(kept.folder),
+                "refused": [refusal.as_json() for refusal in kept.refused],
+            }
+        )
     undecided = len(kept.run.scored) - kept.run.passed - kept.run.failed
     if kept.run.failed or kept.run.passed == 0 or (strict and undecided):
         raise typer.Exit(1)
@@ -97,17 +157,21 @@ def run(
 @group.command("show")
 def show(
     context: typer.Context,
-    which: str = typer.Argument("", metavar="[CALL|RUN]", help="A call's or a run's id, or `last`; without one, the runs there are."),
+    which: str = typer.Argument(
+        "",
+        metavar="[CALL|RUN]",
+        help="A call's or a run's id, or `last`; without one, the runs there are.",
+    ),
     reveal: bool = typer.Option(False, "--reveal", help="With names, numbers and dates of birth."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """One test call turn by turn, one run, or all runs."""
-    from aftercall.tester.library import find_scenarios  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.redact import Redactor  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.library import find_scenarios
+    from aftercall.tester.redact import Redactor
+    from aftercall.tester.results import RunResults
 
-    stage = stage_of(context)
-    results = Results(stage.loaded.settings.home)
+    stage = get_cli_context(context)
+    results = RunResults(stage.config.settings.home)
     if not which:
         _show_runs(stage, results, json)
         return
@@ -122,10 +186,26 @@ def show(
         _show_run(stage, data)
 
 
-def _show_runs(stage: Stage, results: "Results", json: bool) -> None:
+def _show_runs(cli: CliContext, results: "RunResults", json: bool) -> None:
     runs = [results.read_run(run_id) for run_id in results.list_runs()]
     if json:
-        print_json([{key: run[key] for key in ("id", "target", "started_at", "runs", "passed", "failed", "is_finished")} for run in runs])
+        print_json(
+            [
+                {
+                    key: run[key]
+                    for key in (
+                        "id",
+                        "target",
+                        "started_at",
+                        "runs",
+                        "passed",
+                        "failed",
+                        "is_finished",
+                    )
+                }
+                for run in runs
+            ]
+        )
         return
     table = make_table("run", "started", "agent", "runs", "passed", "failed", "")
     for item in runs:
@@ -138,45 +218,59 @@ def _show_runs(stage: Stage, results: "Results", json: bool) -> None:
             str(item["failed"]),
             "" if item["is_finished"] else "unfinished",
         )
-    stage.console.print(table if runs else "No test runs yet. `aftercall test run` makes one.")
+    cli.console.print(table if runs else "No test runs yet. `aftercall test run` makes one.")
 
 
-def _show_run(stage: Stage, data: dict[str, Any]) -> None:
-    stage.console.print(
-        Text.assemble((data["id"], "bold"), f"  {data['target']}  {data['passed']} passed, {data['failed']} failed of {data['runs']}")
+def _show_run(cli: CliContext, data: dict[str, Any]) -> None:
+    cli.console.print(
+        Text.assemble(
+            (data["id"], "bold"),
+            f"  {data['target']}  {data['passed']} passed, {data['failed']} failed of "
+            f"{data['runs']}",
+        )
     )
     for result in data["results"]:
         calls = ", ".join(call["id"] for call in result["calls"])
-        stage.console.print(
+        cli.console.print(
             Text.assemble(
                 (f"{result['verdict']:12}", _COLOURS[result["verdict"]]),
                 f" {result['scenario']}, run {result['run']}  ",
                 (calls, "dim"),
             )
         )
-        _show_findings(stage, result["findings"])
+        _show_findings(cli, result["findings"])
     if not data["is_finished"]:
         for call in data["unfinished_calls"]:
             text = f" {call['scenario']}, run {call['run']}, {len(call['turns'])} turns  "
-            stage.console.print(Text.assemble(("unfinished  ", "yellow"), text, (call["id"], "dim")))
-        stage.console.print(f"The run is unfinished. Go on with `aftercall test run --resume {data['id']}`.")
+            cli.console.print(Text.assemble(("unfinished  ", "yellow"), text, (call["id"], "dim")))
+        cli.console.print(
+            f"The run is unfinished. Go on with `aftercall test run --resume {data['id']}`."
+        )
 
 
-def _show_findings(stage: Stage, findings: list[dict[str, Any]]) -> None:
+def _show_findings(cli: CliContext, findings: list[dict[str, Any]]) -> None:
     for finding in findings:
         if finding["severity"] != "info":
             turns = ", ".join(str(turn) for turn in finding["turns"])
-            text = f"    {finding['severity']} · {finding['who']} · {finding['kind']}: {finding['text']}" + (
-                f" (turns {turns})" if turns else ""
-            )
-            stage.console.print(text)
+            text = (
+                f"    {finding['severity']} · {finding['who']} · {finding['kind']}: "
+                f"{finding['text']}"
+            ) + (f" (turns {turns})" if turns else "")
+            cli.console.print(text)
 
 
-def _show_call(stage: Stage, call: dict[str, Any]) -> None:
-    console = stage.console
-    console.print(Text.assemble((call["id"], "bold"), f"  {call['scenario']}, call {call['call']}, run {call['run']}  {call['sid'] or ''}"))
+def _show_call(cli: CliContext, call: dict[str, Any]) -> None:
+    console = cli.console
+    console.print(
+        Text.assemble(
+            (call["id"], "bold"),
+            f"  {call['scenario']}, call {call['call']}, run {call['run']}  {call['sid'] or ''}",
+        )
+    )
     ending = f"ended by {call['ended_by']} ({call['end_why']})"
-    console.print(f"{call['outcome']}, {call['duration_s']:.1f} s, {len(call['turns'])} turns, {ending}")
+    console.print(
+        f"{call['outcome']}, {call['duration_s']:.1f} s, {len(call['turns'])} turns, {ending}"
+    )
     for turn in call["turns"]:
         sure = "" if turn["confidence"] is None else f" ({turn['confidence']:.2f})"
         about = "~" if turn.get("is_estimated") else " "
@@ -190,32 +284,42 @@ def _show_call(stage: Stage, call: dict[str, Any]) -> None:
             )
         )
     if call["whisper"]:
-        _show_transcript(stage, call["whisper"])
+        _show_transcript(cli, call["whisper"])
     if call["measures"]:
         console.print(_speak_measures(call["measures"]), style="dim")
     if call["file"]:
         console.print(f"sound: {call['file']}", style="dim")
-    _show_findings(stage, call["findings"])
+    _show_findings(cli, call["findings"])
 
 
 def _speak_measures(measures: dict[str, Any]) -> str:
     told = [
         f"{name} not measured" if measures[key] is None else f"{name} {measures[key]:.2f} s"
-        for name, key in (("latency p50", "latency_p50_s"), ("p95", "latency_p95_s"), ("first word", "first_word_s"))
+        for name, key in (
+            ("latency p50", "latency_p50_s"),
+            ("p95", "latency_p95_s"),
+            ("first word", "first_word_s"),
+        )
     ]
     about = "; times with ~ are estimates" if measures.get("unmeasured_turns") else ""
     return ", ".join(told) + about
 
 
-def _show_transcript(stage: Stage, transcript: dict[str, Any]) -> None:
+def _show_transcript(cli: CliContext, transcript: dict[str, Any]) -> None:
     length = "" if transcript["duration_s"] is None else f", {transcript['duration_s']:.1f} s"
-    stage.console.print(
-        Text.assemble(("second transcript", "bold"), " ", (f"(Whisper: {transcript['language'] or 'language not told'}{length})", "dim"))
+    cli.console.print(
+        Text.assemble(
+            ("second transcript", "bold"),
+            " ",
+            (f"(Whisper: {transcript['language'] or 'language not told'}{length})", "dim"),
+        )
     )
     for part in transcript["segments"]:
-        stage.console.print(Text.assemble((f"    {part['start_s']:7.2f}", "dim"), f"  {part['text']}"))
+        cli.console.print(
+            Text.assemble((f"    {part['start_s']:7.2f}", "dim"), f"  {part['text']}")
+        )
     if not transcript["segments"]:
-        stage.console.print(f"  {transcript['text']}")
+        cli.console.print(f"  {transcript['text']}")
 
 
 @group.command("compare")
@@ -223,24 +327,37 @@ def compare(
     context: typer.Context,
     a: str = typer.Argument(metavar="A", help="A run's id; with --budget, an agent."),
     b: str = typer.Argument(metavar="B", help="Another run's id, or agent."),
-    budget: int = typer.Option(0, min=0, help="Compare two agents now, with at most so many calls, stopping as soon as it is decided."),
+    budget: int = typer.Option(
+        0,
+        min=0,
+        help=(
+            "Compare two agents now, with at most so many calls, stopping as soon as it is decided."
+        ),
+    ),
     scenario: Annotated[
-        list[str] | None, typer.Option("--scenario", "-s", help="With --budget: the scenarios to use; the whole library if unset.")
+        list[str] | None,
+        typer.Option(
+            "--scenario",
+            "-s",
+            help="With --budget: the scenarios to use; the whole library if unset.",
+        ),
     ] = None,
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
     """Is B worse than A? Exit 1 if it is."""
-    from aftercall.cli.test_run import RunPlan, compare_agents  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.results import Results  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.statistics import compare as compare_pairs  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.statistics import wilson  # noqa: PLC0415 - takes its time to load
+    from aftercall.cli.test_run import RunPlan, compare_agents
+    from aftercall.tester.results import RunResults
+    from aftercall.tester.statistics import compare as compare_pairs
+    from aftercall.tester.statistics import wilson
 
-    stage = stage_of(context)
+    stage = get_cli_context(context)
     if budget:
-        plan = RunPlan(tuple(scenario or ("all",)), a, None, 1, False, "", False, str(scenario_folder(stage)))
+        plan = RunPlan(
+            tuple(scenario or ("all",)), a, None, 1, False, "", False, str(scenario_folder(stage))
+        )
         answer = asyncio.run(compare_agents(stage, plan, b, budget))
     else:
-        answer = compare_pairs(_pairs(Results(stage.loaded.settings.home), a, b))
+        answer = compare_pairs(_pairs(RunResults(stage.config.settings.home), a, b))
     if json:
         rates = {
             f"pass_rate_{name}": {"passed": passed, "interval": wilson(passed, answer.pairs)}
@@ -253,16 +370,24 @@ def compare(
         raise typer.Exit(1)
 
 
-def _pairs(results: "Results", a: str, b: str) -> dict[str, list[tuple[bool, bool]]]:
+def _pairs(results: "RunResults", a: str, b: str) -> dict[str, list[tuple[bool, bool]]]:
     """The same scenario and run of both; runs that say nothing about the agent are left out."""
-    first, second = ({(item["scenario"], item["run"]): item["verdict"] for item in results.read_run(name)["results"]} for name in (a, b))
+    first, second = (
+        {
+            (item["scenario"], item["run"]): item["verdict"]
+            for item in results.read_run(name)["results"]
+        }
+        for name in (a, b)
+    )
     pairs: dict[str, list[tuple[bool, bool]]] = {}
     for key, verdict in first.items():
         other = second.get(key)
         if verdict in ("passed", "failed") and other in ("passed", "failed"):
             pairs.setdefault(key[0], []).append((verdict == "passed", other == "passed"))
     if not pairs:
-        raise NotFound("the two runs have no decided scenario in common; run the same scenarios against both")
+        raise NotFound(
+            "the two runs have no decided scenario in common; run the same scenarios against both"
+        )
     return pairs
 
 
@@ -273,24 +398,44 @@ def calibrate(
     live: bool = typer.Option(False, "--live", help="Real pace; a minute or more."),
     json: bool = typer.Option(False, "--json", help="Answer as JSON."),
 ) -> None:
-    """Call an agent whose delays, overlaps and words are known, and print the tester's own error."""
-    from aftercall.clock import SystemClock  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.calibrate import calibrate as measure_tester  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.voice import choose_voice  # noqa: PLC0415 - takes its time to load
+    """Call an agent whose delays, overlaps and words are known, and print the tester's own
+    error.
+    """
+    from aftercall.clock import SystemClock
+    from aftercall.tester.calibrate import calibrate as measure_tester
+    from aftercall.tester.voice import choose_voice
 
-    stage = stage_of(context)
-    wanted = stage.loaded.settings.tester.voice or "tones"
+    stage = get_cli_context(context)
+    wanted = stage.config.settings.tester.voice or "tones"
     voices = (choose_voice(wanted), choose_voice(wanted, for_agent=True))
     found = asyncio.run(measure_tester(SystemClock(), turns=turns, is_live=live, voices=voices))
     if json:
         print_json([item.as_json() for item in found])
         return
-    table = make_table("line", "turns", "latency p50", "p95", "max", "overlap", "silence", "false barge-ins", "word errors")
+    table = make_table(
+        "line",
+        "turns",
+        "latency p50",
+        "p95",
+        "max",
+        "overlap",
+        "silence",
+        "false barge-ins",
+        "word errors",
+    )
     for item in found:
-        figures = (item.latency_p50_ms, item.latency_p95_ms, item.latency_max_ms, item.overlap_ms, item.silence_ms)
+        figures = (
+            item.latency_p50_ms,
+            item.latency_p95_ms,
+            item.latency_max_ms,
+            item.overlap_ms,
+            item.silence_ms,
+        )
         barge_ins = f"{item.false_barge_ins} ({_speak_interval(item.false_barge_in_interval)})"
         errors = f"{100 * item.word_error_rate:.1f} % ({_speak_interval(item.word_error_interval)})"
-        table.add_row(item.line, str(item.turns), *(f"{value:.1f} ms" for value in figures), barge_ins, errors)
+        table.add_row(
+            item.line, str(item.turns), *(f"{value:.1f} ms" for value in figures), barge_ins, errors
+        )
     stage.console.print(table)
 
 
@@ -303,15 +448,19 @@ def from_call(
     context: typer.Context,
     call_id: str = typer.Argument(metavar="ID"),
     name: str = typer.Option("", help="What the scenario is called."),
-    reveal: bool = typer.Option(False, "--reveal", help="With names, numbers and dates of birth as they were said."),
-    save: bool = typer.Option(False, "--save", help="Into the folder of scenarios; else it is printed."),
+    reveal: bool = typer.Option(
+        False, "--reveal", help="With names, numbers and dates of birth as they were said."
+    ),
+    save: bool = typer.Option(
+        False, "--save", help="Into the folder of scenarios; else it is printed."
+    ),
 ) -> None:
     """Turn an archived call into a scenario."""
-    from aftercall.tester.from_call import scenario_yaml  # noqa: PLC0415 - takes its time to load
-    from aftercall.tester.redact import Redactor  # noqa: PLC0415 - takes its time to load
+    from aftercall.tester.from_call import scenario_yaml
+    from aftercall.tester.redact import Redactor
 
-    stage = stage_of(context)
-    with stage.app() as app:
+    stage = get_cli_context(context)
+    with stage.open_app() as app:
         row = app.store.get(call_id)
         if row.archive_name is None:
             raise NotFound(f"call {call_id} is still going on")

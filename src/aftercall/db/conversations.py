@@ -1,4 +1,6 @@
-"""Which conversation a call belongs to that was held elsewhere and is handed in, at any time and in any order."""
+"""Which conversation a call belongs to that was held elsewhere and is handed in, at any time
+and in any order.
+"""
 
 from datetime import timedelta
 
@@ -11,7 +13,8 @@ from aftercall.model.calls import IMPORTED, Call
 def join_conversation(connection: Connection, call: Call, window: timedelta) -> Call:
     """Join the call to the caller's calls within the window before and after it.
 
-    What the sender says of its conversation is kept. Belongs to the transaction that inserts the call.
+    What the sender says of its conversation is kept. Belongs to the transaction that inserts
+    the call.
     """
     if call.resumes and call.conversation == call.id:
         query = select(calls.c.conversation).where(calls.c.id == call.resumes)
@@ -47,7 +50,9 @@ def _merge_conversation(connection: Connection, old: str, new: str) -> None:
         return
     connection.execute(delete(followup_runs).where(followup_runs.c.conversation == old))
     for table in (calls, call_topics, resume_states):
-        connection.execute(update(table).where(table.c.conversation == old).values(conversation=new))
+        connection.execute(
+            update(table).where(table.c.conversation == old).values(conversation=new)
+        )
 
 
 def _lock_caller(connection: Connection, agent_id: str, caller: str) -> None:

@@ -1,6 +1,8 @@
-"""Statements made into the driver's own text once, for what is written so often that SQLAlchemy's execution costs more than the work.
+"""Statements made into the driver's own text once, for what is written so often that
+SQLAlchemy's execution costs more than the work.
 
-They are built like any other statement, belong to the connection's transaction, and raise what it raises.
+They are built like any other statement, belong to the connection's transaction, and raise what
+it raises.
 """
 
 import json
@@ -9,7 +11,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import ARRAY, BindParameter, Column, ColumnElement, Connection, Delete, Dialect, Insert, Select, Text, Update, bindparam
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Delete,
+    Dialect,
+    Insert,
+    Select,
+    Text,
+    Update,
+    bindparam,
+)
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -19,7 +34,7 @@ Convert = Callable[[Any], Any]
 Statement = Select[Any] | Insert | Update | Delete
 
 
-class _List(TypeDecorator[Any]):
+class _ListType(TypeDecorator[Any]):
     """A list as one value: the text of a statement is the same however long it is."""
 
     impl = Text
@@ -32,28 +47,35 @@ class _List(TypeDecorator[Any]):
         return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
 
 
-class OneOf(ColumnElement[bool]):
+class InValues(ColumnElement[bool]):
     """The column's value is in the list of this name."""
 
     inherit_cache = False
 
     def __init__(self, column: Column[Any], name: str) -> None:
         self.column = column
-        self.listed: BindParameter[Any] = bindparam(name, type_=_List)
+        self.bound_values: BindParameter[Any] = bindparam(name, type_=_ListType)
 
 
-@compiles(OneOf, "postgresql")
-def _any_of(element: OneOf, compiler: SQLCompiler, **kw: Any) -> str:
-    return f"{compiler.process(element.column, **kw)} = ANY ({compiler.process(element.listed, **kw)})"
+@compiles(InValues, "postgresql")
+def _compile_postgres(element: InValues, compiler: SQLCompiler, **kw: Any) -> str:
+    return (
+        f"{compiler.process(element.column, **kw)} = ANY "
+        f"({compiler.process(element.bound_values, **kw)})"
+    )
 
 
-@compiles(OneOf, "sqlite")
-def _among(element: OneOf, compiler: SQLCompiler, **kw: Any) -> str:
-    return f"{compiler.process(element.column, **kw)} IN (SELECT value FROM json_each({compiler.process(element.listed, **kw)}))"  # noqa: S608 - no value is in it
+@compiles(InValues, "sqlite")
+def _compile_sqlite(element: InValues, compiler: SQLCompiler, **kw: Any) -> str:
+    return (
+        f"{compiler.process(element.column, **kw)} IN (SELECT value FROM "  # noqa: S608 - no value is in it
+        f"json_each({compiler.process(element.bound_values, **kw)}))"
+    )
 
 
-class _Made(NamedTuple):
-    """The text for one driver, its values in order (by name where the driver takes names), and what a result's cells are made into.
+class _CompiledStatement(NamedTuple):
+    """The text for one driver, its values in order (by name where the driver takes names), and
+    what a result's cells are made into.
 
     `own` are the values that the statement itself gives.
     """
@@ -64,11 +86,16 @@ class _Made(NamedTuple):
     is_named: bool
     results: tuple[tuple[int, Convert], ...]
 
-    def given(self, values: Mapping[str, Any]) -> Any:
+    def bind(self, values: Mapping[str, Any]) -> Any:
         told = {**values, **self.own} if self.own else values
         if self.is_named:
-            return {name: convert(told[name]) if convert else told[name] for name, convert in self.values}
-        return tuple([convert(told[name]) if convert else told[name] for name, convert in self.values])
+            return {
+                name: convert(told[name]) if convert else told[name]
+                for name, convert in self.values
+            }
+        return tuple(
+            [convert(told[name]) if convert else told[name] for name, convert in self.values]
+        )
 
     def fetch_all(self, connection: Connection, given: Any) -> list[tuple[Any, ...]]:
         if self.is_named:
@@ -77,23 +104,23 @@ class _Made(NamedTuple):
             return driver.execute(self.text, given).fetchall()
 
 
-class Prepared:
+class PreparedStatement:
     def __init__(self, statement: Statement) -> None:
         self._statement = statement
-        self._made: dict[str, _Made] = {}
+        self._compiled: dict[str, _CompiledStatement] = {}
 
-    def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
+    def execute(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Returns how many rows it touched."""
-        made = self._for(connection)
+        made = self._get_compiled(connection)
         if made.is_named:
-            return connection.exec_driver_sql(made.text, made.given(values)).rowcount
+            return connection.exec_driver_sql(made.text, made.bind(values)).rowcount
         with _driver(connection) as driver:
-            return driver.execute(made.text, made.given(values)).rowcount
+            return driver.execute(made.text, made.bind(values)).rowcount
 
-    def run_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    def execute_many(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Once for each row, in one go."""
-        made = self._for(connection)
-        given = [made.given(row) for row in rows]
+        made = self._get_compiled(connection)
+        given = [made.bind(row) for row in rows]
         if made.is_named:
             connection.exec_driver_sql(made.text, given)
             return
@@ -101,8 +128,8 @@ class Prepared:
             driver.executemany(made.text, given)
 
     def fetch(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        made = self._for(connection)
-        rows = made.fetch_all(connection, made.given(values))
+        made = self._get_compiled(connection)
+        rows = made.fetch_all(connection, made.bind(values))
         if not made.results:
             return rows
         fetched = []
@@ -113,32 +140,46 @@ class Prepared:
             fetched.append(tuple(cells))
         return fetched
 
-    def _for(self, connection: Connection) -> _Made:
+    def _get_compiled(self, connection: Connection) -> _CompiledStatement:
         dialect = connection.dialect
-        if dialect.name not in self._made:
-            self._made[dialect.name] = self._make(dialect)
-        return self._made[dialect.name]
+        if dialect.name not in self._compiled:
+            self._compiled[dialect.name] = self._compile(dialect)
+        return self._compiled[dialect.name]
 
-    def _make(self, dialect: Dialect) -> _Made:
+    def _compile(self, dialect: Dialect) -> _CompiledStatement:
         compiled: Any = self._statement.compile(dialect=dialect)
         binds: dict[str, BindParameter[Any]] = compiled.binds
         is_named = compiled.positiontup is None
-        values = tuple((name, _processor(binds[name], dialect)) for name in (binds if is_named else compiled.positiontup))
+        values = tuple(
+            (name, _processor(binds[name], dialect))
+            for name in (binds if is_named else compiled.positiontup)
+        )
         own = {name: bound.value for name, bound in binds.items() if not bound.required}
         columns = self._statement.selected_columns if isinstance(self._statement, Select) else ()
         made = [(at, _reader(column.type, dialect)) for at, column in enumerate(columns)]
-        return _Made(str(compiled), values, own, is_named, tuple((at, convert) for at, convert in made if convert))
+        return _CompiledStatement(
+            str(compiled),
+            values,
+            own,
+            is_named,
+            tuple((at, convert) for at, convert in made if convert),
+        )
 
 
 @contextmanager
 def _driver(connection: Connection) -> Iterator[sqlite3.Connection]:
-    """SQLite's own connection, in the same transaction. A server's errors tell whether it is gone: Postgres is asked through SQLAlchemy."""
+    """SQLite's own connection, in the same transaction.
+
+    A server's errors tell whether it is gone: Postgres is asked through SQLAlchemy.
+    """
     if not connection.in_transaction():
         connection.begin()
     try:
         yield cast("sqlite3.Connection", connection.connection.driver_connection)
     except sqlite3.Error as error:  # the values stay out of it: they may be what somebody said
-        raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=connection.dialect) from error
+        raise DBAPIError.instance(
+            None, None, error, sqlite3.Error, dialect=connection.dialect
+        ) from error
 
 
 def _processor(bound: BindParameter[Any], dialect: Dialect) -> Convert | None:

@@ -1,20 +1,21 @@
-"""Deepgram's Voice Agent: JSON beside raw audio, one Settings message first, everything it does not know ends the session.
+"""Deepgram's Voice Agent: JSON beside raw audio, one Settings message first, everything it does
+not know ends the session.
 
-It names no speeches and no turns, so they are counted here. After an interruption what is still under way of the old
-speech is dropped; the next text of either side begins something new, for an interrupted speech may never say that it is done.
+It names no speeches and no turns, so they are counted here. After an interruption what is still
+under way of the old speech is dropped; the next text of either side begins something new, for
+an interrupted speech may never say that it is done.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from aftercall.engine.socket import EngineSocket, parse_message, text_of
 from aftercall.engine.voice import (
     AgentAudio,
     AgentDone,
     AgentText,
     CallerBegan,
     CallerSaid,
-    Opening,
+    EngineOpening,
     Tool,
     ToolCall,
     ToolCancelled,
@@ -24,9 +25,10 @@ from aftercall.engine.voice import (
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.log import get_logger
 from aftercall.settings import DeepgramSettings
+from aftercall.sockets.client import EngineSocket, parse_message, text_of
 
 NAME = "Deepgram"
-LONGEST_PROMPT = 25_000
+MAX_PROMPT_CHARS = 25_000
 _FORMAT = {"encoding": "mulaw", "sample_rate": 8000}
 _OUR_FAULT = frozenset({"INVALID_SETTINGS", "UNPARSABLE_CLIENT_MESSAGE", "USER_AUDIO_FORMAT"})
 
@@ -37,9 +39,11 @@ class DeepgramAgent:
     def __init__(self, settings: DeepgramSettings) -> None:
         self._settings = settings
 
-    async def connect(self, opening: Opening, tools: Sequence[Tool]) -> VoiceSession:
+    async def connect(self, opening: EngineOpening, tools: Sequence[Tool]) -> VoiceSession:
         key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
-        socket = await EngineSocket.open(self._settings.url, {"Authorization": f"Token {key}"}, NAME)
+        socket = await EngineSocket.open(
+            self._settings.url, {"Authorization": f"Token {key}"}, NAME
+        )
         try:
             await _await_type(socket, "Welcome")
             await socket.send_json(make_settings(self._settings, opening, tools))
@@ -63,22 +67,26 @@ class DeepgramSession:
     async def receive(self) -> Sequence[VoiceEvent]:
         message = await self._socket.receive()
         if isinstance(message, bytes):
-            return () if self._is_void or not message else (AgentAudio(self._current_speech(), message),)
+            return (
+                ()
+                if self._is_void or not message
+                else (AgentAudio(self._current_speech(), message),)
+            )
         return tuple(self._read(parse_message(message)))
 
-    def divert(self, play: Callable[[AgentAudio], bool]) -> None:
+    def set_fast_path(self, play: Callable[[AgentAudio], bool]) -> None:
         def take(message: str | bytes) -> bool:
             if isinstance(message, str) or self._is_void or not message:
                 return False
             return play(AgentAudio(self._current_speech(), message))
 
-        self._socket.divert(take)
+        self._socket.set_fast_path(take)
 
     def send_audio(self, payload: bytes) -> None:
         if self._socket.has_room:
-            self._socket.put(payload)
+            self._socket.send_now(payload)
 
-    async def cut(self, speech: str, heard_ms: int) -> None:
+    async def truncate_speech(self, speech: str, heard_ms: int) -> None:
         """Deepgram keeps its own account of what it stopped saying."""
 
     async def say(self, text: str) -> None:
@@ -86,7 +94,9 @@ class DeepgramSession:
         await self._socket.send_json({"type": "InjectAgentMessage", "message": text})
 
     async def answer_tool(self, call: ToolCall, answer: str) -> None:
-        await self._socket.send_json({"type": "FunctionCallResponse", "id": call.id, "name": call.name, "content": answer})
+        await self._socket.send_json(
+            {"type": "FunctionCallResponse", "id": call.id, "name": call.name, "content": answer}
+        )
 
     async def keep_alive(self) -> None:
         await self._socket.send('{"type":"KeepAlive"}')
@@ -97,7 +107,9 @@ class DeepgramSession:
     def _read(self, message: dict[str, Any]) -> Iterator[VoiceEvent]:
         match message["type"]:
             case "ConversationText":
-                yield from self._read_text(text_of(message.get("role")), text_of(message.get("content")))
+                yield from self._read_text(
+                    text_of(message.get("role")), text_of(message.get("content"))
+                )
             case "UserStartedSpeaking":
                 self._is_void = self._speech is not None
                 self._speech = None
@@ -140,28 +152,45 @@ class DeepgramSession:
         return self._turn
 
 
-def make_settings(settings: DeepgramSettings, opening: Opening, tools: Sequence[Tool]) -> dict[str, Any]:
-    """The first message. Only fields that the server knows: one it does not would end the session."""
-    functions = [{"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)} for tool in tools]
+def make_settings(
+    settings: DeepgramSettings, opening: EngineOpening, tools: Sequence[Tool]
+) -> dict[str, Any]:
+    """The first message.
+
+    Only fields that the server knows: one it does not would end the session.
+    """
+    functions = [
+        {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        for tool in tools
+    ]
     agent: dict[str, Any] = {
         "greeting": opening.greeting,
-        "listen": {"provider": _hearing(settings)},
+        "listen": {"provider": _listen_provider(settings)},
         "think": {
             "provider": {"type": settings.think_provider, "model": settings.think_model},
-            "prompt": opening.instructions[:LONGEST_PROMPT],
+            "prompt": opening.instructions[:MAX_PROMPT_CHARS],
             "functions": functions,
         },
         "speak": {"provider": {"type": "deepgram", "model": settings.voice}},
     }
     if opening.history:
         roles = {"caller": "user", "agent": "assistant"}
-        messages = [{"type": "History", "role": roles[turn.speaker], "content": turn.text} for turn in opening.history]
+        messages = [
+            {"type": "History", "role": roles[turn.speaker], "content": turn.text}
+            for turn in opening.history
+        ]
         agent["context"] = {"messages": messages}
-    return {"type": "Settings", "audio": {"input": _FORMAT, "output": _FORMAT | {"container": "none"}}, "agent": agent}
+    return {
+        "type": "Settings",
+        "audio": {"input": _FORMAT, "output": _FORMAT | {"container": "none"}},
+        "agent": agent,
+    }
 
 
-def _hearing(settings: DeepgramSettings) -> dict[str, str]:
-    """The models that find the end of a turn by themselves have a form of their own, and the language in their name."""
+def _listen_provider(settings: DeepgramSettings) -> dict[str, str]:
+    """The models that find the end of a turn by themselves have a form of their own, and the
+    language in their name.
+    """
     provider = {"type": "deepgram", "model": settings.listen_model}
     if settings.listen_model.startswith("flux"):
         return provider | {"version": "v2"}
@@ -181,16 +210,25 @@ async def _await_type(socket: EngineSocket, wanted: str) -> None:
 def _read_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
     for item in _functions(message):
         if item.get("client_side", True):
-            yield ToolCall(text_of(item.get("id")), text_of(item.get("name")), text_of(item.get("arguments")))
+            yield ToolCall(
+                text_of(item.get("id")), text_of(item.get("name")), text_of(item.get("arguments"))
+            )
 
 
 def _functions(message: dict[str, Any]) -> list[dict[str, Any]]:
     functions = message.get("functions")
-    return [item for item in functions if isinstance(item, dict)] if isinstance(functions, list) else []
+    return (
+        [item for item in functions if isinstance(item, dict)]
+        if isinstance(functions, list)
+        else []
+    )
 
 
 def _lost(message: dict[str, Any]) -> EngineLost:
-    """Every error ends the session. Its code is a word of the protocol; its description may hold what was spoken."""
+    """Every error ends the session.
+
+    Its code is a word of the protocol; its description may hold what was spoken.
+    """
     code = _code_of(message)
     kind = EngineRefused if code in _OUR_FAULT else EngineLost
     return kind(f"{NAME} reported {code}")

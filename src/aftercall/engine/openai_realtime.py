@@ -1,7 +1,8 @@
 """OpenAI Realtime: JSON only, audio in base64, items with names of their own.
 
-The server hears by itself that the caller interrupts and cancels its answer; what of the cancelled item is still under way
-is dropped here, and the item is cut to what was heard, or the model would believe that it said all of it.
+The server hears by itself that the caller interrupts and cancels its answer; what of the
+cancelled item is still under way is dropped here, and the item is cut to what was heard, or the
+model would believe that it said all of it.
 """
 
 from base64 import b64decode, b64encode
@@ -9,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from aftercall.engine.socket import EngineSocket, parse_message, text_of
 from aftercall.engine.voice import (
     AgentAudio,
     AgentDone,
@@ -17,7 +17,7 @@ from aftercall.engine.voice import (
     CallerBegan,
     CallerSaid,
     CallerUnclear,
-    Opening,
+    EngineOpening,
     Tool,
     ToolCall,
     VoiceEvent,
@@ -27,11 +27,14 @@ from aftercall.errors import EngineLost, EngineRefused
 from aftercall.log import get_logger
 from aftercall.model.turns import Turn
 from aftercall.settings import OpenAISettings
+from aftercall.sockets.client import EngineSocket, parse_message, text_of
 
 NAME = "OpenAI Realtime"
 API = "https://api.openai.com/v1"
 BYTES_PER_MS = 8
-REMEMBERED = 8  # speeches of which the length is kept: more cannot be waiting at a carrier
+MAX_TRACKED_SPEECHES = (
+    8  # speeches of which the length is kept: more cannot be waiting at a carrier
+)
 _PCMU = {"type": "audio/pcmu"}
 
 log = get_logger("openai")
@@ -41,9 +44,11 @@ class OpenAIRealtime:
     def __init__(self, settings: OpenAISettings) -> None:
         self._settings = settings
 
-    async def connect(self, opening: Opening, tools: Sequence[Tool]) -> VoiceSession:
+    async def connect(self, opening: EngineOpening, tools: Sequence[Tool]) -> VoiceSession:
         key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
-        socket = await EngineSocket.open(socket_url(self._settings), {"Authorization": f"Bearer {key}"}, NAME)
+        socket = await EngineSocket.open(
+            socket_url(self._settings), {"Authorization": f"Bearer {key}"}, NAME
+        )
         try:
             await _await_type(socket, "session.created")
             await socket.send_json(make_update(self._settings, opening, tools))
@@ -71,15 +76,19 @@ class RealtimeSession:
             return self._read_audio(message)
         return tuple(self._read(message))
 
-    def divert(self, play: Callable[[AgentAudio], bool]) -> None:
+    def set_fast_path(self, play: Callable[[AgentAudio], bool]) -> None:
         """Its audio comes in large pieces, wrapped in JSON; they may as well be received."""
 
     def send_audio(self, payload: bytes) -> None:
         if self._socket.has_room:
-            self._socket.put(f'{{"type":"input_audio_buffer.append","audio":"{b64encode(payload).decode("ascii")}"}}')
+            self._socket.send_now(
+                f'{{"type":"input_audio_buffer.append","audio":"{b64encode(payload).decode("ascii")}"}}'
+            )
 
-    async def cut(self, speech: str, heard_ms: int) -> None:
-        """Beyond the real length the server refuses, and keeps all of it: never more than was sent."""
+    async def truncate_speech(self, speech: str, heard_ms: int) -> None:
+        """Beyond the real length the server refuses, and keeps all of it: never more than was
+        sent.
+        """
         length_ms = self._sent.get(speech, 0) // BYTES_PER_MS
         if heard_ms < length_ms:
             cut = {"item_id": speech, "content_index": 0, "audio_end_ms": max(0, heard_ms)}
@@ -112,7 +121,7 @@ class RealtimeSession:
             return ()
         self._speaking = speech
         self._sent[speech] = self._sent.get(speech, 0) + len(payload)
-        while len(self._sent) > REMEMBERED:
+        while len(self._sent) > MAX_TRACKED_SPEECHES:
             del self._sent[next(iter(self._sent))]
         return (AgentAudio(speech, payload),) if payload else ()
 
@@ -141,8 +150,16 @@ class RealtimeSession:
 
     def _read_call(self, item: object) -> Iterator[ToolCall]:
         """Only whole ones: an interrupted call has its arguments cut off."""
-        if isinstance(item, dict) and item.get("type") == "function_call" and item.get("status") == "completed":
-            call = ToolCall(text_of(item.get("call_id")), text_of(item.get("name")), text_of(item.get("arguments")))
+        if (
+            isinstance(item, dict)
+            and item.get("type") == "function_call"
+            and item.get("status") == "completed"
+        ):
+            call = ToolCall(
+                text_of(item.get("call_id")),
+                text_of(item.get("name")),
+                text_of(item.get("arguments")),
+            )
             self._unanswered.add(call.id)
             yield call
 
@@ -150,14 +167,28 @@ class RealtimeSession:
 def socket_url(settings: OpenAISettings) -> str:
     parts = urlsplit(settings.base_url or API)
     scheme = {"https": "wss", "http": "ws"}.get(parts.scheme, parts.scheme)
-    return urlunsplit((scheme, parts.netloc, f"{parts.path.rstrip('/')}/realtime", urlencode({"model": settings.realtime_model}), ""))
+    return urlunsplit(
+        (
+            scheme,
+            parts.netloc,
+            f"{parts.path.rstrip('/')}/realtime",
+            urlencode({"model": settings.realtime_model}),
+            "",
+        )
+    )
 
 
-def make_update(settings: OpenAISettings, opening: Opening, tools: Sequence[Tool]) -> dict[str, Any]:
+def make_update(
+    settings: OpenAISettings, opening: EngineOpening, tools: Sequence[Tool]
+) -> dict[str, Any]:
     hearing = {
         "format": _PCMU,
         "transcription": {"model": settings.transcription_model},
-        "turn_detection": {"type": "server_vad", "create_response": True, "interrupt_response": True},
+        "turn_detection": {
+            "type": "server_vad",
+            "create_response": True,
+            "interrupt_response": True,
+        },
     }
     session = {
         "type": "realtime",
@@ -165,7 +196,13 @@ def make_update(settings: OpenAISettings, opening: Opening, tools: Sequence[Tool
         "output_modalities": ["audio"],
         "audio": {"input": hearing, "output": {"format": _PCMU, "voice": settings.voice}},
         "tools": [
-            {"type": "function", "name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)} for tool in tools
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+            }
+            for tool in tools
         ],
         "tool_choice": "auto",
     }
@@ -173,11 +210,16 @@ def make_update(settings: OpenAISettings, opening: Opening, tools: Sequence[Tool
 
 
 def _create_response(text: str) -> dict[str, Any]:
-    return {"type": "response.create", "response": {"instructions": f"Say exactly this and nothing else: {text}"}}
+    return {
+        "type": "response.create",
+        "response": {"instructions": f"Say exactly this and nothing else: {text}"},
+    }
 
 
 def _history_item(turn: Turn) -> dict[str, Any]:
-    role, kind = ("user", "input_text") if turn.speaker == "caller" else ("assistant", "output_text")
+    role, kind = (
+        ("user", "input_text") if turn.speaker == "caller" else ("assistant", "output_text")
+    )
     item = {"type": "message", "role": role, "content": [{"type": kind, "text": turn.text}]}
     return {"type": "conversation.item.create", "item": item}
 
@@ -200,5 +242,7 @@ def _check_response(response: object) -> None:
 def _code_of(message: dict[str, Any]) -> str:
     """A word of the protocol; the message beside it may hold what was spoken."""
     error = message.get("error")
-    code = text_of(error.get("code")) or text_of(error.get("type")) if isinstance(error, dict) else ""
+    code = (
+        text_of(error.get("code")) or text_of(error.get("type")) if isinstance(error, dict) else ""
+    )
     return code if code.replace("_", "").isalnum() and len(code) < 64 else "error"

@@ -1,7 +1,8 @@
 """What an engine owes the bridge.
 
-A turn engine is given finished text and answers with text: the receptionist, and every line on which a carrier or a
-browser does the listening and speaking. Engines of streamed audio get an interface of their own.
+A turn engine is given finished text and answers with text: the receptionist, and every line on
+which a carrier or a browser does the listening and speaking. Engines of streamed audio get an
+interface of their own.
 """
 
 from collections.abc import Mapping
@@ -12,28 +13,32 @@ from aftercall.model.briefing import Briefing
 
 
 @dataclass(frozen=True)
-class Reply:
+class AgentReply:
     """What the agent says next, and whether it hangs up afterwards.
 
-    `taken` is a request that the words claim to have taken down. The bridge writes it down before they are said.
+    `taken` is a request that the words claim to have taken down. The bridge writes it down
+    before they are said.
     """
 
     text: str
     ends_call: bool = False
-    taken: Mapping[str, str] | None = field(default=None, repr=False)
+    taken_request: Mapping[str, str] | None = field(default=None, repr=False)
 
 
 class TurnSession(Protocol):
     """The agent's side of one call."""
 
-    async def greet(self) -> Reply: ...
+    async def greet(self) -> AgentReply: ...
 
-    async def answer(self, said: str) -> Reply:
+    async def answer(self, said: str) -> AgentReply:
         """Raises EngineLost when there will be no answer."""
         ...
 
-    async def learn(self, briefing: Briefing, *, is_another: bool) -> None:
-        """More is known of who is calling. If it is another than was thought, nothing of what was told before may be used any more."""
+    async def update_briefing(self, briefing: Briefing, *, is_another: bool) -> None:
+        """More is known of who is calling.
+
+        If it is another than was thought, nothing of what was told before may be used any more.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,5 @@
-"""What an engine of streamed audio owes the bridge, and what each of its events means, the same on every engine.
+"""What an engine of streamed audio owes the bridge, and what each of its events means, the same
+on every engine.
 
 Audio is 8 kHz μ-law both ways. A session never plays anything itself and knows no carrier.
 What was spoken stays out of every `repr`, so that it cannot slip into a log.
@@ -17,8 +18,11 @@ TAKEN_DOWN = "Taken down."
 
 
 @dataclass(frozen=True)
-class Opening:
-    """How a session begins. With `history` it goes on where those turns ended; `greeting` is said first, word for word."""
+class EngineOpening:
+    """How a session begins.
+
+    With `history` it goes on where those turns ended; `greeting` is said first, word for word.
+    """
 
     instructions: str = field(repr=False)
     greeting: str = field(repr=False)
@@ -38,7 +42,10 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class AgentAudio:
-    """The next piece of a speech, to be played behind what came before. Never of a speech that the caller interrupted."""
+    """The next piece of a speech, to be played behind what came before.
+
+    Never of a speech that the caller interrupted.
+    """
 
     speech: str
     payload: bytes = field(repr=False)
@@ -46,7 +53,10 @@ class AgentAudio:
 
 @dataclass(frozen=True, slots=True)
 class AgentText:
-    """What a speech says; its pieces joined are the whole. May come before, with or after its audio."""
+    """What a speech says; its pieces joined are the whole.
+
+    May come before, with or after its audio.
+    """
 
     speech: str
     text: str = field(repr=False)
@@ -54,21 +64,29 @@ class AgentText:
 
 @dataclass(frozen=True, slots=True)
 class AgentDone:
-    """The last audio of a speech was given out; whether it was heard is for the carrier to tell. Not sent when interrupted."""
+    """The last audio of a speech was given out; whether it was heard is for the carrier to
+    tell. Not sent when interrupted.
+    """
 
     speech: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallerBegan:
-    """The caller began to talk. Every speech before this is void: nothing of it follows, and what is unplayed is dropped."""
+    """The caller began to talk.
+
+    Every speech before this is void: nothing of it follows, and what is unplayed is dropped.
+    """
 
     turn: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallerSaid:
-    """What the caller said, or a piece of it: pieces follow each other. May come after the agent's answer to it has begun."""
+    """What the caller said, or a piece of it: pieces follow each other.
+
+    May come after the agent's answer to it has begun.
+    """
 
     turn: str
     text: str = field(repr=False)
@@ -84,7 +102,10 @@ class CallerUnclear:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The agent wants a tool used; `arguments` is what it gave, unchecked. Answered with `VoiceSession.answer_tool`."""
+    """The agent wants a tool used; `arguments` is what it gave, unchecked.
+
+    Answered with `VoiceSession.answer_tool`.
+    """
 
     id: str
     name: str
@@ -98,7 +119,16 @@ class ToolCancelled:
     id: str
 
 
-VoiceEvent = AgentAudio | AgentText | AgentDone | CallerBegan | CallerSaid | CallerUnclear | ToolCall | ToolCancelled
+VoiceEvent = (
+    AgentAudio
+    | AgentText
+    | AgentDone
+    | CallerBegan
+    | CallerSaid
+    | CallerUnclear
+    | ToolCall
+    | ToolCancelled
+)
 
 
 class VoiceSession(Protocol):
@@ -108,18 +138,23 @@ class VoiceSession(Protocol):
         """The next events; raises EngineLost when there will be no more."""
         ...
 
-    def divert(self, play: "Callable[[AgentAudio], bool]") -> None:
-        """Offer audio to `play` the moment it comes, while no other event waits to be received. What it does not take is received.
+    def set_fast_path(self, play: "Callable[[AgentAudio], bool]") -> None:
+        """Offer audio to `play` the moment it comes, while no other event waits to be received.
+
+        What it does not take is received.
 
         An engine may leave it at receiving.
         """
         ...
 
     def send_audio(self, payload: bytes) -> None:
-        """The caller's voice. Never waits for a slow engine: what it cannot take is lost, for old audio is of no use."""
+        """The caller's voice.
+
+        Never waits for a slow engine: what it cannot take is lost, for old audio is of no use.
+        """
         ...
 
-    async def cut(self, speech: str, heard_ms: int) -> None:
+    async def truncate_speech(self, speech: str, heard_ms: int) -> None:
         """The caller heard only so much of this speech; the agent should know."""
         ...
 
@@ -137,6 +172,6 @@ class VoiceSession(Protocol):
 
 
 class VoiceEngine(Protocol):
-    async def connect(self, opening: Opening, tools: Sequence[Tool]) -> VoiceSession:
+    async def connect(self, opening: EngineOpening, tools: Sequence[Tool]) -> VoiceSession:
         """Raises EngineRefused when it is no use to try again, else EngineLost."""
         ...

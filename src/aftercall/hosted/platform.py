@@ -13,16 +13,16 @@ from typing import Any, ClassVar
 from pydantic import SecretStr
 
 from aftercall.errors import RefusedInput
-from aftercall.model.calls import MAX_METADATA, Call, parse_call
+from aftercall.model.calls import MAX_METADATA_BYTES, Call, parse_call
 from aftercall.model.instants import parse_instant
 from aftercall.model.people import normalise_caller
-from aftercall.model.turns import MAX_TURN_TEXT, Speaker
+from aftercall.model.turns import MAX_TURN_CHARS, Speaker
 
 Json = dict[str, Any]
-_LONGEST_METADATA = MAX_METADATA // 2
+_MAX_DETAILS_CHARS = MAX_METADATA_BYTES // 2
 
 
-class Key:
+class WebhookKey:
     """A platform's shared secret."""
 
     def __init__(self, secret: SecretStr | None) -> None:
@@ -32,9 +32,12 @@ class Key:
         return bool(self._secret)
 
     def matches(self, given: str, signed: bytes) -> bool:
-        return hmac.compare_digest(hmac.digest(self._secret, signed, sha256).hex().encode(), given.lower().encode("utf-8", "replace"))
+        return hmac.compare_digest(
+            hmac.digest(self._secret, signed, sha256).hex().encode(),
+            given.lower().encode("utf-8", "replace"),
+        )
 
-    def is_(self, given: str) -> bool:
+    def matches_secret(self, given: str) -> bool:
         return hmac.compare_digest(self._secret, given.encode("utf-8", "replace"))
 
 
@@ -45,7 +48,7 @@ class Platform(ABC):
     setting: ClassVar[str]
 
     def __init__(self, secret: SecretStr | None) -> None:
-        self._key = Key(secret)
+        self._key = WebhookKey(secret)
 
     @property
     def has_key(self) -> bool:
@@ -61,30 +64,33 @@ class Platform(ABC):
 
 
 @dataclass(frozen=True)
-class Said:
+class PlatformTurn:
     speaker: Speaker
     text: str
     at: datetime
 
 
 @dataclass(frozen=True)
-class Report:
+class PlatformReport:
     """A platform's account of a call, in one form."""
 
     source: str
     sid: str
     is_inbound: bool
     customer: object
-    line: object
+    agent_number: object
     started_at: datetime
     ended_at: datetime
     end_reason: object
-    said: tuple[Said, ...]
+    turns: tuple[PlatformTurn, ...]
     details: Json
 
     def to_call(self, agent_id: str) -> Call:
         metadata = _small(self.details)
-        customer, line = party(self.customer, "customer", metadata), party(self.line, "line", metadata)
+        customer, line = (
+            parse_number(self.customer, "customer", metadata),
+            parse_number(self.agent_number, "line", metadata),
+        )
         caller, callee = (customer, line) if self.is_inbound else (line, customer)
         return parse_call(
             {
@@ -105,11 +111,11 @@ class Report:
     def _turns(self) -> Iterable[Json]:
         """In the order they are told; a clock that jumps back, or past the end, is held."""
         last, end = self.started_at, max(self.ended_at, self.started_at)
-        for said in self.said:
+        for said in self.turns:
             if not said.text.strip():
                 continue
             last = min(max(last, said.at), end)
-            yield {"speaker": said.speaker, "text": said.text[:MAX_TURN_TEXT], "at": last}
+            yield {"speaker": said.speaker, "text": said.text[:MAX_TURN_CHARS], "at": last}
 
 
 def parse_event(raw: bytes) -> Json:
@@ -122,13 +128,13 @@ def parse_event(raw: bytes) -> Json:
     return event
 
 
-def part(parent: Json, name: str) -> Json:
+def get_object(parent: Json, name: str) -> Json:
     """An object within an object; one that is missing or something else is empty."""
     found = parent.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def items(parent: Json, name: str) -> list[Json]:
+def get_objects(parent: Json, name: str) -> list[Json]:
     found = parent.get(name)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
@@ -140,7 +146,7 @@ def sid_of(parent: Json, name: str) -> str:
     return sid
 
 
-def instant(value: object, field: str) -> datetime:
+def parse_time(value: object, field: str) -> datetime:
     try:
         return parse_instant(value)
     except ValueError as error:
@@ -150,12 +156,16 @@ def instant(value: object, field: str) -> datetime:
 def from_milliseconds(value: object, field: str) -> datetime:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise RefusedInput(field, "is not a time in milliseconds")
-    return instant(value / 1000, field)
+    return parse_time(value / 1000, field)
 
 
 def offset(start: datetime, seconds: object) -> datetime:
     """A moment of the call by its distance from the start; one that is not told is the start."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 172_800:
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or not 0 <= seconds < 172_800
+    ):
         return start
     return start + timedelta(seconds=seconds)
 
@@ -174,7 +184,7 @@ def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def party(number: object, side: str, metadata: Json) -> str | None:
+def parse_number(number: object, side: str, metadata: Json) -> str | None:
     if not isinstance(number, str):
         return None
     try:
@@ -187,7 +197,7 @@ def party(number: object, side: str, metadata: Json) -> str | None:
 def _small(details: Json) -> Json:
     """What of the platform's own details fits beside the call."""
     kept: Json = {}
-    room = _LONGEST_METADATA
+    room = _MAX_DETAILS_CHARS
     for name, value in details.items():
         size = len(json.dumps(value, default=str)) if value not in (None, "", {}, []) else 0
         if 0 < size <= room:

@@ -7,15 +7,18 @@ from aftercall.journal.record import Journal
 from aftercall.journal.store import CallRow
 from aftercall.model.calls import Call, parse_call_json
 
-AHEAD = timedelta(days=1)  # another machine's clock may be wrong, but not by more
+MAX_CLOCK_SKEW = timedelta(days=1)  # another machine's clock may be wrong, but not by more
 
 
-def take_in_json(journal: Journal, raw: bytes) -> tuple[CallRow, bool]:
-    """Seal a finished call given as JSON; returns it and whether it is new. Nothing is stored of one that does not fit."""
-    return take_in(journal, parse_call_json(raw))
+def ingest_json(journal: Journal, raw: bytes) -> tuple[CallRow, bool]:
+    """Seal a finished call given as JSON; returns it and whether it is new.
+
+    Nothing is stored of one that does not fit.
+    """
+    return ingest_call(journal, parse_call_json(raw))
 
 
-def take_in(journal: Journal, call: Call) -> tuple[CallRow, bool]:
-    if call.ended_at > journal.clock.now() + AHEAD:
+def ingest_call(journal: Journal, call: Call) -> tuple[CallRow, bool]:
+    if call.ended_at > journal.clock.now() + MAX_CLOCK_SKEW:
         raise RefusedInput("ended_at", "lies in the future")
-    return journal.take_in(call, is_handed_in=True)
+    return journal.ingest(call, is_handed_in=True)

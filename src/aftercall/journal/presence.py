@@ -1,7 +1,7 @@
 """Which processes are alive: a crash is known at once on the same machine, by silence on another.
 
-Each process holds a lock on a file of its own in the home; the system lets go of it however the process ends.
-On other machines, which do not see that file, the heartbeat in the database counts.
+Each process holds a lock on a file of its own in the home; the system lets go of it however the
+process ends. On other machines, which do not see that file, the heartbeat in the database counts.
 """
 
 import fcntl
@@ -14,8 +14,8 @@ from aftercall.clock import Clock
 from aftercall.ids import new_id
 from aftercall.journal.store import CallStore, ProcessRow
 
-BEAT_S = 10.0
-SILENCE_S = 60.0
+HEARTBEAT_INTERVAL_S = 10.0
+HEARTBEAT_TIMEOUT_S = 60.0
 
 
 class Presence:
@@ -25,49 +25,58 @@ class Presence:
         self._folder = folder
         self._store = store
         self._clock = clock
-        self._lock = _hold(self._path(self.process))
-        self.beat()
+        self._lock = _create_locked(self._path(self.process))
+        self.send_heartbeat()
 
-    def beat(self, failures: Sequence[dict[str, str]] | None = None) -> None:
-        """Say that we are alive, and what fails here. A command that says nothing of the kind beats only once."""
-        self._store.beat(self.process, self._clock.now(), failures)
+    def send_heartbeat(self, failures: Sequence[dict[str, str]] | None = None) -> None:
+        """Say that we are alive, and what fails here.
+
+        A command that says nothing of the kind beats only once.
+        """
+        self._store.record_heartbeat(self.process, self._clock.now(), failures)
 
     def find_others(self) -> list[ProcessRow]:
         """The other processes that are alive."""
         now = self._clock.now()
-        return [row for row in self._store.processes() if row.id != self.process and self.is_alive(row.id, now)]
+        return [
+            row
+            for row in self._store.list_processes()
+            if row.id != self.process and self.is_alive(row.id, now)
+        ]
 
     def is_alive(self, process: str, now: datetime) -> bool:
         if process == self.process:
             return True
         path = self._path(process)
         if path.exists():
-            return not _is_free(path)
-        last = self._store.last_beat(process)
-        return last is not None and now - last <= timedelta(seconds=SILENCE_S)
+            return not _is_unlocked(path)
+        last = self._store.get_last_heartbeat(process)
+        return last is not None and now - last <= timedelta(seconds=HEARTBEAT_TIMEOUT_S)
 
-    def sweep(self, keep: set[str]) -> None:
+    def remove_dead(self, in_use: set[str]) -> None:
         """Forget processes that are gone and own nothing any more."""
         now = self._clock.now()
         known = {path.stem for path in self._folder.glob("*.lock")}
-        known.update(self._store.silent_processes(since=now - timedelta(seconds=SILENCE_S)))
-        for process in known - keep:
+        known.update(
+            self._store.list_silent_processes(since=now - timedelta(seconds=HEARTBEAT_TIMEOUT_S))
+        )
+        for process in known - in_use:
             if not self.is_alive(process, now):
-                self._forget(process)
+                self._remove(process)
 
-    def leave(self) -> None:
-        self._forget(self.process)
+    def close(self) -> None:
+        self._remove(self.process)
         os.close(self._lock)
 
-    def _forget(self, process: str) -> None:
-        self._store.forget_process(process)
+    def _remove(self, process: str) -> None:
+        self._store.delete_process(process)
         self._path(process).unlink(missing_ok=True)
 
     def _path(self, process: str) -> Path:
         return self._folder / f"{process}.lock"
 
 
-def _hold(path: Path) -> int:
+def _create_locked(path: Path) -> int:
     """Locked before it has its name: nobody may find the file free while we are only starting."""
     starting = path.with_suffix(".starting")
     file = os.open(starting, os.O_RDWR | os.O_CREAT, 0o600)
@@ -76,7 +85,7 @@ def _hold(path: Path) -> int:
     return file
 
 
-def _is_free(path: Path) -> bool:
+def _is_unlocked(path: Path) -> bool:
     try:
         file = os.open(path, os.O_RDWR)
     except FileNotFoundError:

@@ -1,12 +1,14 @@
-"""Proof that the archive is whole: every file, every line of the chain, every sealed call of the database."""
+"""Proof that the archive is whole: every file, every line of the chain, every sealed call of
+the database.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from aftercall.errors import NotFound
-from aftercall.journal.chain import Link, hash_bytes, walk
-from aftercall.journal.place import CHAIN, Place
+from aftercall.journal.chain import ChainLink, check_chain, hash_bytes
+from aftercall.journal.folder import CHAIN_FILE, ArchivePlace
 from aftercall.journal.store import CallStore
 
 
@@ -18,84 +20,121 @@ class ArchiveFault:
 
 
 @dataclass(frozen=True)
-class Proof:
+class ArchiveProof:
     files: int
     links: int
     calls: int
     faults: tuple[ArchiveFault, ...]
 
 
-def verify(place: Place, store: CallStore) -> Proof:
+def verify_archive(place: ArchivePlace, store: CallStore) -> ArchiveProof:
     """Read everything and name each fault; changes nothing.
 
-    Calls may be sealed while we read: what looks wrong is looked at once more, and only what is still wrong is a fault.
+    Calls may be sealed while we read: what looks wrong is looked at once more, and only what is
+    still wrong is a fault.
     """
-    proof = _look(place, store)
+    proof = _check_archive(place, store)
     if not proof.faults:
         return proof
-    again = _look(place, store)
+    again = _check_archive(place, store)
     return replace(again, faults=tuple(fault for fault in again.faults if fault in proof.faults))
 
 
-def _look(place: Place, store: CallStore) -> Proof:
-    being_sealed = {row.live.id for row in store.unsealed()}
-    sealed = store.sealed_files()
-    names = place.names()
-    links: dict[str, Link] = {}
+def _check_archive(place: ArchivePlace, store: CallStore) -> ArchiveProof:
+    being_sealed = {row.live.id for row in store.list_unsealed()}
+    sealed = store.list_sealed_files()
+    names = place.list_names()
+    links: dict[str, ChainLink] = {}
     faults: list[ArchiveFault] = []
-    lines = place.lines()
-    for number, link, wrong in walk(lines):
+    lines = place.read_chain()
+    for number, link, wrong in check_chain(lines):
         if wrong:
-            faults.append(ArchiveFault("chain", f"{CHAIN} line {number}", wrong))
+            faults.append(ArchiveFault("chain", f"{CHAIN_FILE} line {number}", wrong))
         if link:
             links[link.name] = link  # a tombstone stands after the line it ends
-    erased = {name: links.pop(name) for name in [link.name for link in links.values() if link.erased]}
+    erased = {
+        name: links.pop(name) for name in [link.name for link in links.values() if link.erased]
+    }
     faults += _check_links(place, links)
-    faults += [_undone(name) for name in names if name in erased]
+    faults += [_unerased_fault(name) for name in names if name in erased]
     faults += [
-        _unchained(name) for name in names if name not in links and name not in erased and not _is_being_sealed(place, name, being_sealed)
+        _unchained_fault(name)
+        for name in names
+        if name not in links
+        and name not in erased
+        and not _is_being_sealed(place, name, being_sealed)
     ]
     faults += _check_calls(sealed, links)
-    faults += [_unknown(link) for link in links.values() if link.call not in sealed and link.call not in being_sealed]
-    return Proof(len(names), len(lines), len(sealed), tuple(faults))
+    faults += [
+        _unknown_call_fault(link)
+        for link in links.values()
+        if link.call not in sealed and link.call not in being_sealed
+    ]
+    return ArchiveProof(len(names), len(lines), len(sealed), tuple(faults))
 
 
-def _check_links(place: Place, links: dict[str, Link]) -> Iterator[ArchiveFault]:
+def _check_links(place: ArchivePlace, links: dict[str, ChainLink]) -> Iterator[ArchiveFault]:
     for link in links.values():
         try:
             data = place.read(link.name)
         except NotFound:
-            yield ArchiveFault("missing", link.name, "the chain says it was sealed, but the file is gone")
+            yield ArchiveFault(
+                "missing", link.name, "the chain says it was sealed, but the file is gone"
+            )
         else:
             if hash_bytes(data) != link.sha256:
-                yield ArchiveFault("edited", link.name, "its contents are not those that were sealed")
+                yield ArchiveFault(
+                    "edited", link.name, "its contents are not those that were sealed"
+                )
 
 
-def _check_calls(sealed: dict[str, tuple[str, str, int]], links: dict[str, Link]) -> Iterator[ArchiveFault]:
+def _check_calls(
+    sealed: dict[str, tuple[str, str, int]], links: dict[str, ChainLink]
+) -> Iterator[ArchiveFault]:
     files = Counter(link.call for link in links.values())
     for call_id, (name, sha256, addenda) in sealed.items():
         link = links.get(name)
         if link is None:
-            yield ArchiveFault("unchained", name, f"call {call_id} was sealed into it, but the chain does not know it")
+            yield ArchiveFault(
+                "unchained",
+                name,
+                f"call {call_id} was sealed into it, but the chain does not know it",
+            )
         elif link.sha256 != sha256:
-            yield ArchiveFault("edited", name, f"the chain's hash is not the one call {call_id} was sealed with")
+            yield ArchiveFault(
+                "edited", name, f"the chain's hash is not the one call {call_id} was sealed with"
+            )
         elif files[call_id] < 1 + addenda:
-            yield ArchiveFault("missing", name, f"call {call_id} has {addenda} addenda, the chain knows {max(files[call_id] - 1, 0)}")
+            yield ArchiveFault(
+                "missing",
+                name,
+                f"call {call_id} has {addenda} addenda, the chain knows "
+                f"{max(files[call_id] - 1, 0)}",
+            )
 
 
-def _unknown(link: Link) -> ArchiveFault:
+def _unknown_call_fault(link: ChainLink) -> ArchiveFault:
     return ArchiveFault("unknown", link.name, f"the database does not know its call {link.call}")
 
 
-def _undone(name: str) -> ArchiveFault:
-    return ArchiveFault("unerased", name, "the chain says that it was erased, but the file is still there: run `aftercall erase` again")
+def _unerased_fault(name: str) -> ArchiveFault:
+    return ArchiveFault(
+        "unerased",
+        name,
+        "the chain says that it was erased, but the file is still there: run `aftercall "
+        "erase` again",
+    )
 
 
-def _unchained(name: str) -> ArchiveFault:
-    return ArchiveFault("unchained", name, "the chain does not know this file: it was put there by hand, or its line was removed")
+def _unchained_fault(name: str) -> ArchiveFault:
+    return ArchiveFault(
+        "unchained",
+        name,
+        "the chain does not know this file: it was put there by hand, or its line was removed",
+    )
 
 
-def _is_being_sealed(place: Place, name: str, being_sealed: set[str]) -> bool:
+def _is_being_sealed(place: ArchivePlace, name: str, being_sealed: set[str]) -> bool:
     """A file whose sealing is under way, or will be finished by recovery, is no fault."""
     data = place.read(name)
     return any(f'"{call_id}"'.encode() in data for call_id in being_sealed)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aftercall.journal.archive import Archive
-from aftercall.journal.fold import fold
+from aftercall.journal.replay import replay_entries
 from aftercall.journal.store import CallRow, CallStore
 from aftercall.model.instants import format_instant
 from aftercall.model.turns import BARGE_IN, Event, Turn
@@ -26,7 +26,7 @@ def call_json(store: CallStore, archive: Archive, row: CallRow) -> dict[str, Any
     """One call whole: its turns, late words marked, and its events."""
     late: tuple[Turn, ...] = ()
     if row.archive_name is None:
-        folded = fold(store.entries(row.live.id))
+        folded = replay_entries(store.list_entries(row.live.id))
         turns, events = folded.turns, folded.events
     else:
         call, late = archive.read(row.archive_name)
@@ -38,17 +38,23 @@ def call_json(store: CallStore, archive: Archive, row: CallRow) -> dict[str, Any
     }
 
 
-def turns_of(store: CallStore, row: CallRow) -> tuple[Turn, ...]:
+def read_live_turns(store: CallStore, row: CallRow) -> tuple[Turn, ...]:
     """What has been said so far in a call that is not sealed yet."""
-    return fold(store.entries(row.live.id)).turns
+    return replay_entries(store.list_entries(row.live.id)).turns
 
 
-def cut_short(turns: Sequence[Turn], events: Iterable[Event]) -> frozenset[int]:
-    """The numbers of the agent's turns that the caller interrupted: of each interruption, the last that had begun and was heard so."""
+def find_interrupted_turns(turns: Sequence[Turn], events: Iterable[Event]) -> frozenset[int]:
+    """The numbers of the agent's turns that the caller interrupted: of each interruption, the
+    last that had begun and was heard so.
+    """
     found = set()
     for event in events:
         if event.kind == BARGE_IN and (heard := str(event.data.get("heard", ""))):
-            cut = [turn.seq for turn in turns if turn.speaker == "agent" and turn.at <= event.at and turn.text.endswith(heard)]
+            cut = [
+                turn.seq
+                for turn in turns
+                if turn.speaker == "agent" and turn.at <= event.at and turn.text.endswith(heard)
+            ]
             found.update(cut[-1:])
     return frozenset(found)
 

@@ -1,7 +1,7 @@
 """Group commit: many live calls write at once, one commit carries them all.
 
-A thread of its own does the writing, so that neither the event loop nor the audio ever waits for the disk.
-While one batch is being written the next one gathers.
+A thread of its own does the writing, so that neither the event loop nor the audio ever waits
+for the disk. While one batch is being written the next one gathers.
 """
 
 import asyncio
@@ -11,31 +11,40 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from aftercall.errors import JournalClosed
-from aftercall.journal.store import Entry
+from aftercall.journal.store import JournalEntry
 
-MAX_BATCH = 1_000
+MAX_BATCH_ENTRIES = 1_000
 
 
-class Written(asyncio.Future[None]):
-    """Done when the entry is on disk. It cannot be cancelled: an entry on its way cannot be called back."""
+class PendingWrite(asyncio.Future[None]):
+    """Done when the entry is on disk.
+
+    It cannot be cancelled: an entry on its way cannot be called back.
+    """
 
     def cancel(self, msg: object = None) -> bool:
         return False
 
 
-class GroupWriter:
-    def __init__(self, write: Callable[[Sequence[Entry]], None], done: Callable[[], None] = lambda: None) -> None:
+class JournalWriter:
+    def __init__(
+        self,
+        write: Callable[[Sequence[JournalEntry]], None],
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
         self._write = write
-        self._done = done
-        self._queue: queue.SimpleQueue[tuple[Entry, Written] | None] = queue.SimpleQueue()
+        self._on_close = on_close
+        self._queue: queue.SimpleQueue[tuple[JournalEntry, PendingWrite] | None] = (
+            queue.SimpleQueue()
+        )
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
 
-    def put(self, entry: Entry) -> Written:
+    def submit(self, entry: JournalEntry) -> PendingWrite:
         if self._closed:
             raise JournalClosed("the journal has been shut down")
-        future = Written(loop=asyncio.get_running_loop())
+        future = PendingWrite(loop=asyncio.get_running_loop())
         self._queue.put((entry, future))
         return future
 
@@ -45,18 +54,18 @@ class GroupWriter:
             self._closed = True
             self._queue.put(None)
             self._thread.join()
-            self._done()
+            self._on_close()
 
     def _run(self) -> None:
-        while (batch := self._gather()) is not None:
+        while (batch := self._next_batch()) is not None:
             self._commit(batch)
 
-    def _gather(self) -> list[tuple[Entry, Written]] | None:
+    def _next_batch(self) -> list[tuple[JournalEntry, PendingWrite]] | None:
         first = self._queue.get()
         if first is None:
             return None
         batch = [first]
-        while len(batch) < MAX_BATCH:
+        while len(batch) < MAX_BATCH_ENTRIES:
             try:
                 item = self._queue.get_nowait()
             except queue.Empty:
@@ -67,7 +76,7 @@ class GroupWriter:
             batch.append(item)
         return batch
 
-    def _commit(self, batch: list[tuple[Entry, Written]]) -> None:
+    def _commit(self, batch: list[tuple[JournalEntry, PendingWrite]]) -> None:
         try:
             self._write([entry for entry, _ in batch])
         except Exception as error:  # noqa: BLE001 - the edge of the thread: whoever waits is told
@@ -75,20 +84,24 @@ class GroupWriter:
                 for item in batch:
                     self._commit([item])
             else:
-                _tell([batch[0][1]], error)
+                _notify([batch[0][1]], error)
         else:
-            _tell([future for _, future in batch], None)
+            _notify([future for _, future in batch], None)
 
 
-def _tell(futures: list[Written], error: Exception | None) -> None:
+def _notify(futures: list[PendingWrite], error: Exception | None) -> None:
     loops = {future.get_loop() for future in futures}
     for loop in loops:
-        own = futures if len(loops) == 1 else [future for future in futures if future.get_loop() is loop]
+        own = (
+            futures
+            if len(loops) == 1
+            else [future for future in futures if future.get_loop() is loop]
+        )
         with suppress(RuntimeError):  # a closed loop: nobody waits there any more
             loop.call_soon_threadsafe(_resolve, own, error)
 
 
-def _resolve(futures: list[Written], error: Exception | None) -> None:
+def _resolve(futures: list[PendingWrite], error: Exception | None) -> None:
     for future in futures:
         if future.done():
             continue

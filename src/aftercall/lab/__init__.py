@@ -1,1 +1,3 @@
-"""The phone network in a box: emulated carriers on loopback, for the demo, our tests and your own."""
+"""The phone network in a box: emulated carriers on loopback, for the demo, our tests and your
+own.
+"""

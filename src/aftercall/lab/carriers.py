@@ -21,7 +21,12 @@ class Side(ABC):
     def media(self, payload: bytes) -> str:
         self._chunk += 1
         encoded = b64encode(payload).decode("ascii")
-        media = {"track": "inbound", "chunk": str(self._chunk), "timestamp": str(20 * self._chunk), "payload": encoded}
+        media = {
+            "track": "inbound",
+            "chunk": str(self._chunk),
+            "timestamp": str(20 * self._chunk),
+            "payload": encoded,
+        }
         return self._frame("media", media=media)
 
     def mark(self, name: str) -> str:
@@ -73,11 +78,25 @@ class TwilioSide(Side):
         return self._frame("stop", stop={"accountSid": self._account, "callSid": self.call_sid})
 
     def _frame(self, event: str, **fields: Any) -> str:
-        return json.dumps({"event": event, "sequenceNumber": self._count(), "streamSid": self.stream_sid, **fields})
+        return json.dumps(
+            {
+                "event": event,
+                "sequenceNumber": self._count(),
+                "streamSid": self.stream_sid,
+                **fields,
+            }
+        )
 
 
 class TelnyxSide(Side):
-    def __init__(self, call_sid: str, *, caller: str = "+15550100", callee: str = "+15550101", client_state: str | None = None) -> None:
+    def __init__(
+        self,
+        call_sid: str,
+        *,
+        caller: str = "+15550100",
+        callee: str = "+15550101",
+        client_state: str | None = None,
+    ) -> None:
         """`client_state` as the agent gave it; without it the stream's parameters stand there."""
         super().__init__(call_sid, secrets.token_hex(16))
         self._caller = caller
@@ -94,7 +113,8 @@ class TelnyxSide(Side):
             "from": self._caller,
             "to": self._callee,
             "tags": [],
-            "client_state": self._client_state or b64encode(json.dumps(dict(parameters)).encode()).decode("ascii"),
+            "client_state": self._client_state
+            or b64encode(json.dumps(dict(parameters)).encode()).decode("ascii"),
             "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1},
         }
         return self._frame("start", start=start)
@@ -107,4 +127,11 @@ class TelnyxSide(Side):
         return self._frame("stop", stop={"user_id": "lab", "call_control_id": self.call_sid})
 
     def _frame(self, event: str, **fields: Any) -> str:
-        return json.dumps({"event": event, "sequence_number": self._count(), "stream_id": self.stream_sid, **fields})
+        return json.dumps(
+            {
+                "event": event,
+                "sequence_number": self._count(),
+                "stream_id": self.stream_sid,
+                **fields,
+            }
+        )

@@ -1,4 +1,6 @@
-"""What a Deepgram Voice Agent takes from its client: strict, for the real one ends a session over a field it does not know."""
+"""What a Deepgram Voice Agent takes from its client: strict, for the real one ends a session
+over a field it does not know.
+"""
 
 from typing import Any, Literal
 
@@ -76,30 +78,42 @@ class _Agent(_Message):
     greeting: str | None = None
 
 
-class _Input(_Message):
-    encoding: Literal["linear16", "linear32", "flac", "alaw", "mulaw", "amr-nb", "amr-wb", "opus", "ogg-opus", "speex", "g729"]
+class _AgentInput(_Message):
+    encoding: Literal[
+        "linear16",
+        "linear32",
+        "flac",
+        "alaw",
+        "mulaw",
+        "amr-nb",
+        "amr-wb",
+        "opus",
+        "ogg-opus",
+        "speex",
+        "g729",
+    ]
     sample_rate: int
 
 
-class _Output(_Message):
+class _AgentOutput(_Message):
     encoding: Literal["linear16", "mulaw", "alaw", "mp3", "opus", "flac", "aac"] = "linear16"
     sample_rate: int | None = None
     bitrate: int | None = None
     container: Literal["none", "wav", "ogg"] | None = None
 
 
-class _Audio(_Message):
-    input: _Input | None = None
-    output: _Output | None = None
+class _AgentAudio(_Message):
+    input: _AgentInput | None = None
+    output: _AgentOutput | None = None
 
 
-class Settings(_Message):
+class AgentSettingsMessage(_Message):
     type: Literal["Settings"]
     tags: list[str] | None = None
     experimental: bool | None = None
     mip_opt_out: bool | None = None
     flags: dict[str, bool] | None = None
-    audio: _Audio
+    audio: _AgentAudio
     agent: _Agent
 
 
@@ -131,5 +145,12 @@ class FunctionCallResponse(_Message):
 
 
 CLIENT_MESSAGES: dict[str, type[BaseModel]] = {
-    form.__name__: form for form in (KeepAlive, UpdatePrompt, InjectAgentMessage, InjectUserMessage, FunctionCallResponse)
+    form.__name__: form
+    for form in (
+        KeepAlive,
+        UpdatePrompt,
+        InjectAgentMessage,
+        InjectUserMessage,
+        FunctionCallResponse,
+    )
 }

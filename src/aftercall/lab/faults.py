@@ -1,4 +1,6 @@
-"""What goes wrong in the box, on order: each fault meets the next request, or the next connection, of one emulated server."""
+"""What goes wrong in the box, on order: each fault meets the next request, or the next
+connection, of one emulated server.
+"""
 
 from collections.abc import Callable
 from typing import Any, get_args
@@ -6,10 +8,10 @@ from typing import Any, get_args
 from aftercall.errors import RefusedInput
 from aftercall.lab import github, remem
 from aftercall.lab.models import script
-from aftercall.lab.script import Mood
+from aftercall.lab.script import EngineBehaviour
 from aftercall.lab.server import Lab
 
-_MOODS = {"mute": Mood.MUTE, "deaf": Mood.DEAF}
+_BEHAVIOURS = {"mute": EngineBehaviour.MUTE, "deaf": EngineBehaviour.DEAF}
 _STATUSES = {"cut_off": 0, "rate_limit": 429, "server_error": 500, "unavailable": 503}
 _MODEL_FAULTS = {name: name for name in get_args(script.Fault)}
 
@@ -17,8 +19,8 @@ FAULTS: dict[str, dict[str, Any]] = {
     "anthropic": _MODEL_FAULTS,
     "openai": _MODEL_FAULTS,
     "audio": _STATUSES,
-    "deepgram": _MOODS | {"strict": Mood.STRICT},
-    "realtime": _MOODS,
+    "deepgram": _BEHAVIOURS | {"strict": EngineBehaviour.STRICT},
+    "realtime": _BEHAVIOURS,
     "remem": {name: name for name in get_args(remem.Fault)},
     "github": {name: name for name in get_args(github.Fault)},
 }
@@ -26,14 +28,14 @@ _QUEUES: dict[str, Callable[[Lab], Any]] = {
     "anthropic": lambda lab: lab.anthropic.faults,
     "openai": lambda lab: lab.openai.faults,
     "audio": lambda lab: lab.audio.faults,
-    "deepgram": lambda lab: lab.deepgram.moods,
-    "realtime": lambda lab: lab.realtime.moods,
+    "deepgram": lambda lab: lab.deepgram.behaviours,
+    "realtime": lambda lab: lab.realtime.behaviours,
     "remem": lambda lab: lab.remem.faults,
     "github": lambda lab: lab.github.faults,
 }
 
 
-def order(lab: Lab, spec: str) -> None:
+def queue_fault(lab: Lab, spec: str) -> None:
     """`anthropic=rate_limit`: the next request there is refused so, the one after it is not."""
     where, _, kind = spec.partition("=")
     if where not in FAULTS:

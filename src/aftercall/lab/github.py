@@ -1,4 +1,5 @@
-"""An emulated GitHub: issues of one repository over its REST address, as strict about shape as the real one.
+"""An emulated GitHub: issues of one repository over its REST address, as strict about shape as
+the real one.
 
 Faults are yours: an answer that never comes although the issue was made, a limit, an outage.
 """
@@ -16,11 +17,11 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from aftercall.lab.models.door import BrokenResponse
+from aftercall.lab.models.requests import BrokenResponse
 
 Fault = Literal["drop_after_work", "drop_before_work", "limited", "down"]
-LONGEST_TITLE = 256
-LONGEST_BODY = 65_536
+MAX_TITLE_CHARS = 256
+MAX_BODY_CHARS = 65_536
 _DOCS = "https://docs.github.com/rest/issues/issues"
 
 
@@ -37,11 +38,18 @@ class EmulatedGitHub:
         self._server: ThreadingHTTPServer | None = None
 
     def __enter__(self) -> Self:
-        self._server = _Server(("127.0.0.1", 0), self)
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        self._server = _GitHubServer(("127.0.0.1", 0), self)
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        ).start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._server:
             self._server.shutdown()
             self._server.server_close()
@@ -52,7 +60,9 @@ class EmulatedGitHub:
             raise RuntimeError("the emulated GitHub is not running; use it as a context manager")
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> tuple[int, Any] | None:
+    def answer(
+        self, method: str, target: str, headers: dict[str, str], body: bytes
+    ) -> tuple[int, Any] | None:
         """Status and JSON; None where the line goes dead."""
         with self._lock:
             parts = urlsplit(target)
@@ -63,17 +73,23 @@ class EmulatedGitHub:
             if parts.path != f"/repos/{self.repository}/issues":
                 return 404, _problem("Not Found", 404)
             if method == "GET":
-                return 200, self._list({name: values[-1] for name, values in parse_qs(parts.query).items()})
-            return self._make(body) if method == "POST" else (404, _problem("Not Found", 404))
+                return 200, self._list(
+                    {name: values[-1] for name, values in parse_qs(parts.query).items()}
+                )
+            return (
+                self._create_issue(body) if method == "POST" else (404, _problem("Not Found", 404))
+            )
 
     def _list(self, query: dict[str, str]) -> list[dict[str, Any]]:
         size, page = min(int(query.get("per_page", "30")), 100), int(query.get("page", "1"))
         since = query.get("since", "")
         wanted = [issue for issue in self.issues if issue["updated_at"] >= since[:19]]
-        wanted = [issue for issue in wanted if query.get("state", "open") in ("all", issue["state"])]
+        wanted = [
+            issue for issue in wanted if query.get("state", "open") in ("all", issue["state"])
+        ]
         return wanted[::-1][(page - 1) * size : page * size]
 
-    def _make(self, body: bytes) -> tuple[int, Any] | None:
+    def _create_issue(self, body: bytes) -> tuple[int, Any] | None:
         fault = self.faults.popleft() if self.faults else None
         if fault == "drop_before_work":
             return None
@@ -85,13 +101,13 @@ class EmulatedGitHub:
             asked = json.loads(body)
         except ValueError:
             return 400, _problem("Problems parsing JSON", 400)
-        if wrong := _find_wrong(asked):
+        if wrong := _find_error(asked):
             return 422, {**_problem("Validation Failed", 422), "errors": [wrong]}
-        issue = self._issue(asked)
+        issue = self._make_issue(asked)
         self.issues.append(issue)
         return None if fault == "drop_after_work" else (201, issue)
 
-    def _issue(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _make_issue(self, asked: dict[str, Any]) -> dict[str, Any]:
         number = len(self.issues) + 41
         now = datetime.now(UTC).isoformat(timespec="seconds")[:19] + "Z"
         return {
@@ -116,23 +132,29 @@ def make_router(github: EmulatedGitHub) -> APIRouter:
     @router.api_route("/repos/{rest:path}", methods=["GET", "POST"], include_in_schema=False)
     async def answer(rest: str, request: Request) -> Response:
         target = f"/repos/{rest}?{request.url.query}"
-        answered = github.answer(request.method, target, dict(request.headers), await request.body())
+        answered = github.answer(
+            request.method, target, dict(request.headers), await request.body()
+        )
         return BrokenResponse() if answered is None else JSONResponse(answered[1], answered[0])
 
     return router
 
 
-def _find_wrong(asked: Any) -> dict[str, str] | None:
-    if not isinstance(asked, dict) or not isinstance(asked.get("title"), str) or not asked["title"].strip():
+def _find_error(asked: Any) -> dict[str, str] | None:
+    if (
+        not isinstance(asked, dict)
+        or not isinstance(asked.get("title"), str)
+        or not asked["title"].strip()
+    ):
         return {"resource": "Issue", "code": "missing_field", "field": "title"}
-    if len(asked["title"]) > LONGEST_TITLE:
+    if len(asked["title"]) > MAX_TITLE_CHARS:
         return {
             "resource": "Issue",
             "code": "custom",
             "field": "title",
-            "message": f"title is too long (maximum is {LONGEST_TITLE} characters)",
+            "message": f"title is too long (maximum is {MAX_TITLE_CHARS} characters)",
         }
-    if not isinstance(asked.get("body", ""), str) or len(asked.get("body", "")) > LONGEST_BODY:
+    if not isinstance(asked.get("body", ""), str) or len(asked.get("body", "")) > MAX_BODY_CHARS:
         return {"resource": "Issue", "code": "invalid", "field": "body"}
     labels = asked.get("labels", [])
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
@@ -144,16 +166,16 @@ def _problem(message: str, status: int) -> dict[str, Any]:
     return {"message": message, "documentation_url": _DOCS, "status": str(status)}
 
 
-class _Server(ThreadingHTTPServer):
+class _GitHubServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], github: EmulatedGitHub) -> None:
-        super().__init__(address, _Line)
+        super().__init__(address, _GitHubLine)
         self.github = github
 
 
-class _Line(BaseHTTPRequestHandler):
-    server: _Server
+class _GitHubLine(BaseHTTPRequestHandler):
+    server: _GitHubServer
 
     def do_GET(self) -> None:
         self._serve()

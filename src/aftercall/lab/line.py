@@ -1,11 +1,13 @@
-"""Two ends of an emulated line: what one end says is what the other end hears, if it listens, and as far as it listened."""
+"""Two ends of an emulated line: what one end says is what the other end hears, if it listens,
+and as far as it listened.
+"""
 
 from dataclasses import dataclass, field
 
 from aftercall.lab.timeline import Alarm, Timeline
 
-SECONDS_A_WORD = 0.4
-SECONDS_A_KEY = 0.25
+SECONDS_PER_WORD = 0.4
+SECONDS_PER_KEY = 0.25
 END_SILENCE_S = 1.0
 
 
@@ -14,67 +16,73 @@ class HungUp(Exception):
 
 
 @dataclass
-class Utterance:
+class LineUtterance:
     """Something said: its words, cut where it was broken off."""
 
     words: list[str]
     began_s: float
     ended_s: float | None = None
-    seconds_a_word: float = SECONDS_A_WORD
+    seconds_per_word: float = SECONDS_PER_WORD
 
     @property
     def duration_s(self) -> float:
-        return len(self.words) * self.seconds_a_word
+        return len(self.words) * self.seconds_per_word
 
-    def after(self, moment_s: float) -> str:
+    def words_after(self, moment_s: float) -> str:
         """The words from this moment on: who begins to listen late has missed the first ones."""
-        missed = max(0.0, moment_s - self.began_s) / self.seconds_a_word
+        missed = max(0.0, moment_s - self.began_s) / self.seconds_per_word
         return " ".join(self.words[round(missed) :])
 
 
 @dataclass
-class End:
+class LineEnd:
     """One end of the line."""
 
     timeline: Timeline
-    said: list[Utterance] = field(default_factory=list)
+    said: list[LineUtterance] = field(default_factory=list)
     is_open: bool = True
     interrupt: Exception | None = None
     """Raised at the next wait: new orders for whoever holds this end."""
-    _other: "End | None" = None
-    _speaking: Utterance | None = None
+    _other: "LineEnd | None" = None
+    _speaking: LineUtterance | None = None
     _listens_since_s: float | None = None
-    _takes_interruptions: bool = False
-    _heard: list[Utterance] = field(default_factory=list)
+    _may_be_interrupted: bool = False
+    _heard: list[LineUtterance] = field(default_factory=list)
     _keys: str = ""
     _alarm: Alarm | None = None
 
     @property
-    def other(self) -> "End":
+    def other(self) -> "LineEnd":
         assert self._other is not None  # noqa: S101 - `connect` joins two ends
         return self._other
 
     async def say(self, text: str) -> bool:
         """Speak; False if the other end broke in (only while we listen, too)."""
-        utterance = self._speaking = Utterance(text.split(), self.timeline.now_s())
+        utterance = self._speaking = LineUtterance(text.split(), self.timeline.now_s())
         self.said.append(utterance)
-        if self.other.listens:
+        if self.other.is_listening:
             self.other.wake()
         broken_off = False
         try:
-            while not broken_off and (rest_s := utterance.began_s + utterance.duration_s - self.timeline.now_s()) > 1e-9:
+            while (
+                not broken_off
+                and (rest_s := utterance.began_s + utterance.duration_s - self.timeline.now_s())
+                > 1e-9
+            ):
                 await self._wait(rest_s)
-                broken_off = self._takes_interruptions and self.other._speaking is not None
+                broken_off = self._may_be_interrupted and self.other._speaking is not None
         finally:
             self._finish(utterance)
         return not broken_off
 
-    def begin_speaking(self) -> None:
-        """Speak words that are known only when they have been said; nothing changes if we speak already."""
+    def start_speaking(self) -> None:
+        """Speak words that are known only when they have been said; nothing changes if we speak
+        already.
+        """
         if self._speaking is None:
-            self._speaking = Utterance([], self.timeline.now_s())
+            self._speaking = LineUtterance([], self.timeline.now_s())
             self.said.append(self._speaking)
-            if self.other.listens:
+            if self.other.is_listening:
                 self.other.wake()
 
     def finish_speaking(self, text: str) -> None:
@@ -84,32 +92,34 @@ class End:
             return
         utterance.words = text.split()
         spoken_s = self.timeline.now_s() - utterance.began_s
-        utterance.seconds_a_word = spoken_s / max(1, len(utterance.words)) or SECONDS_A_WORD
+        utterance.seconds_per_word = spoken_s / max(1, len(utterance.words)) or SECONDS_PER_WORD
         self._end_speaking(utterance)
 
     async def press(self, digits: str) -> None:
         """Keys reach the other end if it listens, one after the other."""
         for digit in digits:
-            await self.pause(SECONDS_A_KEY)
-            if self.other.listens:
+            await self.pause(SECONDS_PER_KEY)
+            if self.other.is_listening:
                 self.other._keys += digit
                 self.other.wake()
 
-    def take_keys(self) -> str:
+    def pop_digits(self) -> str:
         """What the other end has pressed while we listened."""
         keys, self._keys = self._keys, ""
         return keys
 
-    def begin_listening(self, *, takes_interruptions: bool = True) -> None:
+    def start_listening(self, *, takes_interruptions: bool = True) -> None:
         """What is said from now on is heard; what was said before is not."""
-        self._listens_since_s, self._takes_interruptions = self.timeline.now_s(), takes_interruptions
+        self._listens_since_s, self._may_be_interrupted = self.timeline.now_s(), takes_interruptions
         self._heard.clear()
         self._keys = ""
 
     async def listen(self, timeout_s: float, end_silence_s: float | None = None) -> str:
-        """What the other end says until it pauses; empty if it says nothing for so long, or presses keys instead."""
+        """What the other end says until it pauses; empty if it says nothing for so long, or
+        presses keys instead.
+        """
         if self._listens_since_s is None:
-            self.begin_listening()
+            self.start_listening()
         since_s, deadline_s = self._listens_since_s or 0.0, self.timeline.now_s() + timeout_s
         pause_s = END_SILENCE_S if end_silence_s is None else end_silence_s
         try:
@@ -120,7 +130,9 @@ class End:
                 elif self._heard:
                     rest_s = (self._heard[-1].ended_s or now_s) + pause_s - now_s
                     if rest_s <= 1e-9:
-                        return " ".join(filter(None, (piece.after(since_s) for piece in self._heard)))
+                        return " ".join(
+                            filter(None, (piece.words_after(since_s) for piece in self._heard))
+                        )
                     await self._wait(rest_s)
                 elif now_s >= deadline_s - 1e-9:
                     return ""
@@ -130,7 +142,7 @@ class End:
                     if pressed and pressed == self._keys:
                         return ""
         finally:
-            self._listens_since_s, self._takes_interruptions = None, False
+            self._listens_since_s, self._may_be_interrupted = None, False
             self._heard.clear()
 
     async def pause(self, seconds: float) -> None:
@@ -139,7 +151,7 @@ class End:
             await self._wait(rest_s)
 
     @property
-    def listens(self) -> bool:
+    def is_listening(self) -> bool:
         return self._listens_since_s is not None
 
     def hang_up(self) -> None:
@@ -153,15 +165,15 @@ class End:
             self.timeline.wake(self._alarm)
 
     async def _wait(self, seconds: float | None) -> None:
-        self.check()
+        self.raise_if_interrupted()
         self._alarm = Alarm()
         try:
             await self.timeline.wait(self._alarm, seconds)
         finally:
             self._alarm = None
-        self.check()
+        self.raise_if_interrupted()
 
-    def check(self) -> None:
+    def raise_if_interrupted(self) -> None:
         """Raises HungUp when the line is closed, or the new orders for whoever holds this end."""
         if not self.is_open:
             raise HungUp
@@ -169,19 +181,19 @@ class End:
             orders, self.interrupt = self.interrupt, None
             raise orders
 
-    def _finish(self, utterance: Utterance) -> None:
-        spoken = round((self.timeline.now_s() - utterance.began_s) / SECONDS_A_WORD)
+    def _finish(self, utterance: LineUtterance) -> None:
+        spoken = round((self.timeline.now_s() - utterance.began_s) / SECONDS_PER_WORD)
         del utterance.words[max(0, spoken) :]
         self._end_speaking(utterance)
 
-    def _end_speaking(self, utterance: Utterance) -> None:
+    def _end_speaking(self, utterance: LineUtterance) -> None:
         utterance.ended_s, self._speaking = self.timeline.now_s(), None
-        if utterance.words and self.other.listens:
+        if utterance.words and self.other.is_listening:
             self.other._heard.append(utterance)
         self.other.wake()
 
 
-def connect(timeline: Timeline) -> tuple[End, End]:
-    one, two = End(timeline), End(timeline)
+def make_line(timeline: Timeline) -> tuple[LineEnd, LineEnd]:
+    one, two = LineEnd(timeline), LineEnd(timeline)
     one._other, two._other = two, one
     return one, two

@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-PATIENCE_S = 10.0
+STOP_TIMEOUT_S = 10.0
 
 
 @contextmanager
@@ -17,13 +17,22 @@ def serve_on_loopback(app: Any) -> Iterator[str]:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     listening.listen(256)
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="websockets-sansio", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="websockets-sansio",
+        timeout_graceful_shutdown=1,
+    )
     server = uvicorn.Server(config)
-    thread = Thread(target=server.run, kwargs={"sockets": [listening]}, name="aftercall-lab", daemon=True)
+    thread = Thread(
+        target=server.run, kwargs={"sockets": [listening]}, name="aftercall-lab", daemon=True
+    )
     thread.start()
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(PATIENCE_S)
+        thread.join(STOP_TIMEOUT_S)
         listening.close()

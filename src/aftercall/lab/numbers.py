@@ -1,4 +1,4 @@
-"""The numbers of the emulated network, and what becomes of a call to each."""
+"""The numbers of the emulated phone network: what answers at each."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -9,7 +9,7 @@ Outcome = Literal["busy", "no-answer", "failed", "voicemail"]
 
 
 @dataclass(frozen=True)
-class Number:
+class LabNumber:
     """A number that an agent answers (`voice_url`), or one with a fixed outcome."""
 
     voice_url: str = ""
@@ -17,15 +17,19 @@ class Number:
     outcome: Outcome | None = None
 
 
-def read_number(spec: str) -> tuple[str, Number]:
+def parse_number(spec: str) -> tuple[str, LabNumber]:
     """`+15550101=http://127.0.0.1:8080/twilio/voice` or `+15550109=busy`."""
     number, mark, what = spec.partition("=")
     if not mark or not number.startswith("+"):
-        raise RefusedInput("--number", "is NUMBER=ADDRESS or NUMBER=OUTCOME, and a number begins with +")
+        raise RefusedInput(
+            "--number", "is NUMBER=ADDRESS or NUMBER=OUTCOME, and a number begins with +"
+        )
     for outcome in get_args(Outcome):
         if what == outcome:
-            return number, Number(outcome=outcome)
+            return number, LabNumber(outcome=outcome)
     if not what.startswith(("http://", "https://")):
-        raise RefusedInput("--number", f"knows addresses (http://…) and outcomes ({', '.join(get_args(Outcome))})")
+        raise RefusedInput(
+            "--number", f"knows addresses (http://…) and outcomes ({', '.join(get_args(Outcome))})"
+        )
     status = what.removesuffix("/voice") + "/status" if what.endswith("/voice") else ""
-    return number, Number(voice_url=what, status_url=status)
+    return number, LabNumber(voice_url=what, status_url=status)

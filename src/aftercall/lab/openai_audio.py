@@ -1,4 +1,5 @@
-"""An emulated OpenAI audio address: takes a file, gives back words with times; refuses what the real one refuses; fails on demand.
+"""An emulated OpenAI audio address: takes a file, gives back words with times; refuses what the
+real one refuses; fails on demand.
 
 Multipart is read here by hand: the usual parser would be one more package for one route.
 """
@@ -12,14 +13,14 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from aftercall.lab.speech import Ear, Ended
+from aftercall.lab.speech import ToneDetector, ToneEnded
 from aftercall.speech.sound import read_wav
 
 _BOUNDARY = re.compile(r'boundary="?([^";]+)"?')
 _NAME = re.compile(rb'name="([^"]*)"')
 _FILE = re.compile(rb'name="file"; filename="([^"]*)"')
 _KINDS = ("flac", "mp3", "mp4", "mpeg", "mpga", "m4a", "ogg", "wav", "webm")
-NOBODY_SAID = "Thank you for watching!"
+HALLUCINATED_TEXT = "Thank you for watching!"
 _FORMATS = ("json", "text", "srt", "verbose_json", "vtt")
 
 
@@ -43,26 +44,37 @@ def make_router(audio: EmulatedAudio) -> APIRouter:
             return _refuse(401, "Incorrect API key provided.", "invalid_api_key")
         fault = audio.faults.pop(0) if audio.faults else None
         if fault:
-            return _refuse(fault, "The server had an error while processing your request.", None, {"Retry-After": "1"})
+            return _refuse(
+                fault,
+                "The server had an error while processing your request.",
+                None,
+                {"Retry-After": "1"},
+            )
         body = await request.body()
-        fields = read_multipart(body, request.headers.get("content-type", ""))
+        fields = parse_multipart(body, request.headers.get("content-type", ""))
         audio.received.append(fields)
         if not fields.get("file") or not fields.get("model"):
             return _refuse(400, "file and model are required.", None)
-        if why := _refuses(body, fields["file"]):
+        if why := _refusal_reason(body, fields["file"]):
             return _refuse(400, why, None)
         wanted = fields.get("response_format", b"json").decode()
         if wanted not in _FORMATS:
             return _refuse(400, f"{wanted} is not a valid response format.", None)
-        text = _understand(fields["file"]) or audio.text
-        heard = _invented() if _is_silent(fields["file"]) else _verbose(text, audio.language)
+        text = _transcribe(fields["file"]) or audio.text
+        heard = (
+            _make_hallucination() if _is_silent(fields["file"]) else _verbose(text, audio.language)
+        )
         answer = JSONResponse(heard if wanted == "verbose_json" else {"text": heard["text"]})
-        return Response(answer.body[: len(answer.body) // 2], media_type="application/json") if fault == 0 else answer
+        return (
+            Response(answer.body[: len(answer.body) // 2], media_type="application/json")
+            if fault == 0
+            else answer
+        )
 
     return router
 
 
-def read_multipart(body: bytes, content_type: str) -> dict[str, bytes]:
+def parse_multipart(body: bytes, content_type: str) -> dict[str, bytes]:
     """The fields by name; of a file, its bytes."""
     found = _BOUNDARY.search(content_type)
     if found is None:
@@ -75,10 +87,15 @@ def read_multipart(body: bytes, content_type: str) -> dict[str, bytes]:
     return fields
 
 
-def _refuses(body: bytes, sound: bytes) -> str:
-    """Why the file is not taken, if it is not: its name tells no format, or it is a WAV file of other samples than plain ones."""
+def _refusal_reason(body: bytes, sound: bytes) -> str:
+    """Why the file is not taken, if it is not: its name tells no format, or it is a WAV file of
+    other samples than plain ones.
+    """
     found = _FILE.search(body)
-    if found is None or found[1].decode("ascii", "replace").rpartition(".")[2].lower() not in _KINDS:
+    if (
+        found is None
+        or found[1].decode("ascii", "replace").rpartition(".")[2].lower() not in _KINDS
+    ):
         return f"Unrecognized file format. Supported formats: {list(_KINDS)}"
     try:
         _read_frames(sound)
@@ -98,32 +115,62 @@ def _is_silent(sound: bytes) -> bool:
     return not any(_read_frames(sound))
 
 
-def _invented() -> dict[str, Any]:
+def _make_hallucination() -> dict[str, Any]:
     """Where nobody speaks the real one still finds words, and says how little it believes them."""
-    made_up = {"id": 0, "start": 0.0, "end": 2.0, "text": f" {NOBODY_SAID}", "avg_logprob": -1.4, "no_speech_prob": 0.93}
-    return {"task": "transcribe", "language": "english", "duration": 2.0, "text": NOBODY_SAID, "segments": [made_up]}
+    made_up = {
+        "id": 0,
+        "start": 0.0,
+        "end": 2.0,
+        "text": f" {HALLUCINATED_TEXT}",
+        "avg_logprob": -1.4,
+        "no_speech_prob": 0.93,
+    }
+    return {
+        "task": "transcribe",
+        "language": "english",
+        "duration": 2.0,
+        "text": HALLUCINATED_TEXT,
+        "segments": [made_up],
+    }
 
 
-def _understand(sound: bytes) -> str:
+def _transcribe(sound: bytes) -> str:
     """The words of the lab's own speech, if it is that."""
     try:
         channel = read_wav(sound)[0]
     except ValueError:
         return ""
-    ear = Ear()
-    heard = [item.text for item in ear.hear(channel) if isinstance(item, Ended)]
+    ear = ToneDetector()
+    heard = [item.text for item in ear.detect(channel) if isinstance(item, ToneEnded)]
     return " ".join(filter(None, [*heard, ear.finish()]))
 
 
 def _verbose(text: str, language: str) -> dict[str, Any]:
     sentences = [sentence.strip() for sentence in re.split(r"(?<=[.?!])\s", text)]
     segments = [
-        {"id": number, "start": 2.0 * number, "end": 2.0 * number + 1.5, "text": sentence, "avg_logprob": -0.2, "no_speech_prob": 0.01}
+        {
+            "id": number,
+            "start": 2.0 * number,
+            "end": 2.0 * number + 1.5,
+            "text": sentence,
+            "avg_logprob": -0.2,
+            "no_speech_prob": 0.01,
+        }
         for number, sentence in enumerate(sentences)
     ]
-    return {"task": "transcribe", "language": language, "duration": 2.0 * len(segments), "text": text, "segments": segments}
+    return {
+        "task": "transcribe",
+        "language": language,
+        "duration": 2.0 * len(segments),
+        "text": text,
+        "segments": segments,
+    }
 
 
-def _refuse(status: int, message: str, code: str | None, headers: dict[str, str] | None = None) -> Response:
+def _refuse(
+    status: int, message: str, code: str | None, headers: dict[str, str] | None = None
+) -> Response:
     kind = "server_error" if status >= 500 else "invalid_request_error"
-    return JSONResponse({"error": {"message": message, "type": kind, "param": None, "code": code}}, status, headers)
+    return JSONResponse(
+        {"error": {"message": message, "type": kind, "param": None, "code": code}}, status, headers
+    )

@@ -1,37 +1,39 @@
-"""What OpenAI Realtime takes from its client: the names of the general release; those of the beta are refused, as in truth."""
+"""What OpenAI Realtime takes from its client: the names of the general release; those of the
+beta are refused, as in truth.
+"""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Form(BaseModel):
+class _RealtimeForm(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Event(_Form):
+class _Event(_RealtimeForm):
     event_id: str | None = None
 
 
-class _Pcm(_Form):
+class _Pcm(_RealtimeForm):
     type: Literal["audio/pcm"]
     rate: Literal[24000] | None = None
 
 
-class _G711(_Form):
+class _G711(_RealtimeForm):
     type: Literal["audio/pcmu", "audio/pcma"]
 
 
 Format = Annotated[_Pcm | _G711, Field(discriminator="type")]
 
 
-class _Transcription(_Form):
+class _Transcription(_RealtimeForm):
     model: str | None = None
     language: str | None = None
     prompt: str | None = None
 
 
-class _TurnDetection(_Form):
+class _TurnDetection(_RealtimeForm):
     type: Literal["server_vad", "semantic_vad"]
     threshold: float | None = None
     prefix_padding_ms: int | None = None
@@ -42,37 +44,39 @@ class _TurnDetection(_Form):
     eagerness: Literal["low", "medium", "high", "auto"] | None = None
 
 
-class _Input(_Form):
+class _RealtimeInput(_RealtimeForm):
     format: Format | None = None
     transcription: _Transcription | None = None
     turn_detection: _TurnDetection | None = None
     noise_reduction: dict[str, Any] | None = None
 
 
-class _Output(_Form):
+class _RealtimeOutput(_RealtimeForm):
     format: Format | None = None
     voice: str | dict[str, str] | None = None
     speed: float | None = None
 
 
-class _Audio(_Form):
-    input: _Input | None = None
-    output: _Output | None = None
+class _RealtimeAudio(_RealtimeForm):
+    input: _RealtimeInput | None = None
+    output: _RealtimeOutput | None = None
 
 
-class _Tool(_Form):
+class _Tool(_RealtimeForm):
     type: Literal["function"]
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
 
 
-class Session(_Form):
+class RealtimeSettings(_RealtimeForm):
     type: Literal["realtime"]
     model: str | None = None
     instructions: str | None = None
-    output_modalities: Annotated[list[Literal["audio", "text"]], Field(min_length=1, max_length=1)] | None = None
-    audio: _Audio | None = None
+    output_modalities: (
+        Annotated[list[Literal["audio", "text"]], Field(min_length=1, max_length=1)] | None
+    ) = None
+    audio: _RealtimeAudio | None = None
     tools: list[_Tool] | None = None
     tool_choice: str | dict[str, Any] | None = None
     max_output_tokens: int | Literal["inf"] | None = None
@@ -81,7 +85,7 @@ class Session(_Form):
 
 class SessionUpdate(_Event):
     type: Literal["session.update"]
-    session: Session
+    session: RealtimeSettings
 
 
 class Append(_Event):
@@ -93,7 +97,7 @@ class Commit(_Event):
     type: Literal["input_audio_buffer.commit", "input_audio_buffer.clear"]
 
 
-class _Item(_Form):
+class _Item(_RealtimeForm):
     id: str | None = None
     type: Literal["message", "function_call", "function_call_output"]
     role: Literal["user", "assistant", "system"] | None = None

@@ -1,4 +1,6 @@
-"""Whoever has come to an emulated engine's socket: the same over `websockets`, in tests, and inside the lab's one web server."""
+"""Whoever has come to an emulated engine's socket: the same over `websockets`, in tests, and
+inside the lab's one web server.
+"""
 
 import asyncio
 from typing import Protocol
@@ -7,10 +9,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-CRASHED = 1011
+INTERNAL_ERROR = 1011
 
 
-class Left(Exception):
+class PeerLeft(Exception):
     """They are gone, and everything they sent has been taken."""
 
 
@@ -38,13 +40,13 @@ class SocketPeer:
         try:
             return await self._connection.recv()
         except ConnectionClosed:
-            raise Left from None
+            raise PeerLeft from None
 
     async def send(self, message: str | bytes) -> None:
         try:
             await self._connection.send(message)
         except ConnectionClosed:
-            raise Left from None
+            raise PeerLeft from None
 
     async def close(self, code: int) -> None:
         await self._connection.close(code)
@@ -63,7 +65,7 @@ class AsgiPeer:
     async def receive(self) -> str | bytes:
         message = await self._socket.receive()
         if message["type"] != "websocket.receive":
-            raise Left
+            raise PeerLeft
         text: str | None = message.get("text")
         data: bytes | None = message.get("bytes")
         return text if text is not None else data or b""
@@ -73,7 +75,7 @@ class AsgiPeer:
         try:
             await self._socket.send({"type": "websocket.send", kind: message})
         except (OSError, RuntimeError, WebSocketDisconnect):
-            raise Left from None
+            raise PeerLeft from None
 
     async def close(self, code: int) -> None:
         try:
@@ -82,4 +84,4 @@ class AsgiPeer:
             return
 
     def abort(self) -> None:
-        self._closing = asyncio.ensure_future(self.close(CRASHED))
+        self._closing = asyncio.ensure_future(self.close(INTERNAL_ERROR))

@@ -1,4 +1,6 @@
-"""Recordings of emulated calls: short audio files that can be late, expired, or cut off in the middle of being fetched."""
+"""Recordings of emulated calls: short audio files that can be late, expired, or cut off in the
+middle of being fetched.
+"""
 
 import io
 import math
@@ -28,42 +30,52 @@ class LabRecording:
     call: str
     audio: bytes
     made_s: float
-    not_yet: int = 0
+    not_found_count: int = 0
     """How often it is asked for in vain (404) before it is there."""
     life_s: float | None = None
     """How long its address is good; None for ever."""
-    cuts: list[int] = field(default_factory=list)
+    cut_after_bytes: list[int] = field(default_factory=list)
     """After how many bytes each of the next answers breaks off."""
-    asked: list[str] = field(default_factory=list)
+    requested_ranges: list[str] = field(default_factory=list)
     """The range that each request wanted; empty for all of it."""
 
 
 class LabRecordings:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.kept: dict[str, LabRecording] = {}
+        self.by_sid: dict[str, LabRecording] = {}
 
-    def keep(self, sid: str, call: str, seconds: float = 1.0, **fields: float | None) -> LabRecording:
+    def add(
+        self, sid: str, call: str, seconds: float = 1.0, **fields: float | None
+    ) -> LabRecording:
         recording = LabRecording(sid, call, make_wav(seconds), self._clock.monotonic())
         recording.life_s = fields.get("life_s")
-        self.kept[sid] = recording
+        self.by_sid[sid] = recording
         return recording
 
     def refresh(self, recording: LabRecording) -> None:
         recording.made_s = self._clock.monotonic()
 
     def serve(self, sid: str, request: Request) -> Response:
-        """The audio or the part of it that is asked for; 404 while it is not there, 403 once its address has run out."""
-        recording = self.kept.get(sid)
+        """The audio or the part of it that is asked for; 404 while it is not there, 403 once
+        its address has run out.
+        """
+        recording = self.by_sid.get(sid)
         if recording is None:
             return Response(status_code=404)
         wanted = request.headers.get("range", "")
-        recording.asked.append(wanted)
-        if recording.not_yet > 0:
-            recording.not_yet -= 1
+        recording.requested_ranges.append(wanted)
+        if recording.not_found_count > 0:
+            recording.not_found_count -= 1
             return Response(status_code=404)
-        if recording.life_s is not None and self._clock.monotonic() - recording.made_s > recording.life_s:
-            return Response("<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", 403)
+        if (
+            recording.life_s is not None
+            and self._clock.monotonic() - recording.made_s > recording.life_s
+        ):
+            return Response(
+                "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>",
+                403,
+            )
         return _answer(recording, wanted)
 
 
@@ -78,10 +90,15 @@ def _answer(recording: LabRecording, wanted: str) -> Response:
         status = 206
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{total}"
     body = recording.audio[start:end]
-    cut = recording.cuts.pop(0) if recording.cuts else None
+    cut = recording.cut_after_bytes.pop(0) if recording.cut_after_bytes else None
     if cut is None:
         return Response(body, status, headers, media_type="audio/x-wav")
-    return StreamingResponse(_break_off(body[:cut]), status, headers | {"Content-Length": str(len(body))}, media_type="audio/x-wav")
+    return StreamingResponse(
+        _break_off(body[:cut]),
+        status,
+        headers | {"Content-Length": str(len(body))},
+        media_type="audio/x-wav",
+    )
 
 
 async def _break_off(body: bytes) -> AsyncIterator[bytes]:
@@ -90,7 +107,9 @@ async def _break_off(body: bytes) -> AsyncIterator[bytes]:
 
 
 def make_wav(seconds: float, near: Spans = WHOLE, far: Spans = WHOLE) -> bytes:
-    """Two channels of 16-bit sound: while they speak, the near side hums at 220 Hz and the far side at 330."""
+    """Two channels of 16-bit sound: while they speak, the near side hums at 220 Hz and the far
+    side at 330.
+    """
     length = max(1, round(seconds * RATE_HZ))
     both = array("h", bytes(4 * length))
     both[0::2], both[1::2] = _hum(220, near, length), _hum(330, far, length)
@@ -104,10 +123,15 @@ def make_wav(seconds: float, near: Spans = WHOLE, far: Spans = WHOLE) -> bytes:
 
 
 def _hum(hertz: int, spans: Spans, length: int) -> "array[int]":
-    second = array("h", (int(6000 * math.sin(2 * math.pi * hertz * n / RATE_HZ)) for n in range(RATE_HZ)))
+    second = array(
+        "h", (int(6000 * math.sin(2 * math.pi * hertz * n / RATE_HZ)) for n in range(RATE_HZ))
+    )
     tone = second * (length // RATE_HZ + 1)
     channel = array("h", bytes(2 * length))
     for began_s, ended_s in spans:
-        start, end = max(0, round(began_s * RATE_HZ)), min(length, round(min(ended_s, length / RATE_HZ) * RATE_HZ))
+        start, end = (
+            max(0, round(began_s * RATE_HZ)),
+            min(length, round(min(ended_s, length / RATE_HZ) * RATE_HZ)),
+        )
         channel[start:end] = tone[start:end]
     return channel

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Mood(StrEnum):
+class EngineBehaviour(StrEnum):
     """How an emulated engine treats one connection."""
 
     FINE = "as documented"
@@ -16,12 +16,12 @@ class Mood(StrEnum):
 
 
 @dataclass(frozen=True)
-class Say:
+class ScriptSay:
     text: str
 
 
 @dataclass(frozen=True)
-class Use:
+class ScriptToolCall:
     """Ask for a tool, and go on when it has answered."""
 
     tool: str
@@ -29,27 +29,27 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Drop:
+class ScriptDrop:
     """Cut the connection, as a server that crashes would."""
 
 
 @dataclass(frozen=True)
-class Stay:
+class ScriptSilence:
     """Say nothing, for ever."""
 
 
-Act = Say | Use | Drop | Stay
+Act = ScriptSay | ScriptToolCall | ScriptDrop | ScriptSilence
 Reply = str | Act | Sequence[Act]
 Script = Callable[[str], Reply]
 
 
-def in_order(*replies: Reply, then: Reply = "Anything else?") -> Script:
+def reply_in_order(*replies: Reply, then: Reply = "Anything else?") -> Script:
     """These replies one after the other, whatever is heard."""
     waiting = list(replies)
     return lambda heard: waiting.pop(0) if waiting else then
 
 
-def acts_of(reply: Reply) -> Sequence[Act]:
+def to_acts(reply: Reply) -> Sequence[Act]:
     if isinstance(reply, str):
-        return (Say(reply),)
+        return (ScriptSay(reply),)
     return (reply,) if isinstance(reply, Act) else reply

@@ -1,7 +1,8 @@
-"""Speech that a program can hear: each 20 ms frame of it names the word it belongs to, so no recogniser is needed.
+"""Speech that a program can hear: each 20 ms frame of it names the word it belongs to, so no
+recogniser is needed.
 
-It is as long as real speech would be (60 ms a character) and travels as ordinary 8 kHz μ-law bytes: what was cut out of it on
-the way was not heard. Anything else on the line is silence.
+It is as long as real speech would be (60 ms a character) and travels as ordinary 8 kHz μ-law
+bytes: what was cut out of it on the way was not heard. Anything else on the line is silence.
 """
 
 from collections.abc import Iterator
@@ -12,16 +13,18 @@ FRAMES_PER_CHARACTER = 3
 SILENCE = b"\xff" * FRAME
 _MAGIC = b"\x10\x90\x11\x91"
 _HEAD = len(_MAGIC) + 5
-LONGEST_WORD = FRAME - _HEAD
+MAX_WORD_BYTES = FRAME - _HEAD
 
 
-def utter(text: str, frames_a_word: int | None = None) -> bytes:
-    """The audio of a sentence; each word as long as its characters take, or all of the same length."""
-    return b"".join(_voice(word, frames_a_word) for word in text.split())
+def utter(text: str, frames_per_word: int | None = None) -> bytes:
+    """The audio of a sentence; each word as long as its characters take, or all of the same
+    length.
+    """
+    return b"".join(_voice(word, frames_per_word) for word in text.split())
 
 
 def _voice(word: str, frames: int | None) -> bytes:
-    spelled = word.encode()[:LONGEST_WORD]
+    spelled = word.encode()[:MAX_WORD_BYTES]
     count = frames or FRAMES_PER_CHARACTER * (len(word) + 1)
     return b"".join(_frame(spelled, number, count) for number in range(count))
 
@@ -32,18 +35,18 @@ def _frame(word: bytes, number: int, count: int) -> bytes:
 
 
 @dataclass(frozen=True)
-class Began:
+class ToneBegan:
     """Somebody has begun to talk."""
 
 
 @dataclass(frozen=True)
-class Ended:
+class ToneEnded:
     """They have stopped; what they said, as far as it was heard."""
 
     text: str = field(repr=False)
 
 
-class Ear:
+class ToneDetector:
     """Listens to audio in pieces of any size. A word counts when more than half of it was heard."""
 
     def __init__(self, quiet_frames: int = 10) -> None:
@@ -54,35 +57,35 @@ class Ear:
         self._word: tuple[bytes, int] = (b"", 0)
         self._heard = 0
         self._last = -1
-        self.is_hearing = False
+        self.is_speech_active = False
 
-    def hear(self, payload: bytes) -> Iterator[Began | Ended]:
+    def detect(self, payload: bytes) -> Iterator[ToneBegan | ToneEnded]:
         audio = self._rest + payload
         whole = len(audio) - len(audio) % FRAME
         self._rest = audio[whole:]
         for start in range(0, whole, FRAME):
-            yield from self._hear_frame(audio[start : start + FRAME])
+            yield from self._read_frame(audio[start : start + FRAME])
 
     def finish(self) -> str:
         """What has been heard so far, whether it was over or not."""
         self._end_word()
         text, self._words = " ".join(self._words), []
-        self.is_hearing = False
+        self.is_speech_active = False
         return text
 
-    def _hear_frame(self, frame: bytes) -> Iterator[Began | Ended]:
+    def _read_frame(self, frame: bytes) -> Iterator[ToneBegan | ToneEnded]:
         if frame.startswith(_MAGIC):
-            if not self.is_hearing:
-                self.is_hearing = True
-                yield Began()
+            if not self.is_speech_active:
+                self.is_speech_active = True
+                yield ToneBegan()
             self._quiet = 0
-            self._hear_word(frame)
-        elif self.is_hearing:
+            self._read_word(frame)
+        elif self.is_speech_active:
             self._quiet += 1
             if self._quiet >= self._quiet_frames:
-                yield Ended(self.finish())
+                yield ToneEnded(self.finish())
 
-    def _hear_word(self, frame: bytes) -> None:
+    def _read_word(self, frame: bytes) -> None:
         number, count = int.from_bytes(frame[4:6]), int.from_bytes(frame[6:8])
         word = (frame[_HEAD : _HEAD + frame[8]], count)
         if word != self._word or number <= self._last:

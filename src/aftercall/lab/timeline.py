@@ -1,7 +1,9 @@
-"""Time on the emulated line: as it passes, or as fast as everybody on the line is ready for the next moment.
+"""Time on the emulated line: as it passes, or as fast as everybody on the line is ready for the
+next moment.
 
-Who takes part is either at work (asking a webhook, say) or waits. In virtual time nothing passes while somebody works,
-and when all wait the clock jumps to the first who is due: a ten-minute call takes as long as its webhooks do.
+Who takes part is either at work (asking a webhook, say) or waits. In virtual time nothing
+passes while somebody works, and when all wait the clock jumps to the first who is due: a
+ten-minute call takes as long as its webhooks do.
 """
 
 import asyncio
@@ -38,7 +40,7 @@ class Timeline(Protocol):
 class VirtualTimeline:
     def __init__(self) -> None:
         self._now_s = 0.0
-        self._working = 0
+        self._active_count = 0
         self._waiting: list[tuple[float, int, Alarm]] = []
         self._order = count()
 
@@ -46,35 +48,39 @@ class VirtualTimeline:
         return self._now_s
 
     def join(self) -> None:
-        self._working += 1
+        self._active_count += 1
 
     def leave(self) -> None:
-        self._working -= 1
-        self._go_on()
+        self._active_count -= 1
+        self._advance()
 
     async def wait(self, alarm: Alarm, seconds: float | None) -> bool:
         if seconds is not None:
-            heapq.heappush(self._waiting, (self._now_s + max(0.0, seconds), next(self._order), alarm))
-        self._working -= 1
-        self._go_on()
+            heapq.heappush(
+                self._waiting, (self._now_s + max(0.0, seconds), next(self._order), alarm)
+            )
+        self._active_count -= 1
+        self._advance()
         try:
             return await alarm.woken
         except asyncio.CancelledError:
             if alarm.woken.cancelled():
-                self._working += 1  # it never woke; whoever was cancelled leaves as one who works
+                self._active_count += (
+                    1  # it never woke; whoever was cancelled leaves as one who works
+                )
             raise
 
     def wake(self, alarm: Alarm) -> None:
         if not alarm.woken.done():
-            self._working += 1
+            self._active_count += 1
             alarm.woken.set_result(True)
 
-    def _go_on(self) -> None:
-        while self._working == 0 and self._waiting:
+    def _advance(self) -> None:
+        while self._active_count == 0 and self._waiting:
             due_s, _, alarm = heapq.heappop(self._waiting)
             if not alarm.woken.done():
                 self._now_s = max(self._now_s, due_s)
-                self._working += 1
+                self._active_count += 1
                 alarm.woken.set_result(False)
 
 

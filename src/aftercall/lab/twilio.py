@@ -1,4 +1,5 @@
-"""An emulated Twilio: rings your webhook with real signatures, plays the TwiML that comes back, and tells how the call ended.
+"""An emulated Twilio: rings your webhook with real signatures, plays the TwiML that comes back,
+and tells how the call ended.
 
 The caller's side is yours: what they hear, what they say, when they hang up.
 """
@@ -16,10 +17,21 @@ from websockets.exceptions import InvalidHandshake
 from aftercall.clock import Clock, SystemClock
 from aftercall.lab.carriers import TwilioSide
 from aftercall.lab.media import MediaPhone
-from aftercall.lab.twilio_posts import HTTP_FAILED, TwilioPosts
-from aftercall.lab.twiml import BAD_STREAM, Connect, Gather, HangUp, Redirect, Reject, Say, TwimlFault, Verb, read_twiml
+from aftercall.lab.twiml import (
+    BAD_STREAM,
+    Connect,
+    Gather,
+    HangUp,
+    Redirect,
+    Reject,
+    TwimlFault,
+    TwimlSay,
+    Verb,
+    parse_twiml,
+)
+from aftercall.lab.webhook_sender import HTTP_FAILED, TwilioWebhookClient
 
-MOST_REDIRECTS = 20
+MAX_REDIRECTS = 20
 APOLOGY = "We are sorry, an application error has occurred. Goodbye."
 
 
@@ -36,8 +48,8 @@ class LabCall:
     heard: list[str] = field(default_factory=list)
     state: str = "ringing"
     fault: TwimlFault | None = None
-    listening: Gather | None = None
-    rest: list[Verb] = field(default_factory=list)
+    active_gather: Gather | None = None
+    remaining_verbs: list[Verb] = field(default_factory=list)
     phone: MediaPhone | None = None
 
     @property
@@ -54,60 +66,89 @@ class EmulatedTwilio:
         transport: httpx2.AsyncBaseTransport | None = None,
         speed: float = 1.0,
     ) -> None:
-        """With a `transport` (an ASGI app's, say) no socket is opened for webhooks. `speed` is that of streamed audio."""
+        """With a `transport` (an ASGI app's, say) no socket is opened for webhooks.
+
+        `speed` is that of streamed audio.
+        """
         self._account = account_sid
         self._clock = clock or SystemClock()
         self._speed = speed
-        self._posts = TwilioPosts(auth_token, transport)
+        self._webhook_client = TwilioWebhookClient(auth_token, transport)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self._posts.close()
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._webhook_client.close()
 
-    async def ring(self, voice_url: str, *, caller: str, callee: str = "+15550101", status_url: str | None = None) -> LabCall:
-        """Someone dials; returns when the agent has said its first words and listens, or the call is over."""
+    async def ring(
+        self,
+        voice_url: str,
+        *,
+        caller: str,
+        callee: str = "+15550101",
+        status_url: str | None = None,
+    ) -> LabCall:
+        """Someone dials; returns when the agent has said its first words and listens, or the
+        call is over.
+        """
         sid = "CA" + secrets.token_hex(16)
         call = LabCall(sid, caller, callee, voice_url, status_url, self._clock.monotonic())
-        await self._follow(call, voice_url, {})
+        await self._fetch_and_play(call, voice_url, {})
         return call
 
     async def say(self, call: LabCall, text: str, confidence: float = 0.9) -> None:
         """The caller speaks while the agent listens."""
-        if call.listening is None:
+        if call.active_gather is None:
             raise RuntimeError("the agent is not listening")
-        await self._follow(call, call.listening.action or call.voice_url, {"SpeechResult": text, "Confidence": f"{confidence}"})
+        await self._fetch_and_play(
+            call,
+            call.active_gather.action or call.voice_url,
+            {"SpeechResult": text, "Confidence": f"{confidence}"},
+        )
 
     async def stay_silent(self, call: LabCall) -> None:
         """The caller says nothing until the agent gives up waiting."""
-        if call.listening is None:
+        if call.active_gather is None:
             raise RuntimeError("the agent is not listening")
-        if call.listening.action_on_empty:
-            await self._follow(call, call.listening.action or call.voice_url, {"SpeechResult": ""})
+        if call.active_gather.action_on_empty:
+            await self._fetch_and_play(
+                call, call.active_gather.action or call.voice_url, {"SpeechResult": ""}
+            )
         else:
-            await self._play(call, call.rest)
+            await self._play(call, call.remaining_verbs)
 
-    async def hang_up(self, call: LabCall, *, says_stop: bool = True, closes: bool = True) -> None:
-        """A streamed call ends with a stop frame and its socket closed, or with only one of the two."""
+    async def hang_up(
+        self, call: LabCall, *, sends_stop: bool = True, closes_socket: bool = True
+    ) -> None:
+        """A streamed call ends with a stop frame and its socket closed, or with only one of the
+        two.
+        """
         if call.phone is not None and not call.is_over:
-            await call.phone.hang_up(says_stop=says_stop, closes=closes)
+            await call.phone.hang_up(sends_stop=sends_stop, closes_socket=closes_socket)
         if not call.is_over:
             await self._end(call, "completed")
 
-    async def wait_over(self, call: LabCall) -> None:
-        """The agent hangs up a streamed call by closing its socket; what the TwiML says after that is played."""
+    async def wait_for_hang_up(self, call: LabCall) -> None:
+        """The agent hangs up a streamed call by closing its socket; what the TwiML says after
+        that is played.
+        """
         if call.phone is not None and not call.is_over:
-            await call.phone.wait_over()
+            await call.phone.wait_closed()
             call.heard += call.phone.heard
-            await self._play(call, call.rest)
+            await self._play(call, call.remaining_verbs)
 
     def sign(self, url: str, form: dict[str, str]) -> str:
-        return self._posts.sign(url, form)
+        return self._webhook_client.sign(url, form)
 
     async def post(self, call: LabCall, url: str, fields: dict[str, str]) -> httpx2.Response:
         """One webhook, signed; you may send one again to see that it changes nothing."""
-        return await self._posts.post(url, self._form(call, fields))
+        return await self._webhook_client.post(url, self._form(call, fields))
 
     def _form(self, call: LabCall, fields: dict[str, str]) -> dict[str, str]:
         return {
@@ -120,10 +161,14 @@ class EmulatedTwilio:
             "CallStatus": call.state,
         } | fields
 
-    async def _follow(self, call: LabCall, url: str, fields: dict[str, str], redirects: int = 0) -> None:
+    async def _fetch_and_play(
+        self, call: LabCall, url: str, fields: dict[str, str], redirects: int = 0
+    ) -> None:
         """Ask the agent what to do, and do it."""
         try:
-            verbs = read_twiml(await self._fetch(call, urljoin(call.voice_url, url), fields, redirects))
+            verbs = parse_twiml(
+                await self._fetch(call, urljoin(call.voice_url, url), fields, redirects)
+            )
         except TwimlFault as fault:
             call.fault = fault
             call.heard.append(APOLOGY)
@@ -134,26 +179,26 @@ class EmulatedTwilio:
         await self._play(call, verbs, redirects)
 
     async def _fetch(self, call: LabCall, url: str, fields: dict[str, str], redirects: int) -> str:
-        if redirects > MOST_REDIRECTS:
-            raise TwimlFault(HTTP_FAILED, f"more than {MOST_REDIRECTS} redirects in a row")
-        return await self._posts.fetch_twiml(url, self._form(call, fields))
+        if redirects > MAX_REDIRECTS:
+            raise TwimlFault(HTTP_FAILED, f"more than {MAX_REDIRECTS} redirects in a row")
+        return await self._webhook_client.fetch_twiml(url, self._form(call, fields))
 
     async def _play(self, call: LabCall, verbs: list[Verb], redirects: int = 0) -> None:
-        call.listening = None
+        call.active_gather = None
         for number, verb in enumerate(verbs):
             match verb:
-                case Say(text):
+                case TwimlSay(text):
                     call.heard.append(text)
                 case Gather(says=says):
                     call.heard += [say.text for say in says]
-                    call.listening, call.rest = verb, verbs[number + 1 :]
+                    call.active_gather, call.remaining_verbs = verb, verbs[number + 1 :]
                     return
                 case Connect(url, parameters):
-                    call.rest = verbs[number + 1 :]
+                    call.remaining_verbs = verbs[number + 1 :]
                     await self._stream(call, url, dict(parameters))
                     return
                 case Redirect(url):
-                    await self._follow(call, url, {}, redirects + 1)
+                    await self._fetch_and_play(call, url, {}, redirects + 1)
                     return
                 case Reject(reason):
                     await self._end(call, "busy" if reason == "busy" else "no-answer")
@@ -166,15 +211,26 @@ class EmulatedTwilio:
         side = TwilioSide(call.sid, self._account)
         headers = {"x-twilio-signature": self.sign(url, {})}
         try:
-            call.phone = await MediaPhone.dial(url, side, parameters=parameters, headers=headers, speed=self._speed, clock=self._clock)
+            call.phone = await MediaPhone.dial(
+                url,
+                side,
+                parameters=parameters,
+                headers=headers,
+                speed=self._speed,
+                clock=self._clock,
+            )
         except (OSError, InvalidHandshake) as error:
-            call.fault = TwimlFault(BAD_STREAM, f"the media socket refused ({type(error).__name__})")
-            await self._play(call, call.rest)
+            call.fault = TwimlFault(
+                BAD_STREAM, f"the media socket refused ({type(error).__name__})"
+            )
+            await self._play(call, call.remaining_verbs)
 
     async def _end(self, call: LabCall, state: str) -> None:
-        call.state, call.listening = state, None
+        call.state, call.active_gather = state, None
         if call.status_url is None:
             return
         seconds = int(self._clock.monotonic() - call.started_s)
         with suppress(httpx2.HTTPError):  # Twilio does not try a status callback again
-            await self.post(call, call.status_url, {"CallDuration": str(seconds), "SequenceNumber": "3"})
+            await self.post(
+                call, call.status_url, {"CallDuration": str(seconds), "SequenceNumber": "3"}
+            )

@@ -1,4 +1,7 @@
-"""The emulated Twilio's REST routes: calls, recordings, messages. Refusals have the codes and the form of the real ones."""
+"""The emulated Twilio's REST routes: calls, recordings, messages.
+
+Refusals have the codes and the form of the real ones.
+"""
 
 import hmac
 import secrets
@@ -11,19 +14,27 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from aftercall.lab.exchange import Dial, Exchange
+from aftercall.lab.exchange import LabDial, PhoneNetwork
 from aftercall.lab.leg import Leg
-from aftercall.lab.twiml import TwimlFault, read_twiml
-from aftercall.phone.forms import Fields, read_form
+from aftercall.lab.twiml import TwimlFault, parse_twiml
+from aftercall.phone.twilio_webhooks import Fields, read_form
 
 ACCOUNT = "/2010-04-01/Accounts/{account}"
-_MORE = "https://www.twilio.com/docs/errors/{}"
+_ERROR_URL = "https://www.twilio.com/docs/errors/{}"
 
 
-class Refusal(Exception):
+class TwilioRefusal(Exception):
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(message)
-        self.answer = JSONResponse({"code": code, "message": message, "more_info": _MORE.format(code), "status": status}, status)
+        self.answer = JSONResponse(
+            {
+                "code": code,
+                "message": message,
+                "more_info": _ERROR_URL.format(code),
+                "status": status,
+            },
+            status,
+        )
 
 
 class RefusingRoute(APIRoute):
@@ -35,13 +46,13 @@ class RefusingRoute(APIRoute):
         async def answer(request: Request) -> Response:
             try:
                 return await inner(request)
-            except Refusal as refusal:
+            except TwilioRefusal as refusal:
                 return refusal.answer
 
         return answer
 
 
-def make_router(exchange: Exchange) -> APIRouter:
+def make_router(exchange: PhoneNetwork) -> APIRouter:
     router = APIRouter(tags=["twilio"], prefix=ACCOUNT, route_class=RefusingRoute)
 
     @router.post("/Calls.json")
@@ -70,55 +81,69 @@ def make_router(exchange: Exchange) -> APIRouter:
         if leg is None or leg.is_over:
             raise _not_found(request)
         if leg.state != "in-progress":
-            raise Refusal(400, 21220, "Requested resource is not eligible for recording")
-        recording = leg.record(form.get("RecordingStatusCallback"))
-        return JSONResponse({"sid": recording, "call_sid": sid, "account_sid": account, "status": "in-progress", "channels": 2}, 201)
+            raise TwilioRefusal(400, 21220, "Requested resource is not eligible for recording")
+        recording = leg.start_recording(form.get("RecordingStatusCallback"))
+        return JSONResponse(
+            {
+                "sid": recording,
+                "call_sid": sid,
+                "account_sid": account,
+                "status": "in-progress",
+                "channels": 2,
+            },
+            201,
+        )
 
     @router.post("/Messages.json")
     async def create_message(account: str, request: Request) -> Response:
         form = dict(await _read(request, account, exchange))
-        return JSONResponse(_keep_message(exchange, form), 201)
+        return JSONResponse(_store_message(exchange, form), 201)
 
     @router.get("/Recordings/{name}")
     async def get_recording(account: str, name: str, request: Request) -> Response:
         await _read(request, account, exchange)
-        return exchange.office.recordings.serve(name.partition(".")[0], request)
+        return exchange.carrier.recordings.serve(name.partition(".")[0], request)
 
     return router
 
 
-async def _read(request: Request, account: str, exchange: Exchange) -> Fields:
-    ours = exchange.office.account_sid
+async def _read(request: Request, account: str, exchange: PhoneNetwork) -> Fields:
+    ours = exchange.carrier.account_sid
     expected = "Basic " + b64encode(f"{ours}:{exchange.auth_token}".encode()).decode()
     given = request.headers.get("authorization", "")
     if not hmac.compare_digest(given.encode(), expected.encode()):
-        raise Refusal(401, 20003, "Authenticate")
+        raise TwilioRefusal(401, 20003, "Authenticate")
     if account != ours:
         raise _not_found(request)
     return read_form(await request.body()) if request.method == "POST" else ()
 
 
-def _not_found(request: Request) -> Refusal:
-    return Refusal(404, 20404, f"The requested resource {request.url.path} was not found")
+def _not_found(request: Request) -> TwilioRefusal:
+    return TwilioRefusal(404, 20404, f"The requested resource {request.url.path} was not found")
 
 
-def _read_dial(form: Fields) -> Dial:
+def _read_dial(form: Fields) -> LabDial:
     fields = dict(form)
     if not fields.get("To"):
-        raise Refusal(400, 21201, "No 'To' number is specified")
+        raise TwilioRefusal(400, 21201, "No 'To' number is specified")
     if not fields.get("From"):
-        raise Refusal(400, 21213, "'From' phone number is required")
+        raise TwilioRefusal(400, 21213, "'From' phone number is required")
     if not fields["To"].startswith(("+", "sip:", "client:")):
-        raise Refusal(400, 21211, f"The phone number you are attempting to call, {fields['To']}, is not valid.")
+        raise TwilioRefusal(
+            400,
+            21211,
+            f"The phone number you are attempting to call, {fields['To']}, is not valid.",
+        )
     url = fields.get("Url") or fields.get("Twiml") or ""
     if not url:
-        raise Refusal(400, 21205, "Url parameter is required")
-    return Dial(
+        raise TwilioRefusal(400, 21205, "Url parameter is required")
+    return LabDial(
         to=fields["To"],
         caller=fields["From"],
         url=url,
         status_url=fields.get("StatusCallback", ""),
-        events=frozenset(value for name, value in form if name == "StatusCallbackEvent") or frozenset({"completed"}),
+        events=frozenset(value for name, value in form if name == "StatusCallbackEvent")
+        or frozenset({"completed"}),
         timeout_s=_number(fields, "Timeout", 60.0),
         limit_s=_number(fields, "TimeLimit", 14_400.0),
         is_recorded=fields.get("Record", "false").lower() == "true",
@@ -131,13 +156,13 @@ def _number(fields: dict[str, str], name: str, default: float) -> float:
     try:
         return float(fields.get(name, default))
     except ValueError:
-        raise Refusal(400, 20001, f"Invalid {name}") from None
+        raise TwilioRefusal(400, 20001, f"Invalid {name}") from None
 
 
-def _find(exchange: Exchange, sid: str) -> Leg:
+def _find(exchange: PhoneNetwork, sid: str) -> Leg:
     leg = exchange.legs.get(sid)
     if leg is None:
-        raise Refusal(404, 20404, f"The requested resource /Calls/{sid}.json was not found")
+        raise TwilioRefusal(404, 20404, f"The requested resource /Calls/{sid}.json was not found")
     return leg
 
 
@@ -146,15 +171,15 @@ def _update(leg: Leg, form: dict[str, str]) -> None:
         leg.end.hang_up()
     elif form.get("Twiml"):
         try:
-            leg.divert(read_twiml(form["Twiml"]))
+            leg.redirect(parse_twiml(form["Twiml"]))
         except TwimlFault as fault:
-            raise Refusal(400, fault.code, str(fault)) from None
+            raise TwilioRefusal(400, fault.code, str(fault)) from None
     else:
-        raise Refusal(400, 20001, "Status or Twiml is needed")
+        raise TwilioRefusal(400, 20001, "Status or Twiml is needed")
 
 
-def _describe(exchange: Exchange, leg: Leg) -> dict[str, Any]:
-    account = exchange.office.account_sid
+def _describe(exchange: PhoneNetwork, leg: Leg) -> dict[str, Any]:
+    account = exchange.carrier.account_sid
     uri = f"/2010-04-01/Accounts/{account}/Calls/{leg.sid}"
     return {
         "sid": leg.sid,
@@ -165,21 +190,37 @@ def _describe(exchange: Exchange, leg: Leg) -> dict[str, Any]:
         "direction": leg.direction,
         "status": leg.state,
         "answered_by": leg.answered_by,
-        "date_created": format_datetime(exchange.office.clock.now()),
+        "date_created": format_datetime(exchange.carrier.clock.now()),
         "uri": f"{uri}.json",
         "subresource_uris": {"recordings": f"{uri}/Recordings.json"},
     }
 
 
-def _keep_message(exchange: Exchange, form: dict[str, str]) -> dict[str, Any]:
+def _store_message(exchange: PhoneNetwork, form: dict[str, str]) -> dict[str, Any]:
     if not form.get("To"):
-        raise Refusal(400, 21604, "A 'To' phone number is required.")
+        raise TwilioRefusal(400, 21604, "A 'To' phone number is required.")
     if not form.get("From") and not form.get("MessagingServiceSid"):
-        raise Refusal(400, 21603, "A 'From' phone number is required.")
+        raise TwilioRefusal(400, 21603, "A 'From' phone number is required.")
     if not form.get("Body"):
-        raise Refusal(400, 21602, "Message body is required.")
-    message = {"sid": "SM" + secrets.token_hex(16), "from": form.get("From", ""), "to": form["To"], "body": form["Body"]}
+        raise TwilioRefusal(400, 21602, "Message body is required.")
+    message = {
+        "sid": "SM" + secrets.token_hex(16),
+        "from": form.get("From", ""),
+        "to": form["To"],
+        "body": form["Body"],
+    }
     exchange.messages.append(message)
-    account = exchange.office.account_sid
-    rest = {"status": "queued", "direction": "outbound-api", "num_segments": "1", "num_media": "0", "error_code": None}
-    return {**message, **rest, "account_sid": account, "uri": f"/2010-04-01/Accounts/{account}/Messages/{message['sid']}.json"}
+    account = exchange.carrier.account_sid
+    rest = {
+        "status": "queued",
+        "direction": "outbound-api",
+        "num_segments": "1",
+        "num_media": "0",
+        "error_code": None,
+    }
+    return {
+        **message,
+        **rest,
+        "account_sid": account,
+        "uri": f"/2010-04-01/Accounts/{account}/Messages/{message['sid']}.json",
+    }

@@ -1,6 +1,7 @@
 """Reading TwiML as Twilio does, without a socket: what the caller hears, and what happens next.
 
-Strict where Twilio is: XML that cannot be read, or a document that is no answer, ends the call with Twilio's error code.
+Strict where Twilio is: XML that cannot be read, or a document that is no answer, ends the call
+with Twilio's error code.
 """
 
 import re
@@ -8,10 +9,10 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-UNREADABLE = 12100
+PARSE_FAILURE = 12100
 NOT_A_RESPONSE = 12101
 WRONG_VERB = 12200
-NOTHING_TO_FETCH = 12300
+INVALID_CONTENT_TYPE = 12300
 BAD_STREAM = 31920
 
 _DOCTYPE = re.compile(r"<!DOCTYPE|<!ENTITY", re.IGNORECASE)
@@ -26,21 +27,23 @@ class TwimlFault(Exception):
 
 
 @dataclass(frozen=True)
-class Say:
+class TwimlSay:
     text: str
 
 
 @dataclass(frozen=True)
 class Gather:
-    """Listening: speech goes to `action`; silence falls through to what follows, unless it is an answer, too."""
+    """Listening: speech goes to `action`; silence falls through to what follows, unless it is
+    an answer, too.
+    """
 
     action: str
-    says: tuple[Say, ...]
+    says: tuple[TwimlSay, ...]
     action_on_empty: bool
     timeout_s: float = 5.0
     end_silence_s: float | None = None
     """How much silence ends what was said; None leaves it to the recogniser."""
-    takes_keys: bool = False
+    accepts_digits: bool = False
     barge_in: bool = True
     """Whether what the caller says interrupts `says`."""
 
@@ -85,17 +88,17 @@ class Connect:
     parameters: tuple[tuple[str, str], ...]
 
 
-Verb = Say | Gather | Pause | Press | Redirect | HangUp | Reject | StartRecording | Connect
+Verb = TwimlSay | Gather | Pause | Press | Redirect | HangUp | Reject | StartRecording | Connect
 
 
-def read_twiml(text: str) -> list[Verb]:
+def parse_twiml(text: str) -> list[Verb]:
     """The verbs in order."""
     if _DOCTYPE.search(text):
-        raise TwimlFault(UNREADABLE, "a document type has no place in TwiML")
+        raise TwimlFault(PARSE_FAILURE, "a document type has no place in TwiML")
     try:
         root = ElementTree.fromstring(text)  # noqa: S314 - without document types there are no entities to expand
     except ElementTree.ParseError as error:
-        raise TwimlFault(UNREADABLE, f"the XML cannot be read ({error})") from None
+        raise TwimlFault(PARSE_FAILURE, f"the XML cannot be read ({error})") from None
     if root.tag != "Response":
         raise TwimlFault(NOT_A_RESPONSE, f"the outermost element is {root.tag}, not Response")
     return list(_verbs(root))
@@ -105,7 +108,7 @@ def _verbs(parent: ElementTree.Element) -> Iterator[Verb]:
     for element in parent:
         match element.tag:
             case "Say":
-                yield Say(_text(element))
+                yield TwimlSay(_text(element))
             case "Pause":
                 yield Pause(_seconds(element, "length", 1.0))
             case "Play" if element.get("digits"):
@@ -129,13 +132,19 @@ def _verbs(parent: ElementTree.Element) -> Iterator[Verb]:
 def _gather(element: ElementTree.Element) -> Gather:
     if "speech" not in element.get("input", "dtmf").split():
         raise TwimlFault(WRONG_VERB, "Gather without speech leaves a caller who talks unheard")
-    says = tuple(verb for verb in _verbs(element) if isinstance(verb, Say))
+    says = tuple(verb for verb in _verbs(element) if isinstance(verb, TwimlSay))
     on_empty = element.get("actionOnEmptyResult", "false") == "true"
     takes_keys = "dtmf" in element.get("input", "dtmf").split()
-    end_silence = None if element.get("speechTimeout", "auto") == "auto" else _seconds(element, "speechTimeout", 1.0)
+    end_silence = (
+        None
+        if element.get("speechTimeout", "auto") == "auto"
+        else _seconds(element, "speechTimeout", 1.0)
+    )
     barge_in = element.get("bargeIn", "true") == "true"
     timeout_s = _seconds(element, "timeout", 5.0)
-    return Gather(element.get("action", ""), says, on_empty, timeout_s, end_silence, takes_keys, barge_in)
+    return Gather(
+        element.get("action", ""), says, on_empty, timeout_s, end_silence, takes_keys, barge_in
+    )
 
 
 def _seconds(element: ElementTree.Element, name: str, default: float) -> float:
@@ -152,7 +161,12 @@ def _connect(element: ElementTree.Element) -> Connect:
     url = stream.get("url", "")
     if not url.startswith(("wss://", "ws://")) or "?" in url:
         raise TwimlFault(BAD_STREAM, "a stream's address is that of a websocket, without a query")
-    return Connect(url, tuple((item.get("name", ""), item.get("value", "")) for item in stream.findall("Parameter")))
+    return Connect(
+        url,
+        tuple(
+            (item.get("name", ""), item.get("value", "")) for item in stream.findall("Parameter")
+        ),
+    )
 
 
 def _text(element: ElementTree.Element) -> str:

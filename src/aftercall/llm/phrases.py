@@ -33,13 +33,15 @@ def to_second_person(text: str) -> str:
     return _AM.sub(r"\1 are", spoken)
 
 
-def name_errand(title: str) -> str:
-    """How a request goes on after "you asked me": `to open a bug`, or `about a leak in the kitchen`."""
-    errand = turn_round(title)
+def phrase_request(title: str) -> str:
+    """How a request goes on after "you asked me": `to open a bug`, or `about a leak in the
+    kitchen`.
+    """
+    errand = rephrase_title(title)
     return f"to {errand}" if _IMPERATIVE.match(errand) else f"about {errand}"
 
 
-def turn_round(title: str) -> str:
+def rephrase_title(title: str) -> str:
     """`Remind me to call my mother.` → `remind you to call your mother`"""
     first, _, rest = to_second_person(title.strip().rstrip(".!?")).partition(" ")
     is_plain = first[:1].isupper() and first[1:] == first[1:].lower()
@@ -51,6 +53,8 @@ def speak_date(day: date) -> str:
 
 
 def join(items: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`; longer items are parted by semicolons where they hold commas themselves."""
+    """`a`, `a and b`, `a, b and c`; longer items are parted by semicolons where they hold
+    commas themselves.
+    """
     comma = "; " if any("," in item for item in items) else ", "
     return f"{comma.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)

@@ -1,4 +1,6 @@
-"""What one sentence claims, taken apart for comparison: of whom, which attribute, which values, yes or no."""
+"""What one sentence claims, taken apart for comparison: of whom, which attribute, which values,
+yes or no.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -44,10 +46,35 @@ SAME_WORD = by_form(
     }
 )
 DISLIKE = Phrases(
-    *("hate", "hates", "dislike", "dislikes", "can not stand", "can not bear", "loathe", "loathes", "detest", "detests"),
+    *(
+        "hate",
+        "hates",
+        "dislike",
+        "dislikes",
+        "can not stand",
+        "can not bear",
+        "loathe",
+        "loathes",
+        "detest",
+        "detests",
+    ),
 )
 _NO = Phrases(
-    *("not", "never", "no longer", "no", "without", "stopped", "quit", "gave up", "given up", "neither", "nor", "avoid", "avoids"),
+    *(
+        "not",
+        "never",
+        "no longer",
+        "no",
+        "without",
+        "stopped",
+        "quit",
+        "gave up",
+        "given up",
+        "neither",
+        "nor",
+        "avoid",
+        "avoids",
+    ),
     "used to",
 )
 GIVES_UP = Phrases("gave up", "given up")
@@ -56,21 +83,64 @@ _NO_DENIAL = Phrases(
     *("am used to", "is used to", "are used to", "get used to", "got used to"),
 )
 _CORRECTS = Phrases(
-    *("no longer", "not … any more", "not … anymore", "used to be", "used to have", "instead of", "switched"),
-    *("has changed", "have changed", "changed to", "changed my", "changed it", "is now", "are now", "it is … now"),
-    *("i meant", "correction", "is wrong", "was wrong", "got that wrong", "scratch that", "should be", "new number", "new address"),
+    *(
+        "no longer",
+        "not … any more",
+        "not … anymore",
+        "used to be",
+        "used to have",
+        "instead of",
+        "switched",
+    ),
+    *(
+        "has changed",
+        "have changed",
+        "changed to",
+        "changed my",
+        "changed it",
+        "is now",
+        "are now",
+        "it is … now",
+    ),
+    *(
+        "i meant",
+        "correction",
+        "is wrong",
+        "was wrong",
+        "got that wrong",
+        "scratch that",
+        "should be",
+        "new number",
+        "new address",
+    ),
     *("new email", "moved", "from now on", "stopped", "gave up", "given up", "quit"),
-    *("pushed to", "pushed back", "put back to", "put off", "brought forward", "rescheduled", "postponed", "that wrong", "turns out"),
+    *(
+        "pushed to",
+        "pushed back",
+        "put back to",
+        "put off",
+        "brought forward",
+        "rescheduled",
+        "postponed",
+        "that wrong",
+        "turns out",
+    ),
 )
 _HELPERS = "am is are was were will do does did can could would should has have had"
-_DOES = "".join(rf"(?<!\b{verb} not)" for verb in _HELPERS.split())  # "is not working" puts nothing in its place
+_DOES = "".join(
+    rf"(?<!\b{verb} not)" for verb in _HELPERS.split()
+)  # "is not working" puts nothing in its place
 _NOT = Phrases("not")
 _RATHER = Phrases("instead of", "rather than", "no longer")
 _DENIED = re.compile(
-    rf"\b(?:{_NOT.alternatives}{_DOES}|{_RATHER.alternatives})(?: the| a| an| in| at| on| my| by)* ([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$"
+    rf"\b(?:{_NOT.alternatives}{_DOES}|{_RATHER.alternatives})(?: the| a| an| in| at| on| my| "
+    r"by)* ([\w@.:+-]+(?: [\w@.:+-]+)?)\s*$"
 )
 _DENYING = _NOT.words | _RATHER.words
-_DAYS = {day: day[:3] for day in ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]}
+_DAYS = {
+    day: day[:3]
+    for day in ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+}
 _DAYS |= {f"{day}s": short for day, short in tuple(_DAYS.items())}
 _MONTHS = vocabulary(
     """
@@ -79,7 +149,18 @@ _MONTHS = vocabulary(
 )
 _PARTS = {
     part: part.rstrip("s")
-    for part in ["morning", "mornings", "afternoon", "afternoons", "evening", "evenings", "night", "nights", "weekend", "weekends"]
+    for part in [
+        "morning",
+        "mornings",
+        "afternoon",
+        "afternoons",
+        "evening",
+        "evenings",
+        "night",
+        "nights",
+        "weekend",
+        "weekends",
+    ]
 }
 _OFTEN = vocabulary(
     """
@@ -96,7 +177,9 @@ _KIN = vocabulary(
 )
 NOBODY = vocabulary("he she")
 """Who is meant stands in another sentence."""
-_SIDES = vocabulary("front back left top bottom upper lower upstairs downstairs north south east west inner outer")
+_SIDES = vocabulary(
+    "front back left top bottom upper lower upstairs downstairs north south east west inner outer"
+)
 _ARTICLES = vocabulary("the my a an his her their")
 _EMPTY = vocabulary(
     """
@@ -110,15 +193,34 @@ _EMPTY = vocabulary(
     """
 )
 _VERB = re.compile(
-    r"\b(?:is|are|am|was|has|have|had|do|does|will|can|should|starts?|ends?|opens?|closes?|runs?|goes|go|comes?|"
+    r"\b(?:is|are|am|was|has|have|had|do|does|will|can|should|starts?|ends?|opens?|closes?"
+    "|runs?|goes|go|comes?|"
     r"gets?|works?|takes?|costs?)\b"
 )
-_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s", "e", "y")
+_ENDINGS = (
+    "ations",
+    "ation",
+    "ments",
+    "ment",
+    "ings",
+    "ing",
+    "ied",
+    "ies",
+    "ers",
+    "ed",
+    "es",
+    "er",
+    "ly",
+    "s",
+    "e",
+    "y",
+)
 _NAME = re.compile(r"(?<=\w )[A-Z][a-z]+\b")
 _PIECE = re.compile(r"[^\W_]+")
 _WRITTEN_LARGE = re.compile(r"(?<=[\w.,'’] )(?!I\b)(?:[A-Z][\w'’-]*|[a-z]+[A-Z]\w*)")
 _ADDS = Phrases("again", "also", "as well", "another", "too", "second", "extra", "besides")
-# Of these there are several, told apart by a number: it names the one that is spoken of, and is not what is said of it.
+# Of these there are several, told apart by a number: it names the one that is spoken of, and is
+# not what is said of it.
 _NUMBERED = vocabulary(
     """
     room line lane till table bay gate platform desk unit dock pump door flat apartment invoice order ticket case claim machine camera
@@ -126,7 +228,8 @@ _NUMBERED = vocabulary(
     """
 )
 _NUMBER = re.compile(r"\+?\d[\d:.,/-]*(?:st|nd|rd|th)?")
-# Short words that change what a sentence says. `words` leaves most of them out; word order keeps them.
+# Short words that change what a sentence says. `words` leaves most of them out; word order
+# keeps them.
 _PREPOSITIONS = vocabulary(
     """
     in on at of to from before after over under than until till since by with without for into onto through between against
@@ -137,16 +240,23 @@ WEAK_PREPOSITIONS = frozenset(("", *vocabulary("in on at of to for about with du
 """These may come and go in another wording of the same: "on Mondays", "Mondays"."""
 _PRONOUNS = by_form({"i": "i", "you": "you", "he": "he him", "she": "she her", "they": "they them"})
 SUBJECTS = vocabulary("i he she they")
-_DETERMINERS = vocabulary("the a an my his their this that these those every each all some any next last")
+_DETERMINERS = vocabulary(
+    "the a an my his their this that these those every each all some any next last"
+)
 DENIAL = "not "
-DECISIVE = vocabulary("all some any none every each other another only day week may might must should if or out next last")
+DECISIVE = vocabulary(
+    "all some any none every each other another only day week may might must should if or out "
+    "next last"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`words` are the stems that carry meaning; values of each kind stand beside them, not among them.
+    """`words` are the stems that carry meaning; values of each kind stand beside them, not
+    among them.
 
-    `kin` tells whose or which it is, `who` the one it opens with if that is not the caller, `adds` that it comes beside something.
+    `kin` tells whose or which it is, `who` the one it opens with if that is not the caller,
+    `adds` that it comes beside something.
     """
 
     text: str
@@ -163,7 +273,9 @@ class Claim:
     denied: frozenset[str]
     everything: frozenset[str]
     order: tuple[tuple[str, str], ...]
-    """Every word that counts, as it first stands in the sentence, with the preposition it hangs on."""
+    """Every word that counts, as it first stands in the sentence, with the preposition it hangs
+    on.
+    """
     identity: str
 
     @property
@@ -190,7 +302,11 @@ Lookup = Callable[[str], Word]
 
 def look_up(word: str) -> Word:
     same = canonical(word)
-    number = _number(word) if (word[:1] == "+" or word[:1].isdecimal()) and _NUMBER.fullmatch(word) else None
+    number = (
+        _number(word)
+        if (word[:1] == "+" or word[:1].isdecimal()) and _NUMBER.fullmatch(word)
+        else None
+    )
     return Word(stem(word), same, _day(word), number, word in _EMPTY or same in _EMPTY)
 
 
@@ -218,10 +334,18 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
     heard = tokens(main if GIVES_UP.words.isdisjoint(there) else GIVES_UP.replace("stopped", main))
     spoken = [look(word) for word in heard]
     which = _which(main, spoken)
-    numbers = {word.number for at, word in enumerate(spoken) if word.number is not None and at not in which}
+    numbers = {
+        word.number for at, word in enumerate(spoken) if word.number is not None and at not in which
+    }
     days = {word.day for word in spoken if word.day}
-    words = {word.stem for at, word in enumerate(spoken) if not word.is_empty and not word.day and (word.number is None or at in which)}
-    is_denied = disliked ^ (not _NO.words.isdisjoint(there) and _NO.occur(_NO_DENIAL.replace("", main), there))
+    words = {
+        word.stem
+        for at, word in enumerate(spoken)
+        if not word.is_empty and not word.day and (word.number is None or at in which)
+    }
+    is_denied = disliked ^ (
+        not _NO.words.isdisjoint(there) and _NO.occur(_NO_DENIAL.replace("", main), there)
+    )
     puts_right = denied is not None and main is not said
     told = take_apart(main)
     return Claim(
@@ -232,19 +356,27 @@ def read_plain(text: str, said: str, look: Lookup) -> Claim:
         who=told.head.subject if told.head else None,
         numbers=frozenset(numbers),
         days=frozenset(days),
-        names=frozenset(stem(name) for name in map(str.lower, _NAME.findall(text)) if not _day(name)),
+        names=frozenset(
+            stem(name) for name in map(str.lower, _NAME.findall(text)) if not _day(name)
+        ),
         is_denied=is_denied,
         corrects=puts_right or _CORRECTS.occur(said, there),
         adds=_adds(text.lower()),
-        denied=frozenset(map(_value, map(look, tokens(denied[1])))) if denied and puts_right else frozenset(),
+        denied=frozenset(map(_value, map(look, tokens(denied[1]))))
+        if denied and puts_right
+        else frozenset(),
         everything=frozenset(words | numbers | days),
         order=order,
-        identity=str(sorted(group_order(order).items())) if words | numbers | days else f"text|{said}",
+        identity=str(sorted(group_order(order).items()))
+        if words | numbers | days
+        else f"text|{said}",
     )
 
 
 def _read_order(said: str, look: Lookup) -> Iterator[tuple[str, str]]:
-    """Who does what to whom: each word once, with its preposition, and each denial where it stands."""
+    """Who does what to whom: each word once, with its preposition, and each denial where it
+    stands.
+    """
     denials, seen, preposition, is_next = 0, set[str](), "", False
     for heard in tokens(_NO.replace("not", _NO_DENIAL.replace("", said))):
         if heard == "not":
@@ -272,7 +404,11 @@ def _which(main: str, spoken: list[Word]) -> set[int]:
         return set()
     first_verb = _VERB.search(main)
     before = len(tokens(main[: first_verb.start()])) if first_verb else 2
-    return {at for at, word in enumerate(spoken) if word.number and (at < before or spoken[at - 1].canonical in _NUMBERED)}
+    return {
+        at
+        for at, word in enumerate(spoken)
+        if word.number and (at < before or spoken[at - 1].canonical in _NUMBERED)
+    }
 
 
 def _kin(spoken: list[Word]) -> frozenset[str]:
@@ -288,16 +424,22 @@ def _adds(text: str) -> bool:
 
 def _sides(heard: list[str]) -> frozenset[str]:
     """The front door is another than the back door."""
-    return frozenset(word for article, word in pairwise(heard) if word in _SIDES and article in _ARTICLES)
+    return frozenset(
+        word for article, word in pairwise(heard) if word in _SIDES and article in _ARTICLES
+    )
 
 
 def _written_names(text: str) -> frozenset[str] | None:
-    """Words that are written as names, in their plain form; None where nothing is written large at all."""
+    """Words that are written as names, in their plain form; None where nothing is written large
+    at all.
+    """
     return frozenset(map(fold, _WRITTEN_LARGE.findall(text))) if text != text.lower() else None
 
 
 def group_order(order: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The words of each preposition, in their order: a phrase may move as a whole, "on Mondays I swim"."""
+    """The words of each preposition, in their order: a phrase may move as a whole, "on Mondays
+    I swim".
+    """
     found: dict[str, list[str]] = {}
     for preposition, word in order:
         found.setdefault(preposition, []).append(word)

@@ -1,4 +1,6 @@
-"""Numbers as they are spoken, in figures: "twenty two" is 22, "two thousand" 2000, "nineteen seventy-one" 1971, "the third" the 3rd."""
+"""Numbers as they are spoken, in figures: "twenty two" is 22, "two thousand" 2000, "nineteen
+seventy-one" 1971, "the third" the 3rd.
+"""
 
 import re
 
@@ -7,7 +9,9 @@ from aftercall.llm.rules.numbers import ORDINAL_WORDS, TEENS, TENS, UNITS
 _SMALL = {word: number for number, word in enumerate(("zero", *UNITS, *TEENS))}
 _TENS = {word: 10 * number for number, word in enumerate(TENS, 2)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "grand": 1_000, "million": 1_000_000}
-_PLACES = {word: number for number, word in enumerate(ORDINAL_WORDS, 1) if number > 2 and "-" not in word}
+_PLACES = {
+    word: number for number, word in enumerate(ORDINAL_WORDS, 1) if number > 2 and "-" not in word
+}
 _FIRST = {"first": 1, "second": 2}
 _CENTURIES = frozenset({19, 20})
 _PIECES = re.compile(r"(\W+)")
@@ -27,7 +31,9 @@ def write_figures(words: str) -> str:
 
 
 def _read(pieces: list[str], at: int) -> tuple[str, int]:
-    """The piece at `at` as it is written, or all that belongs to its number; and where the next one is."""
+    """The piece at `at` as it is written, or all that belongs to its number; and where the next
+    one is.
+    """
     word = pieces[at]
     if word == "oh":
         return ("0" if _beside_number(pieces, at) else word), at + 1
@@ -37,13 +43,21 @@ def _read(pieces: list[str], at: int) -> tuple[str, int]:
     if value is None or (word.isdecimal() and not _scale(pieces, end)):
         return word, at + 1
     below, after = _small(pieces, end + 1) if _joins(pieces, end) else (None, end)
-    if value in _CENTURIES and not word.isdecimal() and below is not None and below >= 10 and not pieces[end + 1].isdecimal():
+    if (
+        value in _CENTURIES
+        and not word.isdecimal()
+        and below is not None
+        and below >= 10
+        and not pieces[end + 1].isdecimal()
+    ):
         return str(100 * value + below), after
     return _scaled(pieces, value, end)
 
 
 def _scaled(pieces: list[str], value: int, end: int) -> tuple[str, int]:
-    """ "two hundred thousand five hundred and one": hundreds belong to the larger scale behind them, if one follows."""
+    """ "two hundred thousand five hundred and one": hundreds belong to the larger scale behind
+    them, if one follows.
+    """
     total, group, last = 0, value, 10**9
     while 0 < (scale := _scale(pieces, end)) < last and not (scale == 100 and group >= 100):
         end += 2
@@ -53,7 +67,11 @@ def _scaled(pieces: list[str], value: int, end: int) -> tuple[str, int]:
             total, group, last = total + group * scale, 0, scale
         further = end + 2 if _joins(pieces, end) and pieces[end + 1] == "and" else end
         below, after = _small(pieces, further + 1) if _joins(pieces, further) else (None, end)
-        if below is not None and below < scale and not (scale == 100 and _scale(pieces, after) == 100):
+        if (
+            below is not None
+            and below < scale
+            and not (scale == 100 and _scale(pieces, after) == 100)
+        ):
             group, end = group + below, after
     return str(total + group), end
 
@@ -70,7 +88,11 @@ def _small(pieces: list[str], at: int) -> tuple[int | None, int]:
         return (_TENS[word] + unit, at + 3) if 0 < unit < 10 else (_TENS[word], at + 1)
     if word in _SMALL:
         return _SMALL[word], at + 1
-    return (int(word), at + 1) if word.isdecimal() and len(word) < 10 and word[:1] != "0" else (None, at)
+    return (
+        (int(word), at + 1)
+        if word.isdecimal() and len(word) < 10 and word[:1] != "0"
+        else (None, at)
+    )
 
 
 def _place(pieces: list[str], at: int) -> tuple[str, int] | None:
@@ -81,7 +103,11 @@ def _place(pieces: list[str], at: int) -> tuple[str, int] | None:
     if word in _FIRST and pieces[at + 1 : at + 3] == [" ", "of"] and at + 4 < len(pieces):
         return _ordinal(_FIRST[word]), at + 1
     if word in ("twenty", "thirty") and _joins(pieces, at + 1):
-        unit = _PLACES.get(pieces[at + 2], 10) if pieces[at + 2] not in _FIRST else _FIRST[pieces[at + 2]]
+        unit = (
+            _PLACES.get(pieces[at + 2], 10)
+            if pieces[at + 2] not in _FIRST
+            else _FIRST[pieces[at + 2]]
+        )
         if unit < 10:
             return _ordinal(_TENS[word] + unit), at + 3
     return None

@@ -1,8 +1,10 @@
-"""One caller's memory while a call's facts are noted in it: what is new, what takes whose place, what was said again.
+"""One caller's memory while a call's facts are noted in it: what is new, what takes whose
+place, what was said again.
 
-No I/O of its own. It is given an outline of every fact of the memory and fetches those whole that it looks at closely; afterwards
-it knows which rows must change, and writing them is the store's work.
-Facts of one attribute form a chain in time. A call that is read late finds its place in the past of the chain.
+No I/O of its own. It is given an outline of every fact of the memory and fetches those whole
+that it looks at closely; afterwards it knows which rows must change, and writing them is the
+store's work. Facts of one attribute form a chain in time. A call that is read late finds its
+place in the past of the chain.
 """
 
 from collections import defaultdict
@@ -16,26 +18,28 @@ from aftercall.errors import NotFound, RefusedInput
 from aftercall.ids import new_id
 from aftercall.memory.claims import Claim
 from aftercall.memory.dedupe import best, compare, contradicts, is_related
-from aftercall.memory.handles import Handles
-from aftercall.memory.sifting import Sifted
-from aftercall.memory.visibility import raised
-from aftercall.model.knowledge import Fact, MemoryKey, Occurrence
-from aftercall.model.reading import FactDraft, Trace
+from aftercall.memory.evidence import AcceptedDraft
+from aftercall.memory.handles import CandidateIndex
+from aftercall.memory.visibility import max_visibility
+from aftercall.model.facts import Fact, MemoryKey, Occurrence
+from aftercall.model.reading import FactDraft, ReadingTrace
 
-Noted = Literal["new", "update", "again"]
-DOUBTS = "doubts"  # in metadata: the fact that this one would replace, had it been heard better
-UNDONE = "retired_by"  # in metadata: who had retired a fact that was restored
+RecordOutcome = Literal["new", "update", "again"]
+DOUBTED_FACT_KEY = (
+    "doubts"  # in metadata: the fact that this one would replace, had it been heard better
+)
+RETIRED_BY_KEY = "retired_by"  # in metadata: who had retired a fact that was restored
 
 
 @dataclass(frozen=True)
-class Marks:
+class FactFingerprint:
     """How a fact is recognised: keyed hashes where it is secret."""
 
     identity: str
     matching: str | None
 
 
-class Outline(NamedTuple):
+class FactOutline(NamedTuple):
     """As much of a known fact as it takes to tell whether it must be looked at."""
 
     id: str
@@ -46,53 +50,55 @@ class Outline(NamedTuple):
     matching: str | None
 
 
-class Keeper(Protocol):
+class FactSource(Protocol):
     """Who keeps the facts of a memory."""
 
-    def outline(self) -> Iterable[Outline]: ...
+    def list_outlines(self) -> Iterable[FactOutline]: ...
 
     def fetch(self, fact_ids: Collection[str]) -> Iterable[Fact]: ...
 
-    def read(self, fact: Fact) -> Claim | None:
+    def parse_claim(self, fact: Fact) -> Claim | None:
         """Take a fact apart; None where it cannot be read."""
         ...
 
-    def mark(self, claim: Claim, is_secret: bool) -> Marks: ...
+    def make_fingerprint(self, claim: Claim, is_secret: bool) -> FactFingerprint: ...
 
 
-class Ledger:
-    def __init__(self, key: MemoryKey, keeper: Keeper) -> None:
+class FactLedger:
+    def __init__(self, key: MemoryKey, keeper: FactSource) -> None:
         self.key = key
-        self.told: frozenset[str] = frozenset()
+        self.briefed_fact_ids: frozenset[str] = frozenset()
         self.facts: dict[str, Fact] = {}
         self.created: list[str] = []
         self.changed: set[str] = set()
         self.retired: list[str] = []
-        self.hidden: list[str] = []
+        self.made_secret: list[str] = []
         self.restored: list[str] = []
         self.occurrences: list[Occurrence] = []
-        self._keeper = keeper
-        self._marked: tuple[Sifted, Marks] | None = None
+        self._source = keeper
+        self._last_fingerprint: tuple[AcceptedDraft, FactFingerprint] | None = None
         self._known: set[str] = set()
         self._claims: dict[str, Claim | None] = {}
-        self._handles = Handles()
-        self._fresh = Handles()  # of what this call adds: few, so that those of the known facts are looked through once a claim
+        self._candidates = CandidateIndex()
+        # of what this call adds: few, so that those of the known facts are looked through once
+        # a claim
+        self._new_candidates = CandidateIndex()
         self._found: dict[int, tuple[Claim, set[str]]] = {}
         self._by_identity: dict[str, str] = {}
-        self._past: dict[str, set[str]] = defaultdict(set)
-        for known in keeper.outline():
-            self._outline(known, self._handles)
+        self._retired_by_identity: dict[str, set[str]] = defaultdict(set)
+        for known in keeper.list_outlines():
+            self._index_outline(known, self._candidates)
 
-    def prepare(self, claims: Iterable[Claim], named: Iterable[str | None] = ()) -> None:
+    def prefetch(self, claims: Iterable[Claim], named: Iterable[str | None] = ()) -> None:
         """Fetch together what these claims will be compared with, and what a reader named."""
         wanted = {fact_id for claim in claims for fact_id in self._find_known(claim)}
         self._fetch({*wanted, *(fact_id for fact_id in named if fact_id in self._known)})
 
-    def note(self, found: Sifted, call_id: str, trace: Trace) -> Noted:
+    def record(self, found: AcceptedDraft, call_id: str, trace: ReadingTrace) -> RecordOutcome:
         """Take one draft in; the same draft of the same call again changes nothing."""
         verdict, known = self._decide(found)
         if verdict == "same" and known is not None:
-            self._see(known, found, call_id, trace)
+            self._record_again(known, found, call_id, trace)
             return "again"
         if verdict == "update" and known is not None:
             self._replace(known, found, call_id, trace)
@@ -101,7 +107,9 @@ class Ledger:
         return "new"
 
     def restore(self, fact_id: str) -> Fact:
-        """Undo a retirement: both facts stand, and neither takes the other's place again by itself."""
+        """Undo a retirement: both facts stand, and neither takes the other's place again by
+        itself.
+        """
         fact = self._find(fact_id)
         if fact is None:
             raise NotFound(f"there is no fact {fact_id}")
@@ -113,18 +121,24 @@ class Ledger:
         successor = self._find(by)
         if successor and successor.supersedes == fact_id:
             self._change(successor.id, supersedes=None)
-        self._change(fact_id, is_active=True, valid_until=None, superseded_by=None, metadata=fact.metadata | {UNDONE: by})
+        self._change(
+            fact_id,
+            is_active=True,
+            valid_until=None,
+            superseded_by=None,
+            metadata=fact.metadata | {RETIRED_BY_KEY: by},
+        )
         self._by_identity[fact.identity] = fact_id
         self.restored.append(fact_id)
         return self.facts[fact_id]
 
-    def _decide(self, found: Sifted) -> tuple[str, str | None]:
+    def _decide(self, found: AcceptedDraft) -> tuple[str, str | None]:
         if by_id := self._decide_by_id(found.draft, found.claim):
             return by_id
-        identity = self._marks(found).identity
+        identity = self._get_fingerprint(found).identity
         if known := self._by_identity.get(identity):
             return "same", known
-        near = list(self._near(found.claim, self._past.get(identity, set())))
+        near = list(self._near(found.claim, self._retired_by_identity.get(identity, set())))
         active = [(fact_id, claim) for fact_id, claim in near if self.facts[fact_id].is_active]
         verdict, known = best(found.claim, active, found.draft.category)
         if verdict != "same" and (past := self._believed_then(found, near)):
@@ -132,32 +146,40 @@ class Ledger:
         return verdict, known
 
     def _decide_by_id(self, draft: FactDraft, claim: Claim) -> tuple[str, str] | None:
-        """A reader's ids count only for active facts of this memory, and only if the two may speak of the same one.
+        """A reader's ids count only for active facts of this memory, and only if the two may
+        speak of the same one.
 
-        How many words they share does not decide: "phone before email" replaces "email before phone".
+        How many words they share does not decide: "phone before email" replaces "email before
+        phone".
         """
         for named, wanted in ((draft.duplicate_of, "same"), (draft.supersedes, "update")):
             fact = self._find(named)
             if fact is None or not fact.is_active or (known := self._claim(fact.id)) is None:
                 continue
-            if claim.identity == known.identity or (wanted == "same" and not contradicts(claim, known)):
+            if claim.identity == known.identity or (
+                wanted == "same" and not contradicts(claim, known)
+            ):
                 return "same", fact.id
             if wanted == "update" and is_related(claim, known):
                 return "update", fact.id
         return None
 
-    def _believed_then(self, found: Sifted, near: list[tuple[str, Claim]]) -> str | None:
+    def _believed_then(self, found: AcceptedDraft, near: list[tuple[str, Claim]]) -> str | None:
         """A retired fact that says the same and was believed when this was said."""
         for fact_id, claim in near:
             fact = self.facts[fact_id]
-            is_past = not fact.is_active and fact.valid_until is not None and found.ground.at < fact.valid_until
+            is_past = (
+                not fact.is_active
+                and fact.valid_until is not None
+                and found.evidence.at < fact.valid_until
+            )
             if is_past and compare(found.claim, claim, found.draft.category) == "same":
                 return fact_id
         return None
 
     def _near(self, claim: Claim, past: set[str]) -> Iterator[tuple[str, Claim]]:
         """Others cannot be the same, nor replaced. `past` are those that said the very same."""
-        ids = self._find_known(claim) | self._fresh.find(claim) | past
+        ids = self._find_known(claim) | self._new_candidates.find(claim) | past
         self._fetch(ids)
         for fact_id in sorted(ids):
             if (known := self._claim(fact_id)) is not None:
@@ -165,35 +187,41 @@ class Ledger:
 
     def _find_known(self, claim: Claim) -> set[str]:
         if id(claim) not in self._found:
-            self._found[id(claim)] = claim, self._handles.find(claim)
+            self._found[id(claim)] = claim, self._candidates.find(claim)
         return self._found[id(claim)][1]
 
     def _claim(self, fact_id: str) -> Claim | None:
         if fact_id not in self._claims:
-            self._claims[fact_id] = self._keeper.read(self.facts[fact_id])
+            self._claims[fact_id] = self._source.parse_claim(self.facts[fact_id])
         return self._claims[fact_id]
 
     def _find(self, fact_id: str | None) -> Fact | None:
         if fact_id is None or fact_id not in self._known:
             return None
-        return self._there(fact_id)
+        return self._fetch_one(fact_id)
 
-    def _there(self, fact_id: str) -> Fact:
+    def _fetch_one(self, fact_id: str) -> Fact:
         self._fetch((fact_id,))
         return self.facts[fact_id]
 
     def _fetch(self, fact_ids: Iterable[str]) -> None:
         if missing := [fact_id for fact_id in fact_ids if fact_id not in self.facts]:
-            self.facts.update((fact.id, fact) for fact in self._keeper.fetch(missing))
+            self.facts.update((fact.id, fact) for fact in self._source.fetch(missing))
 
-    def _see(self, fact_id: str, found: Sifted, call_id: str, trace: Trace) -> None:
-        fact = self._there(fact_id)
-        at = found.ground.at
-        visibility = raised(fact.visibility, found.visibility)
+    def _record_again(
+        self, fact_id: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace
+    ) -> None:
+        fact = self._fetch_one(fact_id)
+        at = found.evidence.at
+        visibility = max_visibility(fact.visibility, found.visibility)
         if visibility == "secret" and not fact.is_secret:
-            self.hidden.append(fact_id)
+            self.made_secret.append(fact_id)
         claim = self._claim(fact_id)
-        matching = self._keeper.mark(claim, visibility == "secret").matching if claim else fact.matching
+        matching = (
+            self._source.make_fingerprint(claim, visibility == "secret").matching
+            if claim
+            else fact.matching
+        )
         is_clear = not found.needs_confirmation
         self._change(
             fact_id,
@@ -205,22 +233,31 @@ class Ledger:
             last_seen_at=max(fact.last_seen_at, at),
             valid_from=at if fact.supersedes is None and at < fact.valid_from else fact.valid_from,
         )
-        self._occur(fact_id, found, call_id, trace, self._manner_again(fact, found))
+        self._add_occurrence(
+            fact_id, found, call_id, trace, self._choose_repeat_sentiment(fact, found)
+        )
         if is_clear and fact.is_active:
             self._settle_doubt(fact_id, at)
 
     def _settle_doubt(self, fact_id: str, at: datetime) -> None:
-        """What was badly heard has been heard well: it takes its place, if it was said after what it replaces."""
+        """What was badly heard has been heard well: it takes its place, if it was said after
+        what it replaces.
+        """
         fact = self.facts[fact_id]
-        doubted = self._find(fact.metadata.get(DOUBTS))
+        doubted = self._find(fact.metadata.get(DOUBTED_FACT_KEY))
         if doubted is None or not doubted.is_active or at < doubted.valid_from:
             return
         since = fact.valid_from if fact.valid_from >= doubted.valid_from else at
-        past = sorted([*self._up_to(fact.supersedes), *self._up_to(doubted.id)], key=lambda one: one.valid_from)
+        past = sorted(
+            [*self._up_to(fact.supersedes), *self._up_to(doubted.id)],
+            key=lambda one: one.valid_from,
+        )
         self._retire(doubted.id, fact_id, since)
-        settled = {name: value for name, value in fact.metadata.items() if name != DOUBTS}
+        settled = {name: value for name, value in fact.metadata.items() if name != DOUBTED_FACT_KEY}
         self._change(fact_id, valid_from=since, metadata=settled)
-        for earlier, later in pairwise([*(one.id for one in past), fact_id]):  # either may have a past of its own by now: they become one
+        for earlier, later in pairwise(
+            [*(one.id for one in past), fact_id]
+        ):  # either may have a past of its own by now: they become one
             self._change(earlier, superseded_by=later, valid_until=self.facts[later].valid_from)
             self._change(later, supersedes=earlier)
 
@@ -232,44 +269,74 @@ class Ledger:
             fact_id = fact.supersedes
         return chain
 
-    def _manner_again(self, fact: Fact, found: Sifted) -> str:
-        """A fact that the agent had been told of was brought up by it: said again, it is confirmed, not repeated."""
-        if fact.id in self.told:
+    def _choose_repeat_sentiment(self, fact: Fact, found: AcceptedDraft) -> str:
+        """A fact that the agent had been told of was brought up by it: said again, it is
+        confirmed, not repeated.
+        """
+        if fact.id in self.briefed_fact_ids:
             return "confirmation"
-        return _manner(found, "said" if fact.occurrence_count < 2 else "repeated")
+        return _choose_sentiment(found, "said" if fact.occurrence_count < 2 else "repeated")
 
-    def _replace(self, known: str, found: Sifted, call_id: str, trace: Trace) -> None:
-        old = self._there(known)
-        manner = _manner(found, "correction" if found.claim.corrects else "update")
-        if found.ground.at < old.valid_from:
+    def _replace(self, known: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace) -> None:
+        old = self._fetch_one(known)
+        manner = _choose_sentiment(found, "correction" if found.claim.corrects else "update")
+        if found.evidence.at < old.valid_from:
             self._insert_before(old, found, call_id, trace, manner)
         elif found.needs_confirmation and not old.needs_confirmation:
-            self._add(found, call_id, trace, manner, metadata={DOUBTS: known})
+            self._add(found, call_id, trace, manner, metadata={DOUBTED_FACT_KEY: known})
         else:
             new = self._add(found, call_id, trace, manner, supersedes=known)
-            self._retire(known, new, found.ground.at)
+            self._retire(known, new, found.evidence.at)
 
-    def _insert_before(self, later: Fact, found: Sifted, call_id: str, trace: Trace, manner: str) -> None:
-        """Said before the present fact began: it belongs into the past, between its neighbours in time."""
+    def _insert_before(
+        self, later: Fact, found: AcceptedDraft, call_id: str, trace: ReadingTrace, manner: str
+    ) -> None:
+        """Said before the present fact began: it belongs into the past, between its neighbours
+        in time.
+        """
         seen = {later.id}
-        while (before := self._find(later.supersedes)) and before.id not in seen and before.valid_from > found.ground.at:
+        while (
+            (before := self._find(later.supersedes))
+            and before.id not in seen
+            and before.valid_from > found.evidence.at
+        ):
             later = before
             seen.add(later.id)
         earlier = later.supersedes
-        new = self._add(found, call_id, trace, manner, supersedes=earlier, superseded_by=later.id, valid_until=later.valid_from)
+        new = self._add(
+            found,
+            call_id,
+            trace,
+            manner,
+            supersedes=earlier,
+            superseded_by=later.id,
+            valid_until=later.valid_from,
+        )
         self._change(later.id, supersedes=new)
         if self._find(earlier) is not None:
-            self._change(str(earlier), superseded_by=new, valid_until=found.ground.at)
+            self._change(str(earlier), superseded_by=new, valid_until=found.evidence.at)
 
     def _retire(self, fact_id: str, by: str, at: datetime) -> None:
         identity = self.facts[fact_id].identity
         self._by_identity.pop(identity, None)
-        self._past[identity].add(fact_id)
-        self._change(fact_id, is_active=False, valid_until=max(at, self.facts[fact_id].valid_from), superseded_by=by)
+        self._retired_by_identity[identity].add(fact_id)
+        self._change(
+            fact_id,
+            is_active=False,
+            valid_until=max(at, self.facts[fact_id].valid_from),
+            superseded_by=by,
+        )
         self.retired.append(fact_id)
 
-    def _add(self, found: Sifted, call_id: str, trace: Trace, manner: str = "", **links: object) -> str:
-        at, draft, marks = found.ground.at, found.draft, self._marks(found)
+    def _add(
+        self,
+        found: AcceptedDraft,
+        call_id: str,
+        trace: ReadingTrace,
+        manner: str = "",
+        **links: object,
+    ) -> str:
+        at, draft, marks = found.evidence.at, found.draft, self._get_fingerprint(found)
         fact = Fact(
             id=new_id(),
             key=self.key,
@@ -295,12 +362,16 @@ class Ledger:
         if links:
             fact = replace(fact, **links)  # type: ignore[arg-type]
         self.created.append(fact.id)
-        self._keep(fact, found.claim)
-        self._occur(fact.id, found, call_id, trace, _manner(found, manner or "said"))
+        self._track(fact, found.claim)
+        self._add_occurrence(
+            fact.id, found, call_id, trace, _choose_sentiment(found, manner or "said")
+        )
         return fact.id
 
-    def _occur(self, fact_id: str, found: Sifted, call_id: str, trace: Trace, sentiment: str) -> None:
-        ground = found.ground
+    def _add_occurrence(
+        self, fact_id: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace, sentiment: str
+    ) -> None:
+        ground = found.evidence
         self.occurrences.append(
             Occurrence(
                 id=new_id(),
@@ -318,37 +389,45 @@ class Ledger:
             )
         )
 
-    def _outline(self, known: Outline, handles: Handles) -> None:
+    def _index_outline(self, known: FactOutline, handles: CandidateIndex) -> None:
         """A secret's words are sealed: it is opened for each comparison."""
         self._known.add(known.id)
         if known.is_active:
             self._by_identity[known.identity] = known.id
         else:
-            self._past[known.identity].add(known.id)
+            self._retired_by_identity[known.identity].add(known.id)
         if known.visibility == "secret":
-            handles.add_sealed(known.id)
+            handles.add_secret(known.id)
         else:
             handles.add(known.id, known.content, known.matching)
 
-    def _keep(self, fact: Fact, claim: Claim) -> None:
+    def _track(self, fact: Fact, claim: Claim) -> None:
         self.facts[fact.id] = fact
         self._claims[fact.id] = claim
-        self._outline(Outline(fact.id, fact.content, fact.visibility, fact.is_active, fact.identity, fact.matching), self._fresh)
+        self._index_outline(
+            FactOutline(
+                fact.id, fact.content, fact.visibility, fact.is_active, fact.identity, fact.matching
+            ),
+            self._new_candidates,
+        )
 
     def _change(self, fact_id: str, **values: object) -> None:
         self.facts[fact_id] = replace(self.facts[fact_id], **values)  # type: ignore[arg-type]
         self.changed.add(fact_id)
 
-    def _marks(self, found: Sifted) -> Marks:
+    def _get_fingerprint(self, found: AcceptedDraft) -> FactFingerprint:
         """Of the draft at hand they are asked twice."""
-        if self._marked is None or self._marked[0] is not found:
-            self._marked = found, self._keeper.mark(found.claim, found.visibility == "secret")
-        return self._marked[1]
+        if self._last_fingerprint is None or self._last_fingerprint[0] is not found:
+            self._last_fingerprint = (
+                found,
+                self._source.make_fingerprint(found.claim, found.visibility == "secret"),
+            )
+        return self._last_fingerprint[1]
 
 
-def _manner(found: Sifted, otherwise: str) -> str:
+def _choose_sentiment(found: AcceptedDraft, otherwise: str) -> str:
     """How it was said: what happened to the fact if anything did, else the mood of it."""
-    if found.ground.is_confirmed:
+    if found.evidence.is_confirmed:
         return "confirmation"
     if otherwise in ("correction", "update"):
         return otherwise

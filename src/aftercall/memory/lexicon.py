@@ -2,27 +2,38 @@
 
 from aftercall.llm.rules.vocabulary import by_form
 
-KIND = r"(?:(?P<kind>work|home|mobile|cell|office|personal|business|school|landline|billing|delivery|postal|mailing|second|other) )?"
+KIND = (
+    "(?:(?P<kind>work|home|mobile|cell|office|personal|business|school|landline|billing"
+    "|delivery|postal|mailing|second|other) )?"
+)
 NEW = r"(?:(?:new|current|own|full|direct|actual) )*"
 ROLE = (
-    r"wife|husband|partner|spouse|girlfriend|boyfriend|fiancee?|mother|mum|mom|father|dad|dentist|doctor|gp|vet|"
+    "wife|husband|partner|spouse|girlfriend|boyfriend|fiancee?|mother|mum|mom|father|dad"
+    "|dentist|doctor|gp|vet|"
     r"boss|manager|landlord|landlady|"
-    r"accountant|lawyer|solicitor|therapist|plumber|electrician|cleaner|gardener|physio|optician|hairdresser|"
+    "accountant|lawyer|solicitor|therapist|plumber|electrician|cleaner|gardener|physio"
+    "|optician|hairdresser|"
     r"stylist|pharmacy|pharmacist|bank|"
-    r"insurer|insurance company|provider|supplier|internet provider|emergency contact|next of kin|assistant|school|gym|church"
+    "insurer|insurance company|provider|supplier|internet provider|emergency contact|next of "
+    "kin|assistant|school|gym|church"
 )
 THING = (
-    r"car|van|truck|bike|motorbike|boiler|furnace|router|modem|printer|laptop|computer|phone|tablet|tv|television|"
+    "car|van|truck|bike|motorbike|boiler|furnace|router|modem|printer|laptop|computer|phone"
+    "|tablet|tv|television|"
     r"fridge|freezer|oven|cooker|hob|"
-    r"dishwasher|washing machine|dryer|tumble dryer|heater|thermostat|server|database|camera|mower|heating|heat pump|alarm system|browser|"
-    r"operating system|staging server|production server|phone system|till|scanner|lift|engine|pump|filter|battery"
+    "dishwasher|washing machine|dryer|tumble dryer|heater|thermostat|server|database|camera"
+    "|mower|heating|heat pump|alarm system|browser|"
+    "operating system|staging server|production server|phone system|till|scanner|lift|engine"
+    "|pump|filter|battery"
 )
 STREET = (
-    r"street|road|avenue|lane|drive|court|close|way|place|terrace|boulevard|square|crescent|gardens|grove|mews|row|"
+    "street|road|avenue|lane|drive|court|close|way|place|terrace|boulevard|square|crescent"
+    "|gardens|grove|mews|row|"
     r"hill|park|apartment|flat|st|rd|ave"
 )
 CODE = (
-    r"pin|pin number|pin code|passcode|password|pass phrase|passphrase|pass word|code|combination|security word|safe word|memorable word|"
+    "pin|pin number|pin code|passcode|password|pass phrase|passphrase|pass word|code"
+    "|combination|security word|safe word|memorable word|"
     r"security code|access code|cvv|cvc"
 )
 WAY = by_form(
@@ -36,22 +47,76 @@ WAY = by_form(
 )
 WAYS = "|".join(sorted(WAY, key=len, reverse=True))
 HOURS = (
-    r"(?:mornings?|afternoons?|evenings?|weekends?|weekdays?|nights?|lunchtimes?|(?:mon|tues|wednes|thurs|fri|satur|"
+    "(?:mornings?|afternoons?|evenings?|weekends?|weekdays?|nights?|lunchtimes?|(?:mon|tues"
+    "|wednes|thurs|fri|satur|"
     r"sun)days?|(?:after|before|between|around) [\w: ]+)"
 )
 WISHES = (
-    *("prefer", "would rather", "would like", "like", "want", "love", "choose", "go for", "need", "take", "have", "get", "book", "order"),
-    *("drink", "use", "ask for", "request", "give i", "put i in", "put i on", "i pay", "sit", "for i", "favourite", "favorite", "only"),
+    *(
+        "prefer",
+        "would rather",
+        "would like",
+        "like",
+        "want",
+        "love",
+        "choose",
+        "go for",
+        "need",
+        "take",
+        "have",
+        "get",
+        "book",
+        "order",
+    ),
+    *(
+        "drink",
+        "use",
+        "ask for",
+        "request",
+        "give i",
+        "put i in",
+        "put i on",
+        "i pay",
+        "sit",
+        "for i",
+        "favourite",
+        "favorite",
+        "only",
+    ),
 )
 DOMAINS: tuple[tuple[str, str], ...] = (
     ("seat", r"window|aisle"),
-    ("floor", r"ground floor|top floor|high floor|low floor|upper floor|higher floor|lower floor|first floor"),
-    ("milk", r"oat milk|soy milk|almond milk|whole milk|skimmed milk|skim milk|coconut milk|dairy milk"),
-    ("coffee", r"decaf|espresso|flat white|cappuccino|latte|americano|black coffee|filter coffee|cortado"),
+    (
+        "floor",
+        (
+            "ground floor|top floor|high floor|low floor|upper floor|higher floor|lower floor"
+            "|first floor"
+        ),
+    ),
+    (
+        "milk",
+        r"oat milk|soy milk|almond milk|whole milk|skimmed milk|skim milk|coconut milk|dairy milk",
+    ),
+    (
+        "coffee",
+        r"decaf|espresso|flat white|cappuccino|latte|americano|black coffee|filter coffee|cortado",
+    ),
     ("steak", r"medium rare|medium well|well done|rare"),
     ("doctor", r"(?:female|woman|lady|male|man) doctor"),
-    ("payment", r"pay(?:ing)? (?:by|in|with) (?:card|cash|invoice|cheque|check|transfer|direct debit|paypal)|invoices?|direct debit|cash"),
-    ("language", r"(?:in|speak|speaking) (?:english|spanish|french|german|italian|portuguese|polish|dutch|arabic|hindi|mandarin)"),
+    (
+        "payment",
+        (
+            "pay(?:ing)? (?:by|in|with) (?:card|cash|invoice|cheque|check|transfer|direct debit"
+            "|paypal)|invoices?|direct debit|cash"
+        ),
+    ),
+    (
+        "language",
+        (
+            "(?:in|speak|speaking) (?:english|spanish|french|german|italian|portuguese|polish"
+            "|dutch|arabic|hindi|mandarin)"
+        ),
+    ),
     ("receiving", r"pick ?up|collect(?:ion)?|deliver(?:y|ed)"),
     ("bed", r"(?:king|queen|twin|double|single) (?:bed|room)|twin beds"),
     ("size", r"size (?:small|medium|large|xl|\d+)|extra large"),
@@ -63,15 +128,25 @@ DIETS = r"vegetarian|vegan|pescatarian|keto|carnivore|omnivore|halal|kosher|glut
 MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 MARITAL = r"married|remarried|divorced|single|engaged|widowed|separated"
 JOBS = (
-    r"nurse|teacher|doctor|driver|student|pensioner|lawyer|chef|pilot|carer|plumber|engineer|freelancer|contractor|"
+    "nurse|teacher|doctor|driver|student|pensioner|lawyer|chef|pilot|carer|plumber|engineer"
+    "|freelancer|contractor|"
     r"electrician|accountant|dentist|"
-    r"designer|developer|programmer|manager|cleaner|cook|waiter|waitress|farmer|builder|carpenter|photographer|writer|journalist|architect|"
-    r"consultant|vet|paramedic|police officer|firefighter|receptionist|secretary|librarian|musician|painter|mechanic|baker|butcher|barber|"
+    "designer|developer|programmer|manager|cleaner|cook|waiter|waitress|farmer|builder"
+    "|carpenter|photographer|writer|journalist|architect|"
+    "consultant|vet|paramedic|police officer|firefighter|receptionist|secretary|librarian"
+    "|musician|painter|mechanic|baker|butcher|barber|"
     r"hairdresser|therapist|translator|scientist|professor|lecturer|shop assistant|salesman|"
-    r"midwife|surgeon|barista|bartender|coach|tutor|trainer|courier|postman|soldier|politician|actor|actress|singer|dancer|artist|editor|"
-    r"analyst|banker|broker|clerk|cashier|decorator|joiner|roofer|bricklayer|welder|fitter|gardener|nanny|childminder|optician|"
-    r"pharmacist|physio|physiotherapist|psychologist|psychiatrist|counsellor|social worker|solicitor|barrister|judge|agent|tailor|florist|"
-    r"fisherman|sailor|flight attendant|steward|stewardess|apprentice|intern|trainee|supervisor|director|headteacher"
+    "midwife|surgeon|barista|bartender|coach|tutor|trainer|courier|postman|soldier|politician"
+    "|actor|actress|singer|dancer|artist|editor|"
+    "analyst|banker|broker|clerk|cashier|decorator|joiner|roofer|bricklayer|welder|fitter"
+    "|gardener|nanny|childminder|optician|"
+    "pharmacist|physio|physiotherapist|psychologist|psychiatrist|counsellor|social worker"
+    "|solicitor|barrister|judge|agent|tailor|florist|"
+    "fisherman|sailor|flight attendant|steward|stewardess|apprentice|intern|trainee"
+    "|supervisor|director|headteacher"
 )
 
-HOW_GOOD = r"(?:good|great|bad|terrible|keen|decent|lousy|lovely|nice|happy|slow|hopeless|poor|careful|nervous)\b"
+HOW_GOOD = (
+    "(?:good|great|bad|terrible|keen|decent|lousy|lovely|nice|happy|slow|hopeless|poor"
+    r"|careful|nervous)\b"
+)

@@ -1,6 +1,8 @@
-"""Patterns made of phrases, so that the words without which they cannot match are known from the same list.
+"""Patterns made of phrases, so that the words without which they cannot match are known from
+the same list.
 
-Most sentences hold none of the phrases, and to know the words of a sentence is cheaper than to search it.
+Most sentences hold none of the phrases, and to know the words of a sentence is cheaper than to
+search it.
 """
 
 import re
@@ -11,14 +13,20 @@ _FEW = r"(?: .{0,30})?"
 
 
 class Phrases:
-    """`…` in a phrase stands for a few words or none. `unless` tells, by phrase, what may not follow it."""
+    """`…` in a phrase stands for a few words or none.
+
+    `unless` tells, by phrase, what may not follow it.
+    """
 
     def __init__(self, *phrases: str, unless: Mapping[str, str] | None = None) -> None:
         refused = unless or {}
         self.words = frozenset(max(reversed(phrase.split()), key=len) for phrase in phrases)
-        """One of these stands in every text that holds a phrase: of each the longest word, which is seldom said by chance."""
+        """One of these stands in every text that holds a phrase: of each the longest word,
+        which is seldom said by chance.
+        """
         self.alternatives = "|".join(
-            _written(phrase) + (f"(?!{refused[phrase]})" if phrase in refused else "") for phrase in sorted(phrases, key=len, reverse=True)
+            _written(phrase) + (f"(?!{refused[phrase]})" if phrase in refused else "")
+            for phrase in sorted(phrases, key=len, reverse=True)
         )
         self.pattern = re.compile(rf"\b(?:{self.alternatives})\b")
 

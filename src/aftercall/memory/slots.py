@@ -1,13 +1,15 @@
-"""Subject and attribute of a plain sentence, where they can be told: of these a person has one value at a time.
+"""Subject and attribute of a plain sentence, where they can be told: of these a person has one
+value at a time.
 
-What is not in the tables has no slot: two such sentences may both hold, and neither takes the other's place.
+What is not in the tables has no slot: two such sentences may both hold, and neither takes the
+other's place.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from aftercall.llm.rules.ordinary import MAKES, is_ordinary
+from aftercall.llm.rules.ordinary import MAKES, has_descriptive_word
 from aftercall.memory.frames import Fit, fitting
 from aftercall.memory.lexicon import DOMAINS, WAY, WISHES
 from aftercall.memory.phrases import Phrases
@@ -17,24 +19,34 @@ from aftercall.memory.telling import Telling, Told, read_for
 _WISH = Phrases(*WISHES)
 _DOMAIN = tuple((name, re.compile(rf"\b(?P<value>{values})\b")) for name, values in DOMAINS)
 _ANY_DOMAIN = re.compile(rf"\b(?:{'|'.join(values for _, values in DOMAINS)})\b")
-_TIDY = re.compile(r"\b(?:now|instead|from now on|these days|any more|anymore|i am in|i live|a|an|the|my|since \w+|again)\b")
+_TIDY = re.compile(
+    r"\b(?:now|instead|from now on|these days|any more|anymore|i am in|i live|a|an|the|my"
+    r"|since \w+|again)\b"
+)
 _DENIES = Phrases("not", "never", "no longer", "stopped", "hate", "used to")
 _USED = re.compile(r"\b(?:am|is|are|get|got) used to\b")
 _BEGINNING = 2
-# "My doctor is lovely" says nothing of the doctor's name, nor "my car is a bit noisy" of the kind of car.
+# "My doctor is lovely" says nothing of the doctor's name, nor "my car is a bit noisy" of the
+# kind of car.
 _NAMES_ONLY = re.compile(r"'s name$|^kind of |^call name$")
-_BESIDES = re.compile(r"\s+(?:and|but|because|since|so|not|which|with|if|unless|rather than|instead of|when|where)\b.*$")
+_BESIDES = re.compile(
+    r"\s+(?:and|but|because|since|so|not|which|with|if|unless|rather than|instead of|when"
+    r"|where)\b.*$"
+)
 _DESCRIBES = re.compile(r"(?:a|an|the|my|his|her|their|this|that|another|some|one)\b")
 # Who is somewhere for a while still lives where they live.
 _FOR_A_WHILE = re.compile(
-    r"\b(?:until|till|tonight|today|tomorrow|temporarily|for now|for the moment|on holiday|visiting|during|on weekdays|at weekends|"
+    r"\b(?:until|till|tonight|today|tomorrow|temporarily|for now|for the moment|on holiday"
+    "|visiting|during|on weekdays|at weekends|"
     r"in term time|over (?:christmas|easter|new year|the)|"
-    r"(?:this|next|for the|for a|for an|a few|for \d+|for some|for several) (?:\w+ )?(?:days?|nights?|weeks?|weekend|months?|while|"
+    r"(?:this|next|for the|for a|for an|a few|for \d+|for some|for several) (?:\w+ )?(?:days?"
+    "|nights?|weeks?|weekend|months?|while|"
     r"summer|winter|spring|autumn|holidays?|time|term|fortnight))\b"
 )
 _DWELLING = frozenset({"residence", "address"})
 _NO_PLACE = re.compile(
-    r"(?:\d{1,2}:\d\d|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mornings?|afternoons?|evenings?|nights?|days?|(?:next|this|last) \w+)\b"
+    r"(?:\d{1,2}:\d\d|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mornings?|afternoons?"
+    r"|evenings?|nights?|days?|(?:next|this|last) \w+)\b"
 )
 # One is called by several names, and of sisters there are several: neither takes another's place.
 _OF_CALLER_ONLY = frozenset({"name", "call name"})
@@ -43,7 +55,9 @@ _PLACING = frozenset({"for", "of", "to", "on", "at", "the", "my"})
 _SUITING = frozenset({"contact", "best time"})
 _NAMED = frozenset({"residence", "address", "employer", "birthplace"})
 _OWN = re.compile(r"\b(?:i|my)\b")
-_GOOD_FOR = re.compile(r" for (?!i\b|both\b|all\b|everyone\b|everything\b|that\b|now\b|the moment\b).*")
+_GOOD_FOR = re.compile(
+    r" for (?!i\b|both\b|all\b|everyone\b|everything\b|that\b|now\b|the moment\b).*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +73,17 @@ class Slot:
         return f"{self.subject}|{self.attribute}"
 
 
-def find_slots(told: Told, written: Callable[[], frozenset[str] | None] = lambda: None) -> Iterator[Slot]:
-    """What is denied has no value to fill a slot with. `written` gives the words that were written as names, None if that does not tell."""
+def find_slots(
+    told: Told, written: Callable[[], frozenset[str] | None] = lambda: None
+) -> Iterator[Slot]:
+    """What is denied has no value to fill a slot with.
+
+    `written` gives the words that were written as names, None if that does not tell.
+    """
     text = told.text
-    if _DENIES.occur(text, told.words) and _DENIES.pattern.search(_USED.sub("", _BESIDES.sub("", text))):
+    if _DENIES.occur(text, told.words) and _DENIES.pattern.search(
+        _USED.sub("", _BESIDES.sub("", text))
+    ):
         return
     if found := _fit(told):
         names = written()
@@ -95,7 +116,9 @@ def _fit(told: Told) -> tuple[Subject, Fit] | None:
 def _suits(telling: Telling, attribute: str) -> bool:
     if telling.is_object:
         return attribute in _SUITING
-    return attribute not in _OF_CALLER_ONLY and (telling.subject.is_person or attribute not in _OF_PERSONS_ONLY)
+    return attribute not in _OF_CALLER_ONLY and (
+        telling.subject.is_person or attribute not in _OF_PERSONS_ONLY
+    )
 
 
 def _counts(slot: Slot, text: str, names: frozenset[str] | None) -> bool:
@@ -109,7 +132,9 @@ def _counts(slot: Slot, text: str, names: frozenset[str] | None) -> bool:
 def _find_wish(told: Told) -> Iterator[Slot]:
     """What somebody likes to have, of a kind of which one takes one."""
     head = told.head
-    if (told.of_other and head is None) or not _WISH.occur(wish := head.told if head else told.text, wish.split() if head else told.words):
+    if (told.of_other and head is None) or not _WISH.occur(
+        wish := head.told if head else told.text, wish.split() if head else told.words
+    ):
         return
     wanted = _BESIDES.sub("", wish)
     for name, pattern in _DOMAIN if _ANY_DOMAIN.search(wanted) else ():
@@ -130,14 +155,19 @@ def _slot(subject: Subject, fit: Fit, names: frozenset[str] | None) -> Slot:
     groups = fit.match.groupdict()
     value = groups.get("value") or groups.get("value2") or ""
     kind = (
-        (groups.get("kind") or groups.get("device") or "").replace("cell", "mobile").replace("office", "work").replace("business", "work")
+        (groups.get("kind") or groups.get("device") or "")
+        .replace("cell", "mobile")
+        .replace("office", "work")
+        .replace("business", "work")
     )
     what = _in_order(fit.attribute, (groups.get("what") or "").strip())
     name = re.sub(r"\s+", " ", fit.attribute.format(kind=kind, what=what)).strip()
     if name == "contact":
         return Slot(subject, name, WAY[value])
     told = tidy_value(value)
-    return Slot(subject, name, told, _is_surely_name(fit.match) or _is_named(name, value, told, names))
+    return Slot(
+        subject, name, told, _is_surely_name(fit.match) or _is_named(name, value, told, names)
+    )
 
 
 def _in_order(attribute: str, what: str) -> str:
@@ -154,8 +184,10 @@ def _is_named(attribute: str, value: str, told: str, names: frozenset[str] | Non
         return any(word in names or (len(word) > 1 and word[:1].isdecimal()) for word in start)
     if attribute.startswith("kind of "):
         return True if not MAKES.isdisjoint(start) else None
-    describes = _DESCRIBES.match(value) and not (attribute == "employer" and value.startswith("the "))  # "the bbc"
-    return False if describes or is_ordinary(start) else None
+    describes = _DESCRIBES.match(value) and not (
+        attribute == "employer" and value.startswith("the ")
+    )  # "the bbc"
+    return False if describes or has_descriptive_word(start) else None
 
 
 def tidy_value(value: str) -> str:

@@ -1,6 +1,7 @@
 """English words cut to their stems, after M. F. Porter's algorithm of 1980.
 
-Ours and not the databases': SQLite's and Postgres' stemmers differ, and both databases shall find the same.
+Ours and not the databases': SQLite's and Postgres' stemmers differ, and both databases shall
+find the same.
 """
 
 import re
@@ -8,11 +9,43 @@ from itertools import groupby
 
 _VOWELS = frozenset("aeiou")
 _SECOND = (
-    *(("ational", "ate"), ("ization", "ize"), ("iveness", "ive"), ("fulness", "ful"), ("ousness", "ous"), ("tional", "tion")),
-    *(("biliti", "ble"), ("entli", "ent"), ("ousli", "ous"), ("ation", "ate"), ("alism", "al"), ("aliti", "al"), ("iviti", "ive")),
-    *(("enci", "ence"), ("anci", "ance"), ("izer", "ize"), ("alli", "al"), ("ator", "ate"), ("logi", "log"), ("bli", "ble"), ("eli", "e")),
+    *(
+        ("ational", "ate"),
+        ("ization", "ize"),
+        ("iveness", "ive"),
+        ("fulness", "ful"),
+        ("ousness", "ous"),
+        ("tional", "tion"),
+    ),
+    *(
+        ("biliti", "ble"),
+        ("entli", "ent"),
+        ("ousli", "ous"),
+        ("ation", "ate"),
+        ("alism", "al"),
+        ("aliti", "al"),
+        ("iviti", "ive"),
+    ),
+    *(
+        ("enci", "ence"),
+        ("anci", "ance"),
+        ("izer", "ize"),
+        ("alli", "al"),
+        ("ator", "ate"),
+        ("logi", "log"),
+        ("bli", "ble"),
+        ("eli", "e"),
+    ),
 )
-_THIRD = (("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ness", ""), ("ful", ""))
+_THIRD = (
+    ("icate", "ic"),
+    ("ative", ""),
+    ("alize", "al"),
+    ("iciti", "ic"),
+    ("ical", "ic"),
+    ("ness", ""),
+    ("ful", ""),
+)
 _FOURTH = (
     *("ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ion", "ism"),
     *("ate", "iti", "ous", "ive", "ize", "al", "er", "ic", "ou"),
@@ -21,7 +54,9 @@ _DOUBLED = re.compile(r"([^aeiou])\1$")
 
 
 def stem(word: str) -> str:
-    """The stem of a lower-case English word; words of one or two letters, and other alphabets, stay as they are."""
+    """The stem of a lower-case English word; words of one or two letters, and other alphabets,
+    stay as they are.
+    """
     if len(word) < 3 or not word.isascii():
         return word
     word = _without_tense(_without_plural(word))
@@ -32,7 +67,9 @@ def stem(word: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """A letter `v` or `c` for each letter: a vowel or a consonant; y is a vowel after a consonant."""
+    """A letter `v` or `c` for each letter: a vowel or a consonant; y is a vowel after a
+    consonant.
+    """
     shape = ""
     for letter in word:
         is_vowel = letter in _VOWELS or (letter == "y" and shape[-1:] == "c")

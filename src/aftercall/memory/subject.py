@@ -1,6 +1,7 @@
 """Of whom or of what something is said, and whether two sentences can mean the same one.
 
-In doubt two are not one: a fact kept twice is a lesser harm than one that was retired for somebody else's.
+In doubt two are not one: a fact kept twice is a lesser harm than one that was retired for
+somebody else's.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,10 @@ PERSONS = vocabulary(
     """
 )
 # Of these there is one at a time: "my wife" and "my wife Ana" are the same.
-_ONE = vocabulary("wife husband partner spouse fiance fiancee girlfriend boyfriend mother father parents landlord landlady boss")
+_ONE = vocabulary(
+    "wife husband partner spouse fiance fiancee girlfriend boyfriend mother father parents "
+    "landlord landlady boss"
+)
 _SPELLED = by_form(
     {
         "mother": "mum mom mam mama mummy mommy",
@@ -54,7 +58,10 @@ _IN_LAW = "-in-law"
 
 
 class Subject(NamedTuple):
-    """The caller where nothing is told. `which` is "elder" or "in cork", `owner` whose husband it is."""
+    """The caller where nothing is told.
+
+    `which` is "elder" or "in cork", `owner` whose husband it is.
+    """
 
     role: str = ""
     name: tuple[str, ...] = ()
@@ -83,10 +90,14 @@ def is_person(word: str) -> bool:
     return _SPELLED.get(word, word).removesuffix(_IN_LAW) in PERSONS
 
 
-def name_subject(phrase: Sequence[str], owner: Subject | None = None, *, is_name: bool = False) -> Subject:
+def name_subject(
+    phrase: Sequence[str], owner: Subject | None = None, *, is_name: bool = False
+) -> Subject:
     """From "elder sister ann", "leeds office", or a bare "ann smith" (`is_name`)."""
     words = [_SPELLED.get(word, word) for word in phrase]
-    at = next((place for place, word in enumerate(words) if word.removesuffix(_IN_LAW) in PERSONS), None)
+    at = next(
+        (place for place, word in enumerate(words) if word.removesuffix(_IN_LAW) in PERSONS), None
+    )
     named = [word for word in words if word not in _TITLES]
     if is_name and named and (at is None or words[at] in _TITLES or at):
         return Subject(name=tuple(named), owner=owner)
@@ -119,11 +130,21 @@ def _relate_alone(mine: Subject, theirs: Subject) -> Kinship:
     named = mine.name and theirs.name
     if named and not _is_one_name(mine.name, theirs.name):
         return "other"
-    if mine.role != theirs.role:  # "Ann" may be my sister Ann; that "Ann" is my sister cannot be told from "my sister"
-        return "maybe" if named and mine.name == theirs.name and "" in (mine.role, theirs.role) else "other"
+    if (
+        mine.role != theirs.role
+    ):  # "Ann" may be my sister Ann; that "Ann" is my sister cannot be told from "my sister"
+        return (
+            "maybe"
+            if named and mine.name == theirs.name and "" in (mine.role, theirs.role)
+            else "other"
+        )
     if mine.which != theirs.which:
         told = mine.which or theirs.which
-        return "same" if named and "" in (mine.which, theirs.which) and told not in _CONTRASTS else "other"
+        return (
+            "same"
+            if named and "" in (mine.which, theirs.which) and told not in _CONTRASTS
+            else "other"
+        )
     return "same" if bool(mine.name) == bool(theirs.name) or mine.is_one_of_its_kind else "maybe"
 
 

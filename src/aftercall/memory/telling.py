@@ -1,7 +1,8 @@
 """Whom a plain sentence speaks of, and the same sentence as that one would say it of themself.
 
-"my sister ann moved to lisbon" is "i moved to lisbon", told of sister Ann, so that whatever can be known of the caller can be
-known of anybody. "He" and "she" are nobody: who is meant stands in another sentence.
+"my sister ann moved to lisbon" is "i moved to lisbon", told of sister Ann, so that whatever can
+be known of the caller can be known of anybody. "He" and "she" are nobody: who is meant stands
+in another sentence.
 """
 
 import re
@@ -39,12 +40,18 @@ _FIRST_PERSON = by_form(
         "bank": "banks bank",
     }
 )
-_UNCHANGED = vocabulary("moved relocated became got went started turned can would will had used did")
+_UNCHANGED = vocabulary(
+    "moved relocated became got went started turned can would will had used did"
+)
 _VERBS = frozenset((*_FIRST_PERSON, *_UNCHANGED))
 _BETWEEN = vocabulary("now recently only finally since then he she they it both")
-_PRONOUNS = vocabulary("he she they it him her them his hers their its someone somebody everyone everybody nobody")
+_PRONOUNS = vocabulary(
+    "he she they it him her them his hers their its someone somebody everyone everybody nobody"
+)
 _OTHERS = _PRONOUNS - {"it"}
-_OPENINGS = vocabulary("and but sorry no hello hi then now remember note that because hey thanks correction update")
+_OPENINGS = vocabulary(
+    "and but sorry no hello hi then now remember note that because hey thanks correction update"
+)
 # Neither a name nor part of what somebody is called.
 _NO_NAME = frozenset(
     (
@@ -88,8 +95,11 @@ class Telling(NamedTuple):
 
 
 class Told(NamedTuple):
-    """All ways to take a sentence, leftmost first. `of_other` tells whether it opens, at its word `first`, with somebody else than the
-    caller."""
+    """All ways to take a sentence, leftmost first.
+
+    `of_other` tells whether it opens, at its word `first`, with somebody else than the
+    caller.
+    """
 
     text: str
     words: frozenset[str]
@@ -100,23 +110,38 @@ class Told(NamedTuple):
     @property
     def head(self) -> Telling | None:
         """Whom it opens with, if that is somebody else."""
-        return next((telling for telling in self.tellings if telling.start == self.first and not telling.is_object), None)
+        return next(
+            (
+                telling
+                for telling in self.tellings
+                if telling.start == self.first and not telling.is_object
+            ),
+            None,
+        )
 
 
 def take_apart(text: str) -> Told:
     words = _in_first_person(text.replace(" in law", "-in-law").split())
-    first = next((at for at, word in enumerate(words) if word not in _OPENINGS or at + 1 == len(words)), 0)
+    first = next(
+        (at for at, word in enumerate(words) if word not in _OPENINGS or at + 1 == len(words)), 0
+    )
     found: list[Telling] = []
     for at, word in enumerate(words):
         if word == "my" and at > first + 1 and words[at - 1] in _TOWARDS:
             found += _read_towards(words, first, at)
         if word in ("my", "the"):
-            found += _read_reached(words, at) if at and words[at - 1] in _REACHING else _read(words, at, at + 1)
+            found += (
+                _read_reached(words, at)
+                if at and words[at - 1] in _REACHING
+                else _read(words, at, at + 1)
+            )
         elif at == first and word.removesuffix("'s") not in _NO_NAME and not word[0].isdecimal():
             found += _read(words, at, at, is_name=True)
         elif at and words[at - 1] in _REACHING and word not in _NO_NAME:
             found += _read_reached(words, at)
-    of_other = _opens_with_other(words[first:]) or any(telling.start == first and not telling.is_object for telling in found)
+    of_other = _opens_with_other(words[first:]) or any(
+        telling.start == first and not telling.is_object for telling in found
+    )
     found.sort(key=lambda telling: telling.start)
     return Told(" ".join(words), frozenset(words), tuple(found), first, of_other)
 
@@ -125,12 +150,17 @@ def _opens_with_other(words: Sequence[str]) -> bool:
     """ "he …", "my husband says …", but not "my husband and i …"."""
     if words[:1] != ["my"]:
         return bool(words) and words[0] in _OTHERS
-    at = next((at for at, word in enumerate(words[1:_LONGEST], 1) if is_person(word.removesuffix("'s"))), None)
+    at = next(
+        (at for at, word in enumerate(words[1:_LONGEST], 1) if is_person(word.removesuffix("'s"))),
+        None,
+    )
     return at is not None and "i" not in words[at + 1 : at + 4]
 
 
 def _in_first_person(words: list[str]) -> list[str]:
-    """ "i lives in porto", as "the caller lives in Porto" becomes, in the form that patterns know."""
+    """ "i lives in porto", as "the caller lives in Porto" becomes, in the form that patterns
+    know.
+    """
     for at, word in enumerate(words[1:], 1):
         if words[at - 1] == "i" or (at > 1 and words[at - 2] == "i" and words[at - 1] in _BETWEEN):
             words[at] = _FIRST_PERSON.get(word, word)
@@ -148,7 +178,14 @@ def read_for(after: str) -> Subject | None:
     return subject if subject and subject.is_person else None
 
 
-def _read(words: Sequence[str], start: int, at: int, owner: Subject | None = None, *, is_name: bool = False) -> Iterator[Telling]:
+def _read(
+    words: Sequence[str],
+    start: int,
+    at: int,
+    owner: Subject | None = None,
+    *,
+    is_name: bool = False,
+) -> Iterator[Telling]:
     """The words from `at` on as somebody, and what is told of them."""
     phrase: list[str] = []
     while at < len(words) and len(phrase) <= _LONGEST:
@@ -189,7 +226,9 @@ def _read_owned(words: Sequence[str], start: int, at: int, subject: Subject) -> 
         yield from _read(words, start, at, subject)
 
 
-def _read_apposed(words: Sequence[str], start: int, at: int, name: Sequence[str]) -> Iterator[Telling]:
+def _read_apposed(
+    words: Sequence[str], start: int, at: int, name: Sequence[str]
+) -> Iterator[Telling]:
     for telling in _read(words, start, at):
         if telling.subject.role in PERSONS and not telling.subject.name:
             yield telling._replace(subject=telling.subject._replace(name=tuple(name)))
@@ -198,19 +237,34 @@ def _read_apposed(words: Sequence[str], start: int, at: int, name: Sequence[str]
 def _read_reached(words: Sequence[str], at: int) -> Iterator[Telling]:
     """ "call my sister ann on 0155 …" is "call i on …", told of her."""
     begin = at + (words[at] in ("my", "the"))
-    end = next((place for place in range(begin, len(words)) if words[place] in _NO_NAME), len(words))
+    end = next(
+        (place for place in range(begin, len(words)) if words[place] in _NO_NAME), len(words)
+    )
     phrase = words[begin:end]
-    if 0 < len(phrase) <= _LONGEST and words[end : end + 1] in (["on"], ["at"]) and _IS_ADDRESS.match(" ".join(words[end + 1 :])):
+    if (
+        0 < len(phrase) <= _LONGEST
+        and words[end : end + 1] in (["on"], ["at"])
+        and _IS_ADDRESS.match(" ".join(words[end + 1 :]))
+    ):
         subject = name_subject(phrase, is_name=begin == at)
         yield Telling(at - 1, subject, " ".join((words[at - 1], "i", *words[end:])))
 
 
 def _read_towards(words: Sequence[str], first: int, at: int) -> Iterator[Telling]:
     """ "the best time to reach my mother is …" is "the best time to reach i is …", told of her."""
-    end = next((place for place in range(at + 1, len(words)) if words[place] in _NO_NAME or words[place] in _VERBS), len(words))
+    end = next(
+        (
+            place
+            for place in range(at + 1, len(words))
+            if words[place] in _NO_NAME or words[place] in _VERBS
+        ),
+        len(words),
+    )
     subject = name_subject(words[at + 1 : end]) if at + 1 < end <= at + 1 + _LONGEST else None
     if subject and subject.is_person:
-        yield Telling(first, subject, " ".join((*words[first:at], "i", *words[end:])), is_object=True)
+        yield Telling(
+            first, subject, " ".join((*words[first:at], "i", *words[end:])), is_object=True
+        )
 
 
 def _predicate(words: Sequence[str]) -> str | None:

@@ -11,14 +11,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from aftercall.errors import SecretUnreadable
-from aftercall.keys import FILE, load_key
+from aftercall.keys import KEY_FILE, load_key
 from aftercall.settings import Settings
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _SEALED = "sealed:1:"
-_NONCE = 12
+_NONCE_BYTES = 12
 
 
 class Vault:
@@ -26,8 +26,13 @@ class Vault:
         self._key = key
 
     def seal(self, text: str) -> str:
-        nonce = secrets.token_bytes(_NONCE)
-        return _SEALED + base64.urlsafe_b64encode(nonce + self._cipher.encrypt(nonce, text.encode(), None)).decode()
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        return (
+            _SEALED
+            + base64.urlsafe_b64encode(
+                nonce + self._cipher.encrypt(nonce, text.encode(), None)
+            ).decode()
+        )
 
     def open(self, sealed: str) -> str:
         """Raises SecretUnreadable for what was sealed with another key."""
@@ -35,18 +40,19 @@ class Vault:
 
         raw = base64.urlsafe_b64decode(sealed.removeprefix(_SEALED))
         try:
-            return self._cipher.decrypt(raw[:_NONCE], raw[_NONCE:], None).decode()
+            return self._cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], None).decode()
         except InvalidTag:
             raise SecretUnreadable(
-                f"a secret was sealed with another key: set AFTERCALL_SECRET_KEY, or bring back the file {FILE} of the home"
+                "a secret was sealed with another key: set AFTERCALL_SECRET_KEY, or bring "
+                f"back the file {KEY_FILE} of the home"
             ) from None
 
     def hash(self, *parts: str) -> str:
         """The same words give the same hash, and without the key nobody can try words out."""
-        return hmac.digest(self._matching, "\0".join(parts).encode(), "sha256").hex()[:40]
+        return hmac.digest(self._hash_key, "\0".join(parts).encode(), "sha256").hex()[:40]
 
     @cached_property
-    def _matching(self) -> bytes:
+    def _hash_key(self) -> bytes:
         return self._derive(b"match")
 
     @cached_property

@@ -32,17 +32,68 @@ _OURS = Phrases("our", "ours", "mine")
 _WE = Phrases("we", "us", "me", "myself")
 # "The client", or "client" first thing; "my client" is somebody else.
 _SPEAKER = re.compile(
-    rf"\b(?:(?:the |(?<![^\W_] ))(?:{_CALLER.alternatives})(?P<own>'s)?|(?P<ours>{_OURS.alternatives})|{_WE.alternatives})\b"
+    rf"\b(?:(?:the |(?<![^\W_] ))(?:{_CALLER.alternatives})(?P<own>'s)?"
+    rf"|(?P<ours>{_OURS.alternatives})|{_WE.alternatives})\b"
 )
 _SPEAKERS = _CALLER.words | _OURS.words | _WE.words
 _HUMS = {"um": "um+", "uh": "uh+", "er": "er+m?", "ah": "ah+", "hm": "hmm"}
 """By the letters they begin with."""
 _HAS_SIDES = "ear|eye|side|hand|arm|leg|knee|foot|shoulder|hip|ankle|wrist|lung|breast|thumb|elbow|hand|wing|door|tyre|tire|wheel|bank|lane"
 _FILLERS = Phrases(
-    *("eh", "oh", "well", "you know", "i mean", "i guess", "i think", "i believe", "basically", "honestly", "really", "actually"),
-    *("just", "so", "anyway", "please", "okay", "ok", "yes", "yeah", "yep", "right", "listen", "look", "by the way", "as i said"),
-    *("like i said", "to be honest", "of course", "definitely", "absolutely", "quite", "very", "currently", "these days"),
-    *("nowadays", "at the moment", "still", "also", "too", "already", "simply", "always", "usually", "normally", "generally"),
+    *(
+        "eh",
+        "oh",
+        "well",
+        "you know",
+        "i mean",
+        "i guess",
+        "i think",
+        "i believe",
+        "basically",
+        "honestly",
+        "really",
+        "actually",
+    ),
+    *(
+        "just",
+        "so",
+        "anyway",
+        "please",
+        "okay",
+        "ok",
+        "yes",
+        "yeah",
+        "yep",
+        "right",
+        "listen",
+        "look",
+        "by the way",
+        "as i said",
+    ),
+    *(
+        "like i said",
+        "to be honest",
+        "of course",
+        "definitely",
+        "absolutely",
+        "quite",
+        "very",
+        "currently",
+        "these days",
+    ),
+    *(
+        "nowadays",
+        "at the moment",
+        "still",
+        "also",
+        "too",
+        "already",
+        "simply",
+        "always",
+        "usually",
+        "normally",
+        "generally",
+    ),
     *("typically", "mostly"),
     unless={"oh": r" \d", "still": " water", "well": " done", "right": f" (?:{_HAS_SIDES})"},
 )
@@ -60,7 +111,9 @@ _TOKEN = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)*")
 
 
 def plain(text: str) -> str:
-    """Lower case, contractions written out, the caller as `i`, number words as figures, no filler."""
+    """Lower case, contractions written out, the caller as `i`, number words as figures, no
+    filler.
+    """
     words = fold(text)
     if "'" in words:
         for pattern, written in _CONTRACTIONS:

@@ -1,6 +1,7 @@
 """Text as terms: the one form in which passages are indexed and queries asked, on both databases.
 
-A term is plain ASCII without punctuation, so neither database's own tokeniser has anything left to decide.
+A term is plain ASCII without punctuation, so neither database's own tokeniser has anything left
+to decide.
 """
 
 import re
@@ -12,7 +13,8 @@ from aftercall.memory.stemming import stem
 LONGEST_WORD = 40
 
 _PLAIN = re.compile(r"[a-z0-9]+")
-# Scripts written without spaces are indexed letter by letter: there a run of letters is a sentence, not a word.
+# Scripts written without spaces are indexed letter by letter: there a run of letters is a
+# sentence, not a word.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ANY = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 
@@ -179,7 +181,12 @@ sat sit/hung hang/dug dig/fed feed/fled flee/laid lay/shook shaken shake/shone s
 swept sweep/children child/men man/women woman/people person/wives wife/feet foot/teeth tooth/mice mouse
 knives knife/better best good/worse worst bad
 """
-_LEMMAS = {form: group[-1] for line in _IRREGULAR.split("\n") for group in map(str.split, line.split("/")) for form in group[:-1]}
+_LEMMAS = {
+    form: group[-1]
+    for line in _IRREGULAR.split("\n")
+    for group in map(str.split, line.split("/"))
+    for form in group[:-1]
+}
 
 
 def split_words(text: str) -> list[str]:

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from aftercall.model.people import spoken_name
 from aftercall.model.reading import Visibility
-from aftercall.model.salutation import spoken_name
 from aftercall.model.turns import Turn
 
 
 @dataclass(frozen=True)
-class PickUp:
+class ResumedCall:
     """The dropped call that this one continues."""
 
     call_id: str
@@ -30,8 +30,10 @@ class RecentCall:
 
 
 @dataclass(frozen=True)
-class ToldFact:
-    """A fact as the agent is told of it: since when it holds, and whether it was heard too badly to rely on. Never a secret."""
+class BriefingFact:
+    """A fact as the agent is told of it: since when it holds, and whether it was heard too
+    badly to rely on. Never a secret.
+    """
 
     id: str
     text: str
@@ -43,7 +45,7 @@ class ToldFact:
 
 
 @dataclass(frozen=True)
-class ToldPin:
+class BriefingPin:
     """A topic that the caller keeps coming back to: how it stands, and what is still to be done."""
 
     id: str
@@ -53,13 +55,15 @@ class ToldPin:
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """What the database has for a caller's next call: all that is prepared before the phone rings."""
+class CallerMemory:
+    """What the database has for a caller's next call: all that is prepared before the phone
+    rings.
+    """
 
     recent: tuple[RecentCall, ...] = ()
     work: tuple[str, ...] = ()
-    facts: tuple[ToldFact, ...] = ()
-    pins: tuple[ToldPin, ...] = ()
+    facts: tuple[BriefingFact, ...] = ()
+    pins: tuple[BriefingPin, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Persona:
 
 
 @dataclass(frozen=True)
-class Acquaintance:
+class KnownCaller:
     """What the owner's page says of the caller, besides what to call them."""
 
     name: str | None = None
@@ -89,22 +93,24 @@ class Briefing:
     greeting: str
     caller_name: str | None = None
     recent: tuple[RecentCall, ...] = ()
-    pick_up: PickUp | None = None
+    pick_up: ResumedCall | None = None
     work: tuple[str, ...] = ()
-    facts: tuple[ToldFact, ...] = ()
-    pins: tuple[ToldPin, ...] = ()
+    facts: tuple[BriefingFact, ...] = ()
+    pins: tuple[BriefingPin, ...] = ()
     party: str | None = field(default=None, compare=False)
     """Whose memory it was made of; None where nobody is remembered."""
     dropped: str | None = field(default=None, compare=False)
     """The call that this one may continue, whoever's it was."""
     persona: Persona = Persona()
-    caller: Acquaintance = Acquaintance()
+    caller: KnownCaller = KnownCaller()
     at: datetime | None = None
     """When the call rang."""
 
     @property
     def spoken_name(self) -> str | None:
-        return spoken_name(self.caller.name, self.caller_name if self.caller_name != self.caller.name else None)
+        return spoken_name(
+            self.caller.name, self.caller_name if self.caller_name != self.caller.name else None
+        )
 
     @property
     def first_words(self) -> str:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
@@ -26,10 +27,12 @@ from aftercall.model.turns import Event, Turn
 
 IMPORTED = "import"  # the source of notes that were brought along: nobody rang
 MAX_TURNS = 20_000
-MAX_TEXT = 5_000_000
-MAX_METADATA = 65_536
+MAX_CALL_CHARS = 5_000_000
+MAX_METADATA_BYTES = 65_536
 MAX_DURATION = timedelta(hours=48)
-SLACK = timedelta(seconds=5)  # a platform's clock for the call and its clock for the turns may differ a little
+MAX_CLOCK_DRIFT = timedelta(
+    seconds=5
+)  # a platform's clock for the call and its clock for the turns may differ a little
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SID = re.compile(r"[A-Za-z0-9_+=][A-Za-z0-9_.:@=+~-]{0,199}")
@@ -74,7 +77,7 @@ _REASONS = {
 
 Id = Annotated[str, AfterValidator(_check_id)]
 Sid = Annotated[str, AfterValidator(_check_sid)]
-Number = Annotated[str | None, BeforeValidator(_check_number)]
+PhoneNumber = Annotated[str | None, BeforeValidator(_check_number)]
 Direction = Literal["inbound", "outbound"]
 
 
@@ -88,8 +91,8 @@ class LiveCall(BaseModel):
     sid: Sid
     agent_id: Id = "main"
     direction: Direction = "inbound"
-    caller: Number = None
-    callee: Number = None
+    caller: PhoneNumber = None
+    callee: PhoneNumber = None
     verified: bool = False
     started_at: Instant
     conversation: Id = ""
@@ -98,7 +101,7 @@ class LiveCall(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _own_conversation(cls, data: Any) -> Any:
+    def _default_conversation(cls, data: Any) -> Any:
         """A call that continues no other is a conversation by itself."""
         if not isinstance(data, dict):
             return data
@@ -107,13 +110,13 @@ class LiveCall(BaseModel):
 
     @field_validator("metadata")
     @classmethod
-    def _small_metadata(cls, metadata: dict[str, Any]) -> dict[str, Any]:
+    def _check_metadata_size(cls, metadata: dict[str, Any]) -> dict[str, Any]:
         try:
             size = len(json.dumps(metadata, allow_nan=False))
         except (ValueError, TypeError, RecursionError):
             raise ValueError("is not plain JSON") from None
-        if size > MAX_METADATA:
-            raise ValueError(f"is {size:,} bytes long; {MAX_METADATA:,} at most")
+        if size > MAX_METADATA_BYTES:
+            raise ValueError(f"is {size:,} bytes long; {MAX_METADATA_BYTES:,} at most")
         return metadata
 
 
@@ -133,17 +136,18 @@ class Call(LiveCall):
         if not isinstance(entries, list):
             return entries
         return [
-            {"seq": seq, **entry} if isinstance(entry, dict) and entry.get("seq") is None else entry for seq, entry in enumerate(entries, 1)
+            {"seq": seq, **entry} if isinstance(entry, dict) and entry.get("seq") is None else entry
+            for seq, entry in enumerate(entries, 1)
         ]
 
     @model_validator(mode="after")
-    def _hangs_together(self, info: ValidationInfo) -> Self:
+    def _check_consistency(self, info: ValidationInfo) -> Self:
         if info.context and info.context.get("sealed"):
             return self  # what is sealed is what happened, a clock set back included
         _check_span(self.started_at, self.ended_at)
         _check_order(self)
-        if sum(len(turn.text) for turn in self.turns) > MAX_TEXT:
-            raise ValueError(f"turns: hold more than {MAX_TEXT:,} characters together")
+        if sum(len(turn.text) for turn in self.turns) > MAX_CALL_CHARS:
+            raise ValueError(f"turns: hold more than {MAX_CALL_CHARS:,} characters together")
         return self
 
     @property
@@ -169,7 +173,7 @@ def parse_call(data: object) -> Call:
     try:
         return Call.model_validate(data)
     except ValidationError as error:
-        raise refused(error) from None
+        raise to_refused_input(error) from None
 
 
 def parse_call_json(raw: bytes) -> Call:
@@ -180,17 +184,23 @@ def parse_call_json(raw: bytes) -> Call:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        raise RefusedInput("call", f"is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg})") from None
+        raise RefusedInput(
+            "call", f"is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg})"
+        ) from None
     except (ValueError, RecursionError):
         raise RefusedInput("call", "is not valid JSON") from None
     return parse_call(data)
 
 
-def refused(error: ValidationError) -> RefusedInput:
+def to_refused_input(error: ValidationError) -> RefusedInput:
     """The first thing wrong as one line; values are left out, they may be speech."""
     first = error.errors(include_url=False, include_input=False)[0]
-    reason = _REASONS.get(first["type"], first["msg"].removeprefix("Value error, ")).format(**first.get("ctx", {}))
-    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+    reason = _REASONS.get(first["type"], first["msg"].removeprefix("Value error, ")).format(
+        **first.get("ctx", {})
+    )
+    field = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
+    ).lstrip(".")
     if not field:
         field, _, reason = reason.partition(": ")
     return RefusedInput(field, reason[:1].lower() + reason[1:])
@@ -204,15 +214,41 @@ def _check_span(started_at: datetime, ended_at: datetime) -> None:
 
 
 def _check_order(call: Call) -> None:
-    kinds: tuple[tuple[str, Sequence[Turn | Event]], ...] = (("turns", call.turns), ("events", call.events))
+    kinds: tuple[tuple[str, Sequence[Turn | Event]], ...] = (
+        ("turns", call.turns),
+        ("events", call.events),
+    )
     for name, entries in kinds:
-        last = call.started_at - SLACK
+        last = call.started_at - MAX_CLOCK_DRIFT
         for index, entry in enumerate(entries):
             if entry.seq != index + 1:
                 raise ValueError(f"{name}[{index}].seq: is {entry.seq} where {index + 1} is next")
             if entry.at < last:
                 earlier = "started_at" if index == 0 else f"{name}[{index - 1}].at"
                 raise ValueError(f"{name}[{index}].at: lies before {earlier}")
-            if name == "turns" and entry.at > call.ended_at + SLACK:
+            if name == "turns" and entry.at > call.ended_at + MAX_CLOCK_DRIFT:
                 raise ValueError(f"{name}[{index}].at: lies after ended_at")
             last = entry.at
+
+
+RecordingState = Literal["waiting", "downloading", "here", "absent", "failed"]
+TranscriptState = Literal["none", "waiting", "here", "failed"]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """`absent` is final: the carrier has nothing. `path` is below the home."""
+
+    id: str
+    call_id: str
+    carrier: str
+    sid: str
+    url: str | None = field(repr=False)
+    state: RecordingState
+    sha256: str | None
+    bytes: int | None
+    path: str | None
+    attempts: int
+    reason: str
+    transcript: TranscriptState
+    changed_at: datetime

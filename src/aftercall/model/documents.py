@@ -6,17 +6,17 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field
 
-MAX_CONTENT = 1_000_000
-MAX_TITLE = 500
-_OURS = uuid5(NAMESPACE_URL, "aftercall:documents")
+MAX_CONTENT_CHARS = 1_000_000
+MAX_TITLE_CHARS = 500
+_ID_NAMESPACE = uuid5(NAMESPACE_URL, "aftercall:documents")
 
 
 class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
-    title: str = Field(max_length=MAX_TITLE)
-    content: str = Field(max_length=MAX_CONTENT)
+    title: str = Field(max_length=MAX_TITLE_CHARS)
+    content: str = Field(max_length=MAX_CONTENT_CHARS)
     source: str = "api"
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -28,9 +28,9 @@ class Document(BaseModel):
     changed_at: datetime
 
 
-def id_from(*names: str) -> str:
+def make_document_id(*names: str) -> str:
     """The same names give the same id: a document that is made or sent twice is one."""
-    return str(uuid5(_OURS, "\n".join(names)))
+    return str(uuid5(_ID_NAMESPACE, "\n".join(names)))
 
 
 def is_document_id(text: str) -> bool:

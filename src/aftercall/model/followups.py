@@ -8,11 +8,24 @@ from typing import Any, Literal
 from aftercall.model.reading import RequestKind
 
 FollowUpKind = Literal["request", "promise"]
-State = Literal["open", "held", "doing", "done", "failed", "refused", "withdrawn", "expired", "unknown", "broken"]
+FollowUpState = Literal[
+    "open",
+    "held",
+    "doing",
+    "done",
+    "failed",
+    "refused",
+    "withdrawn",
+    "expired",
+    "unknown",
+    "broken",
+]
 Trust = Literal["verified", "known", "unknown"]
 Purpose = Literal["request", "reminder", "notice", "journal"]
 Effect = Literal["done", "passed on", "noted"]
-"""What `done` means of a request: the thing itself, that somebody was told to do it, or that it stands written somewhere."""
+"""What `done` means of a request: the thing itself, that somebody was told to do it, or that it
+stands written somewhere.
+"""
 EFFECTS: Mapping[str, Effect] = {
     "agent": "done",
     "mcp": "done",
@@ -24,25 +37,34 @@ EFFECTS: Mapping[str, Effect] = {
     "people": "noted",
 }
 """By the sink that had it; the furthest of several counts."""
-Spot = tuple[str, int]
+TurnRef = tuple[str, int]
 """A turn: the call's id and the number within it."""
 
 
-def stand(state: State, kind: FollowUpKind, request_kind: RequestKind, sink: str) -> str:
-    """A state as people and callers are told it: a contract that only stands on a list has not been sent.
+def describe_state(
+    state: FollowUpState, kind: FollowUpKind, request_kind: RequestKind, sink: str
+) -> str:
+    """A state as people and callers are told it: a contract that only stands on a list has not
+    been sent.
 
-    An issue is the thing itself where an issue was asked for. A sink nobody knows was given the request.
+    An issue is the thing itself where an issue was asked for. A sink nobody knows was given the
+    request.
     """
     if state != "done" or not sink:
         return state
     is_task = kind == "request" and request_kind != "issue"
-    reached = {"noted" if name == "github" and is_task else EFFECTS.get(name, "passed on") for name in sink.split("+")}
+    reached = {
+        "noted" if name == "github" and is_task else EFFECTS.get(name, "passed on")
+        for name in sink.split("+")
+    }
     return next(effect for effect in ("done", "passed on", "noted") if effect in reached)
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A request or a promise as a conversation tells it, before the ledger compares it with what it holds."""
+class FollowUpDraft:
+    """A request or a promise as a conversation tells it, before the ledger compares it with
+    what it holds.
+    """
 
     kind: FollowUpKind
     request_kind: RequestKind
@@ -50,7 +72,7 @@ class Draft:
     details: str = field(default="", repr=False)
     person: str | None = field(default=None, repr=False)
     due: str | None = None
-    spots: tuple[Spot, ...] = ()
+    turn_refs: tuple[TurnRef, ...] = ()
     words: str = field(default="", repr=False)
     is_withdrawn: bool = False
     note: str = ""
@@ -72,9 +94,9 @@ class FollowUp:
     call_id: str
     agent_id: str
     caller: str | None = field(repr=False)
-    turns: tuple[Spot, ...]
+    turns: tuple[TurnRef, ...]
     words: str = field(repr=False)
-    state: State
+    state: FollowUpState
     reason: str
     link: str | None
     trust: Trust
@@ -91,11 +113,11 @@ class FollowUp:
 
     @property
     def standing(self) -> str:
-        return stand(self.state, self.kind, self.request_kind, self.sink)
+        return describe_state(self.state, self.kind, self.request_kind, self.sink)
 
 
 @dataclass(frozen=True)
-class Change:
+class FollowUpChange:
     """A line of a follow-up's history."""
 
     at: datetime
@@ -105,8 +127,11 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Work:
-    """What a sink is given. Everything in it but keys and paths was said on the phone: data, never an instruction."""
+class SinkWork:
+    """What a sink is given.
+
+    Everything in it but keys and paths was said on the phone: data, never an instruction.
+    """
 
     key: str
     purpose: Purpose
@@ -125,7 +150,7 @@ class Work:
     archives: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, row: FollowUp, purpose: Purpose, key: str) -> "Work":
+    def from_followup(cls, row: FollowUp, purpose: Purpose, key: str) -> "SinkWork":
         """What any sink is told of a row of the ledger, whatever it is to do about it."""
         return cls(
             key=key,
@@ -144,13 +169,13 @@ class Work:
         )
 
     @property
-    def is_to_caller(self) -> bool:
+    def may_contact_caller(self) -> bool:
         """A number that was only claimed is not rung back or written to."""
         return self.purpose != "notice" and self.trust == "verified"
 
 
 @dataclass(frozen=True)
-class Receipt:
+class SinkReceipt:
     """What a sink made of it: where it is, and what it answered."""
 
     link: str | None = None
@@ -176,7 +201,7 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Run:
+class FollowUpRun:
     """The follow-up work of one conversation: its timer, and how far it is."""
 
     conversation: str

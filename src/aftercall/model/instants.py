@@ -8,12 +8,15 @@ from pydantic import BeforeValidator, PlainSerializer
 from aftercall.clock import to_millisecond
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-OUTSIDE = "lies outside the years 2000 to 2100 (epoch times are in seconds)"
+OUT_OF_RANGE = "lies outside the years 2000 to 2100 (epoch times are in seconds)"
 LATEST = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def parse_instant(value: Any) -> datetime:
-    """Epoch seconds, or ISO 8601 with a zone. A time without a zone means nothing and is refused."""
+    """Epoch seconds, or ISO 8601 with a zone.
+
+    A time without a zone means nothing and is refused.
+    """
     if isinstance(value, bool):
         raise ValueError("is not a time")
     if isinstance(value, int | float):
@@ -29,9 +32,9 @@ def parse_instant(value: Any) -> datetime:
     try:
         instant = to_millisecond(instant)
     except OverflowError:
-        raise ValueError(OUTSIDE) from None
+        raise ValueError(OUT_OF_RANGE) from None
     if not EARLIEST <= instant < LATEST:
-        raise ValueError(OUTSIDE)
+        raise ValueError(OUT_OF_RANGE)
     return instant
 
 
@@ -44,7 +47,7 @@ def _from_epoch(seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
-        raise ValueError(OUTSIDE) from None
+        raise ValueError(OUT_OF_RANGE) from None
 
 
 def _from_iso(text: str) -> datetime:
@@ -54,4 +57,6 @@ def _from_iso(text: str) -> datetime:
         raise ValueError("is not a time (epoch seconds, or ISO 8601 with a zone)") from None
 
 
-Instant = Annotated[datetime, BeforeValidator(parse_instant), PlainSerializer(format_instant, return_type=str)]
+Instant = Annotated[
+    datetime, BeforeValidator(parse_instant), PlainSerializer(format_instant, return_type=str)
+]

@@ -1,4 +1,6 @@
-"""What can be searched: a passage (one turn, one summary, one fact), where to look, and what was found."""
+"""What can be searched: a passage (one turn, one summary, one fact), where to look, and what
+was found.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +13,10 @@ Kind = Literal["turn", "summary", "fact"]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One thing that can be found. `around` holds words said near a fact; a turn's neighbours are passages themselves."""
+    """One thing that can be found.
+
+    `around` holds words said near a fact; a turn's neighbours are passages themselves.
+    """
 
     kind: Kind
     agent_id: str
@@ -30,10 +35,13 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """Which passages may be found. Without a caller: those of every caller of the agent, for the owner's eyes only.
+class SearchScope:
+    """Which passages may be found.
 
-    `since` and `before` bound when it was said. With `as_of`, what held on that instant is searched, retired facts included.
+    Without a caller: those of every caller of the agent, for the owner's eyes only.
+
+    `since` and `before` bound when it was said. With `as_of`, what held on that instant is
+    searched, retired facts included.
     """
 
     agent_id: str
@@ -49,7 +57,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A passage that was found, how well it fits, and the turns beside it."""
 
     passage: Passage
@@ -58,8 +66,10 @@ class Hit:
     after: tuple[Passage, ...] = ()
 
 
-class Signs(NamedTuple):
-    """What ranking looks at beside the words, and the rest of the row behind it: light, because a search looks at many."""
+class MatchSigns(NamedTuple):
+    """What ranking looks at beside the words, and the rest of the row behind it: light, because
+    a search looks at many.
+    """
 
     n: int
     day: int
@@ -79,7 +89,9 @@ class Signs(NamedTuple):
     text: str
 
     def to_passage(self) -> Passage:
-        """Only what was found is made whole: SQLite keeps instants as text, and reading them takes time."""
+        """Only what was found is made whole: SQLite keeps instants as text, and reading them
+        takes time.
+        """
         return Passage(
             kind=self.kind,
             agent_id=self.agent_id,

@@ -1,11 +1,13 @@
-"""Who is on the line: a caller's number in the one form that is compared everywhere, and whoever else speaks from it."""
+"""Who is on the line: a caller's number in the one form that is compared everywhere, and
+whoever else speaks from it.
+"""
 
 import re
 
 import phonenumbers
 
 # What carriers send in place of a number that the caller withheld, the keypad spellings included.
-WITHHELD = frozenset(
+WITHHELD_NUMBERS = frozenset(
     {
         "",
         "anonymous",
@@ -29,8 +31,8 @@ _E164 = re.compile(r"\+[1-9]\d{1,14}", re.ASCII)
 _ADDRESS = re.compile(r"(sips?|client|web):([^\s@<>]{1,128})(?:@([A-Za-z0-9._\-\[\]:]{1,128}))?")
 _DIALLED = re.compile(r"\+[\d\s().\-/]{2,40}", re.ASCII)
 _PERSON = re.compile(r"[a-z0-9]+(?:[-+][a-z0-9]+)*")
-LONGEST_PERSON = 60
-AT = "#"
+MAX_PERSON_CHARS = 60
+PERSON_SEPARATOR = "#"
 
 
 def normalise_caller(caller: str | None) -> str | None:
@@ -39,27 +41,33 @@ def normalise_caller(caller: str | None) -> str | None:
     Raises ValueError for anything else: a caller that cannot be compared cannot be remembered.
     """
     text = (caller or "").strip()
-    if text.lower() in WITHHELD or text.lower().startswith("sip:anonymous@"):
+    if text.lower() in WITHHELD_NUMBERS or text.lower().startswith("sip:anonymous@"):
         return None
     if _E164.fullmatch(text):
         return text
     if address := _ADDRESS.fullmatch(text):
         kind, user, host = address.groups()
-        user = user.replace(AT, "%23")  # as it should have been written; nobody rings as somebody's guest
+        user = user.replace(
+            PERSON_SEPARATOR, "%23"
+        )  # as it should have been written; nobody rings as somebody's guest
         return f"{kind.lower()}:{user}" + (f"@{host.lower()}" if host else "")
     if _DIALLED.fullmatch(text):
         return _from_dialled(text)
-    raise ValueError("is not a phone number in international form (+15551234567), nor a sip: or client: address")
+    raise ValueError(
+        "is not a phone number in international form (+15551234567), nor a sip: or client: address"
+    )
 
 
 def join_party(number: str, person: str) -> str:
-    """Whose memory: the number alone is its owner's, `+15550100#anna` that of Anna, who speaks from the same phone."""
-    return f"{number}{AT}{person}" if person else number
+    """Whose memory: the number alone is its owner's, `+15550100#anna` that of Anna, who speaks
+    from the same phone.
+    """
+    return f"{number}{PERSON_SEPARATOR}{person}" if person else number
 
 
 def split_party(party: str) -> tuple[str, str]:
     """Number and person."""
-    number, mark, person = party.rpartition(AT)
+    number, mark, person = party.rpartition(PERSON_SEPARATOR)
     return (number, person) if mark and is_person(person) else (party, "")
 
 
@@ -71,12 +79,192 @@ def normalise_party(party: str | None) -> str | None:
 
 
 def is_person(text: str) -> bool:
-    return len(text) <= LONGEST_PERSON and _PERSON.fullmatch(text) is not None
+    return len(text) <= MAX_PERSON_CHARS and _PERSON.fullmatch(text) is not None
 
 
 def _from_dialled(text: str) -> str:
-    """A number with spaces, brackets and the `(0)` that people write; the library knows which digits count."""
+    """A number with spaces, brackets and the `(0)` that people write; the library knows which
+    digits count.
+    """
     try:
-        return phonenumbers.format_number(phonenumbers.parse(text), phonenumbers.PhoneNumberFormat.E164)
+        return phonenumbers.format_number(
+            phonenumbers.parse(text), phonenumbers.PhoneNumberFormat.E164
+        )
     except phonenumbers.NumberParseException:
         raise ValueError("is not a phone number") from None
+
+
+GENERIC_NAMES = frozenset(
+    {
+        *("agent", "ai", "ai agent", "ai assistant", "assistant", "bot", "helper", "voice agent"),
+        *("chatbot", "phone agent", "phone assistant", "virtual assistant", "voice assistant"),
+    }
+)
+_ARTICLES = frozenset({"a", "an", "the", "my", "our", "your"})
+
+
+def is_generic_name(name: str) -> bool:
+    """Whether `name` only says what the agent is: `The Assistant`, `A.I.`, `agent.`"""
+    words = re.sub(r"[\W_]+", " ", re.sub(r"[.'’]", "", name.casefold())).split()
+    while words and words[0] in _ARTICLES:
+        words = words[1:]
+    return " ".join(words) in GENERIC_NAMES
+
+
+_TITLES = frozenset(
+    {
+        *(
+            "mr",
+            "mrs",
+            "ms",
+            "miss",
+            "mx",
+            "madam",
+            "dr",
+            "doctor",
+            "prof",
+            "professor",
+            "rev",
+            "reverend",
+            "father",
+            "pastor",
+            "rabbi",
+        ),
+        *(
+            "judge",
+            "officer",
+            "captain",
+            "capt",
+            "sergeant",
+            "sgt",
+            "major",
+            "colonel",
+            "lord",
+            "lady",
+            "aunt",
+            "auntie",
+            "uncle",
+        ),
+        *(
+            "herr",
+            "frau",
+            "fräulein",
+            "monsieur",
+            "madame",
+            "mme",
+            "mlle",
+            "señor",
+            "señora",
+            "senor",
+            "senora",
+            "signor",
+            "signora",
+        ),
+    }
+)
+_TITLES_OF_GIVEN_NAMES = frozenset({"sir", "dame", "sister", "brother"})
+_PARTICLES = frozenset(
+    {
+        "van",
+        "von",
+        "der",
+        "den",
+        "de",
+        "del",
+        "della",
+        "di",
+        "da",
+        "dos",
+        "du",
+        "la",
+        "le",
+        "el",
+        "al",
+        "bin",
+        "ibn",
+        "abu",
+        "ter",
+        "zu",
+    }
+)
+_ENDINGS = frozenset({"jr", "sr", "ii", "iii", "iv", "phd", "md", "esq"})
+_JOINING_WORDS = frozenset({"and", "&", "the", "und", "et", "y"})
+
+_GREETING = re.compile(
+    r"(?:hey|hi|hello|hiya|howdy|good (?:morning|afternoon|evening)|welcome back),? "
+    r"(?P<name>[^\s,!?;:]+(?: [^\s,!?;:]+){0,3}?)(?=[,!;:])",
+    re.IGNORECASE,
+)
+
+
+def find_greeted_name(greeting: str) -> str | None:
+    """By what name a greeting speaks to somebody; None if it uses none."""
+    found = _GREETING.match(greeting)
+    words = found["name"].split() if found else []
+    return (
+        " ".join(words) if words and all(_is_name(word) for word in (words[0], words[-1])) else None
+    )
+
+
+def replace_old_name(text: str, old: str | None, name: str | None, call_name: str | None) -> str:
+    """The text with the present name where it has an old one that was corrected since.
+
+    An old name that shares a word with the present one is another form of it, and stays.
+    """
+    present = spoken_name(name, call_name)
+    known = {_normalise_word(word) for word in f"{name or ''} {call_name or ''}".split()}
+    if old is None or present is None or not known.isdisjoint(map(_normalise_word, old.split())):
+        return text
+    return re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: present, text)
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isalpha() and not word[0].islower()
+
+
+def spoken_name(name: str | None, call_name: str | None) -> str | None:
+    """What to call them aloud: as they asked to be called, else by what of their name is said
+    to somebody.
+    """
+    return call_name or (form_of_address(name) if name else None)
+
+
+def form_of_address(name: str) -> str:
+    """`Bill` for Bill Harker, `Dr Brown` for Dr Jane Brown.
+
+    Which word is the given name where surnames come first nobody can tell.
+    """
+    last, comma, given = name.partition(",")
+    if (
+        comma and given.strip() and _normalise_word(given) not in _ENDINGS
+    ):  # as lists have it: `Harker, Bill`
+        name = f"{given} {last}"
+    words = name.replace(",", " ").split()
+    while len(words) > 1 and _normalise_word(words[-1]) in _ENDINGS:
+        words.pop()
+    if len(words) < 2 or any(word.lower() in _JOINING_WORDS for word in words):
+        return " ".join(words)
+    if _normalise_word(words[0]) in _TITLES:
+        return " ".join((words[0], *_surname(words[1:])))
+    count = 2 if _normalise_word(words[0]) in _TITLES_OF_GIVEN_NAMES else 1
+    first = _normalise_word(words[count - 1])
+    return " ".join(
+        words if len(first) < 2 or first in _PARTICLES else words[:count]
+    )  # an initial alone is no name
+
+
+def _surname(words: list[str]) -> list[str]:
+    """With what belongs to it: `van der Berg`; further titles and given names go."""
+    start = next(
+        (
+            place
+            for place, word in enumerate(words)
+            if _normalise_word(word) in _PARTICLES and place + 1 < len(words)
+        ),
+        len(words) - 1,
+    )
+    return words[start:]
+
+
+def _normalise_word(word: str) -> str:
+    return word.strip(" .").lower()

@@ -4,14 +4,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from aftercall.model.knowledge import MemoryKey
+from aftercall.model.facts import MemoryKey
 
 PinState = Literal["pinned", "unpinned"]
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words of the caller that name things: the terms, and the runs of words that stand together."""
+    """Words of the caller that name things: the terms, and the runs of words that stand
+    together.
+    """
 
     text: str = field(repr=False)
     terms: tuple[str, ...] = field(repr=False)
@@ -19,7 +21,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Spoken:
+class SpokenTopic:
     """What one call spoke of."""
 
     call_id: str
@@ -32,7 +34,7 @@ class Spoken:
 
 
 @dataclass(frozen=True)
-class Mention:
+class PinMention:
     """One call of a pin's history, in the caller's words."""
 
     call_id: str
@@ -43,7 +45,10 @@ class Mention:
 
 @dataclass(frozen=True)
 class Pin:
-    """A row of the ledger. `note` is a person's, all the rest but what they decided or named is the program's."""
+    """A row of the ledger.
+
+    `note` is a person's, all the rest but what they decided or named is the program's.
+    """
 
     id: str
     key: MemoryKey = field(repr=False)
@@ -51,7 +56,7 @@ class Pin:
     title: str = field(repr=False)
     state: PinState
     reason: str
-    history: tuple[Mention, ...] = field(repr=False)
+    history: tuple[PinMention, ...] = field(repr=False)
     since: datetime
     last_at: datetime
     changed_at: datetime
@@ -65,7 +70,7 @@ class Pin:
 
 
 @dataclass(frozen=True)
-class Item:
+class PinItem:
     """A request or a promise that belongs to a pin."""
 
     id: str
@@ -80,10 +85,13 @@ class Item:
 
 @dataclass(frozen=True)
 class PinPage:
-    """A pin as it is shown: what it is about, how it stands, what is open, what was said when. Never with a secret."""
+    """A pin as it is shown: what it is about, how it stands, what is open, what was said when.
+
+    Never with a secret.
+    """
 
     pin: Pin
     about: str = field(repr=False)
     status: str = field(repr=False)
-    open_items: tuple[Item, ...]
-    done_items: tuple[Item, ...]
+    open_items: tuple[PinItem, ...]
+    done_items: tuple[PinItem, ...]

@@ -1,15 +1,25 @@
 """What a reader takes out of one finished call. Every item names the turns it rests on."""
 
+import re
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from aftercall.model.salutation import spoken_name
+from aftercall.model.people import spoken_name
 
 RequestKind = Literal["issue", "task", "reminder", "note", "message", "booking", "other"]
-Category = Literal["preference", "decision", "person", "action_item", "correction", "technical", "routine", "emotional"]
+Category = Literal[
+    "preference",
+    "decision",
+    "person",
+    "action_item",
+    "correction",
+    "technical",
+    "routine",
+    "emotional",
+]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 Visibility = Literal["shared", "private", "secret"]
 Sentiment = Literal["negative", "neutral", "positive"]
@@ -17,11 +27,11 @@ Turns = tuple[Annotated[int, Field(ge=1)], ...]
 T = TypeVar("T")
 
 
-class _Noun(BaseModel):
+class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Profile(_Noun):
+class Profile(_FrozenModel):
     """What the caller clearly said of themself."""
 
     name: str | None = None
@@ -36,7 +46,7 @@ class Profile(_Noun):
         return spoken_name(self.name, self.call_name)
 
 
-class Identity(_Noun):
+class Identity(_FrozenModel):
     """How the agent named and described itself."""
 
     name: str | None = None
@@ -45,7 +55,7 @@ class Identity(_Noun):
     emoji: str | None = None
 
 
-class Request(_Noun):
+class Request(_FrozenModel):
     """What the caller wants done and that outlasts the moment."""
 
     kind: RequestKind
@@ -57,14 +67,14 @@ class Request(_Noun):
     words: str
 
 
-class Withdrawn(_Noun):
+class WithdrawnRequest(_FrozenModel):
     """Asked for, then called off: nothing may be done for it."""
 
     title: str
     turns: Turns
 
 
-class Promise(_Noun):
+class Promise(_FrozenModel):
     """What the agent said it, or its house, would do."""
 
     title: str
@@ -72,15 +82,15 @@ class Promise(_Noun):
     words: str
 
 
-class Asked(_Noun):
+class RequestsReading(_FrozenModel):
     """What one call asks for and promises: the work that is to come of it."""
 
     requests: tuple[Request, ...] = ()
-    withdrawn: tuple[Withdrawn, ...] = ()
+    withdrawn: tuple[WithdrawnRequest, ...] = ()
     promises: tuple[Promise, ...] = ()
 
 
-class Summary(_Noun):
+class Summary(_FrozenModel):
     """A call in a few plain sentences, and the same under headings for whoever calls next."""
 
     text: str
@@ -91,7 +101,7 @@ class Summary(_Noun):
     context: str = ""
 
 
-class KnownFact(_Noun):
+class KnownFact(_FrozenModel):
     """A fact that memory holds already, as a reader is told of it. Never a secret."""
 
     id: str
@@ -99,10 +109,11 @@ class KnownFact(_Noun):
     text: str
 
 
-class FactDraft(_Noun):
+class FactDraft(_FrozenModel):
     """A durable truth as one call tells it, before memory compares it with what is known.
 
-    `supersedes` and `duplicate_of` are a reader's opinion: ids of known facts, to be checked before they count.
+    `supersedes` and `duplicate_of` are a reader's opinion: ids of known facts, to be checked
+    before they count.
     """
 
     category: Category
@@ -117,7 +128,7 @@ class FactDraft(_Noun):
     duplicate_of: str | None = None
 
 
-class Reading(_Noun):
+class Reading(_FrozenModel):
     """One call, read once."""
 
     language: str
@@ -125,14 +136,17 @@ class Reading(_Noun):
     profile: Profile = Profile()
     identity: Identity = Identity()
     requests: tuple[Request, ...] = ()
-    withdrawn: tuple[Withdrawn, ...] = ()
+    withdrawn: tuple[WithdrawnRequest, ...] = ()
     promises: tuple[Promise, ...] = ()
     facts: tuple[FactDraft, ...] = ()
 
 
 @dataclass(frozen=True)
-class Trace:
-    """Who answered, to which question, at what cost. The hash of the prompt names the question for good."""
+class ReadingTrace:
+    """Who answered, to which question, at what cost.
+
+    The hash of the prompt names the question for good.
+    """
 
     reader: str
     prompt: str | None = None
@@ -142,8 +156,19 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Answer(Generic[T]):
+class ReadingResult(Generic[T]):
     """What a reader found, and how it came to it."""
 
     value: T
-    trace: Trace
+    trace: ReadingTrace
+
+
+_PAIR = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`+|~~)(?=\S)([^\n]{1,500}?)(?<=\S)\1(?!\w)")
+_MAX_NESTING = 3  # `**_a_**` is two deep
+
+
+def strip_markdown(text: str) -> str:
+    """`a **bold** word` is `a bold word`; `snake_case` and `2*3*4` stay."""
+    for _ in range(_MAX_NESTING):
+        text = _PAIR.sub(r"\2", text)
+    return text

@@ -1,4 +1,6 @@
-"""What happens within a call: turns (finished contributions) and events (tool uses, marks, faults)."""
+"""What happens within a call: turns (finished contributions) and events (tool uses, marks,
+faults).
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -6,8 +8,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from aftercall.model.instants import Instant
 
-MAX_TURN_TEXT = 100_000
-BARGE_IN = "barge_in"  # an event: the caller cut the agent short; `heard` is what was heard of its words
+MAX_TURN_CHARS = 100_000
+BARGE_IN = (
+    "barge_in"  # an event: the caller cut the agent short; `heard` is what was heard of its words
+)
 Speaker = Literal["agent", "caller"]
 
 _SPEAKERS: dict[str, Speaker] = {
@@ -21,7 +25,7 @@ _SPEAKERS: dict[str, Speaker] = {
 }
 
 
-def _name_speaker(value: Any) -> Any:
+def _parse_speaker(value: Any) -> Any:
     if isinstance(value, str) and value.strip().lower() in _SPEAKERS:
         return _SPEAKERS[value.strip().lower()]
     raise ValueError(f"is not one of {', '.join(_SPEAKERS)}")
@@ -30,7 +34,11 @@ def _name_speaker(value: Any) -> Any:
 def _clean_text(value: Any) -> Any:
     """NUL and lone surrogates cannot be stored everywhere; the words around them can."""
     if isinstance(value, str):
-        return value.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        return (
+            value.replace("\0", "\ufffd")
+            .encode("utf-8", "surrogatepass")
+            .decode("utf-8", "replace")
+        )
     return value
 
 
@@ -40,8 +48,8 @@ class Turn(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     seq: int = Field(ge=1)
-    speaker: Annotated[Speaker, BeforeValidator(_name_speaker)]
-    text: Annotated[str, BeforeValidator(_clean_text), Field(max_length=MAX_TURN_TEXT)]
+    speaker: Annotated[Speaker, BeforeValidator(_parse_speaker)]
+    text: Annotated[str, BeforeValidator(_clean_text), Field(max_length=MAX_TURN_CHARS)]
     at: Instant
     confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
 

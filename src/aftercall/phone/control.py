@@ -1,4 +1,7 @@
-"""Steering a call over a carrier's REST address, as values: what to send, not how. The HTTP client stands above."""
+"""Steering a call over a carrier's REST address, as values: what to send, not how.
+
+The HTTP client stands above.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +14,8 @@ from urllib.parse import quote, urlencode
 class ControlRequest:
     """One request below the carrier's configured API address; either a form or JSON, never both.
 
-    One that is not repeatable does its work again when it is sent again; `key` tells a carrier that listens to keys that it is the same.
+    One that is not repeatable does its work again when it is sent again; `key` tells a carrier
+    that listens to keys that it is the same.
     """
 
     method: str
@@ -19,7 +23,7 @@ class ControlRequest:
     form: Sequence[tuple[str, str]] = field(default=(), repr=False)
     json: Mapping[str, Any] | None = field(default=None, repr=False)
     is_repeatable: bool = True
-    key: str = ""
+    idempotency_key: str = ""
 
     @property
     def content_type(self) -> str:
@@ -44,8 +48,10 @@ class Control(Protocol):
 
     def send_message(self, sender: str, to: str, text: str, *, key: str) -> ControlRequest: ...
 
-    def is_over(self, status: int, body: bytes) -> bool:
-        """Whether an answer says that the call has already ended, so that there is nothing left to do."""
+    def is_call_over(self, status: int, body: bytes) -> bool:
+        """Whether an answer says that the call has already ended, so that there is nothing left
+        to do.
+        """
         ...
 
 

@@ -1,6 +1,8 @@
-"""What a carrier's webhooks tell, the same on every carrier: a call rings, was heard, has moved on, was recorded.
+"""What a carrier's webhooks tell, the same on every carrier: a call rings, was heard, has moved
+on, was recorded.
 
-Webhooks come late, twice and out of order: a notice whose `key` was seen before is the same notice (an empty key says nothing).
+Webhooks come late, twice and out of order: a notice whose `key` was seen before is the same
+notice (an empty key says nothing).
 """
 
 from collections.abc import Mapping
@@ -12,10 +14,10 @@ from typing import Any
 from aftercall.model.calls import Direction, LiveCall
 from aftercall.model.people import normalise_caller
 
-LONGEST_DETAIL = 200
+MAX_DETAIL_CHARS = 200
 
 
-class CallState(StrEnum):
+class CarrierCallState(StrEnum):
     RINGING = "ringing"
     ANSWERED = "answered"
     COMPLETED = "completed"
@@ -26,12 +28,12 @@ class CallState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        return self not in (CallState.RINGING, CallState.ANSWERED)
+        return self not in (CarrierCallState.RINGING, CarrierCallState.ANSWERED)
 
     @property
     def end_reason(self) -> str:
         """Why a call ended, as the archive says it."""
-        return "caller_hung_up" if self is CallState.COMPLETED else self.value
+        return "caller_hung_up" if self is CarrierCallState.COMPLETED else self.value
 
 
 class RecordingState(StrEnum):
@@ -46,8 +48,11 @@ class RecordingState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
-    """A call that wants to begin. `verified` only where the carrier vouches that the number is the caller's own."""
+class RingNotice:
+    """A call that wants to begin.
+
+    `verified` only where the carrier vouches that the number is the caller's own.
+    """
 
     key: str
     source: str
@@ -73,8 +78,10 @@ class Ring:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """What the carrier's own ears made of the caller; a confidence that it does not know is None."""
+class SpeechGathered:
+    """What the carrier's own ears made of the caller; a confidence that it does not know is
+    None.
+    """
 
     key: str
     sid: str
@@ -85,27 +92,33 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a call stands. Of two, the one with the higher `order` is the later; None where the carrier does not say.
+class CallProgress:
+    """Where a call stands.
 
-    `ring` tells who is on the line where the carrier repeats it; `words` are our own, sent along with a command and come back.
+    Of two, the one with the higher `order` is the later; None where the carrier does not say.
+
+    `ring` tells who is on the line where the carrier repeats it; `words` are our own, sent
+    along with a command and come back.
     """
 
     key: str
     sid: str
-    state: CallState
+    state: CarrierCallState
     duration_s: int | None = None
     order: float | None = None
-    ring: Ring | None = field(default=None, repr=False)
-    words: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ring: RingNotice | None = field(default=None, repr=False)
+    client_state: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """How a recording stands. `calls` are ids of its call, any of which may be the known one (`metadata["ids"]`)."""
+class RecordingNotice:
+    """How a recording stands.
+
+    `calls` are ids of its call, any of which may be the known one (`metadata["ids"]`).
+    """
 
     key: str
-    calls: tuple[str, ...]
+    call_sids: tuple[str, ...]
     state: RecordingState
     recording_sid: str | None = None
     url: str | None = field(default=None, repr=False)
@@ -113,27 +126,34 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """What the carrier was asked to say has been said, or broken off; `words` are our own, sent along with the asking."""
+class SpeakingEnded:
+    """What the carrier was asked to say has been said, or broken off; `words` are our own, sent
+    along with the asking.
+    """
 
     key: str
     sid: str
-    words: Mapping[str, str] = field(default_factory=dict, repr=False)
+    client_state: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamFailed:
-    """The carrier could not open or keep the media socket: the caller hears nothing unless somebody speaks."""
+    """The carrier could not open or keep the media socket: the caller hears nothing unless
+    somebody speaks.
+    """
 
     key: str
     sid: str
 
 
-Notice = Ring | Gathered | Progress | Recorded | Spoken | StreamFailed
+Notice = RingNotice | SpeechGathered | CallProgress | RecordingNotice | SpeakingEnded | StreamFailed
 
 
 def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None:
-    """A number or address in our form. One that has none counts as withheld; how it was sent is kept beside the call."""
+    """A number or address in our form.
+
+    One that has none counts as withheld; how it was sent is kept beside the call.
+    """
     if not isinstance(party, str):
         return None
     try:
@@ -145,7 +165,7 @@ def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None
 
 def clean_detail(text: str) -> str:
     """Free text of a carrier, made fit for every store."""
-    return text[:LONGEST_DETAIL].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    return text[:MAX_DETAIL_CHARS].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def read_confidence(value: object) -> float | None:

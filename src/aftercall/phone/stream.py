@@ -1,7 +1,9 @@
-"""What the media sockets of all carriers have in common: JSON frames around base64 audio, one stream to a socket.
+"""What the media sockets of all carriers have in common: JSON frames around base64 audio, one
+stream to a socket.
 
-A carrier's own file names the fields; here are the states, the order and the refusals, so that they are the same for all.
-The path of an audio frame is written for speed: fifty a second arrive for every call.
+A carrier's own file names the fields; here are the states, the order and the refusals, so that
+they are the same for all. The path of an audio frame is written for speed: fifty a second
+arrive for every call.
 """
 
 import json
@@ -14,40 +16,135 @@ from typing import Any, ClassVar
 
 from aftercall.errors import AudioTooLong, StreamNotOpen
 from aftercall.model.calls import is_sid
-from aftercall.phone.marks import Marks
-from aftercall.phone.order import AudioOrder
 from aftercall.phone.wire import (
-    LONGEST_AUDIO,
+    MAX_AUDIO_BYTES,
     MULAW,
     AudioIn,
     AudioOut,
-    Connected,
     Digit,
     Mark,
-    Odd,
+    MarkDropped,
+    MarkPlayed,
     Oddity,
-    Refusal,
-    Refused,
-    Started,
-    Stopped,
+    OddMessage,
     StopReason,
+    StreamConnected,
+    StreamRefused,
+    StreamStarted,
+    StreamStopped,
     WireCommand,
     WireEvent,
+    WireRefusal,
 )
 
-MAX_FRAME = 65_536  # characters; an ordinary frame of 20 ms has about 350
-KEYS = frozenset("0123456789*#ABCD")
-REMEMBERED_KEYS = 64
+MAX_HELD_FRAMES = (
+    5  # frames, 100 ms: longer than a network shuffles, short enough not to be noticed in an answer
+)
+RESTART_AFTER_FRAMES = (
+    50  # frames, one second of nothing but old numbers: the carrier has begun to count anew
+)
+
+_LATE = (OddMessage(Oddity.LATE),)
+_REPEATED = (OddMessage(Oddity.REPEATED),)
+
+
+class AudioOrder:
+    def __init__(self) -> None:
+        self._next = 1
+        self._held: dict[int, AudioIn] = {}
+        self._late = 0
+
+    def add(self, audio: AudioIn) -> Sequence[AudioIn | OddMessage]:
+        return (audio,) if self.accept_if_next(audio.sequence) else self._sort(audio)
+
+    def accept_if_next(self, sequence: int) -> bool:
+        """Whether audio of this number is next, with nothing held back; then it is counted as
+        taken.
+        """
+        if sequence != self._next or self._held:
+            return False
+        self._next += 1
+        self._late = 0
+        return True
+
+    def flush(self) -> list[AudioIn]:
+        """What is still held back, gaps and all: nothing more will come to fill them."""
+        rest = [self._held[number] for number in sorted(self._held)]
+        self._held.clear()
+        return rest
+
+    def _sort(self, audio: AudioIn) -> Sequence[AudioIn | OddMessage]:
+        if audio.sequence in self._held:
+            return _REPEATED
+        if audio.sequence < self._next:
+            self._late += 1
+            if self._late < RESTART_AFTER_FRAMES:
+                return _LATE
+            return self._restart_at(audio)
+        self._late = 0
+        self._held[audio.sequence] = audio
+        if len(self._held) > MAX_HELD_FRAMES:
+            self._next = min(self._held)
+        return self._release()
+
+    def _release(self) -> list[AudioIn]:
+        ready = []
+        while self._next in self._held:
+            ready.append(self._held.pop(self._next))
+            self._next += 1
+        return ready
+
+    def _restart_at(self, audio: AudioIn) -> list[AudioIn]:
+        """One wild number must not mute a caller for the rest of the call."""
+        rest = self.flush()
+        self._next = audio.sequence + 1
+        self._late = 0
+        return [*rest, audio]
+
+
+MAX_OUTSTANDING_MARKS = 1_000  # a carrier that never returns a mark must not fill the memory
+
+
+class PlayedMarks:
+    def __init__(self) -> None:
+        self._waiting: deque[str] = deque(maxlen=MAX_OUTSTANDING_MARKS)
+        self._cleared: deque[str] = deque(maxlen=MAX_OUTSTANDING_MARKS)
+
+    def add(self, name: str) -> None:
+        self._waiting.append(name)
+
+    def clear(self) -> None:
+        self._cleared.extend(self._waiting)
+        self._waiting.clear()
+
+    def on_mark_returned(self, name: str) -> MarkPlayed | MarkDropped | OddMessage:
+        """Of two marks with one name the earlier returns first, so a cleared one counts before
+        a waiting one.
+        """
+        if name in self._cleared:
+            self._cleared.remove(name)
+            return MarkDropped(name)
+        if name in self._waiting:
+            self._waiting.remove(name)
+            return MarkPlayed(name)
+        return OddMessage(Oddity.UNKNOWN_MARK)
+
+
+MAX_FRAME_CHARS = 65_536  # characters; an ordinary frame of 20 ms has about 350
+DTMF_KEYS = frozenset("0123456789*#ABCD")
+MAX_REMEMBERED_KEYS = 64
 
 Message = dict[str, Any]
 Events = Sequence[WireEvent]
 
-_decode = json.JSONDecoder().raw_decode  # a third faster than json.loads, which looks for whitespace by regular expression
-_ODD: dict[Oddity, Events] = {reason: (Odd(reason),) for reason in Oddity}
+_decode = (
+    json.JSONDecoder().raw_decode
+)  # a third faster than json.loads, which looks for whitespace by regular expression
+_ODD: dict[Oddity, Events] = {reason: (OddMessage(reason),) for reason in Oddity}
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class StreamOpening:
     """What a start frame announces, as it came: nothing in it has been believed yet."""
 
     call_sid: Any
@@ -62,7 +159,9 @@ class MediaStream(ABC):
     stream_key: ClassVar[str]
     sequence_key: ClassVar[str]
     encodings: ClassVar[Mapping[str, bytes | None]]
-    """Encodings this carrier may announce, each with the table that makes μ-law of it (None: it is μ-law)."""
+    """Encodings this carrier may announce, each with the table that makes μ-law of it (None: it
+    is μ-law).
+    """
 
     def __init__(self) -> None:
         self._stream_sid: str | None = None
@@ -71,8 +170,8 @@ class MediaStream(ABC):
         self._closed_to: Oddity = Oddity.BEFORE_START
         self._table: bytes | None = None
         self._order = AudioOrder()
-        self._marks = Marks()
-        self._pressed: deque[tuple[int | None, int]] = deque(maxlen=REMEMBERED_KEYS)
+        self._marks = PlayedMarks()
+        self._pressed: deque[tuple[int | None, int]] = deque(maxlen=MAX_REMEMBERED_KEYS)
         self._media_prefix = self._address = ""
 
     @property
@@ -86,15 +185,19 @@ class MediaStream(ABC):
         event = message.get("event")
         if event == "media":
             heard = self._unpack(message)
-            return _ODD[heard] if isinstance(heard, Oddity) else self._order.take(AudioIn(*heard))
+            return _ODD[heard] if isinstance(heard, Oddity) else self._order.add(AudioIn(*heard))
         return self._read(event, message)
 
-    def hear(self, frame: str | bytes) -> bytes | None:
+    def try_read_audio(self, frame: str | bytes) -> bytes | None:
         message = _parse(frame)
         if isinstance(message, Oddity) or message.get("event") != "media":
             return None
         heard = self._unpack(message)
-        return None if isinstance(heard, Oddity) or not self._order.passes(heard[2]) else heard[0]
+        return (
+            None
+            if isinstance(heard, Oddity) or not self._order.accept_if_next(heard[2])
+            else heard[0]
+        )
 
     def close(self) -> Events:
         return self._stop(StopReason.LOST)
@@ -111,20 +214,24 @@ class MediaStream(ABC):
         return f'{{"event":"clear"{self._address}}}'
 
     @abstractmethod
-    def _read_opening(self, message: Message, start: Message) -> Opening: ...
+    def _read_opening(self, message: Message, start: Message) -> StreamOpening: ...
 
     @abstractmethod
     def _address_of(self, stream_sid: str) -> str:
-        """How a frame to the carrier names its stream: a JSON member with a leading comma, or nothing."""
+        """How a frame to the carrier names its stream: a JSON member with a leading comma, or
+        nothing.
+        """
 
     @abstractmethod
-    def _order_of_key(self, message: Message) -> int: ...
+    def _digit_order(self, message: Message) -> int: ...
 
     def _pad(self, payload: bytes) -> bytes:
         return payload
 
-    def _complain(self, message: Message) -> Events:
-        """A carrier that reports what it could not use says so here; to others the event is unknown."""
+    def _read_error(self, message: Message) -> Events:
+        """A carrier that reports what it could not use says so here; to others the event is
+        unknown.
+        """
         return _ODD[Oddity.UNKNOWN_EVENT]
 
     def _unpack(self, message: Message) -> tuple[bytes, int, int] | Oddity:
@@ -136,7 +243,10 @@ class MediaStream(ABC):
             return Oddity.SHAPE
         if media.get("track", "inbound") != "inbound":
             return Oddity.OWN_VOICE
-        sequence, timestamp_ms = whole(media.get("chunk")), whole(media.get("timestamp"))
+        sequence, timestamp_ms = (
+            parse_whole_number(media.get("chunk")),
+            parse_whole_number(media.get("timestamp")),
+        )
         if sequence is None or timestamp_ms is None:
             return Oddity.SHAPE
         try:
@@ -153,20 +263,20 @@ class MediaStream(ABC):
         if event == "start":
             return self._start(message)
         if event == "error":
-            return self._complain(message)
+            return self._read_error(message)
         if event == "stop":
             return self._end(message)
         if event not in ("dtmf", "mark"):
             return _ODD[Oddity.UNKNOWN_EVENT]
         if not self._is_open or message.get(self.stream_key) != self._stream_sid:
             return _ODD[self._misplaced()]
-        return self._press(message) if event == "dtmf" else self._return_mark(message)
+        return self._read_digit(message) if event == "dtmf" else self._read_mark(message)
 
     def _connect(self) -> Events:
         if self._is_connected or self._stream_sid is not None:
             return _ODD[Oddity.REPEATED]
         self._is_connected = True
-        return (Connected(),)
+        return (StreamConnected(),)
 
     def _start(self, message: Message) -> Events:
         if self._stream_sid is not None:
@@ -180,41 +290,50 @@ class MediaStream(ABC):
         if not (is_sid(opening.call_sid) and is_sid(opening.stream_sid)):
             return _ODD[Oddity.SHAPE]
         self._stream_sid = opening.stream_sid
-        if not self._understands(opening):
+        if not self._is_supported(opening):
             self._closed_to = Oddity.AFTER_REFUSAL
-            return (Refused(Refusal.FORMAT),)
+            return (StreamRefused(WireRefusal.FORMAT),)
         self._is_open = True
         self._table = self.encodings[opening.encoding]
         self._address = self._address_of(opening.stream_sid)
         self._media_prefix = f'{{"event":"media"{self._address},"media":{{"payload":"'
-        return (Started(opening.call_sid, opening.stream_sid, opening.parameters),)
+        return (StreamStarted(opening.call_sid, opening.stream_sid, opening.parameters),)
 
-    def _understands(self, opening: Opening) -> bool:
+    def _is_supported(self, opening: StreamOpening) -> bool:
         if not isinstance(opening.encoding, str) or opening.encoding not in self.encodings:
             return False
-        return (whole(opening.rate_hz), whole(opening.channels)) == (MULAW.rate_hz, MULAW.channels)
+        return (parse_whole_number(opening.rate_hz), parse_whole_number(opening.channels)) == (
+            MULAW.rate_hz,
+            MULAW.channels,
+        )
 
-    def _press(self, message: Message) -> Events:
+    def _read_digit(self, message: Message) -> Events:
         dtmf = message.get("dtmf")
-        if type(dtmf) is not dict or not isinstance(dtmf.get("digit"), str) or dtmf["digit"] not in KEYS:
+        if (
+            type(dtmf) is not dict
+            or not isinstance(dtmf.get("digit"), str)
+            or dtmf["digit"] not in DTMF_KEYS
+        ):
             return _ODD[Oddity.SHAPE]
         if dtmf.get("track", "inbound_track") not in ("inbound_track", "inbound"):
             return _ODD[Oddity.OWN_VOICE]
-        order = self._order_of_key(message)
-        press = (whole(message.get(self.sequence_key)), order)
+        order = self._digit_order(message)
+        press = (parse_whole_number(message.get(self.sequence_key)), order)
         if press[0] is not None and press in self._pressed:
             return _ODD[Oddity.REPEATED]
         self._pressed.append(press)
         return (Digit(dtmf["digit"], order),)
 
-    def _return_mark(self, message: Message) -> Events:
+    def _read_mark(self, message: Message) -> Events:
         mark = message.get("mark")
         if type(mark) is not dict or not isinstance(mark.get("name"), str):
             return _ODD[Oddity.SHAPE]
-        return (self._marks.take_back(mark["name"]),)
+        return (self._marks.on_mark_returned(mark["name"]),)
 
     def _end(self, message: Message) -> Events:
-        """A stop counts even before the start: the caller may hang up while the stream is being set up."""
+        """A stop counts even before the start: the caller may hang up while the stream is being
+        set up.
+        """
         if self._stream_sid is not None and message.get(self.stream_key) != self._stream_sid:
             return _ODD[Oddity.OTHER_STREAM]
         return self._stop(StopReason.ENDED)
@@ -224,19 +343,19 @@ class MediaStream(ABC):
             return () if reason is StopReason.LOST else _ODD[Oddity.AFTER_STOP]
         self._is_open = False
         self._closed_to = Oddity.AFTER_STOP
-        return (*self._order.flush(), Stopped(reason))
+        return (*self._order.flush(), StreamStopped(reason))
 
     def _misplaced(self) -> Oddity:
         return Oddity.OTHER_STREAM if self._is_open else self._closed_to
 
     def _pack(self, payload: bytes) -> str:
-        if len(payload) > LONGEST_AUDIO:
+        if len(payload) > MAX_AUDIO_BYTES:
             raise AudioTooLong("one frame carries at most 30 seconds of audio; cut it into pieces")
         return b2a_base64(self._pad(payload), newline=False).decode("ascii")
 
 
 def _parse(frame: str | bytes) -> Message | Oddity:
-    if len(frame) > MAX_FRAME:
+    if len(frame) > MAX_FRAME_CHARS:
         return Oddity.TOO_LARGE
     try:
         text = (frame if isinstance(frame, str) else frame.decode()).strip()
@@ -246,14 +365,14 @@ def _parse(frame: str | bytes) -> Message | Oddity:
     return message if end == len(text) and type(message) is dict else Oddity.NOT_JSON
 
 
-def whole(value: object) -> int | None:
+def parse_whole_number(value: object) -> int | None:
     """A whole number, which carriers send as text or as a number; None for anything else."""
     if type(value) is str:
         return int(value) if len(value) <= 18 and value.isdecimal() else None
     return value if type(value) is int and 0 <= value < 10**18 else None
 
 
-def only_text(parameters: object) -> dict[str, str]:
+def text_values(parameters: object) -> dict[str, str]:
     """The pairs of text out of something that should be an object of them."""
     if type(parameters) is not dict:
         return {}

@@ -1,4 +1,6 @@
-"""Telnyx's webhooks: one address for all events, each in an envelope with an id that repeats when the event does."""
+"""Telnyx's webhooks: one address for all events, each in an envelope with an id that repeats
+when the event does.
+"""
 
 import json
 from collections.abc import Callable
@@ -8,35 +10,35 @@ from typing import Any
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
 from aftercall.model.instants import parse_instant
-from aftercall.phone.client_state import unpack_state
 from aftercall.phone.notices import (
-    CallState,
-    Gathered,
+    CallProgress,
+    CarrierCallState,
     Notice,
-    Progress,
-    Recorded,
+    RecordingNotice,
     RecordingState,
-    Ring,
-    Spoken,
+    RingNotice,
+    SpeakingEnded,
+    SpeechGathered,
     StreamFailed,
     clean_detail,
     read_confidence,
     read_party,
 )
+from aftercall.phone.telnyx import unpack_state
 
 SOURCE = "telnyx"
 RECORDING_URL_LIFE_S = 600
-MAX_BODY = 262_144
-CALL_WORD = "call"
+MAX_BODY_BYTES = 262_144
+CALL_STATE_KEY = "call"
 _ATTESTED = "A"
 _DETAILS = ("caller_id_name", "connection_id", "shaken_stir_attestation", "start_time")
 _CAUSES = {
-    "user_busy": CallState.BUSY,
-    "call_rejected": CallState.FAILED,
-    "not_found": CallState.FAILED,
-    "no_answer": CallState.NO_ANSWER,
-    "timeout": CallState.NO_ANSWER,
-    "originator_cancel": CallState.CANCELLED,
+    "user_busy": CarrierCallState.BUSY,
+    "call_rejected": CarrierCallState.FAILED,
+    "not_found": CarrierCallState.FAILED,
+    "no_answer": CarrierCallState.NO_ANSWER,
+    "timeout": CarrierCallState.NO_ANSWER,
+    "originator_cancel": CarrierCallState.CANCELLED,
 }
 
 
@@ -62,7 +64,7 @@ def read_event(body: bytes) -> Notice | None:
 
 
 def _read_data(body: bytes) -> dict[str, Any]:
-    if len(body) > MAX_BODY:
+    if len(body) > MAX_BODY_BYTES:
         raise RefusedInput("body", "is too long for an event")
     try:
         envelope = json.loads(body)
@@ -74,15 +76,20 @@ def _read_data(body: bytes) -> dict[str, Any]:
     return data
 
 
-def _ring(event: _Envelope) -> Ring:
+def _ring(event: _Envelope) -> RingNotice:
     payload = event.payload
-    metadata: dict[str, Any] = {name: clean_detail(payload[name]) for name in _DETAILS if isinstance(payload.get(name), str)}
+    metadata: dict[str, Any] = {
+        name: clean_detail(payload[name]) for name in _DETAILS if isinstance(payload.get(name), str)
+    }
     metadata["ids"] = list(_other_ids(payload))
     caller = read_party(payload.get("from"), "caller", metadata)
     callee = read_party(payload.get("to"), "callee", metadata)
     is_inbound = payload.get("direction", "incoming") == "incoming"
-    is_attested = payload.get("shaken_stir_attestation") == _ATTESTED and payload.get("shaken_stir_validated") is True
-    return Ring(
+    is_attested = (
+        payload.get("shaken_stir_attestation") == _ATTESTED
+        and payload.get("shaken_stir_validated") is True
+    )
+    return RingNotice(
         key=event.id,
         source=SOURCE,
         sid=_sid(payload),
@@ -94,49 +101,76 @@ def _ring(event: _Envelope) -> Ring:
     )
 
 
-def _answered(event: _Envelope) -> Progress:
-    return _progress(event, CallState.ANSWERED)
+def _answered(event: _Envelope) -> CallProgress:
+    return _progress(event, CarrierCallState.ANSWERED)
 
 
-def _hung_up(event: _Envelope) -> Progress:
+def _hung_up(event: _Envelope) -> CallProgress:
     cause = event.payload.get("hangup_cause")
-    state = _CAUSES.get(cause, CallState.COMPLETED) if isinstance(cause, str) else CallState.COMPLETED
+    state = (
+        _CAUSES.get(cause, CarrierCallState.COMPLETED)
+        if isinstance(cause, str)
+        else CarrierCallState.COMPLETED
+    )
     return _progress(event, state)
 
 
-def _progress(event: _Envelope, state: CallState) -> Progress:
+def _progress(event: _Envelope, state: CarrierCallState) -> CallProgress:
     words = unpack_state(event.payload.get("client_state"))
-    return Progress(event.id, _sid(event.payload), state, order=event.occurred_at, ring=_ring(event), words=words)
+    return CallProgress(
+        event.id,
+        _sid(event.payload),
+        state,
+        order=event.occurred_at,
+        ring=_ring(event),
+        client_state=words,
+    )
 
 
-def _spoken(event: _Envelope) -> Spoken:
-    return Spoken(event.id, _sid(event.payload), unpack_state(event.payload.get("client_state")))
+def _spoken(event: _Envelope) -> SpeakingEnded:
+    return SpeakingEnded(
+        event.id, _sid(event.payload), unpack_state(event.payload.get("client_state"))
+    )
 
 
-def _transcribed(event: _Envelope) -> Gathered | None:
+def _transcribed(event: _Envelope) -> SpeechGathered | None:
     data = event.payload.get("transcription_data")
     if not isinstance(data, dict) or not isinstance(data.get("transcript"), str):
         raise RefusedInput("data.payload.transcription_data", "holds no transcript")
     if data.get("transcription_track", "inbound") != "inbound":
         return None  # the agent's own voice is no caller's speech
     confidence = read_confidence(data.get("confidence"))
-    return Gathered(event.id, _sid(event.payload), data["transcript"], confidence, is_final=data.get("is_final") is not False)
+    return SpeechGathered(
+        event.id,
+        _sid(event.payload),
+        data["transcript"],
+        confidence,
+        is_final=data.get("is_final") is not False,
+    )
 
 
-def _keys(event: _Envelope) -> Gathered:
+def _keys(event: _Envelope) -> SpeechGathered:
     digits = event.payload.get("digits")
-    return Gathered(event.id, _sid(event.payload), digits=digits if isinstance(digits, str) else "")
+    return SpeechGathered(
+        event.id, _sid(event.payload), digits=digits if isinstance(digits, str) else ""
+    )
 
 
-def _recorded(event: _Envelope) -> Recorded:
-    """The address is good for ten minutes, and the event does not name the call but its leg and session."""
+def _recorded(event: _Envelope) -> RecordingNotice:
+    """The address is good for ten minutes, and the event does not name the call but its leg and
+    session.
+    """
     payload = event.payload
     urls = payload.get("recording_urls")
-    found = [urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)] if isinstance(urls, dict) else []
+    found = (
+        [urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)]
+        if isinstance(urls, dict)
+        else []
+    )
     recording = payload.get("recording_id")
-    return Recorded(
+    return RecordingNotice(
         key=event.id,
-        calls=_recorded_calls(payload),
+        call_sids=_recorded_calls(payload),
         state=RecordingState.READY if found else RecordingState.ABSENT,
         recording_sid=recording if isinstance(recording, str) else None,
         url=found[0] if found else None,
@@ -144,8 +178,8 @@ def _recorded(event: _Envelope) -> Recorded:
     )
 
 
-def _not_recorded(event: _Envelope) -> Recorded:
-    return Recorded(event.id, _recorded_calls(event.payload), RecordingState.FAILED)
+def _not_recorded(event: _Envelope) -> RecordingNotice:
+    return RecordingNotice(event.id, _recorded_calls(event.payload), RecordingState.FAILED)
 
 
 def _stream_failed(event: _Envelope) -> StreamFailed:
@@ -174,12 +208,14 @@ def _sid(payload: dict[str, Any]) -> str:
 
 def _recorded_calls(payload: dict[str, Any]) -> tuple[str, ...]:
     """Our own words name the call, if they come back; its leg and session do in any case."""
-    told = unpack_state(payload.get("client_state")).get(CALL_WORD)
+    told = unpack_state(payload.get("client_state")).get(CALL_STATE_KEY)
     return (*((told,) if is_sid(told) and told else ()), *_other_ids(payload))
 
 
 def _other_ids(payload: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(payload[name] for name in ("call_leg_id", "call_session_id") if is_sid(payload.get(name)))
+    return tuple(
+        payload[name] for name in ("call_leg_id", "call_session_id") if is_sid(payload.get(name))
+    )
 
 
 def _seconds(value: object) -> float | None:

@@ -1,26 +1,50 @@
-"""Twilio's webhooks: forms whose fields grow over the years; what is not known here is left alone."""
+"""Twilio's webhooks: forms whose fields grow over the years; what is not known here is left
+alone.
+"""
 
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import parse_qsl
 
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
-from aftercall.phone.forms import Fields
 from aftercall.phone.notices import (
-    CallState,
-    Gathered,
-    Progress,
-    Recorded,
+    CallProgress,
+    CarrierCallState,
+    RecordingNotice,
     RecordingState,
-    Ring,
+    RingNotice,
+    SpeechGathered,
     clean_detail,
     read_confidence,
     read_party,
 )
-from aftercall.phone.stream import whole
+from aftercall.phone.stream import parse_whole_number
+
+FORM_TYPE = "application/x-www-form-urlencoded"
+MAX_BODY_BYTES = 262_144
+MAX_FIELDS = 500
+
+Fields = tuple[tuple[str, str], ...]
+
+
+def read_form(body: bytes) -> Fields:
+    """Every field in order, empty ones too: they are signed like the others."""
+    if len(body) > MAX_BODY_BYTES:
+        raise RefusedInput("body", "is too long for a form")
+    try:
+        pairs = parse_qsl(
+            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS
+        )
+    except ValueError:
+        raise RefusedInput("body", "is not a form in UTF-8, or has too many fields") from None
+    return tuple(pairs)
+
 
 SOURCE = "twilio"
-ATTESTED = "TN-Validation-Passed-A"  # B and C vouch for the way a call came in, not for its number
+FULL_ATTESTATION = (
+    "TN-Validation-Passed-A"  # B and C vouch for the way a call came in, not for its number
+)
 _DETAILS = {
     "AccountSid": "account_sid",
     "CallerName": "caller_name",
@@ -31,16 +55,16 @@ _DETAILS = {
     "StirVerstat": "stir_verstat",
 }
 _STATES = {
-    "queued": CallState.RINGING,
-    "initiated": CallState.RINGING,
-    "ringing": CallState.RINGING,
-    "in-progress": CallState.ANSWERED,
-    "answered": CallState.ANSWERED,
-    "completed": CallState.COMPLETED,
-    "busy": CallState.BUSY,
-    "failed": CallState.FAILED,
-    "no-answer": CallState.NO_ANSWER,
-    "canceled": CallState.CANCELLED,
+    "queued": CarrierCallState.RINGING,
+    "initiated": CarrierCallState.RINGING,
+    "ringing": CarrierCallState.RINGING,
+    "in-progress": CarrierCallState.ANSWERED,
+    "answered": CarrierCallState.ANSWERED,
+    "completed": CarrierCallState.COMPLETED,
+    "busy": CarrierCallState.BUSY,
+    "failed": CarrierCallState.FAILED,
+    "no-answer": CarrierCallState.NO_ANSWER,
+    "canceled": CarrierCallState.CANCELLED,
 }
 _RECORDING_STATES = {
     "in-progress": RecordingState.RUNNING,
@@ -50,57 +74,74 @@ _RECORDING_STATES = {
 }
 
 
-def read_ring(form: Fields) -> Ring:
+def read_ring(form: Fields) -> RingNotice:
     fields = _first_of_each(form)
-    metadata: dict[str, Any] = {ours: clean_detail(fields[theirs]) for theirs, ours in _DETAILS.items() if fields.get(theirs)}
+    metadata: dict[str, Any] = {
+        ours: clean_detail(fields[theirs])
+        for theirs, ours in _DETAILS.items()
+        if fields.get(theirs)
+    }
     caller = read_party(fields.get("From") or fields.get("Caller"), "caller", metadata)
     callee = read_party(fields.get("To") or fields.get("Called"), "callee", metadata)
     is_inbound = fields.get("Direction", "inbound") == "inbound"
     sid = _sid(fields)
-    return Ring(
+    return RingNotice(
         key=f"{sid}:ring",
         source=SOURCE,
         sid=sid,
         caller=caller,
         callee=callee,
         direction="inbound" if is_inbound else "outbound",
-        verified=is_inbound and caller is not None and fields.get("StirVerstat") == ATTESTED,
+        verified=is_inbound
+        and caller is not None
+        and fields.get("StirVerstat") == FULL_ATTESTATION,
         metadata=metadata,
     )
 
 
-def read_gathered(form: Fields, retry_token: str = "") -> Gathered:
-    """The answer to a Gather, or one of its partial results. Empty is an answer too: the caller said nothing.
+def read_gathered(form: Fields, retry_token: str = "") -> SpeechGathered:
+    """The answer to a Gather, or one of its partial results.
 
-    A caller may say the same word twice; only Twilio's retry token (a header) tells a repeated answer from a new one.
+    Empty is an answer too: the caller said nothing.
+
+    A caller may say the same word twice; only Twilio's retry token (a header) tells a repeated
+    answer from a new one.
     """
     fields = _first_of_each(form)
     sid = _sid(fields)
     if "UnstableSpeechResult" in fields or "StableSpeechResult" in fields:
         text = fields.get("StableSpeechResult", "") + fields.get("UnstableSpeechResult", "")
-        return Gathered(f"{sid}:partial:{fields.get('SequenceNumber', '')}", sid, text, is_final=False)
+        return SpeechGathered(
+            f"{sid}:partial:{fields.get('SequenceNumber', '')}", sid, text, is_final=False
+        )
     text = fields.get("SpeechResult", "")
-    return Gathered(retry_token, sid, text, read_confidence(fields.get("Confidence")), fields.get("Digits", ""))
+    return SpeechGathered(
+        retry_token, sid, text, read_confidence(fields.get("Confidence")), fields.get("Digits", "")
+    )
 
 
-def read_progress(form: Fields) -> Progress:
-    """Keyed by call and state: one call passes through several states, and each may be told twice."""
+def read_progress(form: Fields) -> CallProgress:
+    """Keyed by call and state: one call passes through several states, and each may be told
+    twice.
+    """
     fields = _first_of_each(form)
     sid = _sid(fields)
     state = _STATES.get(fields.get("CallStatus", ""))
     if state is None:
         raise RefusedInput("CallStatus", "is not a known state of a call")
-    return Progress(f"{sid}:{state}", sid, state, whole(fields.get("CallDuration")), _order(fields))
+    return CallProgress(
+        f"{sid}:{state}", sid, state, parse_whole_number(fields.get("CallDuration")), _order(fields)
+    )
 
 
-def read_recorded(form: Fields) -> Recorded:
+def read_recorded(form: Fields) -> RecordingNotice:
     fields = _first_of_each(form)
     sid, recording = _sid(fields), _sid(fields, "RecordingSid")
     state = _RECORDING_STATES.get(fields.get("RecordingStatus", ""))
     if state is None:
         raise RefusedInput("RecordingStatus", "is not a known state of a recording")
     url = fields.get("RecordingUrl") if state is RecordingState.READY else None
-    return Recorded(f"{recording}:{state}", (sid,), state, recording, url or None)
+    return RecordingNotice(f"{recording}:{state}", (sid,), state, recording, url or None)
 
 
 def _first_of_each(form: Fields) -> dict[str, str]:
@@ -115,7 +156,7 @@ def _sid(fields: dict[str, str], name: str = "CallSid") -> str:
 
 
 def _order(fields: dict[str, str]) -> float | None:
-    number = whole(fields.get("SequenceNumber"))
+    number = parse_whole_number(fields.get("SequenceNumber"))
     if number is not None:
         return number
     try:

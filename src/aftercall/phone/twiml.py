@@ -1,7 +1,7 @@
 """TwiML, the XML that answers Twilio's questions about a call.
 
-Built with the standard library's XML writer rather than Twilio's: the SDK brings a score of packages for four short answers.
-The SDK stands beside it in the tests as the judge of the names.
+Built with the standard library's XML writer rather than Twilio's: the SDK brings a score of
+packages for four short answers. The SDK stands beside it in the tests as the judge of the names.
 """
 
 import re
@@ -11,11 +11,17 @@ from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 CONTENT_TYPE = "text/xml"
-LONGEST_PARAMETER = 500
+MAX_PARAMETER_CHARS = 500
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def connect_stream(url: str, parameters: Mapping[str, str], *, then: str | None = None, record_to: str | None = None) -> str:
+def connect_stream(
+    url: str,
+    parameters: Mapping[str, str],
+    *,
+    next_url: str | None = None,
+    recording_callback: str | None = None,
+) -> str:
     """Hand the call's audio to a media socket; afterwards ask `then` what to do, or hang up.
 
     Without an ending of its own, a call whose socket closes would stay open and silent.
@@ -24,13 +30,16 @@ def connect_stream(url: str, parameters: Mapping[str, str], *, then: str | None 
     parts = urlsplit(url)
     if parts.scheme not in ("wss", "ws") or parts.query or parts.fragment:
         raise ValueError("a stream's address begins with wss:// and has no query")
-    response = _begin(record_to)
+    response = _begin(recording_callback)
     stream = SubElement(SubElement(response, "Connect"), "Stream", url=_clean(url))
     for name, value in parameters.items():
-        if len(name) + len(value) >= LONGEST_PARAMETER:
-            raise ValueError(f"a parameter's name and value have less than {LONGEST_PARAMETER} characters together")
+        if len(name) + len(value) >= MAX_PARAMETER_CHARS:
+            raise ValueError(
+                f"a parameter's name and value have less than {MAX_PARAMETER_CHARS} "
+                "characters together"
+            )
         SubElement(stream, "Parameter", name=_clean(name), value=_clean(value))
-    _finish(response, then)
+    _finish(response, next_url)
     return _write(response)
 
 
@@ -38,21 +47,30 @@ def gather_speech(
     prompt: str,
     action: str,
     *,
-    silent: str | None = None,
+    silence_url: str | None = None,
     language: str | None = None,
     voice: str | None = None,
     hints: str = "",
-    record_to: str | None = None,
+    recording_callback: str | None = None,
 ) -> str:
-    """Say something and listen; what was heard goes to `action`, and if nothing was, the call goes to `silent` or ends."""
-    response = _begin(record_to)
-    gather = SubElement(response, "Gather", input="speech", action=_clean(action), method="POST", speechTimeout="auto")
+    """Say something and listen; what was heard goes to `action`, and if nothing was, the call
+    goes to `silent` or ends.
+    """
+    response = _begin(recording_callback)
+    gather = SubElement(
+        response,
+        "Gather",
+        input="speech",
+        action=_clean(action),
+        method="POST",
+        speechTimeout="auto",
+    )
     if language:
         gather.set("language", _clean(language))
     if hints:
         gather.set("hints", _clean(hints))
     _say(gather, prompt, language, voice)
-    _finish(response, silent)
+    _finish(response, silence_url)
     return _write(response)
 
 
@@ -71,11 +89,23 @@ def reject(reason: Literal["rejected", "busy"] = "rejected") -> str:
 
 
 def _begin(record_to: str | None) -> Element:
-    """An answer that, if wanted, first starts to record both sides; silence is kept, so that audio and turns have one clock."""
+    """An answer that, if wanted, first starts to record both sides; silence is kept, so that
+    audio and turns have one clock.
+    """
     response = Element("Response")
     if record_to:
-        wanted = {"recordingStatusCallback": _clean(record_to), "recordingStatusCallbackEvent": "completed absent"}
-        SubElement(SubElement(response, "Start"), "Recording", wanted, channels="dual", track="both", trim="do-not-trim")
+        wanted = {
+            "recordingStatusCallback": _clean(record_to),
+            "recordingStatusCallbackEvent": "completed absent",
+        }
+        SubElement(
+            SubElement(response, "Start"),
+            "Recording",
+            wanted,
+            channels="dual",
+            track="both",
+            trim="do-not-trim",
+        )
     return response
 
 

@@ -1,7 +1,9 @@
-"""What a carrier's media socket means: the events it gives, the commands it takes, the same on every carrier.
+"""What a carrier's media socket means: the events it gives, the commands it takes, the same on
+every carrier.
 
-Audio on this side is 8 kHz μ-law, mono. A wire opens no socket and keeps no clock; nobody above asks which one it is.
-What a caller said, pressed or dialled stays out of every `repr`, so that it cannot slip into a log.
+Audio on this side is 8 kHz μ-law, mono. A wire opens no socket and keeps no clock; nobody above
+asks which one it is. What a caller said, pressed or dialled stays out of every `repr`, so that
+it cannot slip into a log.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +13,8 @@ from typing import Protocol
 
 BYTES_PER_MS = 8
 SILENCE = b"\xff"
-SHORTEST_AUDIO = 20 * BYTES_PER_MS
-LONGEST_AUDIO = 30_000 * BYTES_PER_MS  # what the strictest carrier takes in one frame
+MIN_AUDIO_BYTES = 20 * BYTES_PER_MS
+MAX_AUDIO_BYTES = 30_000 * BYTES_PER_MS  # what the strictest carrier takes in one frame
 
 
 class Oddity(StrEnum):
@@ -37,7 +39,7 @@ class Oddity(StrEnum):
     TOO_FAST = "the carrier says that we send too fast"
 
 
-class Refusal(StrEnum):
+class WireRefusal(StrEnum):
     """Why a stream cannot be used at all."""
 
     FORMAT = "the carrier announced audio that is neither 8 kHz μ-law nor translatable to it"
@@ -59,12 +61,12 @@ MULAW = MediaFormat("audio/x-mulaw", 8_000, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Connected:
+class StreamConnected:
     """The carrier is on the socket; which call it brings is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StreamStarted:
     """The stream belongs to this call; audio may flow both ways, in `media`."""
 
     call_sid: str
@@ -75,7 +77,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class AudioIn:
-    """What the caller said: in order, each piece once. A gap in `sequence` is audio that never arrived."""
+    """What the caller said: in order, each piece once.
+
+    A gap in `sequence` is audio that never arrived.
+    """
 
     payload: bytes = field(repr=False)
     timestamp_ms: int
@@ -105,27 +110,37 @@ class MarkDropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class StreamStopped:
     """The stream is over. Comes once, whether the carrier said so or the socket just went."""
 
     reason: StopReason
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class StreamRefused:
     """This stream cannot be used; hang up with an explanation rather than play static."""
 
-    reason: Refusal
+    reason: WireRefusal
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class OddMessage:
     """A frame was skipped; the call goes on."""
 
     reason: Oddity
 
 
-WireEvent = Connected | Started | AudioIn | Digit | MarkPlayed | MarkDropped | Stopped | Refused | Odd
+WireEvent = (
+    StreamConnected
+    | StreamStarted
+    | AudioIn
+    | Digit
+    | MarkPlayed
+    | MarkDropped
+    | StreamStopped
+    | StreamRefused
+    | OddMessage
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +159,9 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Stop playing now and forget what is queued: without it, an interrupted agent talks on from the buffer."""
+    """Stop playing now and forget what is queued: without it, an interrupted agent talks on
+    from the buffer.
+    """
 
 
 WireCommand = AudioOut | Mark | Clear
@@ -162,8 +179,10 @@ class Wire(Protocol):
         """What a frame means. Never raises, whatever the frame holds."""
         ...
 
-    def hear(self, frame: str | bytes) -> bytes | None:
-        """The caller's voice, of a frame that is nothing but the next piece of it; any other must be received, and has changed nothing."""
+    def try_read_audio(self, frame: str | bytes) -> bytes | None:
+        """The caller's voice, of a frame that is nothing but the next piece of it; any other
+        must be received, and has changed nothing.
+        """
         ...
 
     def close(self) -> Sequence[WireEvent]:

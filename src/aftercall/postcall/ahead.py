@@ -1,4 +1,5 @@
-"""The summaries of calls that ended together, made in one go: one look at whose they are, one edit of CALLS.md, one transaction.
+"""The summaries of calls that ended together, made in one go: one look at whose they are, one
+edit of CALLS.md, one transaction.
 
 Whichever cannot be made is left to its own step, which comes to the same error and records it.
 """
@@ -6,13 +7,13 @@ Whichever cannot be made is left to its own step, which comes to the same error 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from aftercall.faults import reach
+from aftercall.faults import fault_point
 from aftercall.log import get_logger
-from aftercall.memory.passages.store import replace_summaries
+from aftercall.memory.passage_store import replace_summaries
 from aftercall.model.calls import Call
 from aftercall.model.steps import skipped
 from aftercall.postcall.office import Office
-from aftercall.postcall.steps import FIRST, SummedUp, enter, excuse, sum_up
+from aftercall.postcall.steps import FIRST, SummedUp, enter, skip_reason, sum_up
 from aftercall.postcall.store import take_together
 from aftercall.workspace.paths import Workspace
 
@@ -25,13 +26,13 @@ def sum_up_together(office: Office, call_ids: Sequence[str]) -> None:
         made: dict[str, SummedUp] = {}
         for call in calls:
             with _left_to_their_steps():
-                reason = excuse(office.desk, FIRST, call)
+                reason = skip_reason(office.desk, FIRST, call)
                 made[call.id] = SummedUp(skipped(reason)) if reason else sum_up(office.desk, call)
         for call_id in _enter(office, calls, made):
             del made[call_id]
-        reach("postcall.after_early_entry")
+        fault_point("postcall.after_early_entry")
         _record(office, made)
-        reach("postcall.after_early_summary")
+        fault_point("postcall.after_early_summary")
         secret = office.steps.with_secrets(list(made))
         for call in calls:
             if call.id in secret or office.desk.embedder is not None:
@@ -50,7 +51,9 @@ def _read(office: Office, call_ids: Sequence[str]) -> list[Call]:
 
 
 def _enter(office: Office, calls: Sequence[Call], made: dict[str, SummedUp]) -> set[str]:
-    """Write what they enter into CALLS.md, each file once; those whose file could not be written."""
+    """Write what they enter into CALLS.md, each file once; those whose file could not be
+    written.
+    """
     by_file: dict[Workspace, list[str]] = {}
     for call in calls:
         if call.id in made and made[call.id].entry:
@@ -59,7 +62,11 @@ def _enter(office: Office, calls: Sequence[Call], made: dict[str, SummedUp]) -> 
     for workspace, some in by_file.items():
         lost.update(some)
         with _left_to_their_steps():
-            enter(office.desk, workspace, [entry for call_id in some if (entry := made[call_id].entry)])
+            enter(
+                office.desk,
+                workspace,
+                [entry for call_id in some if (entry := made[call_id].entry)],
+            )
             lost.difference_update(some)
     return lost
 
@@ -70,7 +77,9 @@ def _record(office: Office, made: dict[str, SummedUp]) -> None:
         return
     with office.desk.database.write() as connection:
         begun = take_together(connection, FIRST, outcomes, office.desk.clock.now())
-        passages = [each.passage for call_id, each in made.items() if call_id in begun and each.passage]
+        passages = [
+            each.passage for call_id, each in made.items() if call_id in begun and each.passage
+        ]
         if passages:
             replace_summaries(connection, passages)
 
@@ -80,4 +89,7 @@ def _left_to_their_steps() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - the edge of what is made ahead: nobody waits for it
-        log.info("summaries are left to their own steps", error=getattr(error, "code", type(error).__name__))
+        log.info(
+            "summaries are left to their own steps",
+            error=getattr(error, "code", type(error).__name__),
+        )

@@ -1,4 +1,6 @@
-"""The threads that take steps: so many at once, and the urgent steps of all calls before the others of any."""
+"""The threads that take steps: so many at once, and the urgent steps of all calls before the
+others of any.
+"""
 
 import heapq
 from collections.abc import Callable, Iterator
@@ -42,7 +44,9 @@ class Crew:
                 self._pool.submit(self._take_next)
 
     def close(self) -> None:
-        """What has not been begun is not begun any more; what goes on comes to its end by itself."""
+        """What has not been begun is not begun any more; what goes on comes to its end by
+        itself.
+        """
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             due, self._due = self._due, []
@@ -51,7 +55,9 @@ class Crew:
 
     def _take_next(self) -> None:
         with self._lock:
-            if not self._due or (self._holds and self._due[0][0] > 0):  # the crew has been sent home, or this can wait
+            if not self._due or (
+                self._holds and self._due[0][0] > 0
+            ):  # the crew has been sent home, or this can wait
                 return
             _, _, job, done = heapq.heappop(self._due)
         if not done.set_running_or_notify_cancel():

@@ -1,15 +1,18 @@
-"""The durable workflow of a recording: fetch it, and have it transcribed. Knows the durable engine, as workflow.py does.
+"""The durable workflow of a recording: fetch it, and have it transcribed.
 
-The workflow's id is the recording's id. An attempt that a crash cuts off is made again, behind what was already fetched.
+Knows the durable engine, as workflow.py does.
+
+The workflow's id is the recording's id. An attempt that a crash cuts off is made again, behind
+what was already fetched.
 """
 
 import asyncio
 
 from dbos import SetWorkflowID
 
-from aftercall.durable import begin, in_thread, open_queue, step, workflow
-from aftercall.errors import to_own_error
-from aftercall.faults import reach
+from aftercall.durable import register_queue, run_in_thread, start_workflow, step, workflow
+from aftercall.errors import to_aftercall_error
+from aftercall.faults import fault_point
 from aftercall.log import get_logger
 from aftercall.postcall.recording_desk import RecordingDesk
 
@@ -46,28 +49,28 @@ async def get_recording(recording_id: str) -> None:
 
 @step("aftercall.download", ATTEMPTS)
 async def download(recording_id: str) -> bool:
-    return await in_thread(desk().download, recording_id)
+    return await run_in_thread(desk().download, recording_id)
 
 
 @step("aftercall.transcribe", ATTEMPTS)
 async def transcribe(recording_id: str) -> None:
-    await in_thread(desk().transcribe, recording_id)
+    await run_in_thread(desk().transcribe, recording_id)
 
 
 @step("aftercall.give_up_recording", ATTEMPTS)
 async def give_up(recording_id: str, code: str, reason: str) -> None:
     log.warning("a recording was not fetched", recording=recording_id, error=code)
-    await in_thread(desk().give_up, recording_id, code, reason)
+    await run_in_thread(desk().give_up, recording_id, code, reason)
 
 
 @step("aftercall.give_up_transcript", ATTEMPTS)
 async def give_up_transcript(recording_id: str, code: str, reason: str) -> None:
     log.warning("a recording was not transcribed", recording=recording_id, error=code)
-    await in_thread(desk().give_up_transcript, recording_id, reason)
+    await run_in_thread(desk().give_up_transcript, recording_id, reason)
 
 
 def _cause(error: Exception) -> tuple[str, str]:
-    ours = to_own_error(error)
+    ours = to_aftercall_error(error)
     return ours.code, str(ours)
 
 
@@ -75,15 +78,15 @@ def open_recordings(at: RecordingDesk) -> None:
     """Call before the durable engine is launched."""
     global _desk
     _desk = at
-    open_queue(QUEUE, AT_ONCE)
+    register_queue(QUEUE, AT_ONCE)
 
 
 async def start_due_recordings(at: RecordingDesk) -> list[str]:
     """Start every recording that waits. A crash in between starts it again, which is the same."""
-    due = await asyncio.to_thread(at.store.due)
+    due = await asyncio.to_thread(at.store.list_due)
     for recording_id in due:
         with SetWorkflowID(recording_id):
-            await begin(QUEUE, AT_HAND, get_recording, recording_id)
-        reach("recording.after_enqueue")
+            await start_workflow(QUEUE, AT_HAND, get_recording, recording_id)
+        fault_point("recording.after_enqueue")
         await asyncio.to_thread(at.store.mark_started, recording_id, at.clock.now())
     return due

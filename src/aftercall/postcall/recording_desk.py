@@ -1,4 +1,7 @@
-"""Getting a recording: fetched into the home, and transcribed beside it if that is wanted. Every part may be done again."""
+"""Getting a recording: fetched into the home, and transcribed beside it if that is wanted.
+
+Every part may be done again.
+"""
 
 import json
 from collections.abc import Mapping
@@ -8,17 +11,22 @@ from typing import Any
 
 import httpx2
 
-from aftercall.carrier.control import basic
-from aftercall.carrier.hosts import MediaHosts
-from aftercall.carrier.media import MediaClient, audio_url
+from aftercall.carrier.control import basic_auth
+from aftercall.carrier.media import MediaClient, MediaHosts, audio_url
 from aftercall.clock import Clock
-from aftercall.errors import AftercallError, RecordingError, RecordingExpired, RecordingNotYet, TranscriberUnreachable, tell_network_trouble
-from aftercall.journal.recordings.folder import RecordingFolder, hash_file
-from aftercall.journal.recordings.store import RecordingStore
-from aftercall.model.recordings import Recording
-from aftercall.phone.telnyx_control import TelnyxControl
+from aftercall.errors import (
+    AftercallError,
+    RecordingError,
+    RecordingExpired,
+    RecordingNotYet,
+    TranscriberUnreachable,
+    describe_network_error,
+)
+from aftercall.journal.recording_files import RecordingFolder, RecordingStore, hash_file
+from aftercall.model.calls import Recording
+from aftercall.phone.telnyx import TelnyxControl
 from aftercall.settings import Settings
-from aftercall.speech.transcription import make_upload, read_answer
+from aftercall.speech.transcription import make_upload, parse_transcription
 
 TRANSCRIBER = "whisper-1"  # the one model that tells segments and language
 OPENAI_URL = "https://api.openai.com/v1"
@@ -34,14 +42,17 @@ class RecordingDesk:
     transport: httpx2.BaseTransport | None = None
 
     def download(self, recording_id: str) -> bool:
-        """Whether a transcript is wanted as well. What this raises is for whoever asked, to try again or give up."""
-        recording = self.store.begin(recording_id, self.clock.now())
+        """Whether a transcript is wanted as well.
+
+        What this raises is for whoever asked, to try again or give up.
+        """
+        recording = self.store.start_attempt(recording_id, self.clock.now())
         if recording.state in ("absent", "failed") or recording.url is None:
             return False
         folder, name = RecordingFolder(self.settings.home), _name(recording)
         path = folder.find(name)
         if path is None:
-            part = folder.part(name)
+            part = folder.open_part(name)
             try:
                 self._client(recording).fetch(audio_url(recording.carrier, recording.url), part)
             except RecordingExpired:
@@ -50,7 +61,7 @@ class RecordingDesk:
         wanted = self.settings.recordings.transcribe
         self.store.finish(
             recording_id,
-            path=folder.relative(path),
+            path=folder.to_relative_path(path),
             sha256=hash_file(path),
             size=path.stat().st_size,
             now=self.clock.now(),
@@ -64,31 +75,51 @@ class RecordingDesk:
             return
         path = self.settings.home / recording.path
         answer = self._ask_transcriber(path)
-        about = {"schema": 1, "recording": recording.id, "call": recording.call_id, "sha256": recording.sha256, "model": TRANSCRIBER}
-        RecordingFolder(self.settings.home).write_beside(path, about | answer)
-        self.store.end_transcript(recording_id, "here", "", self.clock.now())
+        about = {
+            "schema": 1,
+            "recording": recording.id,
+            "call": recording.call_id,
+            "sha256": recording.sha256,
+            "model": TRANSCRIBER,
+        }
+        RecordingFolder(self.settings.home).write_transcript(path, about | answer)
+        self.store.set_transcript_state(recording_id, "here", "", self.clock.now())
 
     def give_up(self, recording_id: str, code: str, reason: str) -> None:
-        """A recording that never came is absent, and that is final; whatever else went wrong can be seen."""
+        """A recording that never came is absent, and that is final; whatever else went wrong
+        can be seen.
+        """
         if code == RecordingNotYet.code:
-            self.store.end(recording_id, "absent", "the carrier never had it", self.clock.now())
+            self.store.set_state(
+                recording_id, "absent", "the carrier never had it", self.clock.now()
+            )
         else:
-            self.store.end(recording_id, "failed", reason, self.clock.now())
+            self.store.set_state(recording_id, "failed", reason, self.clock.now())
 
     def give_up_transcript(self, recording_id: str, reason: str) -> None:
-        self.store.end_transcript(recording_id, "failed", reason, self.clock.now())
+        self.store.set_transcript_state(recording_id, "failed", reason, self.clock.now())
 
     def _client(self, recording: Recording) -> MediaClient:
         hosts = MediaHosts(recording.carrier, self._api_url(recording))
-        return MediaClient(hosts, self._credentials(recording), self.settings.recordings.max_bytes, self.transport)
+        return MediaClient(
+            hosts, self._credentials(recording), self.settings.recordings.max_bytes, self.transport
+        )
 
     def _api_url(self, recording: Recording) -> str:
-        return self.settings.twilio.api_url if recording.carrier == "twilio" else self.settings.telnyx.api_url
+        return (
+            self.settings.twilio.api_url
+            if recording.carrier == "twilio"
+            else self.settings.telnyx.api_url
+        )
 
     def _credentials(self, recording: Recording) -> Mapping[str, str]:
         twilio, telnyx = self.settings.twilio, self.settings.telnyx
         if recording.carrier == "twilio" and twilio.account_sid and twilio.auth_token:
-            return {"Authorization": basic(twilio.account_sid, twilio.auth_token.get_secret_value())}
+            return {
+                "Authorization": basic_auth(
+                    twilio.account_sid, twilio.auth_token.get_secret_value()
+                )
+            }
         if recording.carrier == "telnyx" and telnyx.api_key:
             return {"Authorization": f"Bearer {telnyx.api_key.get_secret_value()}"}
         return {}
@@ -96,15 +127,23 @@ class RecordingDesk:
     def _fresh_url(self, recording: Recording) -> str:
         """Telnyx' addresses are good for ten minutes; its API gives a new one."""
         if recording.carrier != "telnyx":
-            raise RecordingError("Twilio refused the recording: check TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN")
+            raise RecordingError(
+                "Twilio refused the recording: check TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN"
+            )
         request = TelnyxControl().find_recording(recording.sid)
-        answer = self._client(recording).ask(self._api_url(recording).rstrip("/") + request.path)
+        answer = self._client(recording).fetch_json(
+            self._api_url(recording).rstrip("/") + request.path
+        )
         data = answer.get("data") if isinstance(answer, dict) else None
         urls = data.get("download_urls") if isinstance(data, dict) else None
-        found = [urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)] if isinstance(urls, dict) else []
+        found = (
+            [urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)]
+            if isinstance(urls, dict)
+            else []
+        )
         if not found:
             raise RecordingNotYet("Telnyx has no address for the recording")
-        self.store.move(recording.id, found[0], self.clock.now())
+        self.store.set_url(recording.id, found[0], self.clock.now())
         return str(found[0])
 
     def _ask_transcriber(self, path: Path) -> dict[str, Any]:
@@ -116,10 +155,14 @@ class RecordingDesk:
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
         form = {"model": TRANSCRIBER, "response_format": "verbose_json"}
         try:
-            with httpx2.Client(timeout=TRANSCRIBE_WITHIN_S, trust_env=False, transport=self.transport) as http:
+            with httpx2.Client(
+                timeout=TRANSCRIBE_WITHIN_S, trust_env=False, transport=self.transport
+            ) as http:
                 answer = http.post(url, headers=headers, data=form, files={"file": upload})
         except httpx2.HTTPError as error:
-            raise TranscriberUnreachable(f"no answer from the transcriber ({tell_network_trouble(error)})") from error
+            raise TranscriberUnreachable(
+                f"no answer from the transcriber ({describe_network_error(error)})"
+            ) from error
         if answer.status_code == 429 or answer.status_code >= 500:
             raise TranscriberUnreachable(f"the transcriber answered {answer.status_code}")
         if answer.status_code != 200:
@@ -128,11 +171,14 @@ class RecordingDesk:
 
 
 def fetch_again(desk: RecordingDesk, call_id: str) -> list[Recording]:
-    """By hand: the recordings and transcripts of a call that failed. What is absent stays absent."""
-    for recording in desk.store.of_call(call_id):
+    """By hand: the recordings and transcripts of a call that failed.
+
+    What is absent stays absent.
+    """
+    for recording in desk.store.list_for_call(call_id):
         try:
             if recording.state == "failed":
-                desk.store.end(recording.id, "downloading", "", desk.clock.now())
+                desk.store.set_state(recording.id, "downloading", "", desk.clock.now())
                 desk.download(recording.id)
             if desk.store.get(recording.id).transcript in ("waiting", "failed"):
                 desk.transcribe(recording.id)
@@ -141,7 +187,7 @@ def fetch_again(desk: RecordingDesk, call_id: str) -> list[Recording]:
                 desk.give_up_transcript(recording.id, str(error))
             else:
                 desk.give_up(recording.id, error.code, str(error))
-    return desk.store.of_call(call_id)
+    return desk.store.list_for_call(call_id)
 
 
 def _upload(path: Path) -> tuple[str, bytes, str]:
@@ -150,16 +196,20 @@ def _upload(path: Path) -> tuple[str, bytes, str]:
         upload = make_upload(path.read_bytes())
         if len(upload[1]) <= MOST_TO_TRANSCRIBE:
             return upload
-    raise RecordingError(f"the recording is larger than the {MOST_TO_TRANSCRIBE:,} bytes that OpenAI transcribes")
+    raise RecordingError(
+        f"the recording is larger than the {MOST_TO_TRANSCRIBE:,} bytes that OpenAI transcribes"
+    )
 
 
 def _read_transcript(body: bytes) -> dict[str, Any]:
     """Words, language and segments; an answer that is none of this may be whole the next time."""
     try:
-        heard = read_answer(json.loads(body))
+        heard = parse_transcription(json.loads(body))
     except (ValueError, RecursionError):
         raise TranscriberUnreachable("the transcriber's answer cannot be read") from None
-    segments = [{"start": start_s, "end": end_s, "text": text} for start_s, end_s, text in heard.segments]
+    segments = [
+        {"start": start_s, "end": end_s, "text": text} for start_s, end_s, text in heard.segments
+    ]
     return {"language": heard.language, "text": heard.text, "segments": segments}
 
 

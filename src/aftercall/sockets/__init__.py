@@ -1,1 +1,3 @@
-"""The ordinary frame of a websocket, without ceremony: fifty a second pass each way for every call."""
+"""The ordinary frame of a websocket, without ceremony: fifty a second pass each way for every
+call.
+"""

@@ -1,7 +1,9 @@
-"""Websocket frames on the short way: whole messages are read and written here, everything else is left to the library.
+"""Websocket frames on the short way: whole messages are read and written here, everything else
+is left to the library.
 
-A library takes 20 µs for what needs three: it keeps states that a whole message does not touch. So the stream is cut into
-frames; pings, closes, messages in parts, and whatever breaks a rule go on to the library as the bytes they came as.
+A library takes 20 µs for what needs three: it keeps states that a whole message does not touch.
+So the stream is cut into frames; pings, closes, messages in parts, and whatever breaks a rule
+go on to the library as the bytes they came as.
 """
 
 import os
@@ -16,7 +18,7 @@ except ImportError:  # a platform without the compiled part
 TEXT, BINARY = 0x81, 0x82  # whole, and no bit set that an extension would need
 _WHOLE = frozenset({TEXT, BINARY})
 _MASKED = 0x80
-_MASKS = 4_096
+_MASK_POOL_BYTES = 4_096
 
 
 class Message(NamedTuple):
@@ -28,29 +30,32 @@ class Message(NamedTuple):
     """The frame it came in, for whoever wants the library to judge it after all."""
 
 
-class Foreign(NamedTuple):
+class UnhandledBytes(NamedTuple):
     """Bytes for the library."""
 
     raw: bytes
 
 
-class FrameCutter:
-    """Takes what arrives after the handshake. A frame that declares more than `largest` goes to the library, and all that follows it."""
+class FrameParser:
+    """Takes what arrives after the handshake.
 
-    def __init__(self, *, is_masked: bool, largest: int) -> None:
+    A frame that declares more than `largest` goes to the library, and all that follows it.
+    """
+
+    def __init__(self, *, is_masked: bool, max_bytes: int) -> None:
         self._is_masked = is_masked
         self._flag, self._start = (_MASKED, 6) if is_masked else (0, 2)
-        self._largest = largest
+        self._largest = max_bytes
         self._rest = bytearray()
         self._needed = 0
         self._is_in_parts = False
         self._is_aside = False
 
-    def take(self, data: bytes) -> Sequence[Message | Foreign]:
+    def feed(self, data: bytes) -> Sequence[Message | UnhandledBytes]:
         if self._is_aside:
-            return (Foreign(data),)
+            return (UnhandledBytes(data),)
         if not self._rest:
-            message = self._read_alone(data)
+            message = self._read_single(data)
             if message is not None:
                 return (message,)
         else:
@@ -61,7 +66,7 @@ class FrameCutter:
             self._rest.clear()
         return self._cut(data)
 
-    def _read_alone(self, data: bytes) -> Message | None:
+    def _read_single(self, data: bytes) -> Message | None:
         """Almost always, what arrives is one message of ordinary length and nothing else."""
         size = len(data)
         if size < 8 or data[0] not in _WHOLE or self._is_in_parts:
@@ -74,17 +79,23 @@ class FrameCutter:
         if size != start + length or length > self._largest:
             return None
         payload = data[start:]
-        return Message(data[0] == TEXT, apply_mask(payload, data[start - 4 : start]) if self._is_masked else payload, data)
+        return Message(
+            data[0] == TEXT,
+            apply_mask(payload, data[start - 4 : start]) if self._is_masked else payload,
+            data,
+        )
 
-    def _cut(self, data: bytes) -> list[Message | Foreign]:
-        pieces: list[Message | Foreign] = []
+    def _cut(self, data: bytes) -> list[Message | UnhandledBytes]:
+        pieces: list[Message | UnhandledBytes] = []
         at, size = 0, len(data)
         while at < size:
             start, length = self._measure(data, at, size)
             end = start + length
-            if length > self._largest or (size - at > 1 and (data[at + 1] >= _MASKED) is not self._is_masked):
+            if length > self._largest or (
+                size - at > 1 and (data[at + 1] >= _MASKED) is not self._is_masked
+            ):
                 self._is_aside = True
-                pieces.append(Foreign(data[at:]))
+                pieces.append(UnhandledBytes(data[at:]))
                 return pieces
             if end > size:
                 self._rest += data[at:]
@@ -95,7 +106,9 @@ class FrameCutter:
         return pieces
 
     def _measure(self, data: bytes, at: int, size: int) -> tuple[int, int]:
-        """Where the payload of the frame at `at` starts, and how long it is; of a head that is not whole yet, as much as must come."""
+        """Where the payload of the frame at `at` starts, and how long it is; of a head that is
+        not whole yet, as much as must come.
+        """
         masked = 4 if self._is_masked else 0
         if size - at < 2:
             return at + 2, 0
@@ -107,28 +120,34 @@ class FrameCutter:
             return at + 2 + wide, 0
         return at + 2 + wide + masked, int.from_bytes(data[at + 2 : at + 2 + wide])
 
-    def _read(self, data: bytes, at: int, start: int, end: int) -> Message | Foreign:
+    def _read(self, data: bytes, at: int, start: int, end: int) -> Message | UnhandledBytes:
         raw = data[at:end]  # the whole of it is not copied
         head = data[at]
         if head in (TEXT, BINARY) and not self._is_in_parts:
             payload = data[start:end]
-            return Message(head == TEXT, apply_mask(payload, data[start - 4 : start]) if self._is_masked else payload, raw)
+            return Message(
+                head == TEXT,
+                apply_mask(payload, data[start - 4 : start]) if self._is_masked else payload,
+                raw,
+            )
         opcode = head & 0x0F
         if opcode < 8:  # pings and closes may come between the parts
             self._is_in_parts = head < 0x80
-        return Foreign(raw)
+        return UnhandledBytes(raw)
 
 
 class Masks:
-    """What a client hides its frames under: random, as the protocol wants, but not fetched from the system four bytes at a time."""
+    """What a client hides its frames under: random, as the protocol wants, but not fetched from
+    the system four bytes at a time.
+    """
 
     def __init__(self) -> None:
         self._drawn = b""
         self._at = 0
 
-    def draw(self) -> bytes:
+    def next_mask(self) -> bytes:
         if self._at >= len(self._drawn):
-            self._drawn, self._at = os.urandom(_MASKS), 0
+            self._drawn, self._at = os.urandom(_MASK_POOL_BYTES), 0
         mask = self._drawn[self._at : self._at + 4]
         self._at += 4
         return mask

@@ -1,4 +1,6 @@
-"""espeak-ng's library as a program with the options we use of espeak-ng's own: `python -m aftercall.speech.library`."""
+"""espeak-ng's library as a program with the options we use of espeak-ng's own: `python -m
+aftercall.speech.library`.
+"""
 
 import argparse
 import ctypes
@@ -10,7 +12,9 @@ from typing import Any
 SYNCHRONOUS, NO_EXIT = 2, 0x8000
 RATE_PARAMETER, PITCH_PARAMETER = 1, 3
 BY_CHARACTER, UTF8 = 1, 1
-_Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
+_Callback = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
+)
 
 
 class _VoiceWanted(ctypes.Structure):
@@ -31,7 +35,9 @@ def speak(text: str, language: str, words_per_minute: int, pitch: int) -> tuple[
     """16-bit samples, and how many of them make a second; ValueError where the library cannot."""
     loader: Any = import_module("espeakng_loader")
     library = ctypes.CDLL(loader.get_library_path())
-    rate: int = library.espeak_Initialize(SYNCHRONOUS, 0, str(loader.get_data_path()).encode(), NO_EXIT)
+    rate: int = library.espeak_Initialize(
+        SYNCHRONOUS, 0, str(loader.get_data_path()).encode(), NO_EXIT
+    )
     if rate <= 0:
         raise ValueError("espeak-ng's library does not start")
     samples = bytearray()
@@ -48,7 +54,9 @@ def speak(text: str, language: str, words_per_minute: int, pitch: int) -> tuple[
     library.espeak_SetParameter(RATE_PARAMETER, words_per_minute, 0)
     library.espeak_SetParameter(PITCH_PARAMETER, pitch, 0)
     words = text.encode()
-    if library.espeak_Synth(words, ctypes.c_size_t(len(words) + 1), 0, BY_CHARACTER, 0, UTF8, None, None):
+    if library.espeak_Synth(
+        words, ctypes.c_size_t(len(words) + 1), 0, BY_CHARACTER, 0, UTF8, None, None
+    ):
         raise ValueError("espeak-ng could not speak")
     library.espeak_Synchronize()
     return bytes(samples), rate
@@ -56,7 +64,9 @@ def speak(text: str, language: str, words_per_minute: int, pitch: int) -> tuple[
 
 def _choose(library: Any, language: str) -> int:
     """By language, where no voice has this very name."""
-    code: int = library.espeak_SetVoiceByProperties(ctypes.byref(_VoiceWanted(languages=language.encode())))
+    code: int = library.espeak_SetVoiceByProperties(
+        ctypes.byref(_VoiceWanted(languages=language.encode()))
+    )
     return code
 
 

@@ -1,19 +1,23 @@
-"""Sound as a phone line carries it: 20 ms frames of μ-law at 8,000 samples a second, and WAV files on the way in and out."""
+"""Sound as a phone line carries it: 20 ms frames of μ-law at 8,000 samples a second, and WAV
+files on the way in and out.
+"""
 
 import io
 import math
 import sys
 import wave
 from array import array
+from collections import deque
+from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-RATE = 8000
-FRAME = 160
-FRAME_S = FRAME / RATE
-SILENCE = b"\xff" * FRAME
-FULL = 32_635
+SAMPLE_RATE_HZ = 8000
+FRAME_BYTES = 160
+FRAME_S = FRAME_BYTES / SAMPLE_RATE_HZ
+SILENCE = b"\xff" * FRAME_BYTES
+MAX_SAMPLE = 32_635
 
 
 def _to_linear(byte: int) -> int:
@@ -22,12 +26,12 @@ def _to_linear(byte: int) -> int:
     return 0x84 - magnitude if bits & 0x80 else magnitude - 0x84
 
 
-LINEAR = array("h", (_to_linear(byte) for byte in range(256)))
-LOUDNESS = array("i", (abs(sample) for sample in LINEAR))
+MULAW_TO_LINEAR = array("h", (_to_linear(byte) for byte in range(256)))
+LOUDNESS = array("i", (abs(sample) for sample in MULAW_TO_LINEAR))
 
 
 def _to_mulaw(sample: int) -> int:
-    magnitude = min(abs(sample), FULL) + 0x84
+    magnitude = min(abs(sample), MAX_SAMPLE) + 0x84
     segment = magnitude.bit_length() - 8
     sign = 0x80 if sample < 0 else 0
     return ~(sign | segment << 4 | magnitude >> segment + 3 & 0x0F) & 0xFF
@@ -44,27 +48,37 @@ def encode(samples: "array[int]") -> bytes:
 
 
 def decode(mulaw: bytes) -> "array[int]":
-    return array("h", map(LINEAR.__getitem__, mulaw))
+    return array("h", map(MULAW_TO_LINEAR.__getitem__, mulaw))
 
 
-def measure(frame: bytes) -> float:
+def measure_loudness(frame: bytes) -> float:
     """How loud a piece is: the mean of its samples' sizes, 0 to 32,767."""
     if not frame or frame == SILENCE:
         return 0.0
     return sum(map(LOUDNESS.__getitem__, frame)) / len(frame)
 
 
-level = lru_cache(maxsize=20_000)(measure)  # for voices that repeat their frames; a caller's own are kept nowhere
+cached_loudness = lru_cache(maxsize=20_000)(
+    measure_loudness
+)  # for voices that repeat their frames; a caller's own are kept nowhere
 
 
 def tone(hertz: float, seconds: float, size: int = 6000, *also: float) -> "array[int]":
     pitches = (hertz, *also)
-    step = [2 * math.pi * pitch / RATE for pitch in pitches]
-    return array("h", (int(size * sum(math.sin(at * width) for width in step) / len(step)) for at in range(int(seconds * RATE))))
+    step = [2 * math.pi * pitch / SAMPLE_RATE_HZ for pitch in pitches]
+    return array(
+        "h",
+        (
+            int(size * sum(math.sin(at * width) for width in step) / len(step))
+            for at in range(int(seconds * SAMPLE_RATE_HZ))
+        ),
+    )
 
 
-def resample(samples: "array[int]", rate: int, wanted: int = RATE) -> "array[int]":
-    """Another rate, by the mean of the samples that fall together, or by the line between two where they are too few."""
+def resample(samples: "array[int]", rate: int, wanted: int = SAMPLE_RATE_HZ) -> "array[int]":
+    """Another rate, by the mean of the samples that fall together, or by the line between two
+    where they are too few.
+    """
     if rate == wanted or not samples:
         return samples
     count = len(samples) * wanted // rate
@@ -81,7 +95,7 @@ def _between(samples: "array[int]", place: float, last: int) -> int:
     return int(samples[low] + (samples[min(low + 1, last)] - samples[low]) * (place - low))
 
 
-def mono(samples: "array[int]", channels: int) -> "array[int]":
+def to_mono(samples: "array[int]", channels: int) -> "array[int]":
     if channels == 1:
         return samples
     parts = [samples[number::channels] for number in range(channels)]
@@ -93,13 +107,15 @@ def from_pcm(raw: bytes, rate: int, channels: int) -> bytes:
     samples = array("h", raw[: len(raw) // 2 * 2])
     if sys.byteorder == "big":
         samples.byteswap()
-    return encode(resample(mono(samples, channels), rate))
+    return encode(resample(to_mono(samples, channels), rate))
 
 
 def read_wav(source: Path | bytes) -> list[bytes]:
     """Every channel of a WAV file as μ-law; ValueError where it is none that we can read."""
     try:
-        with wave.open(io.BytesIO(source) if isinstance(source, bytes) else str(source), "rb") as file:
+        with wave.open(
+            io.BytesIO(source) if isinstance(source, bytes) else str(source), "rb"
+        ) as file:
             if file.getsampwidth() != 2:
                 raise ValueError("is not a WAV file of 16 bits a sample")
             channels, rate = file.getnchannels(), file.getframerate()
@@ -122,6 +138,38 @@ def write_wav(left: bytes, right: bytes | None = None) -> bytes:
     with wave.open(written, "wb") as file:
         file.setnchannels(len(channels))
         file.setsampwidth(2)
-        file.setframerate(RATE)
+        file.setframerate(SAMPLE_RATE_HZ)
         file.writeframes(samples.tobytes())
     return written.getvalue()
+
+
+SILENCE_LEVEL = 120.0  # quieter than this is silence on any line
+NOISE_FACTOR = 2.8
+MAX_NOISE_LEVEL = 1500.0  # a voice that speaks from the first frame on is no noise
+_HISTORY_FRAMES = 250
+_UPDATE_INTERVAL_FRAMES = 25
+
+
+class LoudnessMeter:
+    def __init__(self, measure: Callable[[bytes], float] = cached_loudness) -> None:
+        self._measure = measure
+        self._levels: deque[float] = deque(maxlen=_HISTORY_FRAMES)
+        self._ticks = 0
+        self._threshold = SILENCE_LEVEL
+
+    def is_loud(self, frame: bytes) -> bool:
+        loud = self._measure(frame)
+        self._levels.append(loud)
+        self._ticks += 1
+        if self._ticks % (_UPDATE_INTERVAL_FRAMES if self._ticks > 50 else 5) == 0:
+            self._threshold = max(
+                SILENCE_LEVEL, min(MAX_NOISE_LEVEL, NOISE_FACTOR * _noise_level(self._levels))
+            )
+        return loud > self._threshold
+
+
+def _noise_level(levels: deque[float]) -> float:
+    """The tenth quietest of a hundred frames: a lost frame or two do not make a noisy line
+    quiet.
+    """
+    return sorted(levels)[len(levels) // 10]

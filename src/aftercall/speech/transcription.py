@@ -1,6 +1,9 @@
-"""What a transcriber of whole recordings is handed, and what counts of its answer. Sends nothing itself.
+"""What a transcriber of whole recordings is handed, and what counts of its answer.
 
-It tells a file's format by its name, reads no μ-law, and answers silence with words that nobody said.
+Sends nothing itself.
+
+It tells a file's format by its name, reads no μ-law, and answers silence with words that nobody
+said.
 """
 
 import io
@@ -12,14 +15,20 @@ from typing import Any
 
 from aftercall.speech.sound import decode
 
-MULAW = 7  # the format's number in a WAV file
-SILENT = 0.6  # how sure a recogniser may be that nobody spoke, and
-UNSURE = -1.0  # how unlikely its own words may seem to it, before they count as made up
-_BEGINNINGS = {b"RIFF": ("call.wav", "audio/wav"), b"OggS": ("call.ogg", "audio/ogg"), b"fLaC": ("call.flac", "audio/flac")}
+WAV_FORMAT_MULAW = 7  # the format's number in a WAV file
+MAX_NO_SPEECH_PROBABILITY = 0.6  # how sure a recogniser may be that nobody spoke, and
+MIN_LOG_PROBABILITY = (
+    -1.0
+)  # how unlikely its own words may seem to it, before they count as made up
+_FORMATS_BY_MAGIC = {
+    b"RIFF": ("call.wav", "audio/wav"),
+    b"OggS": ("call.ogg", "audio/ogg"),
+    b"fLaC": ("call.flac", "audio/flac"),
+}
 
 
 @dataclass(frozen=True)
-class Heard:
+class TranscribedAudio:
     """The words of a recording, and begin, end and words of each stretch of it."""
 
     text: str
@@ -28,37 +37,55 @@ class Heard:
     segments: tuple[tuple[float, float, str], ...] = ()
 
 
-def read_answer(data: Any) -> Heard:
-    """The answer in its long form, without stretches in which nobody spoke. ValueError where it is none."""
+def parse_transcription(data: Any) -> TranscribedAudio:
+    """The answer in its long form, without stretches in which nobody spoke.
+
+    ValueError where it is none.
+    """
     try:
         return _read(data)
     except (AttributeError, KeyError, TypeError):
         raise ValueError("is no transcript") from None
 
 
-def _read(data: Any) -> Heard:
+def _read(data: Any) -> TranscribedAudio:
     told = data.get("segments") or ()
     spoken = [segment for segment in told if not _is_made_up(segment)]
     words = [str(segment["text"]).strip() for segment in spoken]
-    return Heard(
+    return TranscribedAudio(
         str(data["text"]).strip() if len(spoken) == len(told) else " ".join(words),
         str(data.get("language") or ""),
         float(data["duration"]) if data.get("duration") is not None else None,
-        tuple((float(one["start"]), float(one["end"]), text) for one, text in zip(spoken, words, strict=True)),
+        tuple(
+            (float(one["start"]), float(one["end"]), text)
+            for one, text in zip(spoken, words, strict=True)
+        ),
     )
 
 
 def _is_made_up(segment: dict[str, Any]) -> bool:
-    """By both of its own measures: one alone is often wrong. A transcriber that tells neither is believed."""
+    """By both of its own measures: one alone is often wrong.
+
+    A transcriber that tells neither is believed.
+    """
     silent, likely = segment.get("no_speech_prob"), segment.get("avg_logprob")
-    return silent is not None and likely is not None and float(silent) > SILENT and float(likely) < UNSURE
+    return (
+        silent is not None
+        and likely is not None
+        and float(silent) > MAX_NO_SPEECH_PROBABILITY
+        and float(likely) < MIN_LOG_PROBABILITY
+    )
 
 
 def make_upload(sound: bytes) -> tuple[str, bytes, str]:
-    """A recording as a file that can be read there: a name that tells its format by what is in it, its bytes, and its kind."""
-    if (plain := _unfold_mulaw(sound)) is not None:
+    """A recording as a file that can be read there: a name that tells its format by what is in
+    it, its bytes, and its kind.
+    """
+    if (plain := _mulaw_to_pcm(sound)) is not None:
         sound = plain
-    name, kind = _BEGINNINGS.get(sound[:4], ("call.mp3", "audio/mpeg") if _is_mp3(sound) else _BEGINNINGS[b"RIFF"])
+    name, kind = _FORMATS_BY_MAGIC.get(
+        sound[:4], ("call.mp3", "audio/mpeg") if _is_mp3(sound) else _FORMATS_BY_MAGIC[b"RIFF"]
+    )
     return name, sound, kind
 
 
@@ -66,14 +93,14 @@ def _is_mp3(sound: bytes) -> bool:
     return sound[:3] == b"ID3" or (len(sound) > 1 and sound[0] == 0xFF and sound[1] & 0xE0 == 0xE0)
 
 
-def _unfold_mulaw(sound: bytes) -> bytes | None:
+def _mulaw_to_pcm(sound: bytes) -> bytes | None:
     """A WAV file of μ-law as one of 16 bits a sample; None for any other file."""
     chunks = _chunks(sound)
     form = chunks.get(b"fmt ", b"")
     if len(form) < 8 or b"data" not in chunks:
         return None
     number, channels, rate = struct.unpack_from("<HHI", form)
-    if number != MULAW or not channels or not rate:
+    if number != WAV_FORMAT_MULAW or not channels or not rate:
         return None
     samples = decode(chunks[b"data"])
     if sys.byteorder == "big":
@@ -88,7 +115,9 @@ def _unfold_mulaw(sound: bytes) -> bytes | None:
 
 
 def _chunks(sound: bytes) -> dict[bytes, bytes]:
-    """The parts of a WAV file by name; none of what is no WAV file, and of a cut-off one as much as is there."""
+    """The parts of a WAV file by name; none of what is no WAV file, and of a cut-off one as
+    much as is there.
+    """
     if sound[:4] != b"RIFF" or sound[8:12] != b"WAVE":
         return {}
     found: dict[bytes, bytes] = {}

@@ -1,4 +1,6 @@
-"""The tester measured: an agent whose delays, silences, overlaps and words are known beforehand, against what the tester says of it."""
+"""The tester measured: an agent whose delays, silences, overlaps and words are known
+beforehand, against what the tester says of it.
+"""
 
 import random
 from collections.abc import Sequence
@@ -6,19 +8,36 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from aftercall.clock import Clock
-from aftercall.tester.call import Bench, hold_call
+from aftercall.tester.call import CallRig, run_call
 from aftercall.tester.caller import ScriptedCaller
-from aftercall.tester.drivers.spoken import Interruption, SpokenEnd
-from aftercall.tester.finding import View
+from aftercall.tester.drivers.text_agent import Interruption, TextAgentConnection
+from aftercall.tester.finding import CallView
 from aftercall.tester.findings import overlap
-from aftercall.tester.line import Dial, Far, FarEnd, Kind, Near, Outcome, Pace, Reply
+from aftercall.tester.line import (
+    AgentAnswer,
+    AgentConnection,
+    AgentTick,
+    CallerTick,
+    DialedCall,
+    Kind,
+    Outcome,
+    TickPace,
+)
 from aftercall.tester.measures import latencies, percentile
 from aftercall.tester.phrases import count_word_errors, words_of
-from aftercall.tester.quality import Quality
+from aftercall.tester.quality import LineQualityFilter
 from aftercall.tester.record import CallRecord
-from aftercall.tester.scenario import CallerContext, Limits, LineQuality, Noise, PlannedCall, Scenario, ScriptedTurn
+from aftercall.tester.scenario import (
+    CallerContext,
+    CallLimits,
+    LineNoise,
+    LineQuality,
+    PlannedCall,
+    Scenario,
+    ScriptedTurn,
+)
 from aftercall.tester.statistics import wilson
-from aftercall.tester.voice import ToneVoice, Voice
+from aftercall.tester.voice import CallerVoice, ToneVoice
 
 LEAD_S = 0.5
 _SENTENCES = (
@@ -68,49 +87,60 @@ class KnownAgent:
         self._lead_s = lead_s
         self._said = 0
 
-    async def begin(self, dial: Dial) -> Sequence[Reply]:
-        return [Reply("Hello, this is the known agent.", delay_s=0.3)]
+    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+        return [AgentAnswer("Hello, this is the known agent.", delay_s=0.3)]
 
-    async def hear(self, text: str) -> Sequence[Reply]:
+    async def respond(self, text: str) -> Sequence[AgentAnswer]:
         delay_s = self._delays[self._said] if self._said < len(self._delays) else 0.5
         sentence = _SENTENCES[self._said % len(_SENTENCES)]
         self._said += 1
-        return [Reply(sentence, delay_s=delay_s - self._lead_s if delay_s > self._lead_s else 0.0, lead_s=self._lead_s)]
+        return [
+            AgentAnswer(
+                sentence,
+                delay_s=delay_s - self._lead_s if delay_s > self._lead_s else 0.0,
+                lead_s=self._lead_s,
+            )
+        ]
 
-    async def press(self, digits: str) -> Sequence[Reply]:
+    async def press(self, digits: str) -> Sequence[AgentAnswer]:
         return ()
 
-    async def idle(self, seconds: int) -> Sequence[Reply]:
+    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
         return ()
 
     async def hang_up(self) -> None:
         return
 
 
-class NoisyEnd:
+class NoisyConnection:
     """A far end with noise behind it."""
 
-    def __init__(self, inner: FarEnd, noise: Noise, seed: int) -> None:
+    def __init__(self, inner: AgentConnection, noise: LineNoise, seed: int) -> None:
         self._inner = inner
-        self._quality = Quality(LineQuality(), noise, seed)
+        self._quality = LineQualityFilter(LineQuality(), noise, seed)
 
     @property
     def kind(self) -> Kind:
         return self._inner.kind
 
-    async def connect(self, dial: Dial) -> Outcome:
+    async def connect(self, dial: DialedCall) -> Outcome:
         return await self._inner.connect(dial)
 
-    async def tick(self, at_s: float, near: Near) -> Far:
+    async def tick(self, at_s: float, near: CallerTick) -> AgentTick:
         far = await self._inner.tick(at_s, near)
-        return replace(far, frame=self._quality.carry(far.frame, at_s))
+        return replace(far, frame=self._quality.apply(far.frame, at_s))
 
     async def hang_up(self) -> None:
         await self._inner.hang_up()
 
 
 async def calibrate(
-    clock: Clock, *, turns: int = 60, seed: int = 1, is_live: bool = False, voices: tuple[Voice, Voice] | None = None
+    clock: Clock,
+    *,
+    turns: int = 60,
+    seed: int = 1,
+    is_live: bool = False,
+    voices: tuple[CallerVoice, CallerVoice] | None = None,
 ) -> list[Calibration]:
     """On a clean line, with leading silence before each answer, and with noise behind the agent."""
     caller, agent = voices or (ToneVoice(), ToneVoice(350))
@@ -118,30 +148,38 @@ async def calibrate(
     return [
         await bench.measure("clean", turns, 0.0, None),
         await bench.measure(f"{LEAD_S:g} s leading silence", turns, LEAD_S, None),
-        await bench.measure("noise at 20 dB", turns, 0.0, Noise(kind="white", snr_db=20)),
+        await bench.measure("noise at 20 dB", turns, 0.0, LineNoise(kind="white", snr_db=20)),
     ]
 
 
 @dataclass
 class _Calls:
     clock: Clock
-    caller_voice: Voice
-    agent_voice: Voice
+    caller_voice: CallerVoice
+    agent_voice: CallerVoice
     seed: int
     is_live: bool
 
-    async def measure(self, name: str, turns: int, lead_s: float, noise: Noise | None) -> Calibration:
-        draw = random.Random(f"{name}/{self.seed}")  # noqa: S311 - repeatable on purpose
+    async def measure(
+        self, name: str, turns: int, lead_s: float, noise: LineNoise | None
+    ) -> Calibration:
+        draw = random.Random(f"{name}/{self.seed}")
         delays = [round(lead_s + draw.uniform(0.1, 2.4), 4) for _ in range(turns)]
         record, scenario = await self._hold(KnownAgent(delays, lead_s), turns, noise)
-        view = View(record, scenario)
-        errors = [1000 * abs(measured - true) for measured, true in zip(latencies(view), delays, strict=False)]
+        view = CallView(record, scenario)
+        errors = [
+            1000 * abs(measured - true)
+            for measured, true in zip(latencies(view), delays, strict=False)
+        ]
         heard = [span.text for span in record.agent_spans[1 : turns + 1]]
         meant = [_SENTENCES[at % len(_SENTENCES)] for at in range(len(heard))]
         words = sum(len(words_of(sentence)) for sentence in meant)
-        wrong = sum(count_word_errors(sentence, text) for sentence, text in zip(meant, heard, strict=True))
+        wrong = sum(
+            count_word_errors(sentence, text) for sentence, text in zip(meant, heard, strict=True)
+        )
         false = sum(span.is_planned_overlap for span in record.caller_spans) + sum(
-            finding.kind in ("talks_over_caller", "does_not_yield") for finding in overlap.find(view)
+            finding.kind in ("talks_over_caller", "does_not_yield")
+            for finding in overlap.find(view)
         )
         missing = turns - len(errors)
         return Calibration(
@@ -157,33 +195,60 @@ class _Calls:
             words=words,
         )
 
-    async def _overlap_error(self, noise: Noise | None) -> float:
-        """An agent that begins 0.8 s after the caller: how long both spoke is known to the sample."""
+    async def _overlap_error(self, noise: LineNoise | None) -> float:
+        """An agent that begins 0.8 s after the caller: how long both spoke is known to the
+        sample.
+        """
         interruption = Interruption(0.8, "Excuse me, I know what you want.")
         record, _ = await self._hold(KnownAgent([0.5], 0.0), 1, noise, interruption)
         caller = record.caller_spans[0]
         true_s = caller.seconds - 0.8
-        return 1000 * abs(max((agent.segment.overlap_s(caller.segment) for agent in record.agent_spans), default=0.0) - true_s)
+        return 1000 * abs(
+            max(
+                (agent.segment.overlap_s(caller.segment) for agent in record.agent_spans),
+                default=0.0,
+            )
+            - true_s
+        )
 
-    async def _silence_error(self, noise: Noise | None) -> float:
+    async def _silence_error(self, noise: LineNoise | None) -> float:
         """Five seconds of silence before an answer."""
         record, scenario = await self._hold(KnownAgent([5.0], 0.0), 1, noise)
-        measured = latencies(View(record, scenario))
+        measured = latencies(CallView(record, scenario))
         return 1000 * abs(measured[0] - 5.0) if measured else 5000.0
 
     async def _hold(
-        self, agent: KnownAgent, turns: int, noise: Noise | None, interruption: Interruption | None = None
+        self,
+        agent: KnownAgent,
+        turns: int,
+        noise: LineNoise | None,
+        interruption: Interruption | None = None,
     ) -> tuple[CallRecord, Scenario]:
         scenario = _known_scenario(turns)
-        pace = Pace(self.clock, is_live=self.is_live)
-        end: FarEnd = SpokenEnd(agent, self.agent_voice, pace, kind="audio", counts_work=False, interruption=interruption)
+        pace = TickPace(self.clock, is_live=self.is_live)
+        end: AgentConnection = TextAgentConnection(
+            agent,
+            self.agent_voice,
+            pace,
+            kind="audio",
+            counts_work=False,
+            interruption=interruption,
+        )
         if noise is not None:
-            end = NoisyEnd(end, noise, self.seed)
-        return await hold_call(Bench(self.caller_voice, pace), end, ScriptedCaller(scenario, scenario.calls[0], 1), scenario), scenario
+            end = NoisyConnection(end, noise, self.seed)
+        return await run_call(
+            CallRig(self.caller_voice, pace),
+            end,
+            ScriptedCaller(scenario, scenario.calls[0], 1),
+            scenario,
+        ), scenario
 
 
 def _known_scenario(turns: int) -> Scenario:
-    steps = [ScriptedTurn(say=f"This is what I say in turn number {number}.") for number in range(1, turns + 1)]
+    steps = [
+        ScriptedTurn(say=f"This is what I say in turn number {number}.")
+        for number in range(1, turns + 1)
+    ]
     plan = PlannedCall(caller_context=CallerContext(), turns=(*steps, ScriptedTurn(hang_up=True)))
-    limits = Limits(max_turns=min(400, 3 * turns + 10), max_duration_s=3600, max_silence_s=30)
+    limits = CallLimits(max_turns=min(400, 3 * turns + 10), max_duration_s=3600, max_silence_s=30)
     return Scenario(name="calibration", calls=(plan,), limits=limits)

@@ -1,4 +1,6 @@
-"""One test call, tick by tick: what the agent sounds like, when the caller speaks, and what ends it."""
+"""One test call, tick by tick: what the agent sounds like, when the caller speaks, and what
+ends it.
+"""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -7,32 +9,39 @@ from pathlib import Path
 from aftercall.errors import LineFailed
 from aftercall.ids import new_id
 from aftercall.speech.sound import FRAME_S
+from aftercall.tester.call_audio import AGENT_GAP_S, CallAudio
 from aftercall.tester.call_log import CallLog
-from aftercall.tester.caller import Caller, Move
-from aftercall.tester.ear import Ear
-from aftercall.tester.line import Dial, Far, FarEnd, Near, Outcome, Pace
-from aftercall.tester.mouth import Mouth
-from aftercall.tester.quality import Quality
+from aftercall.tester.caller import Caller, CallerMove
+from aftercall.tester.line import (
+    AgentConnection,
+    AgentTick,
+    CallerTick,
+    DialedCall,
+    Outcome,
+    TickPace,
+)
+from aftercall.tester.listening import AgentListener
+from aftercall.tester.quality import LineQualityFilter
 from aftercall.tester.record import CallRecord, EndedBy, LineEvent, Span
-from aftercall.tester.scenario import After, Limits, PlannedCall, Scenario
-from aftercall.tester.tape import AGENT_GAP_S, Tape
-from aftercall.tester.voice import Voice
+from aftercall.tester.scenario import After, CallLimits, PlannedCall, Scenario
+from aftercall.tester.speaking import CallerSpeech
+from aftercall.tester.voice import CallerVoice
 
 FAREWELL_S = 2.0
 
 
 @dataclass
-class Bench:
+class CallRig:
     """What every test call stands on."""
 
-    voice: Voice
-    pace: Pace
+    voice: CallerVoice
+    pace: TickPace
     clips: Path = field(default_factory=Path)
 
 
-async def hold_call(
-    bench: Bench,
-    far: FarEnd,
+async def run_call(
+    rig: CallRig,
+    connection: AgentConnection,
     caller: Caller,
     scenario: Scenario,
     *,
@@ -40,37 +49,44 @@ async def hold_call(
     run: int = 1,
     log: CallLog | None = None,
 ) -> CallRecord:
-    """Ring, talk, hang up; whatever happens is a result. Each turn is in the log before the call goes on."""
+    """Ring, talk, hang up; whatever happens is a result.
+
+    Each turn is in the log before the call goes on.
+    """
     plan = scenario.calls[number - 1]
-    talk = _Talk(bench, caller, plan, scenario.limits)
-    quality = Quality(scenario.line, scenario.noise, scenario.seed + run)
-    started_at = bench.pace.clock.now()
-    outcome = await _ring(talk, far, Dial(plan.caller_context.number, scenario.name, number, scenario.limits.ring_s))
-    bench.pace.begin()
+    talk = _CallerSide(rig, caller, plan, scenario.limits)
+    quality = LineQualityFilter(scenario.line, scenario.noise, scenario.seed + run)
+    started_at = rig.pace.clock.now()
+    outcome = await _ring(
+        talk,
+        connection,
+        DialedCall(plan.caller_context.number, scenario.name, number, scenario.limits.ring_s),
+    )
+    rig.pace.start()
     if outcome in ("answered", "voicemail"):
-        await _talk(talk, far, quality, bench.pace, log)
+        await _talk(talk, connection, quality, rig.pace, log)
     lost = [LineEvent(at_s, "frame_lost") for at_s in quality.lost_s]
     return CallRecord(
         id=log.call_id if log else new_id(),
         scenario=scenario.name,
         number=number,
         run=run,
-        line=far.kind,
+        line=connection.kind,
         caller=plan.caller_context.number,
         started_at=started_at,
-        duration_s=talk.tape.duration_s,
+        duration_s=talk.audio.duration_s,
         outcome=outcome,
         ended_by=talk.ended_by or "nobody",
         end_why=talk.end_why,
-        spans=talk.tape.spans(),
-        events=tuple(sorted([*talk.tape.events, *lost], key=lambda event: event.at_s)),
-        caller_sound=bytes(talk.tape.caller),
-        agent_sound=bytes(talk.tape.agent),
-        is_read_out=far.kind == "text",
+        spans=talk.audio.spans(),
+        events=tuple(sorted([*talk.audio.events, *lost], key=lambda event: event.at_s)),
+        caller_sound=bytes(talk.audio.caller),
+        agent_sound=bytes(talk.audio.agent),
+        is_read_out=connection.kind == "text",
     )
 
 
-async def _ring(talk: "_Talk", far: FarEnd, dial: Dial) -> Outcome:
+async def _ring(talk: "_CallerSide", far: AgentConnection, dial: DialedCall) -> Outcome:
     try:
         outcome = await far.connect(dial)
     except LineFailed as error:
@@ -81,7 +97,13 @@ async def _ring(talk: "_Talk", far: FarEnd, dial: Dial) -> Outcome:
     return outcome
 
 
-async def _talk(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace, log: CallLog | None) -> None:
+async def _talk(
+    talk: "_CallerSide",
+    far: AgentConnection,
+    quality: LineQualityFilter,
+    pace: TickPace,
+    log: CallLog | None,
+) -> None:
     try:
         await _run(talk, far, quality, pace, log)
     except LineFailed as error:
@@ -91,34 +113,46 @@ async def _talk(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace, log: C
             await far.hang_up()
 
 
-async def _run(talk: "_Talk", far: FarEnd, quality: Quality, pace: Pace, log: CallLog | None) -> None:
+async def _run(
+    talk: "_CallerSide",
+    far: AgentConnection,
+    quality: LineQualityFilter,
+    pace: TickPace,
+    log: CallLog | None,
+) -> None:
     tick = 0
     while not talk.ended_by:
         at_s = tick * FRAME_S
         near = talk.send(at_s)
         if log is not None:
-            await log.add(*talk.tape.take_ended(None))  # before the agent hears it, who may take long to answer
-        came = await far.tick(at_s, near if quality.is_clean else talk.carry(near, quality, at_s))
-        await talk.take(at_s, near, came)
+            await log.add(
+                *talk.audio.pop_ended_turns(None)
+            )  # before the agent hears it, who may take long to answer
+        came = await far.tick(
+            at_s, near if quality.is_clean else talk.apply_line_quality(near, quality, at_s)
+        )
+        await talk.process_tick(at_s, near, came)
         if log is not None:
-            await log.add(*talk.take_ended(at_s))
+            await log.add(*talk.pop_ended_turns(at_s))
         tick += 1
-        await pace.until(tick * FRAME_S)
+        await pace.wait_until(tick * FRAME_S)
 
 
-class _Talk:
-    """The caller's side of the call as it goes on: an ear, a mouth, and what is going to be said."""
+class _CallerSide:
+    """The caller's side of the call as it goes on: an ear, a mouth, and what is going to be
+    said.
+    """
 
-    def __init__(self, bench: Bench, caller: Caller, plan: PlannedCall, limits: Limits) -> None:
-        self._bench = bench
+    def __init__(self, rig: CallRig, caller: Caller, plan: PlannedCall, limits: CallLimits) -> None:
+        self._rig = rig
         self._caller = caller
         self._plan = plan
         self._limits = limits
         self._patience_s = plan.caller_context.patience_ms / 1000
         self._think_s = plan.caller_context.think_ms / 1000
-        self._ear = Ear()
-        self._mouth = Mouth()
-        self._next: Move | None = None
+        self._listener = AgentListener()
+        self._speech = CallerSpeech()
+        self._next: CallerMove | None = None
         self._next_at_s = 0.0
         self._heard: str | None = None
         self._armed_at_s = 0.0
@@ -127,32 +161,34 @@ class _Talk:
         self._turns = 0
         self._silent_until_s = 0.0
         self._leaving_at_s: float | None = None
-        self.tape = Tape()
+        self.audio = CallAudio()
         self.ended_by: EndedBy | None = None
         self.end_why = ""
 
     def end(self, who: EndedBy, why: str) -> None:
         self.ended_by, self.end_why = who, why
 
-    def send(self, at_s: float) -> Near:
-        near = self._mouth.next(at_s)
-        if self._mouth.last is not None and (near.said is not None or near.digits is not None):
-            self.tape.note_said(self._mouth.last)
+    def send(self, at_s: float) -> CallerTick:
+        near = self._speech.next(at_s)
+        if self._speech.last is not None and (near.said is not None or near.digits is not None):
+            self.audio.note_said(self._speech.last)
         return near
 
-    def carry(self, near: Near, quality: Quality, at_s: float) -> Near:
+    def apply_line_quality(
+        self, near: CallerTick, quality: LineQualityFilter, at_s: float
+    ) -> CallerTick:
         """What the caller sent, as it arrives: words go with the frames that held them."""
-        frame, said = quality.carry(near.frame, at_s), near.said
-        if said is not None and self._mouth.last is not None and quality.lost_s:
-            said = quality.what_arrives(self._mouth.last.clip, self._mouth.last.start_s)
-        return Near(frame, said, near.digits)
+        frame, said = quality.apply(near.frame, at_s), near.said
+        if said is not None and self._speech.last is not None and quality.lost_s:
+            said = quality.find_arrived_words(self._speech.last.clip, self._speech.last.start_s)
+        return CallerTick(frame, said, near.digits)
 
-    async def take(self, at_s: float, near: Near, far: Far) -> None:
+    async def process_tick(self, at_s: float, near: CallerTick, far: AgentTick) -> None:
         """Both frames of this tick are known."""
-        self.tape.add(at_s, near, far)
-        self._ear.take(at_s, far)
+        self.audio.add(at_s, near, far)
+        self._listener.receive_tick(at_s, far)
         after_s = at_s + FRAME_S
-        if self._ear.is_speaking or self._mouth.is_busy:
+        if self._listener.is_speaking or self._speech.is_busy:
             self._quiet_since_s = after_s
         if near.said is not None or near.digits is not None:
             self._finish_turn(after_s)
@@ -160,30 +196,40 @@ class _Talk:
             self.end(far.ended, "hung up" if far.ended == "agent" else "the line broke")
         elif after_s >= self._limits.max_duration_s:
             self.end("limit", "max_duration_s")
-        elif self._turns + self._ear.turns >= self._limits.max_turns and not self._mouth.is_busy:
+        elif (
+            self._turns + self._listener.turns >= self._limits.max_turns
+            and not self._speech.is_busy
+        ):
             self.end("limit", "max_turns")
         else:
             await self._decide(after_s)
 
-    def take_ended(self, at_s: float) -> list[Span]:
-        """Turns to write down. The agent's has ended when a pause follows it, or the call has ended."""
-        last_s = self._ear.last_s or 0.0
-        is_quiet = not self._ear.is_speaking and at_s - last_s >= AGENT_GAP_S and not self._ear.awaits_words
-        return self.tape.take_ended(last_s if is_quiet or self.ended_by else None)
+    def pop_ended_turns(self, at_s: float) -> list[Span]:
+        """Turns to write down.
+
+        The agent's has ended when a pause follows it, or the call has ended.
+        """
+        last_s = self._listener.last_s or 0.0
+        is_quiet = (
+            not self._listener.is_speaking
+            and at_s - last_s >= AGENT_GAP_S
+            and not self._listener.awaits_words
+        )
+        return self.audio.pop_ended_turns(last_s if is_quiet or self.ended_by else None)
 
     def _finish_turn(self, at_s: float) -> None:
         self._turns += 1
         self._armed_at_s = at_s
-        self._ear.start_turn()
+        self._listener.start_turn()
         if self._plan.hangs_up_after is not None and self._turns >= self._plan.hangs_up_after:
             self.end("line", "the line broke, as the scenario has it")
 
     async def _decide(self, at_s: float) -> None:
         if self._leaving_at_s is not None:
-            if at_s >= self._leaving_at_s and not self._mouth.is_busy:
+            if at_s >= self._leaving_at_s and not self._speech.is_busy:
                 self.end("caller", self.end_why)
             return
-        if self._mouth.is_busy:
+        if self._speech.is_busy:
             return
         if self._interject(at_s):
             return
@@ -191,23 +237,27 @@ class _Talk:
             self._speak_when_due(at_s)
         elif at_s < self._silent_until_s:
             return
-        elif self._silent_until_s and not self._ear.is_speaking:
+        elif self._silent_until_s and not self._listener.is_speaking:
             self._silent_until_s = 0.0
             await self._hear(at_s)
-        elif self._ear.is_turn_over(at_s, self._patience_s) and not self._waits_for_event():
+        elif self._listener.is_turn_over(at_s, self._patience_s) and not self._waits_for_event():
             self._nudges = 0
             await self._hear(at_s)
         else:
             await self._break_silence(at_s)
 
     async def _hear(self, at_s: float) -> None:
-        self._heard = self._ear.take_turn()
-        self._plan_move(await self._caller.hear(self._heard), at_s)
+        self._heard = self._listener.pop_turn()
+        self._plan_move(await self._caller.respond(self._heard), at_s)
 
     def _waits_for_event(self) -> bool:
         """A turn that begins at an event is next: words in between are let pass, for a while."""
         turn = self._caller.interjection()
-        return turn is not None and turn.after is not None and turn.after.event in ("agent_starts", "agent_stops")
+        return (
+            turn is not None
+            and turn.after is not None
+            and turn.after.event in ("agent_starts", "agent_stops")
+        )
 
     def _interject(self, at_s: float) -> bool:
         turn = self._caller.interjection()
@@ -217,7 +267,7 @@ class _Talk:
         if due_s is None or at_s < due_s + turn.after.delay_ms / 1000:
             return False
         self._next = None
-        self._perform(self._caller.take_interjection(), at_s, overlaps=self._ear.is_speaking)
+        self._perform(self._caller.pop_interjection(), at_s, overlaps=self._listener.is_speaking)
         return True
 
     def _due(self, after: After) -> float | None:
@@ -226,14 +276,22 @@ class _Talk:
             case "call_starts":
                 return 0.0
             case "agent_starts":
-                started = self._ear.started_at_s
-                return started if started is not None and started >= self._armed_at_s - FRAME_S else None
+                started = self._listener.started_at_s
+                return (
+                    started
+                    if started is not None and started >= self._armed_at_s - FRAME_S
+                    else None
+                )
             case "agent_stops":
-                return self._ear.last_s if self._ear.has_turn and not self._ear.is_speaking else None
+                return (
+                    self._listener.last_s
+                    if self._listener.has_turn and not self._listener.is_speaking
+                    else None
+                )
             case _:
-                return self._ear.said_at(after.words)
+                return self._listener.said_at(after.words)
 
-    def _plan_move(self, move: Move, at_s: float) -> None:
+    def _plan_move(self, move: CallerMove, at_s: float) -> None:
         if move.kind == "wait":
             self._silent_until_s = at_s + move.seconds if move.seconds else 0.0
             self._quiet_since_s = at_s
@@ -243,37 +301,41 @@ class _Talk:
     def _speak_when_due(self, at_s: float) -> None:
         if self._next is None:
             return
-        if self._ear.is_speaking:  # it goes on: think again when it is done
+        if self._listener.is_speaking:  # it goes on: think again when it is done
             if self._heard is not None:
-                self._caller.unhear()
-                self._ear.put_back(self._heard, at_s)
+                self._caller.undo_response()
+                self._listener.restore_turn(self._heard, at_s)
             self._next = self._heard = None
         elif at_s >= self._next_at_s:
             move, self._next = self._next, None
             self._heard = None
             self._perform(move, at_s, overlaps=False)
 
-    def _perform(self, move: Move, at_s: float, *, overlaps: bool) -> None:
+    def _perform(self, move: CallerMove, at_s: float, *, overlaps: bool) -> None:
         if move.kind == "hang_up":
             self.end_why = move.why
             self._leaving_at_s = at_s
         if move.kind == "wait":
             self._plan_move(move, at_s)
         elif move.text:
-            self._mouth.say(move, self._bench, at_s, overlaps=overlaps)
+            self._speech.say(move, self._rig, at_s, overlaps=overlaps)
             if move.kind == "hang_up":
                 self._leaving_at_s = at_s + FAREWELL_S
 
     async def _break_silence(self, at_s: float) -> None:
-        first = self._ear.turns == 0 and self._turns == 0 and not self._ear.has_turn
+        first = self._listener.turns == 0 and self._turns == 0 and not self._listener.has_turn
         limit_s = self._limits.greeting_s if first else self._limits.max_silence_s
         if at_s - self._quiet_since_s < limit_s:
             return
         self._quiet_since_s = at_s
         self._nudges += 1
         if not first:
-            self.tape.note(at_s, "dead_air", f"{limit_s:g}")
-        move = await self._caller.open() if first and self._nudges == 1 else await self._caller.nudge(self._nudges)
+            self.audio.note(at_s, "dead_air", f"{limit_s:g}")
+        move = (
+            await self._caller.open()
+            if first and self._nudges == 1
+            else await self._caller.nudge(self._nudges)
+        )
         self._next, self._next_at_s = move, at_s
         self._speak_when_due(at_s)
         if move.kind == "hang_up" and self.end_why == "":

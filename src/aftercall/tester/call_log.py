@@ -1,4 +1,6 @@
-"""The turns of a call that goes on, one JSON line each in `calls/<id>.jsonl`, synced before the call goes on."""
+"""The turns of a call that goes on, one JSON line each in `calls/<id>.jsonl`, synced before the
+call goes on.
+"""
 
 import asyncio
 import json
@@ -6,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from aftercall.faults import reach
+from aftercall.faults import fault_point
 from aftercall.tester.record import Span, span_json
 
 
@@ -22,13 +24,16 @@ class CallLog:
         lines = [{"turn": span_json(span)} for span in spans] + ([{"sid": sid}] if sid else [])
         if lines:
             await asyncio.to_thread(append_lines, self._path, *lines)
-            reach("tester.after_turn")
+            fault_point("tester.after_turn")
 
 
 def read_call_log(path: Path) -> dict[str, Any]:
     """A call that is not over, in the form of one that is."""
     about, *lines = [json.loads(line) for line in whole_lines(path)] or [{"id": path.stem}]
-    turns = [{"turn": number} | turn for number, turn in enumerate((line["turn"] for line in lines if "turn" in line), 1)]
+    turns = [
+        {"turn": number} | turn
+        for number, turn in enumerate((line["turn"] for line in lines if "turn" in line), 1)
+    ]
     unfinished = {
         "scenario": "",
         "call": 1,
@@ -55,6 +60,8 @@ def whole_lines(path: Path) -> list[bytes]:
 def append_lines(path: Path, *lines: dict[str, Any]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in lines))
+        file.write(
+            b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in lines)
+        )
         file.flush()
         os.fsync(file.fileno())

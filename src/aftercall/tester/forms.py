@@ -1,4 +1,6 @@
-"""Scenario files as people write them: the short form with one caller, the older forms, and mistakes with their line."""
+"""Scenario files as people write them: the short form with one caller, the older forms, and
+mistakes with their line.
+"""
 
 import difflib
 import re
@@ -22,13 +24,16 @@ _OLD_STAGE = {
     "responses": "say",
 }
 _PROSE_STAGE = re.compile(
-    r"^\s*(?:when|if) (?:the )?(?:agent|they|clinic) (?:asks?|says?|mentions?|offers?)(?: for| about| if| to)? ?[\"“]?(?P<when>.+?)[\"”]?"
-    r"\s*[,:]\s*(?:then )?(?:say|answer|reply|respond(?: with)?|tell them):? ?[\"“]?(?P<say>.+?)[\"”]?\s*$",
+    r"^\s*(?:when|if) (?:the )?(?:agent|they|clinic) (?:asks?|says?|mentions?|offers?)(?: for"
+    r"| about| if| to)? ?[\"“]?(?P<when>.+?)[\"”]?"
+    r"\s*[,:]\s*(?:then )?(?:say|answer|reply|respond(?: with)?|tell them):? "
+    r"?[\"“]?(?P<say>.+?)[\"”]?\s*$",
     re.IGNORECASE,
 )
 _PLAIN_WORDS = {
     "greeting": "how can i help|how may i help|what can i do|how can we help|calling about",
-    "confirmation": "is that correct|is that right|does that work|shall i|should i go ahead|to confirm",
+    "confirmation": "is that correct|is that right|does that work|shall i|should i go ahead|"
+    "to confirm",
     "confirm": "is that correct|is that right|does that work|shall i|should i go ahead|to confirm",
     "closing": "anything else|is there anything more",
 }
@@ -68,7 +73,10 @@ def _read(marked: Marked) -> list[Scenario]:
     else:
         return [_read_one(marked, data, ())]
     pairs = listed.items() if isinstance(listed, dict) else enumerate(listed)
-    found = [_read_one(marked, item, (*prefix, key), str(key) if isinstance(listed, dict) else "") for key, item in pairs]
+    found = [
+        _read_one(marked, item, (*prefix, key), str(key) if isinstance(listed, dict) else "")
+        for key, item in pairs
+    ]
     _refuse_twins(marked, found, prefix)
     return found
 
@@ -82,7 +90,7 @@ def _refuse_twins(marked: Marked, found: list[Scenario], prefix: Path_) -> None:
 def _read_one(marked: Marked, data: Any, at: Path_, name: str = "") -> Scenario:
     if not isinstance(data, dict):
         raise marked.refuse(at, "is not a mapping")
-    form = _Form(marked, at)
+    form = _ScenarioForm(marked, at)
     if name:
         data = {"name": name} | data
     whole = form.unfold(data)
@@ -92,7 +100,7 @@ def _read_one(marked: Marked, data: Any, at: Path_, name: str = "") -> Scenario:
         raise form.refusal(error) from None
 
 
-class _Form:
+class _ScenarioForm:
     """One scenario on its way from the file's form to ours; remembers where each part came from."""
 
     def __init__(self, marked: Marked, at: Path_) -> None:
@@ -101,21 +109,33 @@ class _Form:
         self._moved: list[tuple[Path_, Path_]] = []
 
     def unfold(self, data: dict[str, Any]) -> dict[str, Any]:
-        whole = {key: value for key, value in data.items() if key not in (*_CONTEXTS, "turns", "behavior", "prompt")}
-        whole["notes"] = [str(data[key]) for key in ("behavior", "prompt") if data.get(key)] + _listed(data.get("notes"))
+        whole = {
+            key: value
+            for key, value in data.items()
+            if key not in (*_CONTEXTS, "turns", "behavior", "prompt")
+        }
+        whole["notes"] = [
+            str(data[key]) for key in ("behavior", "prompt") if data.get(key)
+        ] + _listed(data.get("notes"))
         if "calls" in whole:
             misplaced = [key for key in (*_CONTEXTS, "turns") if key in data]
             if misplaced:
-                raise self._marked.refuse((*self._at, misplaced[0]), "belongs into one of the calls")
+                raise self._marked.refuse(
+                    (*self._at, misplaced[0]), "belongs into one of the calls"
+                )
             calls = whole["calls"]
             if isinstance(calls, list):
                 whole["calls"] = [
-                    self._unfold_call(call, ("calls", number), whole["notes"]) if isinstance(call, dict) else call
+                    self._unfold_call(call, ("calls", number), whole["notes"])
+                    if isinstance(call, dict)
+                    else call
                     for number, call in enumerate(calls)
                 ]
             return whole
         self._moved.append((("calls", 0), ()))
-        call = self._unfold_call({key: data[key] for key in (*_CONTEXTS, "turns") if key in data}, (), whole["notes"])
+        call = self._unfold_call(
+            {key: data[key] for key in (*_CONTEXTS, "turns") if key in data}, (), whole["notes"]
+        )
         context = call.get("caller_context")
         if isinstance(context, dict) and not whole.get("goal") and context.get("goal"):
             whole["goal"] = context["goal"]
@@ -128,7 +148,10 @@ class _Form:
         call = dict(call)
         given = [key for key in _CONTEXTS if key in call]
         if len(given) == 2:
-            raise self._marked.refuse((*self._at, *at, given[1]), "patient_context and caller_context are the same; give one")
+            raise self._marked.refuse(
+                (*self._at, *at, given[1]),
+                "patient_context and caller_context are the same; give one",
+            )
         if given and given[0] == "patient_context":
             call["caller_context"] = call.pop("patient_context")
             here = ("calls", 0) if at == () else at
@@ -157,10 +180,15 @@ class _Form:
 
     def refusal(self, error: ValidationError) -> ScenarioRefused:
         """The deepest mistake, where the file has it; for an unknown key, the nearest known one."""
-        first = min(error.errors(include_url=False, include_input=False), key=lambda item: -len(item["loc"]))
+        first = min(
+            error.errors(include_url=False, include_input=False), key=lambda item: -len(item["loc"])
+        )
         path, reason = tuple(first["loc"]), first["msg"].removeprefix("Value error, ")
         if inner := re.match(r"^((?:\[\d+\]|\.?[a-z_]+)+): (.+)$", reason):
-            path += tuple(int(part) if part.isdigit() else part for part in re.findall(r"\d+|[a-z_]+", inner.group(1)))
+            path += tuple(
+                int(part) if part.isdigit() else part
+                for part in re.findall(r"\d+|[a-z_]+", inner.group(1))
+            )
             reason = inner.group(2)
         reason = _REASONS.get(first["type"], reason)
         if first["type"] == "extra_forbidden" and (near := _nearest_key(path)):
@@ -181,7 +209,11 @@ def _nearest_key(path: Path_) -> str | None:
     schema = json_schema()
     node = schema
     for part in path[:-1]:
-        node = node.get("items", {}) if isinstance(part, int) else node.get("properties", {}).get(part, {})
+        node = (
+            node.get("items", {})
+            if isinstance(part, int)
+            else node.get("properties", {}).get(part, {})
+        )
         node = next((option for option in node.get("anyOf", ()) if "$ref" in option), node)
         node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
     close = difflib.get_close_matches(str(path[-1]), node.get("properties", {}), n=1)
@@ -218,17 +250,28 @@ def _anti_repetition(value: Any) -> Any:
 
 
 def _verification(value: dict[str, Any]) -> dict[str, Any]:
-    """Fields may stand at the top, beside `required` and `before`; an answer may be just its words."""
+    """Fields may stand at the top, beside `required` and `before`; an answer may be just its
+    words.
+    """
     whole = {key: inner for key, inner in value.items() if key in ("required", "before", "answers")}
     given = value.get("answers") if isinstance(value.get("answers"), dict) else {}
-    fields = (given or {}) | {key: inner for key, inner in value.items() if key not in ("required", "before", "answers")}
+    fields = (given or {}) | {
+        key: inner for key, inner in value.items() if key not in ("required", "before", "answers")
+    }
     if "answers" in value and not isinstance(value["answers"], dict):
         return whole
-    whole["answers"] = {_field(key): {"answer": inner} if isinstance(inner, str) else inner for key, inner in fields.items()}
+    whole["answers"] = {
+        _field(key): {"answer": inner} if isinstance(inner, str) else inner
+        for key, inner in fields.items()
+    }
     return whole
 
 
 def _field(name: str) -> str:
-    return {"date_of_birth": "dob", "birthday": "dob", "full_name": "name", "phone_number": "phone", "zip_code": "zip"}.get(
-        name.lower(), name
-    )
+    return {
+        "date_of_birth": "dob",
+        "birthday": "dob",
+        "full_name": "name",
+        "phone_number": "phone",
+        "zip_code": "zip",
+    }.get(name.lower(), name)

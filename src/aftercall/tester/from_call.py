@@ -1,4 +1,6 @@
-"""A real call as a scenario: what the caller said becomes a list of turns, what the agent did wrong can then be seen again."""
+"""A real call as a scenario: what the caller said becomes a list of turns, what the agent did
+wrong can then be seen again.
+"""
 
 import re
 from collections.abc import Callable
@@ -12,7 +14,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ,.'-]*")
 
 
 def scenario_yaml(call: Call, *, name: str = "", redactor: Redactor | None = None) -> str:
-    """YAML that `test run` takes; names, numbers and dates of birth are stand-ins unless the redactor is off."""
+    """YAML that `test run` takes; names, numbers and dates of birth are stand-ins unless the
+    redactor is off.
+    """
     clean = (redactor or Redactor()).clean
     title = name or "from_call_" + _SAFE.sub("_", call.id).lower()
     lines = [
@@ -29,13 +33,25 @@ def scenario_yaml(call: Call, *, name: str = "", redactor: Redactor | None = Non
         lines.append(f"  - say: {_quote(clean(text))}")
     if not turns:
         lines.append("  - silence: 5")
-    asked = sorted({field for turn in call.turns if turn.speaker == "agent" for field in asked_fields(turn.text)})
+    asked = sorted(
+        {
+            field
+            for turn in call.turns
+            if turn.speaker == "agent"
+            for field in asked_fields(turn.text)
+        }
+    )
     lines += [
         "limits:",
         f"  max_turns: {max(20, 4 * len(call.turns))}",
-        f"# The agent asked {_count_questions(call)} questions, for: {', '.join(asked) or 'nothing'}.",
+        (
+            f"# The agent asked {_count_questions(call)} questions, for: "
+            f"{', '.join(asked) or 'nothing'}."
+        ),
     ]
-    lines += ["# Add `expect:` below a turn, or `goal:` and `success:`, to say what should have happened."]
+    lines += [
+        "# Add `expect:` below a turn, or `goal:` and `success:`, to say what should have happened."
+    ]
     return "\n".join(lines) + "\n"
 
 

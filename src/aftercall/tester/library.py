@@ -1,4 +1,6 @@
-"""Where scenarios are found: a folder of your own first, then the library that comes with Aftercall."""
+"""Where scenarios are found: a folder of your own first, then the library that comes with
+Aftercall.
+"""
 
 import difflib
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ def library_folder() -> Path:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundScenario:
     """The scenarios of a choice, and the files that were refused on the way."""
 
     scenarios: list[Scenario]
@@ -29,8 +31,11 @@ def list_scenarios() -> list[Scenario]:
     return read_folders(library_folder()).scenarios
 
 
-def read_folders(*folders: Path) -> Found:
-    """By name; a later folder hides what earlier ones have under the same name. A file that does not fit hides no other."""
+def read_folders(*folders: Path) -> FoundScenario:
+    """By name; a later folder hides what earlier ones have under the same name.
+
+    A file that does not fit hides no other.
+    """
     scenarios: dict[str, Scenario] = {}
     refused: list[ScenarioRefused] = []
     for folder in folders:
@@ -39,14 +44,14 @@ def read_folders(*folders: Path) -> Found:
                 scenarios |= {scenario.name: scenario for scenario in load_scenarios(path)}
             except ScenarioRefused as refusal:
                 refused.append(refusal)
-    return Found([scenarios[name] for name in sorted(scenarios)], refused)
+    return FoundScenario([scenarios[name] for name in sorted(scenarios)], refused)
 
 
-def find_scenarios(names: list[str], folder: Path | None = None) -> Found:
+def find_scenarios(names: list[str], folder: Path | None = None) -> FoundScenario:
     """By name, file or folder; `all` is everything, nothing is the default scenario."""
     chosen: list[Scenario] = []
     refused: list[ScenarioRefused] = []
-    known: Found | None = None
+    known: FoundScenario | None = None
     for name in names or [DEFAULT]:
         if Path(name).is_dir() and "/" in name:
             there = read_folders(Path(name))
@@ -62,10 +67,10 @@ def find_scenarios(names: list[str], folder: Path | None = None) -> Found:
                 known = read_folders(library_folder(), *([folder] if folder else []))
                 refused += known.refused
             chosen += known.scenarios if name == "all" else [_pick(name, known)]
-    return Found(chosen, refused)
+    return FoundScenario(chosen, refused)
 
 
-def _pick(name: str, known: Found) -> Scenario:
+def _pick(name: str, known: FoundScenario) -> Scenario:
     for refusal in known.refused:
         if Path(refusal.source).stem == name:
             raise refusal

@@ -1,4 +1,5 @@
-"""A line to an agent: two directions of 20 ms frames, and whatever else comes along with them, tick by tick.
+"""A line to an agent: two directions of 20 ms frames, and whatever else comes along with them,
+tick by tick.
 
 Live and lab pace are the same code; at lab pace nobody waits for a tick to be due.
 """
@@ -16,7 +17,7 @@ Kind = Literal["audio", "text", "phone"]
 
 
 @dataclass(frozen=True, slots=True)
-class Dial:
+class DialedCall:
     """Who rings whom."""
 
     caller: str | None
@@ -26,8 +27,10 @@ class Dial:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """What the caller sends in one tick; `said` and `digits` come with the last frame of what was said or pressed."""
+class CallerTick:
+    """What the caller sends in one tick; `said` and `digits` come with the last frame of what
+    was said or pressed.
+    """
 
     frame: bytes = SILENCE
     said: str | None = None
@@ -35,11 +38,11 @@ class Near:
 
 
 @dataclass(frozen=True, slots=True)
-class Far:
+class AgentTick:
     """What comes from the agent in one tick. `ended` says who ended the call, if anybody did.
 
-    Words that took their time to be recognised say when they were heard; while they are still to come, the turn is not over.
-    `ideal` is what was really said, where the line knows both.
+    Words that took their time to be recognised say when they were heard; while they are still
+    to come, the turn is not over. `ideal` is what was really said, where the line knows both.
     """
 
     frame: bytes = SILENCE
@@ -51,27 +54,30 @@ class Far:
     events: tuple[tuple[str, str], ...] = ()
 
 
-QUIET_NEAR = Near()
-QUIET_FAR = Far()
+QUIET_NEAR = CallerTick()
+QUIET_FAR = AgentTick()
 
 
-class FarEnd(Protocol):
-    """One call to an agent, whatever reaches it. On a text line the agent's manners of speaking are ours, and not judged."""
+class AgentConnection(Protocol):
+    """One call to an agent, whatever reaches it.
+
+    On a text line the agent's manners of speaking are ours, and not judged.
+    """
 
     @property
     def kind(self) -> Kind: ...
 
-    async def connect(self, dial: Dial) -> Outcome:
+    async def connect(self, dial: DialedCall) -> Outcome:
         """Raises LineFailed when the agent cannot be reached at all."""
         ...
 
-    async def tick(self, at_s: float, near: Near) -> Far: ...
+    async def tick(self, at_s: float, near: CallerTick) -> AgentTick: ...
 
     async def hang_up(self) -> None: ...
 
 
 @dataclass(frozen=True)
-class Reply:
+class AgentAnswer:
     """What a text agent says next, and in which manner a voice would say it."""
 
     text: str
@@ -85,22 +91,22 @@ class Reply:
 class TextAgent(Protocol):
     """An agent on a line of words: the receptionist, a socket, a function of yours."""
 
-    async def begin(self, dial: Dial) -> Sequence[Reply]:
+    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
         """The call is connected: the greeting, if there is one."""
         ...
 
-    async def hear(self, text: str) -> Sequence[Reply]: ...
+    async def respond(self, text: str) -> Sequence[AgentAnswer]: ...
 
-    async def press(self, digits: str) -> Sequence[Reply]: ...
+    async def press(self, digits: str) -> Sequence[AgentAnswer]: ...
 
-    async def idle(self, seconds: int) -> Sequence[Reply]:
+    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
         """Nobody has spoken for this many whole seconds."""
         ...
 
     async def hang_up(self) -> None: ...
 
 
-class Pace:
+class TickPace:
     """How fast the ticks follow each other: as the clock says, or as fast as they can."""
 
     def __init__(self, clock: Clock, *, is_live: bool) -> None:
@@ -109,10 +115,10 @@ class Pace:
         self._start_s = clock.monotonic()
         self._ticks = 0
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self._start_s = self.clock.monotonic()
 
-    async def until(self, at_s: float) -> None:
+    async def wait_until(self, at_s: float) -> None:
         if self.is_live:
             await self.clock.sleep(max(0.0, self._start_s + at_s - self.clock.monotonic()))
             return

@@ -1,10 +1,12 @@
-"""Numbers of a call that need no judgement: latencies from audible onset, overlaps, silences, shares, coverage."""
+"""Numbers of a call that need no judgement: latencies from audible onset, overlaps, silences,
+shares, coverage.
+"""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from aftercall.tester.finding import View
+from aftercall.tester.finding import CallView
 from aftercall.tester.phrases import word_error_rate, words_of
 
 LONG_SILENCE_S = 2.0
@@ -18,14 +20,17 @@ def percentile(values: Sequence[float], share: float) -> float | None:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def latencies(view: View) -> list[float]:
+def latencies(view: CallView) -> list[float]:
     return [exchange.latency_s for exchange in view.exchanges if exchange.latency_s is not None]
 
 
-def measure(view: View) -> dict[str, Any]:
+def measure(view: CallView) -> dict[str, Any]:
     """Seconds, counts and shares, as they stand in the report."""
     record = view.record
-    agent, caller = ([span for span in side if not span.is_estimated] for side in (record.agent_spans, record.caller_spans))
+    agent, caller = (
+        [span for span in side if not span.is_estimated]
+        for side in (record.agent_spans, record.caller_spans)
+    )
     is_measured = len(agent) + len(caller) == len(record.spans)
     taken = latencies(view)
     agent_s, caller_s = sum(span.seconds for span in agent), sum(span.seconds for span in caller)
@@ -39,12 +44,16 @@ def measure(view: View) -> dict[str, Any]:
         "latency_p90_s": _round(percentile(taken, 0.9)),
         "latency_p95_s": _round(percentile(taken, 0.95)),
         "latency_max_s": _round(max(taken, default=None)),
-        "overlap_s": _round(sum(one.segment.overlap_s(other.segment) for one in agent for other in caller)),
+        "overlap_s": _round(
+            sum(one.segment.overlap_s(other.segment) for one in agent for other in caller)
+        ),
         "unmeasured_turns": len(record.spans) - len(agent) - len(caller),
         "barge_ins": sum(span.is_planned_overlap for span in caller),
         "yield_s": [_round(value) for value in _yields(view)],
         "silences_s": [_round(value) for value in _silences(view)],
-        "agent_talk_share": _round(agent_s / (agent_s + caller_s)) if is_measured and agent_s + caller_s else None,
+        "agent_talk_share": _round(agent_s / (agent_s + caller_s))
+        if is_measured and agent_s + caller_s
+        else None,
         "agent_words_per_minute": _round(60 * words / agent_s) if agent_s else None,
         "stage_coverage": _coverage(view),
         "word_error_rate": _error_rate(view),
@@ -56,7 +65,7 @@ def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-def _yields(view: View) -> list[float]:
+def _yields(view: CallView) -> list[float]:
     """How long an interrupted agent went on."""
     return [
         agent.end_s - caller.start_s
@@ -67,7 +76,7 @@ def _yields(view: View) -> list[float]:
     ]
 
 
-def _silences(view: View) -> list[float]:
+def _silences(view: CallView) -> list[float]:
     """Stretches in which nobody was heard."""
     found, until_s = [], 0.0
     for before, span in zip((None, *view.spans), view.spans, strict=False):
@@ -78,19 +87,33 @@ def _silences(view: View) -> list[float]:
     return found
 
 
-def _coverage(view: View) -> float | None:
-    needed = {stage.name or str(place) for place, stage in enumerate(view.plan.caller_context.response_stages, 1) if stage.needed}
-    needed |= {f"turn:{place}" for place, turn in enumerate(view.plan.turns, 1) if turn.say or turn.dtmf}
+def _coverage(view: CallView) -> float | None:
+    needed = {
+        stage.name or str(place)
+        for place, stage in enumerate(view.plan.caller_context.response_stages, 1)
+        if stage.needed
+    }
+    needed |= {
+        f"turn:{place}" for place, turn in enumerate(view.plan.turns, 1) if turn.say or turn.dtmf
+    }
     if not needed:
         return None
     said = {span.why.removeprefix("stage:") for span in view.record.caller_spans}
     return round(len(needed & said) / len(needed), 3)
 
 
-def _error_rate(view: View) -> float | None:
+def _error_rate(view: CallView) -> float | None:
     """Where what was really said is known beside what was recognised."""
     known = [(span.ideal, span.text) for span in view.record.agent_spans if span.ideal]
     if not known:
         return None
     total = sum(len(words_of(meant)) for meant, _ in known)
-    return round(sum(word_error_rate(meant, heard) * len(words_of(meant)) for meant, heard in known) / total, 3) if total else None
+    return (
+        round(
+            sum(word_error_rate(meant, heard) * len(words_of(meant)) for meant, heard in known)
+            / total,
+            3,
+        )
+        if total
+        else None
+    )

@@ -1,4 +1,6 @@
-"""Words against words: patterns of a scenario, questions, what a question asks for, and how alike two sentences are."""
+"""Words against words: patterns of a scenario, questions, what a question asks for, and how
+alike two sentences are.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +15,15 @@ _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _SENTENCE = re.compile(r"[^.?!]+[.?!]*")
 _ASKING = re.compile(
     r"^(?:and |so |okay,? |ok,? |well,? |great,? |sure,? |alright,? |thanks?(?: you)?,? )*"
-    r"(?:what|when|where|who|which|why|how|can (?:i|you|we)|could (?:i|you|we)|may i|do you|does|did you|would you|will you"
-    r"|is (?:that|this|there|it)|are you|have you|please (?:tell|give|say|spell|provide|confirm|state)"
+    "(?:what|when|where|who|which|why|how|can (?:i|you|we)|could (?:i|you|we)|may i|do you"
+    "|does|did you|would you|will you"
+    "|is (?:that|this|there|it)|are you|have you|please (?:tell|give|say|spell|provide"
+    "|confirm|state)"
     r"|i(?:'ll| will)? need (?:your|to know)|tell me)\b"
 )
 _FIELDS: dict[str, str] = {
-    "name": r"\b(?:(?:full|first|last|your|patient'?s?|caller'?s?) name|who am i speaking|who is (?:this|calling)|who's calling"
+    "name": r"\b(?:(?:full|first|last|your|patient'?s?|caller'?s?) name|who am i speaking|who is "
+    "(?:this|calling)|who's calling"
     r"|(?:may|can) i (?:have|get) your name|name please|spell (?:it|that|your))",
     "dob": r"\b(?:date of birth|birth ?date|birthday|d\.?o\.?b\.?|when were you born|born on)\b",
     "phone": r"\b(?:(?:phone|telephone|mobile|cell|contact|callback|call back) number"
@@ -87,7 +92,9 @@ def words_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """`/…/` is a regular expression; anything else is words, `|` between alternatives, `*` for any few words."""
+    """`/…/` is a regular expression; anything else is words, `|` between alternatives, `*` for
+    any few words.
+    """
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
         return re.compile(pattern[1:-1], re.IGNORECASE)
     return re.compile("|".join(_words_pattern(part) for part in pattern.split("|")), re.IGNORECASE)
@@ -124,7 +131,9 @@ def questions_of(text: str) -> list[str]:
 
 
 def asked_fields(text: str, extra: Mapping[str, Sequence[str]] | None = None) -> list[str]:
-    """Which of the well-known things this text asks for, in the order they are mentioned; `extra` adds ways of asking."""
+    """Which of the well-known things this text asks for, in the order they are mentioned;
+    `extra` adds ways of asking.
+    """
     found: list[tuple[int, str]] = []
     for question in questions_of(text):
         place = text.find(question)
@@ -136,7 +145,9 @@ def asked_fields(text: str, extra: Mapping[str, Sequence[str]] | None = None) ->
 
 
 def _first_mention(name: str, question: str, extra: Sequence[str]) -> int | None:
-    places = [match.start() for pattern in extra if (match := compile_pattern(pattern).search(question))]
+    places = [
+        match.start() for pattern in extra if (match := compile_pattern(pattern).search(question))
+    ]
     known = _FIELDS.get(name)
     if known and (match := re.search(known, question.lower().replace("’", "'"))):
         places.append(match.start())
@@ -148,11 +159,17 @@ def content_words(text: str) -> list[str]:
 
 
 def likeness(one: str, other: str) -> float:
-    """0 to 1: the better of shared pairs of content words and the longest common course of words."""
+    """0 to 1: the better of shared pairs of content words and the longest common course of
+    words.
+    """
     first, second = content_words(one) or words_of(one), content_words(other) or words_of(other)
     if not first or not second:
         return 0.0
-    shared = _overlap(set(pairwise(first)), set(pairwise(second))) if min(len(first), len(second)) > 1 else _overlap({*first}, {*second})
+    shared = (
+        _overlap(set(pairwise(first)), set(pairwise(second)))
+        if min(len(first), len(second)) > 1
+        else _overlap({*first}, {*second})
+    )
     return max(shared, SequenceMatcher(None, first, second, autojunk=False).ratio())
 
 
@@ -173,5 +190,8 @@ def count_word_errors(meant: str, heard: str) -> int:
     for number, word in enumerate(reference, 1):
         before, row[0] = row[0], number
         for place, other in enumerate(hypothesis, 1):
-            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (word != other))
+            before, row[place] = (
+                row[place],
+                min(row[place] + 1, row[place - 1] + 1, before + (word != other)),
+            )
     return row[-1]

@@ -1,4 +1,6 @@
-"""Looking at the agent's own system after the call: what was really done counts, not what was said."""
+"""Looking at the agent's own system after the call: what was really done counts, not what was
+said.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,28 +8,32 @@ from collections.abc import Sequence
 import httpx2
 
 from aftercall.clock import Clock
-from aftercall.tester.scenario import Probe, Scenario
-from aftercall.tester.score import Judged
+from aftercall.tester.scenario import Scenario, ScenarioProbe
+from aftercall.tester.score import JudgedExpectation
 
-AGAIN_S = 0.25
+RETRY_INTERVAL_S = 0.25
 MAX_ANSWER = 1_000_000
 
 
-async def probe(scenario: Scenario, clock: Clock) -> list[Judged]:
+async def probe(scenario: Scenario, clock: Clock) -> list[JudgedExpectation]:
     return [await _probe_one(item, clock) for item in scenario.probes]
 
 
-async def _probe_one(item: Probe, clock: Clock) -> Judged:
-    """Asked again until it passes or its time is over: systems take a moment to write down what was agreed."""
+async def _probe_one(item: ScenarioProbe, clock: Clock) -> JudgedExpectation:
+    """Asked again until it passes or its time is over: systems take a moment to write down what
+    was agreed.
+    """
     until_s = clock.monotonic() + item.within_s
     while True:
         reason = await (_ask_http(item) if item.http else _ask_command(item.command, item))
         if not reason or clock.monotonic() >= until_s:
-            return Judged(item.name, "missed" if reason else "met", reason or "the probe passed")
-        await clock.sleep(AGAIN_S)
+            return JudgedExpectation(
+                item.name, "missed" if reason else "met", reason or "the probe passed"
+            )
+        await clock.sleep(RETRY_INTERVAL_S)
 
 
-async def _ask_http(item: Probe) -> str:
+async def _ask_http(item: ScenarioProbe) -> str:
     try:
         async with httpx2.AsyncClient(timeout=item.within_s, trust_env=False) as http:
             answer = await http.get(str(item.http))
@@ -36,9 +42,11 @@ async def _ask_http(item: Probe) -> str:
     return _check(item, answer.status_code, answer.text[:MAX_ANSWER])
 
 
-async def _ask_command(command: Sequence[str], item: Probe) -> str:
+async def _ask_command(command: Sequence[str], item: ScenarioProbe) -> str:
     try:
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+        )
     except OSError as error:
         return f"{command[0]} cannot be started ({error.strerror})"
     try:
@@ -51,7 +59,7 @@ async def _ask_command(command: Sequence[str], item: Probe) -> str:
     return _check(item, process.returncode or 0, output[:MAX_ANSWER].decode("utf-8", "replace"))
 
 
-def _check(item: Probe, status: int, text: str) -> str:
+def _check(item: ScenarioProbe, status: int, text: str) -> str:
     if status != item.status:
         return f"answered {status}, not {item.status}"
     missing = [words for words in item.contains if words not in text]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from aftercall.speech.transcription import Heard
+from aftercall.speech.transcription import TranscribedAudio
 from aftercall.tester.line import Kind, Outcome
 from aftercall.tester.segments import Segment, Side
 
@@ -63,7 +63,7 @@ class CallRecord:
     caller_sound: bytes = field(default=b"", repr=False)
     agent_sound: bytes = field(default=b"", repr=False)
     is_read_out: bool = False
-    whisper: Heard | None = None
+    whisper: TranscribedAudio | None = None
     """A second opinion on the agent's words, made from the recording when the call is over."""
     sid: str | None = None
 
@@ -94,17 +94,30 @@ def record_json(record: CallRecord) -> dict[str, Any]:
         "ended_by": record.ended_by,
         "end_why": record.end_why,
         "recording": "read out by the tester" if record.is_read_out else "recorded",
-        "turns": [{"turn": number} | span_json(span) for number, span in enumerate(record.spans, 1)],
-        "events": [{"at_s": round(event.at_s, 3), "kind": event.kind, "detail": event.detail} for event in record.events],
+        "turns": [
+            {"turn": number} | span_json(span) for number, span in enumerate(record.spans, 1)
+        ],
+        "events": [
+            {"at_s": round(event.at_s, 3), "kind": event.kind, "detail": event.detail}
+            for event in record.events
+        ],
         "whisper": _transcript_json(record.whisper),
     }
 
 
-def _transcript_json(transcript: Heard | None) -> dict[str, Any] | None:
+def _transcript_json(transcript: TranscribedAudio | None) -> dict[str, Any] | None:
     if transcript is None:
         return None
-    segments = [{"start_s": round(start, 3), "end_s": round(end, 3), "text": text} for start, end, text in transcript.segments]
-    return {"text": transcript.text, "language": transcript.language, "duration_s": transcript.duration_s, "segments": segments}
+    segments = [
+        {"start_s": round(start, 3), "end_s": round(end, 3), "text": text}
+        for start, end, text in transcript.segments
+    ]
+    return {
+        "text": transcript.text,
+        "language": transcript.language,
+        "duration_s": transcript.duration_s,
+        "segments": segments,
+    }
 
 
 def span_json(span: Span) -> dict[str, Any]:

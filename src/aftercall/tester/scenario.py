@@ -1,6 +1,9 @@
-"""A scenario: a scripted test call, what it should show, and its limits. Every field is described where it is parsed.
+"""A scenario: a scripted test call, what it should show, and its limits.
 
-The same models give the JSON Schema that editors use. Reading files and older forms is `forms.py`'s work.
+Every field is described where it is parsed.
+
+The same models give the JSON Schema that editors use. Reading files and older forms is
+`forms.py`'s work.
 """
 
 import re
@@ -35,15 +38,21 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 Patterns = Annotated[tuple[str, ...], BeforeValidator(_check_patterns)]
 
 
-class Part(BaseModel):
+class TurnPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class After(Part):
-    """When a turn begins, other than after the agent has finished: this is how a caller interrupts."""
+class After(TurnPart):
+    """When a turn begins, other than after the agent has finished: this is how a caller
+    interrupts.
+    """
 
-    event: Literal["call_starts", "agent_starts", "agent_stops", "agent_says"] = Field(description="what is waited for")
-    delay_ms: int = Field(default=0, ge=0, le=60_000, description="how long after it the turn begins")
+    event: Literal["call_starts", "agent_starts", "agent_stops", "agent_says"] = Field(
+        description="what is waited for"
+    )
+    delay_ms: int = Field(
+        default=0, ge=0, le=60_000, description="how long after it the turn begins"
+    )
     words: Patterns = Field(default=(), description="for agent_says: the words that are waited for")
 
     @model_validator(mode="after")
@@ -53,30 +62,52 @@ class After(Part):
         return self
 
 
-class Expect(Part):
+class Expect(TurnPart):
     """What the agent should do in answer to a turn."""
 
     said: Patterns = Field(default=(), description="each of these is said")
     not_said: Patterns = Field(default=(), description="none of these is said")
-    asks: Patterns = Field(default=(), description="a question holds one of these, or asks for one of: name, dob, phone …")
-    within_ms: int | None = Field(default=None, ge=1, le=120_000, description="the agent is heard this soon")
-    judged: Texts = Field(default=(), description="a sentence that a model judges, with quoted evidence")
+    asks: Patterns = Field(
+        default=(),
+        description="a question holds one of these, or asks for one of: name, dob, phone …",
+    )
+    within_ms: int | None = Field(
+        default=None, ge=1, le=120_000, description="the agent is heard this soon"
+    )
+    judged: Texts = Field(
+        default=(), description="a sentence that a model judges, with quoted evidence"
+    )
 
 
-class ScriptedTurn(Part):
+class ScriptedTurn(TurnPart):
     """One step of a caller who follows a list."""
 
     say: str | None = Field(default=None, min_length=1, description="what the caller says")
-    clip: str | None = Field(default=None, description="a WAV file that is played in place of a voice; `say` holds its words")
-    dtmf: str | None = Field(default=None, pattern=r"^[0-9A-D*#]{1,32}$", description="keys that are pressed")
-    silence_s: float | None = Field(default=None, gt=0, le=120, alias="silence", description="how long the caller says nothing")
+    clip: str | None = Field(
+        default=None,
+        description="a WAV file that is played in place of a voice; `say` holds its words",
+    )
+    dtmf: str | None = Field(
+        default=None, pattern=r"^[0-9A-D*#]{1,32}$", description="keys that are pressed"
+    )
+    silence_s: float | None = Field(
+        default=None, gt=0, le=120, alias="silence", description="how long the caller says nothing"
+    )
     hang_up: bool = Field(default=False, description="the caller hangs up")
-    after: After | None = Field(default=None, description="begin at this event, in the middle of the agent's words if need be")
+    after: After | None = Field(
+        default=None,
+        description="begin at this event, in the middle of the agent's words if need be",
+    )
     expect: Expect | None = Field(default=None, description="what the agent should do then")
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
-        deeds = [self.say is not None, self.dtmf is not None, self.silence_s is not None, self.hang_up]
+        deeds = [
+            self.say is not None,
+            self.dtmf is not None,
+            self.silence_s is not None,
+            self.hang_up,
+        ]
         if sum(deeds) > 1:
             raise ValueError("has more than one of say, dtmf, silence, hang_up; write two turns")
         if not any(deeds) and self.expect is None:
@@ -86,89 +117,163 @@ class ScriptedTurn(Part):
         return self
 
 
-class Stage(Part):
+class ScenarioStage(TurnPart):
     """What the caller says when the agent has come this far."""
 
     name: str = Field(default="", description="what it is called in reports")
-    when: Patterns = Field(default=(), description="the agent's words that lead here; without any, it is said when nothing else fits")
-    say: Texts = Field(min_length=1, description="what the caller says; several are variants, taken in turn")
-    needed: bool = Field(default=True, description="counts for stage coverage, and the caller does not end the call before it")
+    when: Patterns = Field(
+        default=(),
+        description="the agent's words that lead here; without any, it is said when nothing "
+        "else fits",
+    )
+    say: Texts = Field(
+        min_length=1, description="what the caller says; several are variants, taken in turn"
+    )
+    needed: bool = Field(
+        default=True,
+        description="counts for stage coverage, and the caller does not end the call before it",
+    )
 
 
-class Answer(Part):
+class ScriptedAnswer(TurnPart):
     """What the caller answers to a question about who they are."""
 
     answer: str = Field(min_length=1, description="the words")
     asked_as: Patterns = Field(default=(), description="further ways in which agents ask for it")
 
 
-class Verification(Part):
+class Verification(TurnPart):
     """Who the caller is, and what the agent must ask before it acts."""
 
-    answers: dict[str, Answer] = Field(default_factory=dict, description="by field: name, dob, phone, zip … or a name of your own")
-    required: Texts = Field(default=(), description="fields that the agent must have asked for before it does what the goal names")
-    before: Patterns = Field(default=(), description="agent's words that must not come before; the success criteria's words if unset")
+    answers: dict[str, ScriptedAnswer] = Field(
+        default_factory=dict, description="by field: name, dob, phone, zip … or a name of your own"
+    )
+    required: Texts = Field(
+        default=(),
+        description="fields that the agent must have asked for before it does what the goal names",
+    )
+    before: Patterns = Field(
+        default=(),
+        description="agent's words that must not come before; the success criteria's words if "
+        "unset",
+    )
 
 
-class AntiRepetition(Part):
-    enabled: bool = Field(default=True, description="the caller does not say the same thing again unless asked again")
-    again: Texts = Field(default=("As I said, {answer}", "Again: {answer}"), description="how something is said again when asked again")
-    rules: Texts = Field(default=(), description="further rules in words, for a caller played by a model")
+class AntiRepetition(TurnPart):
+    enabled: bool = Field(
+        default=True, description="the caller does not say the same thing again unless asked again"
+    )
+    again: Texts = Field(
+        default=("As I said, {answer}", "Again: {answer}"),
+        description="how something is said again when asked again",
+    )
+    rules: Texts = Field(
+        default=(), description="further rules in words, for a caller played by a model"
+    )
 
 
-class CallerContext(Part):
+class CallerContext(TurnPart):
     """Who calls, and how they behave."""
 
-    background: str = Field(default="", description="what the caller knows and wants, in a few sentences")
-    number: str | None = Field(default=None, description="the number they call from, where the line can show one")
-    opening: Texts = Field(default=(), description="what they say when the agent first lets them speak")
-    closing: Texts = Field(default=("No, that's all. Thank you!",), description="what they say when everything is done")
-    response_stages: tuple[Stage, ...] = Field(default=(), description="stages, in the order they are tried")
-    anti_repetition: AntiRepetition = Field(default=AntiRepetition(), description="rules against saying things twice")
-    question_priority: Texts = Field(default=(), description="fields whose questions are answered first when several are asked at once")
+    background: str = Field(
+        default="", description="what the caller knows and wants, in a few sentences"
+    )
+    number: str | None = Field(
+        default=None, description="the number they call from, where the line can show one"
+    )
+    opening: Texts = Field(
+        default=(), description="what they say when the agent first lets them speak"
+    )
+    closing: Texts = Field(
+        default=("No, that's all. Thank you!",), description="what they say when everything is done"
+    )
+    response_stages: tuple[ScenarioStage, ...] = Field(
+        default=(), description="stages, in the order they are tried"
+    )
+    anti_repetition: AntiRepetition = Field(
+        default=AntiRepetition(), description="rules against saying things twice"
+    )
+    question_priority: Texts = Field(
+        default=(),
+        description="fields whose questions are answered first when several are asked at once",
+    )
     tone: str = Field(default="", description="for a caller played by a model, and for the reader")
     verification: Verification = Field(default=Verification(), description="who the caller is")
-    markers: Texts = Field(default=(), description="words that only this caller has said; heard in another's call they are a leak")
-    patience_ms: int = Field(default=700, ge=200, le=10_000, description="how long the agent must be silent before the caller speaks")
-    think_ms: int = Field(default=200, ge=0, le=10_000, description="how long the caller then thinks")
+    markers: Texts = Field(
+        default=(),
+        description="words that only this caller has said; heard in another's call they are a leak",
+    )
+    patience_ms: int = Field(
+        default=700,
+        ge=200,
+        le=10_000,
+        description="how long the agent must be silent before the caller speaks",
+    )
+    think_ms: int = Field(
+        default=200, ge=0, le=10_000, description="how long the caller then thinks"
+    )
 
     @field_validator("response_stages")
     @classmethod
-    def _tell_apart(cls, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    def _tell_apart(cls, stages: tuple[ScenarioStage, ...]) -> tuple[ScenarioStage, ...]:
         seen: dict[str, int] = {}
         for number, stage in enumerate(stages):
             for pattern in stage.when:
                 key = " ".join(pattern.lower().split())
                 if key in seen:
-                    raise ValueError(f"[{number}].when: {pattern!r} already leads to stage [{seen[key]}]; which one is meant?")
+                    raise ValueError(
+                        f"[{number}].when: {pattern!r} already leads to stage [{seen[key]}]; "
+                        "which one is meant?"
+                    )
                 seen[key] = number
         return stages
 
 
-class Criterion(Part):
-    """One condition of success. Evidence comes from the agent's turns or from a probe, never from the caller's own words."""
+class Criterion(TurnPart):
+    """One condition of success.
+
+    Evidence comes from the agent's turns or from a probe, never from the caller's own words.
+    """
 
     name: str = Field(default="", description="what it is called in reports")
     said: Patterns = Field(default=(), description="the agent says one of these")
     not_said: Patterns = Field(default=(), description="the agent says none of these")
     probe: str | None = Field(default=None, description="the name of a probe that must pass")
-    judged: str | None = Field(default=None, description="a sentence that a model judges, with quoted evidence")
-    call: int | None = Field(default=None, ge=1, description="only this call of the scenario counts, from 1")
+    judged: str | None = Field(
+        default=None, description="a sentence that a model judges, with quoted evidence"
+    )
+    call: int | None = Field(
+        default=None, ge=1, description="only this call of the scenario counts, from 1"
+    )
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
-        if sum([bool(self.said), bool(self.not_said), self.probe is not None, self.judged is not None]) != 1:
+        if (
+            sum(
+                [
+                    bool(self.said),
+                    bool(self.not_said),
+                    self.probe is not None,
+                    self.judged is not None,
+                ]
+            )
+            != 1
+        ):
             raise ValueError("needs exactly one of said, not_said, probe, judged")
         return self
 
 
-class Probe(Part):
+class ScenarioProbe(TurnPart):
     """A look at the agent's own system after the call: what was really done."""
 
     name: str = Field(min_length=1, description="what criteria call it")
-    http: str | None = Field(default=None, pattern=r"^https?://\S+$", description="an address that is asked with GET")
+    http: str | None = Field(
+        default=None, pattern=r"^https?://\S+$", description="an address that is asked with GET"
+    )
     command: Texts = Field(default=(), description="a program and its arguments; no shell")
-    status: int = Field(default=200, description="the HTTP status, or the exit code, that is expected")
+    status: int = Field(
+        default=200, description="the HTTP status, or the exit code, that is expected"
+    )
     contains: Texts = Field(default=(), description="each of these stands in the answer")
     lacks: Texts = Field(default=(), description="none of these stands in the answer")
     within_s: float = Field(default=10, gt=0, le=120, description="asked again until then")
@@ -185,58 +290,104 @@ class Probe(Part):
         return self
 
 
-class Limits(Part):
+class CallLimits(TurnPart):
     """No scenario runs for ever: each of these ends the call, and none can be switched off."""
 
     max_turns: int = Field(default=40, ge=1, le=400, description="turns of both sides together")
     max_duration_s: float = Field(default=300, ge=1, le=3600, description="length of a call")
-    max_silence_s: float = Field(default=12, ge=1, le=120, description="both sides silent; then the caller asks, and at last hangs up")
-    greeting_s: float = Field(default=6, ge=0.5, le=60, description="how long the caller waits for the agent's first word")
-    response_ms: int = Field(default=3000, ge=100, le=60_000, description="slower answers are findings")
-    yield_ms: int = Field(default=1500, ge=100, le=20_000, description="an interrupted agent must be silent this soon")
+    max_silence_s: float = Field(
+        default=12,
+        ge=1,
+        le=120,
+        description="both sides silent; then the caller asks, and at last hangs up",
+    )
+    greeting_s: float = Field(
+        default=6, ge=0.5, le=60, description="how long the caller waits for the agent's first word"
+    )
+    response_ms: int = Field(
+        default=3000, ge=100, le=60_000, description="slower answers are findings"
+    )
+    yield_ms: int = Field(
+        default=1500, ge=100, le=20_000, description="an interrupted agent must be silent this soon"
+    )
     ring_s: float = Field(default=30, ge=1, le=120, description="how long it may ring")
 
 
-class Noise(Part):
-    kind: Literal["none", "white", "hum", "babble", "street"] = Field(default="none", description="what is heard behind the caller")
+class LineNoise(TurnPart):
+    kind: Literal["none", "white", "hum", "babble", "street"] = Field(
+        default="none", description="what is heard behind the caller"
+    )
     snr_db: float = Field(default=15, ge=-10, le=60, description="how much louder the caller is")
 
 
-class LineQuality(Part):
-    """What the line does to the caller's words on their way to the agent; drawn from the scenario's seed."""
+class LineQuality(TurnPart):
+    """What the line does to the caller's words on their way to the agent; drawn from the
+    scenario's seed.
+    """
 
-    loss: float = Field(default=0.0, ge=0, le=0.9, description="share of 20 ms frames that are lost")
+    loss: float = Field(
+        default=0.0, ge=0, le=0.9, description="share of 20 ms frames that are lost"
+    )
     burst: int = Field(default=1, ge=1, le=100, description="frames lost in a row")
     volume_db: float = Field(default=0.0, ge=-40, le=20, description="louder or quieter")
 
 
-class PlannedCall(Part):
+class PlannedCall(TurnPart):
     """One call of a scenario."""
 
     caller_context: CallerContext = Field(default=CallerContext(), description="who calls")
-    turns: tuple[ScriptedTurn, ...] = Field(default=(), description="a list to follow; questions of identity are answered in between")
-    pause_s: float = Field(default=0, ge=0, le=3600, description="how long the tester waits before this call")
-    hangs_up_after: int | None = Field(default=None, ge=1, description="the line breaks after so many of the caller's turns")
+    turns: tuple[ScriptedTurn, ...] = Field(
+        default=(), description="a list to follow; questions of identity are answered in between"
+    )
+    pause_s: float = Field(
+        default=0, ge=0, le=3600, description="how long the tester waits before this call"
+    )
+    hangs_up_after: int | None = Field(
+        default=None, ge=1, description="the line breaks after so many of the caller's turns"
+    )
 
 
-class Scenario(Part):
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$", description="how it is called on the command line")
+class Scenario(TurnPart):
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$",
+        description="how it is called on the command line",
+    )
     description: str = Field(default="", description="one sentence for lists")
-    goal: str = Field(default="", description="what the caller wants, in words; needs `success`, or a turn with `expect`")
-    test_type: Literal["standard", "edge"] = Field(default="standard", description="the usual case, or an edge of it")
-    language: str = Field(default="en", pattern=r"^[a-z]{2}$", description="the language that is spoken")
-    calls: tuple[PlannedCall, ...] = Field(min_length=1, description="the calls, in order; one if only a context or turns are given")
+    goal: str = Field(
+        default="",
+        description="what the caller wants, in words; needs `success`, or a turn with `expect`",
+    )
+    test_type: Literal["standard", "edge"] = Field(
+        default="standard", description="the usual case, or an edge of it"
+    )
+    language: str = Field(
+        default="en", pattern=r"^[a-z]{2}$", description="the language that is spoken"
+    )
+    calls: tuple[PlannedCall, ...] = Field(
+        min_length=1, description="the calls, in order; one if only a context or turns are given"
+    )
     success: tuple[Criterion, ...] = Field(default=(), description="all must hold")
-    probes: tuple[Probe, ...] = Field(default=(), description="looks at the agent's own system after the last call")
-    limits: Limits = Field(default=Limits(), description="what ends a call, and what counts as slow")
+    probes: tuple[ScenarioProbe, ...] = Field(
+        default=(), description="looks at the agent's own system after the last call"
+    )
+    limits: CallLimits = Field(
+        default=CallLimits(), description="what ends a call, and what counts as slow"
+    )
     runs: int = Field(default=1, ge=1, le=1000, description="how often it is run")
-    seed: int = Field(default=1, ge=0, description="the same seed draws the same variants, noise and losses")
-    noise: Noise = Field(default=Noise(), description="background of the caller")
+    seed: int = Field(
+        default=1, ge=0, description="the same seed draws the same variants, noise and losses"
+    )
+    noise: LineNoise = Field(default=LineNoise(), description="background of the caller")
     line: LineQuality = Field(default=LineQuality(), description="quality of the line")
     outcome: Literal["answered", "voicemail", "busy", "no-answer", "failed"] = Field(
         default="answered", description="how the call should go"
     )
-    notes: Texts = Field(default=(), description="instructions in prose from older files; only a caller played by a model reads them")
+    notes: Texts = Field(
+        default=(),
+        description=(
+            "instructions in prose from older files; only a caller played by a model reads them"
+        ),
+    )
 
     @model_validator(mode="after")
     def _probes_are_known(self) -> Self:
@@ -253,17 +404,32 @@ class Scenario(Part):
     @model_validator(mode="after")
     def _goal_is_checked(self) -> Self:
         """A goal that nothing checks would pass whatever the agent does."""
-        expects = any(turn.expect not in (None, Expect()) for call in self.calls for turn in call.turns)
+        expects = any(
+            turn.expect not in (None, Expect()) for call in self.calls for turn in call.turns
+        )
         if self.goal and not self.success and not expects and self.outcome == "answered":
-            raise ValueError("goal: nothing checks it; add `success` with what shows that it is reached, or `expect` to a turn")
+            raise ValueError(
+                "goal: nothing checks it; add `success` with what shows that it is reached, "
+                "or `expect` to a turn"
+            )
         return self
 
     @model_validator(mode="after")
     def _has_a_caller_who_speaks(self) -> Self:
         for number, call in enumerate(self.calls):
             context = call.caller_context
-            if not (call.turns or context.response_stages or context.opening or context.background or self.goal or self.notes):
-                raise ValueError(f"calls[{number}]: nobody would say anything; give turns, response_stages, opening or a goal")
+            if not (
+                call.turns
+                or context.response_stages
+                or context.opening
+                or context.background
+                or self.goal
+                or self.notes
+            ):
+                raise ValueError(
+                    f"calls[{number}]: nobody would say anything; give turns, "
+                    "response_stages, opening or a goal"
+                )
         return self
 
 

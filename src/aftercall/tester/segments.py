@@ -1,19 +1,25 @@
-"""Where somebody is heard on a channel: energy against the channel's own noise, edges to the sample.
-
-A reply counts from its first audible sample, not from the first byte: leading silence is silence.
-"""
+"""Stretches of sound in a recording: where one begins and ends."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from aftercall.speech.gauge import FLOOR
-from aftercall.speech.sound import FRAME, LOUDNESS, RATE, level
-
-HOP = FRAME // 2
-ABOVE_NOISE = 2.2  # noise that swells and fades reaches twice its quieter fifth
-SHORTEST_S = 0.04
+from aftercall.speech.sound import (
+    FRAME_BYTES,
+    LOUDNESS,
+    SAMPLE_RATE_HZ,
+    SILENCE_LEVEL,
+    cached_loudness,
+)
 
 Side = Literal["agent", "caller"]
+
+HOP = FRAME_BYTES // 2
+
+
+ABOVE_NOISE = 2.2  # noise that swells and fades reaches twice its quieter fifth
+
+
+MIN_SEGMENT_S = 0.04
 
 
 @dataclass(frozen=True)
@@ -30,8 +36,10 @@ class Segment:
 
 
 def find_segments(sound: bytes, merge_s: float) -> list[Segment]:
-    """Stretches in which something is heard; gaps of up to `merge_s` belong to the speech around them."""
-    hops = [level(sound[at : at + HOP]) for at in range(0, len(sound), HOP)]
+    """Stretches in which something is heard; gaps of up to `merge_s` belong to the speech
+    around them.
+    """
+    hops = [cached_loudness(sound[at : at + HOP]) for at in range(0, len(sound), HOP)]
     threshold = _threshold(hops)
     found: list[Segment] = []
     start: int | None = None
@@ -41,16 +49,18 @@ def find_segments(sound: bytes, merge_s: float) -> list[Segment]:
         elif loud <= threshold and start is not None:
             found.append(_sharpen(sound, start * HOP, number * HOP, threshold))
             start = None
-    return [segment for segment in _merge(found, merge_s) if segment.seconds >= SHORTEST_S]
+    return [segment for segment in _merge(found, merge_s) if segment.seconds >= MIN_SEGMENT_S]
 
 
 def _threshold(hops: list[float]) -> float:
-    """Above the noise, which is what the quieter fifth of the channel sounds like; never so high that speech is lost."""
+    """Above the noise, which is what the quieter fifth of the channel sounds like; never so
+    high that speech is lost.
+    """
     if not hops:
-        return FLOOR
+        return SILENCE_LEVEL
     ordered = sorted(hops)
     noise, loudest = ordered[len(ordered) // 5], ordered[-1 - len(ordered) // 50]
-    return max(FLOOR, min(noise * ABOVE_NOISE, loudest / 3))
+    return max(SILENCE_LEVEL, min(noise * ABOVE_NOISE, loudest / 3))
 
 
 def _sharpen(sound: bytes, start: int, end: int, threshold: float) -> Segment:
@@ -59,7 +69,7 @@ def _sharpen(sound: bytes, start: int, end: int, threshold: float) -> Segment:
     low = next((at for at in range(max(0, start - HOP), end) if LOUDNESS[sound[at]] > edge), start)
     end = min(end, len(sound))
     high = next((at for at in range(end - 1, low, -1) if LOUDNESS[sound[at]] > edge), end - 1)
-    return Segment(low / RATE, (high + 1) / RATE)
+    return Segment(low / SAMPLE_RATE_HZ, (high + 1) / SAMPLE_RATE_HZ)
 
 
 def _merge(found: list[Segment], merge_s: float) -> list[Segment]:

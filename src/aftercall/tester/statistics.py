@@ -1,7 +1,9 @@
-"""How sure a result is: pass@k, pass^k, Wilson's intervals, and whether B is worse than A, asked as calls come in.
+"""How sure a result is: pass@k, pass^k, Wilson's intervals, and whether B is worse than A,
+asked as calls come in.
 
-The running comparison is an e-value: it may be looked at after every pair of calls, and stopped at any of them,
-without the error rate growing. What it counts are pairs in which exactly one of the two passed.
+The running comparison is an e-value: it may be looked at after every pair of calls, and stopped
+at any of them, without the error rate growing. What it counts are pairs in which exactly one of
+the two passed.
 """
 
 import itertools
@@ -54,7 +56,9 @@ def speak_rate(passed: int, runs: int) -> str:
     return f"{share} (95 %: {100 * low:.0f} to {100 * high:.0f} %)"
 
 
-def paired_difference(pairs: Sequence[tuple[bool, bool]], z: float = TWO_SIDED_Z) -> tuple[float, float]:
+def paired_difference(
+    pairs: Sequence[tuple[bool, bool]], z: float = TWO_SIDED_Z
+) -> tuple[float, float]:
     """Newcombe's interval for B's rate less A's in pairs; made of the two Wilson intervals."""
     if not pairs:
         return -1.0, 1.0
@@ -77,7 +81,10 @@ def paired_difference(pairs: Sequence[tuple[bool, bool]], z: float = TWO_SIDED_Z
 
 
 def sign_flip(differences: Sequence[float]) -> float:
-    """The chance of a mean difference this large, either way, if signs were thrown by coin. Exact for few, drawn for many."""
+    """The chance of a mean difference this large, either way, if signs were thrown by coin.
+
+    Exact for few, drawn for many.
+    """
     real = [value for value in differences if value]
     if not real:
         return 1.0
@@ -88,13 +95,17 @@ def sign_flip(differences: Sequence[float]) -> float:
             for signs in itertools.product((1, -1), repeat=len(real))
         ]
         return sum(value >= seen for value in sums) / len(sums)
-    draw = random.Random(len(real))  # noqa: S311 - repeatable on purpose
-    hits = sum(abs(sum(value * draw.choice((1, -1)) for value in real)) >= seen for _ in range(DRAWS))
+    draw = random.Random(len(real))
+    hits = sum(
+        abs(sum(value * draw.choice((1, -1)) for value in real)) >= seen for _ in range(DRAWS)
+    )
     return (hits + 1) / (DRAWS + 1)
 
 
 def e_value(against: int, favour: int) -> float:
-    """Evidence that the one side loses more than half of the split pairs, weighed over all ways in which it could."""
+    """Evidence that the one side loses more than half of the split pairs, weighed over all ways
+    in which it could.
+    """
     steps = [0.5 + 0.5 * (number + 0.5) / _GRID for number in range(_GRID)]
     return sum((2 * p) ** against * (2 * (1 - p)) ** favour for p in steps) / _GRID
 
@@ -115,26 +126,38 @@ class Comparison:
     difference: float
     interval: tuple[float, float]
     p: float
-    """By a paired test that takes each scenario as one: what holds for other scenarios like these."""
+    """By a paired test that takes each scenario as one: what holds for other scenarios like
+    these.
+    """
     more_pairs: int | None
     chance: float = 1.0
-    """That pairs split like this by luck, however often they were looked at: what early stopping goes by."""
+    """That pairs split like this by luck, however often they were looked at: what early
+    stopping goes by.
+    """
 
     @property
     def sentence(self) -> str:
         low, high = self.interval
         change = (
-            f"B passes {100 * self.difference:+.0f} points against A (95 %: {100 * low:+.0f} to {100 * high:+.0f}) in {self.pairs} pairs"
+            f"B passes {100 * self.difference:+.0f} points against A (95 %: {100 * low:+.0f} "
+            f"to {100 * high:+.0f}) in {self.pairs} pairs"
         )
-        rates = f"A {speak_rate(self.passed_a, self.pairs)}, B {speak_rate(self.passed_b, self.pairs)}"
+        rates = (
+            f"A {speak_rate(self.passed_a, self.pairs)}, B {speak_rate(self.passed_b, self.pairs)}"
+        )
         split = f"{self.worse} went only against B, {self.better} only for it"
         need = f"; about {self.more_pairs} more pairs would decide it" if self.more_pairs else ""
         luck = f"by luck at most {self.chance:.3f} over pairs, p = {self.p:.3f} over scenarios"
         return f"{self.answer}: {change}; {rates}; {split}; {luck}{need}"
 
 
-def compare(pairs: Mapping[str, Sequence[tuple[bool, bool]]], *, alpha: float = 0.05, margin: float = 0.1) -> Comparison:
-    """Pairs of (A passed, B passed) by scenario. `not worse`: the 95 % lower bound of the difference is above the margin."""
+def compare(
+    pairs: Mapping[str, Sequence[tuple[bool, bool]]], *, alpha: float = 0.05, margin: float = 0.1
+) -> Comparison:
+    """Pairs of (A passed, B passed) by scenario.
+
+    `not worse`: the 95 % lower bound of the difference is above the margin.
+    """
     flat = [pair for listed in pairs.values() for pair in listed]
     worse, better = sum(a and not b for a, b in flat), sum(b and not a for a, b in flat)
     means = [sum(b - a for a, b in listed) / len(listed) for listed in pairs.values() if listed]

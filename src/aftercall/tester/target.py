@@ -1,4 +1,6 @@
-"""What is tested: opens a fresh session for every run, so that runs do not remember each other, and holds calls in it."""
+"""What is tested: opens a fresh session for every run, so that runs do not remember each other,
+and holds calls in it.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -7,26 +9,31 @@ from pathlib import Path
 from typing import Protocol
 
 from aftercall.clock import Clock
-from aftercall.tester.call import Bench, hold_call
+from aftercall.tester.call import CallRig, run_call
 from aftercall.tester.call_log import CallLog
 from aftercall.tester.caller import Caller
-from aftercall.tester.drivers.spoken import SpokenEnd
-from aftercall.tester.line import FarEnd, Pace, TextAgent
-from aftercall.tester.planted import BY_NAME, FaultyCaller, interruption_of, make_agent
-from aftercall.tester.practice import Clinic
+from aftercall.tester.drivers.text_agent import TextAgentConnection
+from aftercall.tester.faulty_agent import BY_NAME, FaultyCaller, interruption_of, make_agent
+from aftercall.tester.line import AgentConnection, TextAgent, TickPace
+from aftercall.tester.practice_agent import PracticeClinic
 from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import Scenario
-from aftercall.tester.voice import ToneVoice, Voice
+from aftercall.tester.voice import CallerVoice, ToneVoice
 
 
-class Session(Protocol):
+class TargetSession(Protocol):
     """One run: its calls share whatever the agent remembers."""
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord: ...
+    async def call(
+        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+    ) -> CallRecord: ...
 
 
-class Target(Protocol):
-    """An agent, however it is reached. `is_live`: it keeps real time, and calls cannot be hurried."""
+class AgentTarget(Protocol):
+    """An agent, however it is reached.
+
+    `is_live`: it keeps real time, and calls cannot be hurried.
+    """
 
     @property
     def name(self) -> str: ...
@@ -39,63 +46,74 @@ class Target(Protocol):
         """Whether a pause between two calls must really be waited for."""
         ...
 
-    def open(self) -> AbstractAsyncContextManager[Session]: ...
+    def open(self) -> AbstractAsyncContextManager[TargetSession]: ...
 
 
 @dataclass(frozen=True)
-class Studio:
+class CallSetup:
     """How test calls sound and how fast they go."""
 
     clock: Clock
-    voice: Voice = field(default_factory=ToneVoice)
-    agent_voice: Voice = field(default_factory=lambda: ToneVoice(350))
+    voice: CallerVoice = field(default_factory=ToneVoice)
+    agent_voice: CallerVoice = field(default_factory=lambda: ToneVoice(350))
     is_live: bool = False
     clips: Path = field(default_factory=Path)
 
-    def pace(self) -> Pace:
-        return Pace(self.clock, is_live=self.is_live)
+    def pace(self) -> TickPace:
+        return TickPace(self.clock, is_live=self.is_live)
 
 
 @dataclass(frozen=True)
-class EndSession:
+class ConnectionSession:
     """Calls over far ends that are made anew for each call."""
 
-    studio: Studio
-    make_end: Callable[[Pace], FarEnd]
+    setup: CallSetup
+    make_connection: Callable[[TickPace], AgentConnection]
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord:
-        pace = self.studio.pace()
-        bench = Bench(self.studio.voice, pace, self.studio.clips)
-        return await hold_call(bench, self.make_end(pace), caller, scenario, number=number, run=run, log=log)
+    async def call(
+        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+    ) -> CallRecord:
+        pace = self.setup.pace()
+        bench = CallRig(self.setup.voice, pace, self.setup.clips)
+        return await run_call(
+            bench, self.make_connection(pace), caller, scenario, number=number, run=run, log=log
+        )
 
 
 @dataclass(frozen=True)
-class EndTarget:
-    """An agent whose far end is made anew for each call: a function of sound, a media socket, or a text agent that is given a voice."""
+class ConnectionTarget:
+    """An agent whose far end is made anew for each call: a function of sound, a media socket,
+    or a text agent that is given a voice.
+    """
 
     name: str
-    studio: Studio
-    make_end: Callable[[Pace], FarEnd]
+    setup: CallSetup
+    make_connection: Callable[[TickPace], AgentConnection]
     keeps_time: bool = True
 
     @classmethod
-    def of_agent(cls, name: str, studio: Studio, make: Callable[[], TextAgent]) -> "EndTarget":
-        return cls(name, studio, lambda pace: SpokenEnd(make(), studio.agent_voice, pace))
+    def of_agent(
+        cls, name: str, setup: CallSetup, make: Callable[[], TextAgent]
+    ) -> "ConnectionTarget":
+        return cls(name, setup, lambda pace: TextAgentConnection(make(), setup.agent_voice, pace))
 
     @property
     def is_live(self) -> bool:
-        return self.studio.is_live
+        return self.setup.is_live
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Session]:
-        yield EndSession(self.studio, self.make_end)
+    async def open(self) -> AsyncIterator[TargetSession]:
+        yield ConnectionSession(self.setup, self.make_connection)
 
 
 @dataclass(frozen=True)
 class PracticeTarget:
-    """The practice clinic, sound or with faults; a fresh clinic for every run. Time spent thinking does not count: it thinks in no time."""
+    """The practice clinic, sound or with faults; a fresh clinic for every run.
 
-    studio: Studio
+    Time spent thinking does not count: it thinks in no time.
+    """
+
+    setup: CallSetup
     faults: tuple[str, ...] = ()
     keeps_time: bool = False
 
@@ -105,29 +123,42 @@ class PracticeTarget:
 
     @property
     def is_live(self) -> bool:
-        return self.studio.is_live
+        return self.setup.is_live
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Session]:
-        yield _PracticeSession(self.studio, self.faults, Clinic())
+    async def open(self) -> AsyncIterator[TargetSession]:
+        yield _PracticeSession(self.setup, self.faults, PracticeClinic())
 
 
 @dataclass(frozen=True)
 class _PracticeSession:
-    studio: Studio
+    setup: CallSetup
     faults: tuple[str, ...]
-    clinic: Clinic
+    clinic: PracticeClinic
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord:
+    async def call(
+        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+    ) -> CallRecord:
         planted = [BY_NAME[name] for name in self.faults]
         for fault in planted:
             if fault.place == "line":
                 scenario = scenario.model_copy(update={"line": fault.line})
             if fault.place == "tester":
-                caller = FaultyCaller(fault.name, scenario, scenario.calls[number - 1], scenario.seed + run)
-        return await EndSession(self.studio, self._end).call(caller, scenario, number, run, log)
+                caller = FaultyCaller(
+                    fault.name, scenario, scenario.calls[number - 1], scenario.seed + run
+                )
+        return await ConnectionSession(self.setup, self._end).call(
+            caller, scenario, number, run, log
+        )
 
-    def _end(self, pace: Pace) -> FarEnd:
+    def _end(self, pace: TickPace) -> AgentConnection:
         agent = make_agent(self.clinic, *self.faults)
         interruption = interruption_of(*self.faults)
-        return SpokenEnd(agent, self.studio.agent_voice, pace, kind="audio", counts_work=False, interruption=interruption)
+        return TextAgentConnection(
+            agent,
+            self.setup.agent_voice,
+            pace,
+            kind="audio",
+            counts_work=False,
+            interruption=interruption,
+        )

@@ -1,4 +1,6 @@
-"""Voices: words in, sound out. espeak-ng where it is installed; else bursts of tone that are as long as the words would be.
+"""Voices: words in, sound out.
+
+espeak-ng where it is installed; else bursts of tone that are as long as the words would be.
 
 Tones are no speech, but they have what timing needs: an onset, a length, an end.
 """
@@ -10,12 +12,20 @@ from pathlib import Path
 from typing import Protocol
 
 from aftercall.errors import LineFailed
-from aftercall.speech.espeak import Espeak, find_espeak
-from aftercall.speech.sound import FRAME, LOUDNESS, RATE, SILENCE, encode, read_wav, tone
+from aftercall.speech.process import Espeak, find_espeak
+from aftercall.speech.sound import (
+    FRAME_BYTES,
+    LOUDNESS,
+    SAMPLE_RATE_HZ,
+    SILENCE,
+    encode,
+    read_wav,
+    tone,
+)
 
 WORD_FRAMES = (8, 26)  # the shortest and the longest word, in frames of 20 ms
 GAP_FRAMES = 3
-QUIETEST = 200
+MIN_AUDIBLE_LEVEL = 200
 _KEYS = {
     "1": (697, 1209),
     "2": (697, 1336),
@@ -37,7 +47,7 @@ _KEYS = {
 
 
 @dataclass(frozen=True)
-class Clip:
+class VoiceClip:
     """Sound, and the words in it, each with the sample at which it begins."""
 
     sound: bytes
@@ -49,30 +59,39 @@ class Clip:
 
     @property
     def seconds(self) -> float:
-        return len(self.sound) / RATE
+        return len(self.sound) / SAMPLE_RATE_HZ
 
-    def delayed(self, seconds: float) -> "Clip":
+    def delayed(self, seconds: float) -> "VoiceClip":
         """The same after this much silence, to the sample."""
-        lead = max(0, round(seconds * RATE))
-        return Clip(b"\xff" * lead + self.sound, tuple((at + lead, word) for at, word in self.words)) if lead else self
+        lead = max(0, round(seconds * SAMPLE_RATE_HZ))
+        return (
+            VoiceClip(
+                b"\xff" * lead + self.sound, tuple((at + lead, word) for at, word in self.words)
+            )
+            if lead
+            else self
+        )
 
 
-class Voice(Protocol):
-    def speak(self, text: str) -> Clip: ...
+class CallerVoice(Protocol):
+    def speak(self, text: str) -> VoiceClip: ...
 
 
 class ToneVoice:
-    """A burst for each word. The pitch makes whole waves in a frame, so that all frames of a voice are the same bytes."""
+    """A burst for each word.
+
+    The pitch makes whole waves in a frame, so that all frames of a voice are the same bytes.
+    """
 
     def __init__(self, hertz: int = 250) -> None:
-        self._loud = encode(tone(round(hertz / 50) * 50, FRAME / RATE))
+        self._loud = encode(tone(round(hertz / 50) * 50, FRAME_BYTES / SAMPLE_RATE_HZ))
 
-    def speak(self, text: str) -> Clip:
+    def speak(self, text: str) -> VoiceClip:
         return _burst(self._loud, text)
 
 
 @lru_cache(maxsize=4096)
-def _burst(loud: bytes, text: str) -> Clip:
+def _burst(loud: bytes, text: str) -> VoiceClip:
     sound = bytearray()
     words: list[tuple[int, str]] = []
     for word in text.split():
@@ -80,7 +99,7 @@ def _burst(loud: bytes, text: str) -> Clip:
             sound += SILENCE * GAP_FRAMES
         words.append((len(sound), word))
         sound += loud * min(WORD_FRAMES[1], max(WORD_FRAMES[0], 2 * len(word) + 6))
-    return Clip(bytes(sound), tuple(words))
+    return VoiceClip(bytes(sound), tuple(words))
 
 
 class EspeakVoice:
@@ -90,24 +109,29 @@ class EspeakVoice:
         self._espeak = Espeak(command, language, pitch=pitch)
         self._speak = cache(self._run)
 
-    def speak(self, text: str) -> Clip:
+    def speak(self, text: str) -> VoiceClip:
         return self._speak(text)
 
-    def _run(self, text: str) -> Clip:
+    def _run(self, text: str) -> VoiceClip:
         try:
             sound = self._espeak.speak(text)
         except (OSError, subprocess.SubprocessError, ValueError) as error:
-            raise LineFailed(f"espeak-ng could not speak ({type(error).__name__}); `--voice tones` needs no program") from None
+            raise LineFailed(
+                f"espeak-ng could not speak ({type(error).__name__}); `--voice tones` needs "
+                "no program"
+            ) from None
         return spread_words(trim(sound), text)
 
 
 def trim(sound: bytes) -> bytes:
-    """Without the silence that voices leave before and after: what is said ends when nothing is heard any more."""
-    heard = [at for at, sample in enumerate(sound) if LOUDNESS[sample] > QUIETEST]
+    """Without the silence that voices leave before and after: what is said ends when nothing is
+    heard any more.
+    """
+    heard = [at for at, sample in enumerate(sound) if LOUDNESS[sample] > MIN_AUDIBLE_LEVEL]
     return sound[heard[0] : heard[-1] + 1] if heard else sound
 
 
-def spread_words(sound: bytes, text: str) -> Clip:
+def spread_words(sound: bytes, text: str) -> VoiceClip:
     """A clip whose words are placed by their letters: near enough to say what was heard of it."""
     words = text.split()
     total = sum(len(word) + 1 for word in words) or 1
@@ -115,10 +139,10 @@ def spread_words(sound: bytes, text: str) -> Clip:
     for word in words:
         placed.append((len(sound) * passed // total, word))
         passed += len(word) + 1
-    return Clip(sound, tuple(placed))
+    return VoiceClip(sound, tuple(placed))
 
 
-def read_clip(path: Path, text: str) -> Clip:
+def read_clip(path: Path, text: str) -> VoiceClip:
     try:
         return spread_words(trim(read_wav(path)[0]), text)
     except (OSError, ValueError) as error:
@@ -126,20 +150,23 @@ def read_clip(path: Path, text: str) -> Clip:
 
 
 @cache
-def press_keys(digits: str) -> Clip:
+def press_keys(digits: str) -> VoiceClip:
     """Keys as they sound: a tenth of a second each, and a tenth between."""
     sound = bytearray()
     for digit in digits:
         low, high = _KEYS[digit]
-        sound += encode(tone(low, 0.1, 8000, high)) + b"\xff" * (RATE // 10)
-    return Clip(bytes(sound))
+        sound += encode(tone(low, 0.1, 8000, high)) + b"\xff" * (SAMPLE_RATE_HZ // 10)
+    return VoiceClip(bytes(sound))
 
 
-def choose_voice(wanted: str, language: str = "en", *, for_agent: bool = False) -> Voice:
+def choose_voice(wanted: str, language: str = "en", *, for_agent: bool = False) -> CallerVoice:
     """`espeak`, `tones`, or empty for the best there is."""
     command = find_espeak() if wanted in ("", "espeak") else None
     if command:
         return EspeakVoice(*command, language=language, pitch=35 if for_agent else 60)
     if wanted == "espeak":
-        raise LineFailed("espeak-ng is not installed; install aftercall[speech], or `--voice tones`, which needs nothing")
+        raise LineFailed(
+            "espeak-ng is not installed; install aftercall[speech], or `--voice tones`, which "
+            "needs nothing"
+        )
     return ToneVoice(350 if for_agent else 250)

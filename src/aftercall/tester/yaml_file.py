@@ -1,4 +1,5 @@
-"""YAML with line numbers, and nothing guessed: every plain word stays text until a field asks for a number or a yes or no.
+"""YAML with line numbers, and nothing guessed: every plain word stays text until a field asks
+for a number or a yes or no.
 
 So `say: No` is a word, `dtmf: 012` keeps its zero, and each value knows the line it stands on.
 PyYAML, because its nodes carry their marks; its own guessing of types is not used.
@@ -39,7 +40,10 @@ class Marked:
 
 
 def speak_path(path: Path_) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".") or "scenario"
+    return (
+        "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+        or "scenario"
+    )
 
 
 def read_yaml(path: Path) -> Marked:
@@ -63,34 +67,44 @@ def parse_yaml(text: str, source: str = "scenario") -> Marked:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
-        raise ScenarioRefused(source, line, "file", f"is not valid YAML ({getattr(error, 'problem', None) or 'unreadable'})") from None
+        raise ScenarioRefused(
+            source,
+            line,
+            "file",
+            f"is not valid YAML ({getattr(error, 'problem', None) or 'unreadable'})",
+        ) from None
     except (RecursionError, ValueError):
         raise ScenarioRefused(source, 1, "file", "is not valid YAML") from None
     marked = Marked(None, source)
     if node is not None:
-        marked.data = _Reader(marked).take(node, (), 0)
+        marked.data = _YamlReader(marked).read_node(node, (), 0)
     return marked
 
 
-class _Reader:
+class _YamlReader:
     def __init__(self, marked: Marked) -> None:
         self._marked = marked
         self._values = 0
 
-    def take(self, node: yaml.Node, path: Path_, depth: int) -> Any:
+    def read_node(self, node: yaml.Node, path: Path_, depth: int) -> Any:
         self._marked.lines[path] = node.start_mark.line + 1
         self._values += 1
-        if depth > MAX_DEPTH or self._values > MAX_VALUES:  # an alias may stand for a page of others
+        if (
+            depth > MAX_DEPTH or self._values > MAX_VALUES
+        ):  # an alias may stand for a page of others
             raise self._marked.refuse(path, "is nested or repeated too often")
         if isinstance(node, yaml.MappingNode):
-            return self._take_mapping(node, path, depth)
+            return self._read_mapping(node, path, depth)
         if isinstance(node, yaml.SequenceNode):
-            return [self.take(item, (*path, number), depth + 1) for number, item in enumerate(node.value)]
+            return [
+                self.read_node(item, (*path, number), depth + 1)
+                for number, item in enumerate(node.value)
+            ]
         if isinstance(node, yaml.ScalarNode) and node.style is None and node.value in _NULLS:
             return None
         return str(node.value)
 
-    def _take_mapping(self, node: yaml.MappingNode, path: Path_, depth: int) -> dict[str, Any]:
+    def _read_mapping(self, node: yaml.MappingNode, path: Path_, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
@@ -99,6 +113,6 @@ class _Reader:
                 raise self._marked.refuse((*path, key), "has a key that is not a word")
             if key in found:
                 raise self._marked.refuse((*path, key), "stands there twice")
-            found[key] = self.take(value_node, (*path, key), depth + 1)
+            found[key] = self.read_node(value_node, (*path, key), depth + 1)
             self._marked.lines[(*path, key)] = key_node.start_mark.line + 1
         return found

@@ -1,4 +1,6 @@
-"""Document memory in the Remem form, served from our own store: both dialects, so that existing clients can point here."""
+"""Document memory in the Remem form, served from our own store: both dialects, so that existing
+clients can point here.
+"""
 
 import json
 from typing import Annotated, Any, Literal, TypeVar
@@ -10,20 +12,30 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
 from aftercall.errors import NotFound, RefusedInput
-from aftercall.model.calls import refused
-from aftercall.model.documents import MAX_CONTENT, MAX_TITLE, Document, id_from, is_document_id
+from aftercall.model.calls import to_refused_input
+from aftercall.model.documents import (
+    MAX_CONTENT_CHARS,
+    MAX_TITLE_CHARS,
+    Document,
+    is_document_id,
+    make_document_id,
+)
 from aftercall.model.instants import format_instant
-from aftercall.web.bodies import read_body
+from aftercall.web.queries import read_body
 
-MAX_BODY = 8 * 1024 * 1024
-SNIPPET = 500
-LONGEST_QUERY = 2000
+MAX_BODY_BYTES = 8 * 1024 * 1024
+SNIPPET_CHARS = 500
+MAX_QUERY_CHARS = 2000
 B = TypeVar("B", bound=BaseModel)
 
 
 def _split_tags(value: Any) -> Any:
     """One dialect writes tags as one text with commas, the other as a list."""
-    return [tag.strip() for tag in value.split(",") if tag.strip()] if isinstance(value, str) else value
+    return (
+        [tag.strip() for tag in value.split(",") if tag.strip()]
+        if isinstance(value, str)
+        else value
+    )
 
 
 Tags = Annotated[list[str], BeforeValidator(_split_tags), Field(max_length=100)]
@@ -34,20 +46,20 @@ class _Body(BaseModel):
 
 
 class NewDocument(_Body):
-    title: str = Field(default="Untitled", max_length=MAX_TITLE)
-    content: str = Field(min_length=1, max_length=MAX_CONTENT)
+    title: str = Field(default="Untitled", max_length=MAX_TITLE_CHARS)
+    content: str = Field(min_length=1, max_length=MAX_CONTENT_CHARS)
     source: str = Field(default="api", max_length=200)
     tags: Tags = []
     metadata: dict[str, Any] = {}
     namespace: str = Field(default="", max_length=200)
 
 
-class Change(_Body):
-    content: str = Field(min_length=1, max_length=MAX_CONTENT)
+class DocumentChange(_Body):
+    content: str = Field(min_length=1, max_length=MAX_CONTENT_CHARS)
     mode: Literal["replace", "append"] = "replace"
 
 
-class Query(_Body):
+class DocumentQuery(_Body):
     query: str | None = None
     text: str | None = None
     max_results: int = Field(default=10, ge=1, le=100)
@@ -62,53 +74,71 @@ def make_router(app: App) -> APIRouter:
 
     @router.post("/documents", status_code=201, summary="Keep a document")
     async def post_document(request: Request, idempotency_key: str | None = key) -> dict[str, Any]:
-        document = await _take(app, request, idempotency_key)
+        document = await _store_document(app, request, idempotency_key)
         return _document_json(document)
 
-    @router.post("/documents/ingest", status_code=202, summary="Keep a document, as later clients do")
+    @router.post(
+        "/documents/ingest", status_code=202, summary="Keep a document, as later clients do"
+    )
     async def post_ingest(request: Request, idempotency_key: str | None = key) -> dict[str, Any]:
-        document = await _take(app, request, idempotency_key)
+        document = await _store_document(app, request, idempotency_key)
         return {"status": "accepted", "document_id": document.id, "fact_extraction_status": "none"}
 
     @router.get("/documents/{document_id}", summary="One document")
     def get_document(document_id: str) -> dict[str, Any]:
-        return _document_json(app.documents.get(_known_form(document_id)))
+        return _document_json(app.documents.get(_check_document_id(document_id)))
 
     @router.put("/documents/{document_id}", summary="Replace a document's content, or append to it")
     async def put_document(document_id: str, request: Request) -> dict[str, Any]:
-        change = _parse(Change, await read_body(request, MAX_BODY))
+        change = _parse(DocumentChange, await read_body(request, MAX_BODY_BYTES))
         now = app.clock.now()
         appends = change.mode == "append"
-        document = await run_in_threadpool(app.documents.change, _known_form(document_id), change.content, appends=appends, now=now)
+        document = await run_in_threadpool(
+            app.documents.update_content,
+            _check_document_id(document_id),
+            change.content,
+            appends=appends,
+            now=now,
+        )
         return _document_json(document)
 
     @router.post("/query", summary="Find documents by words")
     async def post_query(request: Request) -> dict[str, Any]:
-        query = _parse(Query, await read_body(request, MAX_BODY))
+        query = _parse(DocumentQuery, await read_body(request, MAX_BODY_BYTES))
         wanted = query.query if query.query is not None else query.text
         if wanted is None:
             raise RefusedInput("query", "is missing")
         found = await run_in_threadpool(
-            app.documents.search, wanted[:LONGEST_QUERY], query.limit or query.max_results, tags=query.tags, namespaces=query.namespaces
+            app.documents.search,
+            wanted[:MAX_QUERY_CHARS],
+            query.limit or query.max_results,
+            tags=query.tags,
+            namespaces=query.namespaces,
         )
-        return {"results": [_result_json(document) for document in found], "facts": [], "fact_count": 0, "synthesis": None, "sources": []}
+        return {
+            "results": [_result_json(document) for document in found],
+            "facts": [],
+            "fact_count": 0,
+            "synthesis": None,
+            "sources": [],
+        }
 
     return router
 
 
-async def _take(app: App, request: Request, key: str | None) -> Document:
-    body = _parse(NewDocument, await read_body(request, MAX_BODY))
+async def _store_document(app: App, request: Request, key: str | None) -> Document:
+    body = _parse(NewDocument, await read_body(request, MAX_BODY_BYTES))
     now = app.clock.now()
     tags = body.tags or _split_tags(body.metadata.get("tags", []))
     document = Document(
         **body.model_dump(exclude={"tags"}),
-        id=id_from("key", key) if key else str(uuid4()),
+        id=make_document_id("key", key) if key else str(uuid4()),
         tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
         agent_id=app.settings.agent_id,
         made_at=now,
         changed_at=now,
     )
-    await run_in_threadpool(app.documents.put, document)
+    await run_in_threadpool(app.documents.create, document)
     return await run_in_threadpool(app.documents.get, document.id)
 
 
@@ -116,12 +146,12 @@ def _parse(form: type[B], raw: bytes) -> B:
     try:
         return form.model_validate(json.loads(raw))
     except ValidationError as error:
-        raise refused(error) from None
+        raise to_refused_input(error) from None
     except (ValueError, RecursionError):
         raise RefusedInput("body", "is not valid JSON") from None
 
 
-def _known_form(document_id: str) -> str:
+def _check_document_id(document_id: str) -> str:
     if not is_document_id(document_id):
         raise NotFound("there is no such document")
     return document_id
@@ -147,7 +177,7 @@ def _result_json(document: Document) -> dict[str, Any]:
         "id": document.id,
         "document_id": document.id,
         "title": document.title,
-        "snippet": document.content[:SNIPPET],
+        "snippet": document.content[:SNIPPET_CHARS],
         "chunks": [{"content": document.content, "score": 1.0}],
         "tags": list(document.tags),
         "created_at": format_instant(document.made_at),

@@ -1,4 +1,7 @@
-"""The JSON API over facts. Secrets show only that they are there: opening one takes the command line."""
+"""The JSON API over facts.
+
+Secrets show only that they are there: opening one takes the command line.
+"""
 
 from dataclasses import replace
 from datetime import datetime
@@ -9,11 +12,11 @@ from fastapi import APIRouter, Depends, Query
 from aftercall.app import App
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
-from aftercall.memory.recall import find_facts, where_of_key
-from aftercall.memory.store import Wanted
+from aftercall.memory.search import find_facts, make_key_scope
+from aftercall.memory.store import FactFilter
 from aftercall.memory.view import fact_json, parse_as_of, whole_fact_json
-from aftercall.model.knowledge import MemoryKey
-from aftercall.model.passages import Where
+from aftercall.model.facts import MemoryKey
+from aftercall.model.passages import SearchScope
 from aftercall.model.reading import Category
 from aftercall.web.queries import parse_party, refuse_unknown_query
 
@@ -21,7 +24,9 @@ from aftercall.web.queries import parse_party, refuse_unknown_query
 def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/api", tags=["facts"], dependencies=[Depends(refuse_unknown_query)])
 
-    @router.get("/facts", summary="What is believed now, or was `as_of` a day; `next` continues the list")
+    @router.get(
+        "/facts", summary="What is believed now, or was `as_of` a day; `next` continues the list"
+    )
     def get_facts(
         caller: str | None = None,
         category: Category | None = None,
@@ -34,21 +39,41 @@ def make_router(app: App) -> APIRouter:
         then = parse_as_of("as_of", as_of, app.settings.zone) if as_of else None
         if q is not None:
             where = _where(app, caller, category, then)
-            return {"facts": [fact_json(fact) for fact in find_facts(app.search, app.facts, q, where, limit)], "next": None}
+            return {
+                "facts": [
+                    fact_json(fact) for fact in find_facts(app.search, app.facts, q, where, limit)
+                ],
+                "next": None,
+            }
         key = _key(app, caller)
-        wanted = Wanted(key=key, category=category, as_of=then, with_retired=retired, limit=limit, after=after, of_group=True)
+        wanted = FactFilter(
+            key=key,
+            category=category,
+            as_of=then,
+            include_retired=retired,
+            limit=limit,
+            after=after,
+            include_group=True,
+        )
         facts = app.facts.page(wanted)
-        return {"facts": [fact_json(fact) for fact in facts], "next": facts[-1].id if len(facts) == limit else None}
+        return {
+            "facts": [fact_json(fact) for fact in facts],
+            "next": facts[-1].id if len(facts) == limit else None,
+        }
 
-    @router.get("/facts/{fact_id}", summary="One fact, each time it was said, and the chain it belongs to")
+    @router.get(
+        "/facts/{fact_id}", summary="One fact, each time it was said, and the chain it belongs to"
+    )
     def get_fact(fact_id: str) -> dict[str, Any]:
         return whole_fact_json(app.facts, fact_id)
 
     return router
 
 
-def _where(app: App, caller: str | None, category: Category | None, as_of: datetime | None) -> Where:
-    where = where_of_key(app.settings, app.settings.agent_id, _key(app, caller))
+def _where(
+    app: App, caller: str | None, category: Category | None, as_of: datetime | None
+) -> SearchScope:
+    where = make_key_scope(app.settings, app.settings.agent_id, _key(app, caller))
     return replace(where, categories=(category,) if category else (), as_of=as_of)
 
 

@@ -1,21 +1,21 @@
-"""`POST /hosted/…`: platforms that ran a call themselves hand it over. Trouble of ours is answered so that they try again."""
+"""`POST /hosted/…`: platforms that ran a call themselves hand it over.
+
+Trouble of ours is answered so that they try again.
+"""
 
 from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
-from aftercall.briefing.view import briefing_variables
-from aftercall.hosted.bland import Bland
-from aftercall.hosted.elevenlabs import ElevenLabs
+from aftercall.briefing.render import briefing_variables
+from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
 from aftercall.hosted.platform import Platform, parse_event
-from aftercall.hosted.retell import Retell
-from aftercall.hosted.vapi import Vapi
-from aftercall.journal.intake import take_in
+from aftercall.journal.intake import ingest_call
 from aftercall.log import get_logger
-from aftercall.web.bodies import read_body
+from aftercall.web.queries import read_body
 
-MAX_START = 64 * 1024
-MAX_BODY = 64 * 1024 * 1024  # a recording may come along in the same door
+MAX_START_BYTES = 64 * 1024
+MAX_BODY_BYTES = 64 * 1024 * 1024  # a recording may come along in the same door
 
 log = get_logger("hosted")
 
@@ -31,38 +31,47 @@ def make_router(app: App) -> APIRouter:
         Bland(settings.bland.webhook_secret),
     ]
     for platform in platforms:
-        _add_door(router, app, platform)
+        _add_webhook_route(router, app, platform)
     _add_start(router, app, elevenlabs)
     return router
 
 
 def _add_start(router: APIRouter, app: App, platform: ElevenLabs) -> None:
-    @router.post("/elevenlabs/start", summary="How a call at elevenlabs should begin: the briefing, as dynamic variables")
+    @router.post(
+        "/elevenlabs/start",
+        summary="How a call at elevenlabs should begin: the briefing, as dynamic variables",
+    )
     async def post_start(request: Request) -> dict[str, object]:
         if not platform.has_key:
             raise HTTPException(503, f"{platform.name} is not set up here: set {platform.setting}")
         if not platform.is_start_genuine(request.headers):
             log.warning("a webhook was refused", platform=platform.name)
             raise HTTPException(403, f"the secret is not {platform.name}'s")
-        event = parse_event(await read_body(request, MAX_START))
+        event = parse_event(await read_body(request, MAX_START_BYTES))
         variables: dict[str, object] = {}
         if platform.is_ours(event):  # another agent's caller is told nothing of what this one knows
-            _, told = await app.brief(platform.read_start(event, app.settings.agent_id, app.clock.now()))
+            _, told = await app.brief(
+                platform.read_start(event, app.settings.agent_id, app.clock.now())
+            )
             variables |= briefing_variables(told, app.settings.zone)
         return {"type": "conversation_initiation_client_data", "dynamic_variables": variables}
 
 
-def _add_door(router: APIRouter, app: App, platform: Platform) -> None:
-    @router.post(f"/{platform.name}", summary=f"A finished call from {platform.name}", name=f"post_{platform.name}")
+def _add_webhook_route(router: APIRouter, app: App, platform: Platform) -> None:
+    @router.post(
+        f"/{platform.name}",
+        summary=f"A finished call from {platform.name}",
+        name=f"post_{platform.name}",
+    )
     async def post_event(request: Request) -> dict[str, str | None]:
         if not platform.has_key:
             raise HTTPException(503, f"{platform.name} is not set up here: set {platform.setting}")
-        raw = await read_body(request, MAX_BODY)
+        raw = await read_body(request, MAX_BODY_BYTES)
         if not platform.is_genuine(request.headers, raw, app.clock.now()):
             log.warning("a webhook was refused", platform=platform.name)
             raise HTTPException(403, f"the signature is not {platform.name}'s")
         call = platform.read_call(parse_event(raw), app.settings.agent_id)
         if call is None:
             return {"id": None}
-        row, _ = await run_in_threadpool(take_in, app.journal, call)
+        row, _ = await run_in_threadpool(ingest_call, app.journal, call)
         return {"id": row.live.id}

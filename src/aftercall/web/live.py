@@ -1,7 +1,8 @@
 """What is spoken right now, for the pages that look on.
 
-One look at the journal for all viewers of this process, and none while nobody looks. The journal is shared, so calls that
-another process answers are seen, too. A viewer that cannot keep up loses its feed, never the memory of the server.
+One look at the journal for all viewers of this process, and none while nobody looks. The
+journal is shared, so calls that another process answers are seen, too. A viewer that cannot
+keep up loses its feed, never the memory of the server.
 """
 
 import asyncio
@@ -11,51 +12,55 @@ from dataclasses import dataclass
 
 from aftercall.errors import AftercallError
 from aftercall.model.turns import Turn
-from aftercall.web.store import NumberedEntry, PageStore
+from aftercall.web.page_store import NumberedEntry, PageStore
 
-LOOK_EVERY_S = 0.1
-LOOK_BACK = 256  # on Postgres numbers are given before rows are seen: a late one is below the newest
-BACKLOG = 1_000
+POLL_INTERVAL_S = 0.1
+LOOK_BACK_ENTRIES = (
+    256  # on Postgres numbers are given before rows are seen: a late one is below the newest
+)
+MAX_BACKLOG_EVENTS = 1_000
 
 
 @dataclass(frozen=True)
-class Said:
+class TurnSaid:
     call_id: str
     turn: Turn
 
 
 @dataclass(frozen=True)
-class Changed:
+class LiveCallsChanged:
     """Calls began or ended."""
 
-    live: frozenset[str]
+    live_ids: frozenset[str]
 
 
-Happening = Said | Changed
+LiveEvent = TurnSaid | LiveCallsChanged
 
 
 class LiveFeed:
     def __init__(self, store: PageStore) -> None:
         self._store = store
-        self._viewers: set[asyncio.Queue[Happening | None]] = set()
-        self._looking: asyncio.Task[None] | None = None
+        self._viewers: set[asyncio.Queue[LiveEvent | None]] = set()
+        self._poll_task: asyncio.Task[None] | None = None
         self._live: frozenset[str] = frozenset()
         self._seen: dict[int, None] = {}
 
-    async def watch(self) -> AsyncGenerator[Happening]:
-        """Who is on the phone, then everything from now on, until the feed is closed or the viewer falls behind."""
-        queue: asyncio.Queue[Happening | None] = asyncio.Queue(BACKLOG)
-        if self._looking is None:
-            await self._begin()
+    async def subscribe(self) -> AsyncGenerator[LiveEvent]:
+        """Who is on the phone, then everything from now on, until the feed is closed or the
+        viewer falls behind.
+        """
+        queue: asyncio.Queue[LiveEvent | None] = asyncio.Queue(MAX_BACKLOG_EVENTS)
+        if self._poll_task is None:
+            await self._start_polling()
         self._viewers.add(queue)
-        queue.put_nowait(Changed(self._live))
+        queue.put_nowait(LiveCallsChanged(self._live))
         try:
             while (happening := await queue.get()) is not None:
                 yield happening
         finally:
             self._viewers.discard(queue)
             if not self._viewers:
-                self._stop_looking()
+                self._stop_polling()
 
     @property
     def is_idle(self) -> bool:
@@ -65,53 +70,59 @@ class LiveFeed:
     def close(self) -> None:
         """Let every viewer go: the server stops."""
         for queue in list(self._viewers):
-            self._dismiss(queue)
+            self._drop_viewer(queue)
 
-    async def _begin(self) -> None:
-        self._live = frozenset(await asyncio.to_thread(self._store.live_ids))
-        newest = await asyncio.to_thread(self._store.newest_entry)
-        known = await asyncio.to_thread(self._store.entries_after, newest - LOOK_BACK, BACKLOG)
+    async def _start_polling(self) -> None:
+        self._live = frozenset(await asyncio.to_thread(self._store.list_live_ids))
+        newest = await asyncio.to_thread(self._store.get_newest_entry_number)
+        known = await asyncio.to_thread(
+            self._store.list_entries_after, newest - LOOK_BACK_ENTRIES, MAX_BACKLOG_EVENTS
+        )
         self._seen = dict.fromkeys(entry.n for entry in known)
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
+        if self._poll_task is None:
+            self._poll_task = asyncio.create_task(self._poll())
 
-    def _stop_looking(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+    def _stop_polling(self) -> None:
+        if self._poll_task is not None:
+            self._poll_task.cancel()
+            self._poll_task = None
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            with suppress(AftercallError):  # the database is away for a moment; what was said meanwhile is seen after
-                await self._look_once()
+            await asyncio.sleep(POLL_INTERVAL_S)
+            with suppress(
+                AftercallError
+            ):  # the database is away for a moment; what was said meanwhile is seen after
+                await self._poll_once()
 
-    async def _look_once(self) -> None:
+    async def _poll_once(self) -> None:
         newest = max(self._seen, default=0)
-        entries = await asyncio.to_thread(self._store.entries_after, newest - LOOK_BACK, BACKLOG)
+        entries = await asyncio.to_thread(
+            self._store.list_entries_after, newest - LOOK_BACK_ENTRIES, MAX_BACKLOG_EVENTS
+        )
         fresh = [entry for entry in entries if entry.n not in self._seen]
-        live = frozenset(await asyncio.to_thread(self._store.live_ids))
+        live = frozenset(await asyncio.to_thread(self._store.list_live_ids))
         if live != self._live:
             self._live = live
-            self.tell(Changed(live))
+            self.publish(LiveCallsChanged(live))
         for entry in fresh:
             self._note(entry)
-        while len(self._seen) > 4 * LOOK_BACK:
+        while len(self._seen) > 4 * LOOK_BACK_ENTRIES:
             self._seen.pop(next(iter(self._seen)))
 
     def _note(self, entry: NumberedEntry) -> None:
         self._seen[entry.n] = None
         if entry.kind == "turn":
-            self.tell(Said(entry.call_id, Turn.model_validate_json(entry.body)))
+            self.publish(TurnSaid(entry.call_id, Turn.model_validate_json(entry.body)))
 
-    def tell(self, happening: Happening) -> None:
+    def publish(self, event: LiveEvent) -> None:
         for queue in list(self._viewers):
             try:
-                queue.put_nowait(happening)
+                queue.put_nowait(event)
             except asyncio.QueueFull:
-                self._dismiss(queue)
+                self._drop_viewer(queue)
 
-    def _dismiss(self, queue: asyncio.Queue[Happening | None]) -> None:
+    def _drop_viewer(self, queue: asyncio.Queue[LiveEvent | None]) -> None:
         self._viewers.discard(queue)
         while queue.full():
             queue.get_nowait()

@@ -10,7 +10,7 @@ from aftercall.model.instants import format_instant, parse_instant
 from aftercall.who.caller import read_caller, read_party
 
 
-def cursor_of(row: CallRow) -> str:
+def to_cursor(row: CallRow) -> str:
     return f"{format_instant(row.live.started_at)}~{row.live.id}"
 
 
@@ -36,16 +36,25 @@ def parse_caller(caller: str | None) -> str | None:
     """The number to look for; None where none is given."""
     if caller is None:
         return None
-    known = read_caller(_mend(caller), "caller")
+    known = read_caller(_restore_plus(caller), "caller")
     if known is None:
         raise RefusedInput("caller", "is empty or withheld; nothing is kept under it")
     return known
 
 
 def parse_party(party: str | None) -> str | None:
-    return None if party is None else read_party(_mend(party), "caller")
+    return None if party is None else read_party(_restore_plus(party), "caller")
 
 
-def _mend(given: str) -> str:
+def _restore_plus(given: str) -> str:
     """A query's `+` was read as a space."""
     return given.replace(" ", "+", 1) if given.startswith(" ") else given
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > limit:
+            raise RefusedInput("body", f"is longer than {limit:,} bytes")
+    return bytes(body)

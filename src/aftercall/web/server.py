@@ -11,28 +11,28 @@ from starlette.staticfiles import StaticFiles
 
 from aftercall import __version__
 from aftercall.app import App
-from aftercall.config import Loaded
-from aftercall.db.revision import NEWEST, current_revision
+from aftercall.config import LoadedConfig
+from aftercall.db.upgrade import NEWEST_REVISION, current_revision
 from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.keys import load_key
 from aftercall.log import get_logger
 from aftercall.running import running
 from aftercall.web import api, browser, carrier, documents, facts, hosted, media, pins, telnyx, work
-from aftercall.web.auth import Guard
-from aftercall.web.door import Door, LoginNeeded
+from aftercall.web.auth import ApiAuth
+from aftercall.web.browser_auth import BrowserAuth, LoginNeeded
 from aftercall.web.live import LiveFeed
+from aftercall.web.page_store import PageStore
 from aftercall.web.pages import calls, login, memory, people, phone, reference, setup, tests, today
 from aftercall.web.pages import pins as pins_page
 from aftercall.web.pages import work as work_page
-from aftercall.web.pages.desk import Desk
+from aftercall.web.pages.context import PageContext
 from aftercall.web.pages.login import send_to_login
-from aftercall.web.store import PageStore
-from aftercall.web.view import View
+from aftercall.web.view import TemplateRenderer
 
 log = get_logger("web")
 
 
-def make_server(app: App, loaded: Loaded | None = None) -> FastAPI:
+def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with running(app):
@@ -41,14 +41,23 @@ def make_server(app: App, loaded: Loaded | None = None) -> FastAPI:
 
     # FastAPI's own pages about the API would load their scripts from elsewhere; ours is /docs.
     summary = "The call ends; the work doesn't."
-    server = FastAPI(title="Aftercall", version=__version__, summary=summary, lifespan=lifespan, docs_url=None, redoc_url=None)
-    door = Door(app.settings, load_key(app.settings), app.clock)
-    guarded = [Depends(Guard(app.settings.api_token))]
+    server = FastAPI(
+        title="Aftercall",
+        version=__version__,
+        summary=summary,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    door = BrowserAuth(app.settings, load_key(app.settings), app.clock)
+    guarded = [Depends(ApiAuth(app.settings.api_token))]
     for part in (api, facts, pins, work, documents):
         server.include_router(part.make_router(app), dependencies=guarded)
     server.include_router(browser.make_router(app, door))
     server.include_router(carrier.make_router(app))
-    server.include_router(telnyx.make_router(app, media.StreamedCalls(app) if app.voice_parts else None))
+    server.include_router(
+        telnyx.make_router(app, media.StreamedCalls(app) if app.voice_parts else None)
+    )
     server.include_router(media.make_router(app))
     server.include_router(hosted.make_router(app))
     _add_pages(server, app, door, loaded)
@@ -58,10 +67,12 @@ def make_server(app: App, loaded: Loaded | None = None) -> FastAPI:
     return server
 
 
-def _add_pages(server: FastAPI, app: App, door: Door, loaded: Loaded | None) -> None:
+def _add_pages(server: FastAPI, app: App, auth: BrowserAuth, loaded: LoadedConfig | None) -> None:
     store = PageStore(app.database)
     server.state.feed = LiveFeed(store)
-    desk = Desk(app, View(door, app.settings.zone), store, server.state.feed, loaded)
+    desk = PageContext(
+        app, TemplateRenderer(auth, app.settings.zone), store, server.state.feed, loaded
+    )
     for page in (today, calls, people, pins_page, memory, work_page, tests, phone, setup, login):
         server.include_router(page.make_router(desk))
     server.include_router(reference.make_router(desk, server))
@@ -79,16 +90,21 @@ def _add_probes(server: FastAPI, app: App) -> None:
         await run_in_threadpool(_check_ready, app)
         return {"status": "ready"}
 
-    @server.get("/metrics", tags=["operations"], summary="Prometheus text", response_class=PlainTextResponse)
+    @server.get(
+        "/metrics", tags=["operations"], summary="Prometheus text", response_class=PlainTextResponse
+    )
     def get_metrics() -> str:
         help_line = "# HELP aftercall_live_calls Calls going on in this process."
-        return f"{help_line}\n# TYPE aftercall_live_calls gauge\naftercall_live_calls {len(app.journal.live)}\n"
+        return (
+            f"{help_line}\n# TYPE aftercall_live_calls gauge\naftercall_live_calls "
+            f"{len(app.journal.live_recorders)}\n"
+        )
 
 
 def _check_ready(app: App) -> None:
     with app.database.read() as connection:
         current = current_revision(connection)
-    if current != NEWEST:
+    if current != NEWEST_REVISION:
         raise DatabaseOutdated(f"the database is at revision {current}; run `aftercall db upgrade`")
 
 
@@ -104,4 +120,8 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 async def _answer_http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - what it is registered for
-    return JSONResponse({"error": {"code": f"http.{error.status_code}", "message": error.detail}}, error.status_code, error.headers)
+    return JSONResponse(
+        {"error": {"code": f"http.{error.status_code}", "message": error.detail}},
+        error.status_code,
+        error.headers,
+    )

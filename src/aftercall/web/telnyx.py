@@ -1,4 +1,7 @@
-"""Telnyx's webhooks: one address for every event. Only what Telnyx signed is believed; events come twice and out of order."""
+"""Telnyx's webhooks: one address for every event.
+
+Only what Telnyx signed is believed; events come twice and out of order.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,20 +12,29 @@ from fastapi import APIRouter, HTTPException, Request
 from aftercall.app import App
 from aftercall.bridge.switchboard import Switchboard
 from aftercall.log import get_logger
-from aftercall.phone.signature import Flaw, Signature, SignedRequest
-from aftercall.phone.telnyx_webhooks import MAX_BODY, read_event
-from aftercall.web.bodies import read_body
+from aftercall.phone.signature import Signature, SignatureFlaw, SignedRequest
+from aftercall.phone.telnyx_webhooks import MAX_BODY_BYTES, read_event
+from aftercall.web.queries import read_body
 from aftercall.web.telnyx_calls import LiveAudio, TelnyxCalls
 
-NOT_SET_UP = "Telnyx is not set up here: set TELNYX_API_KEY and TELNYX_PUBLIC_KEY, and install aftercall[telnyx]"
+NOT_SET_UP = (
+    "Telnyx is not set up here: set TELNYX_API_KEY and TELNYX_PUBLIC_KEY, and install "
+    "aftercall[telnyx]"
+)
 
 log = get_logger("carrier")
 
 
 def make_router(app: App, audio: LiveAudio | None = None) -> APIRouter:
-    """`audio` answers calls on the media socket; without it the receptionist speaks through Telnyx itself."""
+    """`audio` answers calls on the media socket; without it the receptionist speaks through
+    Telnyx itself.
+    """
     signature = _make_signature(app)
-    calls = TelnyxCalls(app, Switchboard(app.turn_parts, app.clock), app.telnyx, audio) if app.telnyx else None
+    calls = (
+        TelnyxCalls(app, Switchboard(app.turn_parts, app.clock), app.telnyx, audio)
+        if app.telnyx
+        else None
+    )
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
@@ -38,7 +50,7 @@ def make_router(app: App, audio: LiveAudio | None = None) -> APIRouter:
             raise HTTPException(503, NOT_SET_UP)
         notice = read_event(await _read_signed(request, signature))
         if notice is not None:
-            await calls.take(notice)
+            await calls.process_notice(notice)
         return {"result": "ok"}
 
     return router
@@ -48,16 +60,16 @@ def _make_signature(app: App) -> Signature | None:
     if not app.settings.telnyx.public_key:
         return None
     try:
-        from aftercall.phone.telnyx_signature import TelnyxSignature  # noqa: PLC0415 - its library is an extra
+        from aftercall.phone.signature import TelnyxSignature  # noqa: PLC0415 - its library is an extra
     except ModuleNotFoundError:
         return None
     return TelnyxSignature(app.settings.telnyx.public_key, app.clock)
 
 
 async def _read_signed(request: Request, signature: Signature) -> bytes:
-    body = await read_body(request, MAX_BODY)
+    body = await read_body(request, MAX_BODY_BYTES)
     flaw = signature.find_flaw(SignedRequest(request.url.path, dict(request.headers), body))
-    if flaw is Flaw.NO_KEY:
+    if flaw is SignatureFlaw.NO_KEY:
         raise HTTPException(503, NOT_SET_UP)
     if flaw is not None:
         log.warning("a webhook was refused", flaw=flaw.name.lower(), path=request.url.path)

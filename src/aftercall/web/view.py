@@ -1,4 +1,6 @@
-"""How pages are rendered: one environment that escapes everything, one way to answer, one set of words for times and states."""
+"""How pages are rendered: one environment that escapes everything, one way to answer, one set
+of words for times and states.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
@@ -9,11 +11,13 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from aftercall import __version__
-from aftercall.web.door import Door
+from aftercall.web.browser_auth import BrowserAuth
 
-# Every asset is ours, no inline script or style, nobody frames us; sockets go back to where the page came from.
+# Every asset is ours, no inline script or style, nobody frames us; sockets go back to where the
+# page came from.
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; connect-src 'self' {socket}; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src "
+    "'self'; connect-src 'self' {socket}; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 NAV = (
@@ -33,60 +37,82 @@ HEADERS = {
 }
 
 
-class View:
-    def __init__(self, door: Door, zone: tzinfo) -> None:
-        self.door = door
+class TemplateRenderer:
+    def __init__(self, auth: BrowserAuth, zone: tzinfo) -> None:
+        self.auth = auth
         self._zone = zone
         self._templates = Environment(
-            loader=PackageLoader("aftercall.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+            loader=PackageLoader("aftercall.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
         )
-        filters = {"day": self.day, "clock": self.clock, "moment": self.moment, "offset": offset, "lasted": lasted, "words": words}
+        filters = {
+            "day": self.format_day,
+            "clock": self.format_clock,
+            "moment": self.format_moment,
+            "offset": format_offset,
+            "lasted": format_duration,
+            "words": code_to_words,
+        }
         self._templates.filters.update(filters)
         self._templates.globals.update(version=__version__, nav=NAV)
 
-    def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    def render_page(
+        self, request: Request, template: str, *, status: int = 200, **values: Any
+    ) -> HTMLResponse:
         """A whole page; the visit's cookie goes along, so that its forms can be believed."""
-        visit = self.door.visit(request)
+        visit = self.auth.read_session(request)
         text = self._templates.get_template(template).render(
-            values | {"path": request.url.path, "csrf": self.door.form_token(visit), "is_logged_in": visit.is_logged_in}
+            values
+            | {
+                "path": request.url.path,
+                "csrf": self.auth.make_csrf_token(visit),
+                "is_logged_in": visit.is_logged_in,
+            }
         )
-        response = HTMLResponse(text, status, headers=HEADERS | {"Content-Security-Policy": policy(request)})
-        self.door.remember(response, visit, is_https=request.url.scheme == "https")
+        response = HTMLResponse(
+            text,
+            status,
+            headers=HEADERS | {"Content-Security-Policy": make_content_policy(request)},
+        )
+        self.auth.set_session_cookie(response, visit, is_https=request.url.scheme == "https")
         return response
 
-    def fragment(self, template: str, values: Mapping[str, Any]) -> str:
+    def render_fragment(self, template: str, values: Mapping[str, Any]) -> str:
         """A piece of a page, for what is sent while the page is open."""
         return self._templates.get_template(template).render(values)
 
-    def day(self, at: datetime) -> str:
+    def format_day(self, at: datetime) -> str:
         local = at.astimezone(self._zone)
         return f"{local:%a} {local.day} {local:%b %Y}"
 
-    def clock(self, at: datetime) -> str:
+    def format_clock(self, at: datetime) -> str:
         return f"{at.astimezone(self._zone):%H:%M}"
 
-    def moment(self, at: datetime) -> str:
-        return f"{self.day(at)}, {self.clock(at)}"
+    def format_moment(self, at: datetime) -> str:
+        return f"{self.format_day(at)}, {self.format_clock(at)}"
 
 
-def policy(request: Request) -> str:
+def make_content_policy(request: Request) -> str:
     socket = "wss" if request.url.scheme == "https" else "ws"
     return _POLICY.format(socket=f"{socket}://{request.headers.get('host', '')}")
 
 
-def offset(at: datetime, start: datetime) -> str:
+def format_offset(at: datetime, start: datetime) -> str:
     """How far into the call: `1:05`."""
     seconds = max(0, int((at - start).total_seconds()))
     return f"{seconds // 60}:{seconds % 60:02}"
 
 
-def lasted(span: timedelta) -> str:
+def format_duration(span: timedelta) -> str:
     seconds = max(0, int(span.total_seconds()))
     if seconds >= 3600:
         return f"{seconds // 3600} h {seconds % 3600 // 60} min"
     return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
 
 
-def words(code: str) -> str:
+def code_to_words(code: str) -> str:
     """`caller_hung_up` → `caller hung up`"""
     return code.replace("_", " ")

@@ -1,1 +1,3 @@
-"""Who is calling: the number's owner, another person at the same phone, or nobody that can be known."""
+"""Who is calling: the number's owner, another person at the same phone, or nobody that can be
+known.
+"""

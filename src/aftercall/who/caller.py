@@ -1,4 +1,7 @@
-"""A caller as somebody writes one into a command, a form or an address. Refused, it is named by the field it stood in."""
+"""A caller as somebody writes one into a command, a form or an address.
+
+Refused, it is named by the field it stood in.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""How a caller says who they are. Only words that leave no doubt count: a name that opens a memory must not be guessed."""
+"""Names that callers say of themselves: "this is Ann", or an answer when asked."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,14 +13,26 @@ from aftercall.model.turns import Turn
 
 OPENING_TURNS = 2  # of the caller's, in which people say who they are
 
+
 _LEAD = (
-    r"(?:(?i:hi|hiya|hello|hey|yes|yeah|no|nope|oh|um+|uh+|er+|so|well|okay|ok|sorry|actually|good|morning|afternoon|evening|there|and|but|"
+    "(?:(?i:hi|hiya|hello|hey|yes|yeah|no|nope|oh|um+|uh+|er+|so|well|okay|ok|sorry|actually"
+    "|good|morning|afternoon|evening|there|and|but|"
     r"wait|hang|on)\b[,.!?…—-]* ?)*"
 )
+
+
 _TO_WHOM = rf"(?:{NAME}[,.!] ?)?"  # "Hi Max, this is Anna"
-_AFTER = r"(?=,? (?i:here|speaking|calling|again|now|from|with|not|on the line|and (?:i|my|we|this)|i|i['’]m|um|uh)\b|[,.!?;]|$)"
+
+
+_AFTER = (
+    "(?=,? (?i:here|speaking|calling|again|now|from|with|not|on the line|and (?:i|my|we|this)"
+    r"|i|i['’]m|um|uh)\b|[,.!?;]|$)"
+)
+
+
 _SPEAKING = r"(?=,? (?i:here|speaking|calling|again|now)\b)"
-# Wherever in a call they stand.
+
+
 _SURE = tuple(
     re.compile(pattern)
     for pattern in (
@@ -28,7 +40,10 @@ _SURE = tuple(
             rf"^{_LEAD}{_TO_WHOM}{_LEAD}(?i:this is|you['’]re (?:speaking|talking) (?:to|with)) "
             rf"(?:(?i:uh|um|actually),? )*{TITLE}(?P<name>{NAME}){END}{_AFTER}"
         ),
-        rf"\b(?i:my (?:full |first )?name(?:['’]s| is)) (?:(?i:uh|um|actually),? )*(?!(?i:not)\b){TITLE}(?P<name>{NAME}){END}",
+        (
+            r"\b(?i:my (?:full |first )?name(?:['’]s| is)) (?:(?i:uh|um|actually),? "
+            rf")*(?!(?i:not)\b){TITLE}(?P<name>{NAME}){END}"
+        ),
         rf"^{_LEAD}(?i:it['’]?s|it is) {TITLE}(?P<name>{NAME}){END}{_SPEAKING}",
         (
             r"\b(?i:my name (?:isn['’]t|is not)|i['’]m not|i am not|this (?:isn['’]t|is not)) "
@@ -37,16 +52,28 @@ _SURE = tuple(
         rf"^{_LEAD}{TITLE}(?P<name>{NAME}){END}(?=,? (?i:speaking|here)\b)",
     )
 )
-# Where people say who they are, or were asked it.
+
+
 _OPENING = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"^{_LEAD}{_TO_WHOM}{_LEAD}(?i:it['’]?s|it is|that['’]s) (?:(?i:just|only|me),? )*{TITLE}(?P<name>{NAME}){END}{_AFTER}",
+        (
+            f"^{_LEAD}{_TO_WHOM}{_LEAD}(?i:it['’]?s|it is|that['’]s) (?:(?i:just|only|me),? "
+            f")*{TITLE}(?P<name>{NAME}){END}{_AFTER}"
+        ),
         rf"^{_LEAD}{_TO_WHOM}{_LEAD}(?i:i['’]m|i am) {TITLE}(?P<name>{NAME}){END}{_AFTER}",
     )
 )
+
+
 _ANSWERED = re.compile(rf"^{_LEAD}{TITLE}(?P<name>{NAME}){END}(?=[,.!]|$)")
-_OTHERS_WORDS = re.compile(r"\b(?:tell|say|saying|said|says|write|read|message|text|email|quote)\b|[\"“”:]", re.I)
+
+
+_OTHERS_WORDS = re.compile(
+    r"\b(?:tell|say|saying|said|says|write|read|message|text|email|quote)\b|[\"“”:]", re.I
+)
+
+
 _CORRECTS = re.compile(r"^(?:no|nope|sorry|actually|wait)\b|\bnot [A-Z]|\bi said\b", re.I)
 
 
@@ -58,7 +85,9 @@ class Introduction:
     corrects: bool = False
 
 
-def find_introduction(text: str, *, is_opening: bool, is_asked: bool = False) -> Introduction | None:
+def find_introduction(
+    text: str, *, is_opening: bool, is_asked: bool = False
+) -> Introduction | None:
     """The last name that the caller clearly gave for themself in one turn."""
     found = None
     for sentence in split_sentences(text):
@@ -67,25 +96,25 @@ def find_introduction(text: str, *, is_opening: bool, is_asked: bool = False) ->
     return found
 
 
-def introductions(turns: Iterable[Turn]) -> list[Introduction]:
+def list_introductions(turns: Iterable[Turn]) -> list[Introduction]:
     """Every name given in a call, in the order it was given."""
-    listening = Listening()
-    return [found for turn in turns if (found := listening.hear(turn.speaker, turn.text))]
+    listening = IntroductionListener()
+    return [found for turn in turns if (found := listening.process_turn(turn.speaker, turn.text))]
 
 
-def stated_name(call: Call) -> str | None:
+def find_stated_name(call: Call) -> str | None:
     """The first name that stands: where nobody is known yet, it is the owner's."""
-    return next(iter(settle(introductions(call.turns))), None)
+    return next(iter(resolve_names(list_introductions(call.turns))), None)
 
 
-class Listening:
+class IntroductionListener:
     """One call as it goes on: what came before a turn decides how much it counts."""
 
     def __init__(self) -> None:
         self._heard = 0
         self._is_asked = False
 
-    def hear(self, speaker: Literal["agent", "caller"], text: str) -> Introduction | None:
+    def process_turn(self, speaker: Literal["agent", "caller"], text: str) -> Introduction | None:
         if speaker == "agent":
             self._is_asked = asks_name(text)
             return None
@@ -94,7 +123,7 @@ class Listening:
         return find_introduction(text, is_opening=self._heard <= OPENING_TURNS, is_asked=asked)
 
 
-def settle(given: Sequence[Introduction]) -> list[str]:
+def resolve_names(given: Sequence[Introduction]) -> list[str]:
     """The names that stand: a correction takes the place of the one before it."""
     names: list[str] = []
     for introduction in given:
@@ -109,6 +138,10 @@ def _name_in(sentence: str, *, is_opening: bool, is_asked: bool) -> str | None:
         return find_uncased(sentence, asked=is_asked, opening=is_opening)
     for pattern in (*_SURE, *(_OPENING if is_opening else ()), *((_ANSWERED,) if is_asked else ())):
         match = pattern.search(sentence)
-        if match and not _OTHERS_WORDS.search(sentence[: match.start("name")]) and (name := clean_name(match["name"])):
+        if (
+            match
+            and not _OTHERS_WORDS.search(sentence[: match.start("name")])
+            and (name := clean_name(match["name"]))
+        ):
             return name
     return None

@@ -1,4 +1,6 @@
-"""Whether two given names are one person's: short forms, spellings that sound alike, the parts of a full name."""
+"""Whether two given names are one person's: short forms, spellings that sound alike, the parts
+of a full name.
+"""
 
 import re
 import unicodedata
@@ -6,9 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from aftercall.llm.rules.vocabulary import vocabulary
-from aftercall.model.people import LONGEST_PERSON
+from aftercall.model.people import MAX_PERSON_CHARS
 
-# A given name, and the short forms that people who have it go by. A short form may be several names'.
+# A given name, and the short forms that people who have it go by. A short form may be several
+# names'.
 _SHORT_FORMS = """
 abigail: abby abbie gail
 albert: al bert bertie
@@ -137,7 +140,9 @@ william: bill billy will willy liam
 winifred: winnie freda
 zachary: zach zack
 """
-_TITLES = vocabulary("mr mrs ms miss mister doctor dr professor prof sir madam father sister sergeant captain")
+_TITLES = vocabulary(
+    "mr mrs ms miss mister doctor dr professor prof sir madam father sister sergeant captain"
+)
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
 
 
@@ -147,14 +152,24 @@ def _read_forms() -> dict[str, frozenset[str]]:
     for line in _SHORT_FORMS.strip().splitlines():
         full, _, shorts = line.partition(":")
         for name in (full, *shorts.split()):
-            forms[_sound(name)].add(_sound(full))
+            forms[_sound_key(name)].add(_sound_key(full))
     return {name: frozenset(fulls) for name, fulls in forms.items()}
 
 
-def _sound(name: str) -> str:
-    """Spellings that a recogniser cannot tell apart fall together: Ana and Anna, Jon and John, Stephen and Steven."""
-    bare = "".join(char for char in unicodedata.normalize("NFKD", name.casefold()) if char.isalnum())
-    folded = bare.replace("ph", "f").replace("ck", "k").replace("v", "f").replace("y", "i").replace("ie", "i")
+def _sound_key(name: str) -> str:
+    """Spellings that a recogniser cannot tell apart fall together: Ana and Anna, Jon and John,
+    Stephen and Steven.
+    """
+    bare = "".join(
+        char for char in unicodedata.normalize("NFKD", name.casefold()) if char.isalnum()
+    )
+    folded = (
+        bare.replace("ph", "f")
+        .replace("ck", "k")
+        .replace("v", "f")
+        .replace("y", "i")
+        .replace("ie", "i")
+    )
     folded = re.sub(r"c(?![eih])", "k", folded)
     folded = folded[:1] + folded[1:].replace("h", "")
     return re.sub(r"(.)\1+", r"\1", folded)
@@ -163,32 +178,40 @@ def _sound(name: str) -> str:
 _FORMS = _read_forms()
 
 
-def parts_of(name: str) -> list[str]:
+def split_name(name: str) -> list[str]:
     """The words of a name, without titles."""
     return [word for word in _WORD.findall(name) if word.casefold().rstrip(".") not in _TITLES]
 
 
-def is_one_person(stated: str, known: Iterable[str]) -> bool:
-    """Whether somebody of the known names may have given this one; by the given name, since families share the other."""
-    given = parts_of(stated)[:1]
-    others = [part for name in known for part in parts_of(name)]
-    return not given or any(_are_one(given[0], other) for other in others)
+def is_same_person(stated: str, known: Iterable[str]) -> bool:
+    """Whether somebody of the known names may have given this one; by the given name, since
+    families share the other.
+    """
+    given = split_name(stated)[:1]
+    others = [part for name in known for part in split_name(name)]
+    return not given or any(_is_same_name(given[0], other) for other in others)
 
 
 def find_person(stated: str, owner: Iterable[str], others: Iterable[str] = ()) -> str:
-    """Who at a number this is: empty for its owner, one of the `others` known there, or somebody new."""
-    if is_one_person(stated, owner):
+    """Who at a number this is: empty for its owner, one of the `others` known there, or
+    somebody new.
+    """
+    if is_same_person(stated, owner):
         return ""
-    return next((person for person in others if is_one_person(stated, [person])), "") or name_person(stated)
+    return next(
+        (person for person in others if is_same_person(stated, [person])), ""
+    ) or make_person_id(stated)
 
 
-def name_person(stated: str) -> str:
+def make_person_id(stated: str) -> str:
     """The given name as part of a party."""
-    given = (parts_of(stated) or [""])[0].casefold()
-    plain = "".join(char for char in unicodedata.normalize("NFKD", given) if char.isascii() and char.isalnum())
-    return (plain or given.encode().hex())[:LONGEST_PERSON]
+    given = (split_name(stated) or [""])[0].casefold()
+    plain = "".join(
+        char for char in unicodedata.normalize("NFKD", given) if char.isascii() and char.isalnum()
+    )
+    return (plain or given.encode().hex())[:MAX_PERSON_CHARS]
 
 
-def _are_one(one: str, other: str) -> bool:
-    a, b = _sound(one), _sound(other)
+def _is_same_name(one: str, other: str) -> bool:
+    a, b = _sound_key(one), _sound_key(other)
     return a == b or bool(_FORMS.get(a, frozenset({a})) & _FORMS.get(b, frozenset({b})))

@@ -1,1 +1,3 @@
-"""What was asked on the phone gets done: once, provably, and only as far as the caller is trusted."""
+"""What was asked on the phone gets done: once, provably, and only as far as the caller is
+trusted.
+"""

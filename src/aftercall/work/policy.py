@@ -1,4 +1,8 @@
-"""Who may set what in motion. Caller ID can be forged: a number counts only when the carrier vouches for it, or with the passcode."""
+"""Who may set what in motion.
+
+Caller ID can be forged: a number counts only when the carrier vouches for it, or with the
+passcode.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +10,7 @@ from typing import Literal
 
 from aftercall.errors import ConfigError
 from aftercall.model.calls import LiveCall
-from aftercall.model.followups import Spot, Trust
+from aftercall.model.followups import Trust, TurnRef
 from aftercall.model.people import normalise_caller
 from aftercall.settings import Settings
 
@@ -15,15 +19,18 @@ _ORDER: tuple[Trust, ...] = ("unknown", "known", "verified")
 
 
 @dataclass(frozen=True)
-class Ruling:
+class PolicyRuling:
     verdict: Verdict
     reason: str = ""
 
 
-class Policy:
+class TrustPolicy:
     def __init__(self, settings: Settings) -> None:
         self._work = settings.work
-        self._trusted = {_number(number) for number in (*settings.work.trusted, *([settings.owner] if settings.owner else []))}
+        self._trusted = {
+            _number(number)
+            for number in (*settings.work.trusted, *([settings.owner] if settings.owner else []))
+        }
 
     def trust(self, leg: LiveCall, has_passcode: bool) -> Trust:
         if has_passcode:
@@ -32,23 +39,30 @@ class Policy:
             return "unknown"
         return "verified" if leg.verified else "known"
 
-    def rule(self, trust: Trust, kind: str, *, leaves_machine: bool, today: int) -> Ruling:
+    def rule(self, trust: Trust, kind: str, *, leaves_machine: bool, today: int) -> PolicyRuling:
         """`today` is the number of requests this caller has made today, this one included."""
         named = self._work.policy.get(f"{trust}.{kind}") or self._work.policy.get(trust)
         verdict: Verdict = named or ("hold" if leaves_machine and trust != "verified" else "do")
         if verdict == "refuse":
-            return Ruling("refuse", f"the policy refuses {kind} requests of {trust} callers")
+            return PolicyRuling("refuse", f"the policy refuses {kind} requests of {trust} callers")
         if today > self._work.daily_limit:
-            return Ruling("hold", f"more than {self._work.daily_limit} requests of this caller in a day")
-        if verdict == "hold":
-            return Ruling(
-                "hold", f"it leaves this machine, and the caller is {trust}" if named is None else f"the policy holds it ({trust} caller)"
+            return PolicyRuling(
+                "hold", f"more than {self._work.daily_limit} requests of this caller in a day"
             )
-        return Ruling("do")
+        if verdict == "hold":
+            return PolicyRuling(
+                "hold",
+                f"it leaves this machine, and the caller is {trust}"
+                if named is None
+                else f"the policy holds it ({trust} caller)",
+            )
+        return PolicyRuling("do")
 
 
-def least(trusts: dict[str, Trust], spots: Iterable[Spot]) -> Trust:
-    """What rests on several legs is trusted as far as the least trusted of them: another phone may have claimed the number."""
+def lowest_trust(trusts: dict[str, Trust], spots: Iterable[TurnRef]) -> Trust:
+    """What rests on several legs is trusted as far as the least trusted of them: another phone
+    may have claimed the number.
+    """
     found = [trusts[call_id] for call_id, _ in spots if call_id in trusts]
     return min(found, key=_ORDER.index, default="unknown")
 

@@ -1,4 +1,6 @@
-"""What the caller asked for, from the whole conversation and from what the agent wrote down during it: one draft a request."""
+"""What the caller asked for, from the whole conversation and from what the agent wrote down
+during it: one draft a request.
+"""
 
 import re
 from collections.abc import Callable, Iterable
@@ -6,35 +8,45 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any, get_args
 
-from aftercall.model.followups import Draft
+from aftercall.model.followups import FollowUpDraft
 from aftercall.model.instants import format_instant, parse_instant
-from aftercall.model.reading import Asked, Request, RequestKind, Withdrawn
-from aftercall.work.conversation import Conversation
-from aftercall.work.likeness import is_same
+from aftercall.model.reading import Request, RequestKind, RequestsReading, WithdrawnRequest
+from aftercall.work.conversation import JoinedConversation
+from aftercall.work.likeness import is_same_title
 
-LONGEST_TITLE = 200
-LONGEST_DETAILS = 4000
-LONGEST_WORDS = 1000
+MAX_TITLE_CHARS = 200
+MAX_DETAILS_CHARS = 4000
+MAX_WORDS_CHARS = 1000
 IN_THE_PAST = "the date that was said lay in the past"
 NO_DATE = "the date that was said is none"
-SLACK = timedelta(days=1)  # where the caller is, it may still be yesterday
-NOTED = 0  # the turn number of what the agent wrote down: it rests on the call, not on one turn
+DUE_TOLERANCE = timedelta(days=1)  # where the caller is, it may still be yesterday
+NOTED_SEQ = 0  # the turn number of what the agent wrote down: it rests on the call, not on one turn
 
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 
-def draft_requests(conversation: Conversation, asked: Asked, mask: Callable[[str], str] = str) -> list[Draft]:
-    """`mask` takes out what must not be kept; a reading has been masked already, what the agent wrote down has not."""
-    today = conversation.whole.started_at.date()
+def draft_requests(
+    conversation: JoinedConversation, asked: RequestsReading, mask: Callable[[str], str] = str
+) -> list[FollowUpDraft]:
+    """`mask` takes out what must not be kept; a reading has been masked already, what the agent
+    wrote down has not.
+    """
+    today = conversation.merged_call.started_at.date()
     drafts = [_from_reading(conversation, request, today) for request in asked.requests]
     drafts += [_from_withdrawn(conversation, withdrawn) for withdrawn in asked.withdrawn]
-    drafts += [_from_event(call_id, event.data, today, mask) for call_id, event in conversation.taken]
-    return fold_same(draft for draft in drafts if draft.title)
+    drafts += [
+        _from_event(call_id, event.data, today, mask)
+        for call_id, event in conversation.noted_requests
+    ]
+    return merge_duplicates(draft for draft in drafts if draft.title)
 
 
-def fold_same(drafts: Iterable[Draft]) -> list[Draft]:
-    """The same thing once. What was read from the whole comes first and has the last word; later drafts fill its gaps."""
-    kept: list[Draft] = []
+def merge_duplicates(drafts: Iterable[FollowUpDraft]) -> list[FollowUpDraft]:
+    """The same thing once.
+
+    What was read from the whole comes first and has the last word; later drafts fill its gaps.
+    """
+    kept: list[FollowUpDraft] = []
     for draft in drafts:
         index = next((number for number, other in enumerate(kept) if _are_one(other, draft)), None)
         if index is None:
@@ -44,59 +56,74 @@ def fold_same(drafts: Iterable[Draft]) -> list[Draft]:
     return kept
 
 
-def _are_one(first: Draft, second: Draft) -> bool:
-    is_note = bool(second.spots) and second.spots[0][1] == NOTED  # written down before a date or a name was put right
+def _are_one(first: FollowUpDraft, second: FollowUpDraft) -> bool:
+    is_note = (
+        bool(second.turn_refs) and second.turn_refs[0][1] == NOTED_SEQ
+    )  # written down before a date or a name was put right
     if not is_note and first.due and second.due and first.due != second.due:
         return False
-    if not is_note and first.person and second.person and first.person.casefold() != second.person.casefold():
+    if (
+        not is_note
+        and first.person
+        and second.person
+        and first.person.casefold() != second.person.casefold()
+    ):
         return False
     kind = second.request_kind if first.is_withdrawn else first.request_kind
-    return is_same(first.title, kind, second.title, second.request_kind)
+    return is_same_title(first.title, kind, second.title, second.request_kind)
 
 
-def _fill(draft: Draft, other: Draft) -> Draft:
+def _fill(draft: FollowUpDraft, other: FollowUpDraft) -> FollowUpDraft:
     return replace(
         draft,
         details=draft.details or other.details,
         person=draft.person or other.person,
         due=draft.due or other.due,
-        spots=tuple(dict.fromkeys((*draft.spots, *other.spots))),
+        turn_refs=tuple(dict.fromkeys((*draft.turn_refs, *other.turn_refs))),
         words=draft.words or other.words,
         note=draft.note or other.note,
     )
 
 
-def _from_reading(conversation: Conversation, request: Request, today: date) -> Draft:
+def _from_reading(conversation: JoinedConversation, request: Request, today: date) -> FollowUpDraft:
     due, note = read_due(request.due, today)
-    return Draft(
+    return FollowUpDraft(
         kind="request",
         request_kind=request.kind,
-        title=one_line(request.title, LONGEST_TITLE),
-        details=plain(request.details, LONGEST_DETAILS),
-        person=one_line(request.person or "", LONGEST_TITLE) or None,
+        title=to_one_line(request.title, MAX_TITLE_CHARS),
+        details=to_plain_text(request.details, MAX_DETAILS_CHARS),
+        person=to_one_line(request.person or "", MAX_TITLE_CHARS) or None,
         due=due,
-        spots=conversation.place(request.turns),
-        words=plain(request.words, LONGEST_WORDS),
+        turn_refs=conversation.to_spots(request.turns),
+        words=to_plain_text(request.words, MAX_WORDS_CHARS),
         note=note,
     )
 
 
-def _from_withdrawn(conversation: Conversation, withdrawn: Withdrawn) -> Draft:
-    title = one_line(withdrawn.title, LONGEST_TITLE)
-    return Draft("request", "other", title, spots=conversation.place(withdrawn.turns), is_withdrawn=True)
+def _from_withdrawn(conversation: JoinedConversation, withdrawn: WithdrawnRequest) -> FollowUpDraft:
+    title = to_one_line(withdrawn.title, MAX_TITLE_CHARS)
+    return FollowUpDraft(
+        "request",
+        "other",
+        title,
+        turn_refs=conversation.to_spots(withdrawn.turns),
+        is_withdrawn=True,
+    )
 
 
-def _from_event(call_id: str, data: dict[str, Any], today: date, mask: Callable[[str], str]) -> Draft:
+def _from_event(
+    call_id: str, data: dict[str, Any], today: date, mask: Callable[[str], str]
+) -> FollowUpDraft:
     kind: RequestKind = data["kind"] if data.get("kind") in get_args(RequestKind) else "other"
     due, note = read_due(data.get("due"), today)
-    return Draft(
+    return FollowUpDraft(
         kind="request",
         request_kind=kind,
-        title=one_line(mask(_text(data.get("title"))), LONGEST_TITLE),
-        details=plain(mask(_text(data.get("details"))), LONGEST_DETAILS),
-        person=one_line(mask(_text(data.get("person"))), LONGEST_TITLE) or None,
+        title=to_one_line(mask(_text(data.get("title"))), MAX_TITLE_CHARS),
+        details=to_plain_text(mask(_text(data.get("details"))), MAX_DETAILS_CHARS),
+        person=to_one_line(mask(_text(data.get("person"))), MAX_TITLE_CHARS) or None,
         due=due,
-        spots=((call_id, NOTED),),
+        turn_refs=((call_id, NOTED_SEQ),),
         note=note,
     )
 
@@ -113,7 +140,7 @@ def read_due(value: object, today: date) -> tuple[str | None, str]:
             day, text = _parse_due(value)
         except ValueError:
             return None, NO_DATE
-    return (text, "") if day >= today - SLACK else (None, IN_THE_PAST)
+    return (text, "") if day >= today - DUE_TOLERANCE else (None, IN_THE_PAST)
 
 
 def _parse_due(value: object) -> tuple[date, str]:
@@ -128,13 +155,13 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def one_line(text: str, longest: int) -> str:
+def to_one_line(text: str, max_chars: int) -> str:
     """Without what breaks or turns lines; cut with a mark that shows it."""
     line = " ".join(_UNSEEN.sub(" ", text).split())
-    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+    return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
 
 
-def plain(text: str, longest: int) -> str:
-    lines = [one_line(line, longest) for line in text.splitlines()]
+def to_plain_text(text: str, max_chars: int) -> str:
+    lines = [to_one_line(line, max_chars) for line in text.splitlines()]
     whole = "\n".join(line for line in lines if line)
-    return whole if len(whole) <= longest else whole[: longest - 1].rstrip() + "…"
+    return whole if len(whole) <= max_chars else whole[: max_chars - 1].rstrip() + "…"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aftercall.model.followups import Change, Delivery, FollowUp
+from aftercall.model.followups import Delivery, FollowUp, FollowUpChange
 from aftercall.model.instants import format_instant
 
 
@@ -48,5 +48,10 @@ def delivery_json(delivery: Delivery) -> dict[str, Any]:
     }
 
 
-def change_json(change: Change) -> dict[str, Any]:
-    return {"at": format_instant(change.at), "who": change.who, "what": change.what, "note": change.note}
+def change_json(change: FollowUpChange) -> dict[str, Any]:
+    return {
+        "at": format_instant(change.at),
+        "who": change.who,
+        "what": change.what,
+        "note": change.note,
+    }

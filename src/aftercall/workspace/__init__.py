@@ -1,1 +1,3 @@
-"""The markdown that people own, edited in place: what a person wrote is never lost, re-ordered or re-flowed."""
+"""The markdown that people own, edited in place: what a person wrote is never lost, re-ordered
+or re-flowed.
+"""

@@ -1,7 +1,8 @@
 """CALLS.md: a line about when and who, and a summary, for each of the last calls; newest last.
 
-An entry ends with a comment that names its call, invisible where markdown is shown: it is how a call that is written
-twice is recognised, while two calls of the same minute and the same words stay two.
+An entry ends with a comment that names its call, invisible where markdown is shown: it is how a
+call that is written twice is recognised, while two calls of the same minute and the same words
+stay two.
 """
 
 import re
@@ -13,22 +14,24 @@ from typing import Self
 from aftercall.model.calls import Call, Direction
 from aftercall.model.people import split_party
 from aftercall.workspace.lines import BOM, split_lines
-from aftercall.workspace.values import plain_lines, readable
+from aftercall.workspace.values import plain_lines, replace_undecodable
 
 HEADER = "# Call History\n"
 WITHHELD = "withheld"
-LONGEST_SUMMARY = 4_000
-LONGEST_HEADING = 500
+MAX_SUMMARY_CHARS = 4_000
+MAX_HEADING_CHARS = 500
 
 # Older files have an em dash where ours have two hyphens.
-_HEADING = re.compile(r"### (?P<when>\S.*?)(?: -- | ?[—–] ?)(?P<who>\S.*?) \((?P<direction>inbound|outbound)\)\s*")
+_HEADING = re.compile(
+    r"### (?P<when>\S.*?)(?: -- | ?[—–] ?)(?P<who>\S.*?) \((?P<direction>inbound|outbound)\)\s*"
+)
 _OTHER_SECTION = re.compile(r"##?(\s|$)")
 _MARK = re.compile(r"<!-- call: ([A-Za-z0-9_-]+) -->\s*")
 _CLOCK = "%m/%d/%Y, %I:%M %p"
 
 
 @dataclass(frozen=True)
-class Entry:
+class CallsMdEntry:
     """One call as it stands in the file."""
 
     when: str
@@ -38,17 +41,19 @@ class Entry:
     call_id: str | None = None
 
     @classmethod
-    def of(cls, call: Call, summary: str, zone: tzinfo) -> Self:
+    def from_call(cls, call: Call, summary: str, zone: tzinfo) -> Self:
         other = call.callee if call.direction == "outbound" else call.caller
         who = split_party(other)[0] if other else WITHHELD
-        return cls(format_time(call.ended_at, zone), who, call.direction, plain_summary(summary), call.id)
+        return cls(
+            format_time(call.ended_at, zone), who, call.direction, plain_summary(summary), call.id
+        )
 
     @property
     def text(self) -> str:
         mark = f"<!-- call: {self.call_id} -->\n" if self.call_id else ""
         return f"### {self.when} -- {self.who} ({self.direction})\n\n{self.summary}\n{mark}"
 
-    def is_later_than(self, other: "Entry") -> bool:
+    def is_later_than(self, other: "CallsMdEntry") -> bool:
         """By the minutes that the headings show; unreadable ones are never later."""
         mine, theirs = _read_time(self.when), _read_time(other.when)
         return mine is not None and theirs is not None and mine > theirs
@@ -59,57 +64,73 @@ class _Block:
     """Lines of the file as they are, none yet for a new entry; `entry` where they are a call's."""
 
     text: str
-    entry: Entry | None
+    entry: CallsMdEntry | None
 
 
-def append(text: str | None, entry: Entry, keep: int) -> str | None:
+def append(text: str | None, entry: CallsMdEntry, max_entries: int) -> str | None:
     """The file with `entry` at its place in time, trimmed to the last `keep` entries.
 
-    A call that stands there already is left as it is, since somebody may have edited it. Nothing said, nothing written.
+    A call that stands there already is left as it is, since somebody may have edited it.
+    Nothing said, nothing written.
     """
     blocks = list(_split(text or HEADER))
     known = {block.entry.call_id for block in blocks if block.entry}
     if entry.summary and (entry.call_id is None or entry.call_id not in known):
         blocks = _insert(blocks, entry)
-    joined = _join(_trim(blocks, keep))
+    joined = _join(_trim(blocks, max_entries))
     return text if joined == (text or HEADER) else joined
 
 
 def remove(text: str | None, call_ids: set[str], who: str) -> str | None:
-    """The file without the entries of these calls, and of this caller; None and no entry leave it as it is."""
-    kept = [block for block in _split(text or "") if not (block.entry and (block.entry.call_id in call_ids or block.entry.who == who))]
+    """The file without the entries of these calls, and of this caller; None and no entry leave
+    it as it is.
+    """
+    kept = [
+        block
+        for block in _split(text or "")
+        if not (block.entry and (block.entry.call_id in call_ids or block.entry.who == who))
+    ]
     return "".join(block.text for block in kept) if text else text
 
 
-def reword(text: str | None, call_id: str, clean: Callable[[str], str]) -> str | None:
+def rewrite_summary(text: str | None, call_id: str, clean: Callable[[str], str]) -> str | None:
     """The file with the summary of one call said otherwise, line by line; the rest as it is."""
-    blocks = [_reword(block, clean) if block.entry and block.entry.call_id == call_id else block.text for block in _split(text or "")]
+    blocks = [
+        _reword(block, clean) if block.entry and block.entry.call_id == call_id else block.text
+        for block in _split(text or "")
+    ]
     return "".join(blocks) if text else text
 
 
 def _reword(block: _Block, clean: Callable[[str], str]) -> str:
     heading, *body = split_lines(block.text)
-    return "".join(heading) + "".join(line + end if _MARK.fullmatch(line.rstrip()) else clean(line) + end for line, end in body)
+    return "".join(heading) + "".join(
+        line + end if _MARK.fullmatch(line.rstrip()) else clean(line) + end for line, end in body
+    )
 
 
-def parse(text: str | None) -> list[Entry]:
+def parse(text: str | None) -> list[CallsMdEntry]:
     return [block.entry for block in _split(text or "") if block.entry]
 
 
 def plain_summary(summary: str) -> str:
     lines = "\n".join(plain_lines(summary))
-    if len(lines) <= LONGEST_SUMMARY:
+    if len(lines) <= MAX_SUMMARY_CHARS:
         return lines
-    return lines[:LONGEST_SUMMARY].rsplit(maxsplit=1)[0] + " …"
+    return lines[:MAX_SUMMARY_CHARS].rsplit(maxsplit=1)[0] + " …"
 
 
 def format_time(instant: datetime, zone: tzinfo) -> str:
     local = instant.astimezone(zone)
-    return f"{local:%m/%d/%Y}, {local.hour % 12 or 12}:{local:%M} {'AM' if local.hour < 12 else 'PM'}"
+    return (
+        f"{local:%m/%d/%Y}, {local.hour % 12 or 12}:{local:%M} {'AM' if local.hour < 12 else 'PM'}"
+    )
 
 
-def _insert(blocks: list[_Block], entry: Entry) -> list[_Block]:
-    """After the last entry that is not later: a call that is summarised late does not pass for the newest."""
+def _insert(blocks: list[_Block], entry: CallsMdEntry) -> list[_Block]:
+    """After the last entry that is not later: a call that is summarised late does not pass for
+    the newest.
+    """
     entries = [(at, block.entry) for at, block in enumerate(blocks) if block.entry]
     earlier = next((at for at, known in reversed(entries) if not known.is_later_than(entry)), None)
     at = earlier + 1 if earlier is not None else entries[0][0] if entries else len(blocks)
@@ -123,14 +144,16 @@ def _trim(blocks: list[_Block], keep: int) -> list[_Block]:
 
 
 def _join(blocks: list[_Block]) -> str:
-    """The text again; a new entry gets a blank line before it and, where something follows, after it."""
+    """The text again; a new entry gets a blank line before it and, where something follows,
+    after it.
+    """
     text = ""
     for at, block in enumerate(blocks):
         text += block.text or _separate(text, block.entry, is_last=at + 1 == len(blocks))
     return text
 
 
-def _separate(above: str, entry: Entry | None, *, is_last: bool) -> str:
+def _separate(above: str, entry: CallsMdEntry | None, *, is_last: bool) -> str:
     end = "\r\n" if "\r\n" in above else "\n"
     tail = above[-4:].replace("\r\n", "\n")
     gap = max(0, 2 - (len(tail) - len(tail.rstrip("\n"))))
@@ -139,7 +162,9 @@ def _separate(above: str, entry: Entry | None, *, is_last: bool) -> str:
 
 
 def _split(text: str) -> Iterator[_Block]:
-    """The header, the entries, and any section that a person put among them, which is nobody's entry."""
+    """The header, the entries, and any section that a person put among them, which is nobody's
+    entry.
+    """
     lines: list[str] = []
     is_entry = False
     for line, end in split_lines(text):
@@ -161,12 +186,21 @@ def _block(lines: list[str]) -> _Block:
     marks = [mark[1] for line in body if (mark := _MARK.fullmatch(line))]
     summary = "\n".join(line for line in body if not _MARK.fullmatch(line)).strip()
     direction: Direction = "inbound" if heading["direction"] == "inbound" else "outbound"
-    return _Block("".join(lines), Entry(heading["when"], heading["who"], direction, readable(summary), marks[-1] if marks else None))
+    return _Block(
+        "".join(lines),
+        CallsMdEntry(
+            heading["when"],
+            heading["who"],
+            direction,
+            replace_undecodable(summary),
+            marks[-1] if marks else None,
+        ),
+    )
 
 
 def _read_heading(line: str) -> re.Match[str] | None:
     """A heading is short; the pattern would try every dash of a long line against every other."""
-    return _HEADING.fullmatch(line.removeprefix(BOM)) if len(line) <= LONGEST_HEADING else None
+    return _HEADING.fullmatch(line.removeprefix(BOM)) if len(line) <= MAX_HEADING_CHARS else None
 
 
 def _read_time(when: str) -> datetime | None:

@@ -1,62 +1,245 @@
 """A page whose fields are known beforehand: read by name, filled only where nothing stands yet."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import cached_property
+from textwrap import dedent
 
-from aftercall.workspace.fields import Field, fill_field, find_fields, fold_label, insert_field, read_field, read_whole
-from aftercall.workspace.lines import Page
-from aftercall.workspace.placeholders import is_placeholder
-from aftercall.workspace.values import bare_value
+from aftercall.workspace.lines import LineKind, MarkdownLine, MarkdownPage
+from aftercall.workspace.values import (
+    bare_value,
+    is_placeholder,
+    replace_undecodable,
+    strip_emphasis,
+)
+
+_LEAD = re.compile(r"(\s*)((?:[-*+]|\d{1,9}[.)])\s+)?([*_]{0,3})")
+_LABEL = re.compile(r"\w[\w '’/&().?-]{0,40}")
+_HARD_BREAK = re.compile(r" {2,}$|\\$")
+_MAX_INDENT = 3  # four spaces make code, not a list
 
 
 @dataclass(frozen=True)
-class Form:
+class Field:
+    label: str
+    at: int
+    stop: int  # one past the last line that belongs to it
+    section: int
+    indent: str
+    bullet: str
+    mark: str  # the emphasis around the label
+    head: str  # the line up to the value
+    value: str
+    tail: str  # what closes the line: a hard break, or the emphasis around label and value together
+
+    def format_like(self, label: str, value: str) -> str:
+        """A line for another field in this one's dress."""
+        return f"{self.indent}{self.bullet}{self.mark}{label}:{self.mark[::-1]} {value}"
+
+
+def find_fields(page: MarkdownPage, known: AbstractSet[str], skip: range = range(0)) -> list[Field]:
+    """Every field line in order, those of unknown labels too; none from the lines of `skip`.
+
+    `known` labels are folded.
+    """
+    fields: list[Field] = []
+    section, owner, is_open = 0, -1, False
+    for at, line in enumerate(page.lines):
+        if line.level:
+            section, owner, is_open = section + 1, -1, False
+        elif line.kind in (LineKind.BLANK, LineKind.FRONT_MATTER):
+            continue
+        elif 0 <= owner < line.indent:
+            if is_open:
+                fields[-1] = replace(fields[-1], stop=at + 1)
+        else:
+            owner = line.indent
+            field = (
+                _parse_line(line, known, at, section)
+                if at not in skip and owner <= _MAX_INDENT
+                else None
+            )
+            is_open = field is not None
+            fields += [field] if field else []
+    return fields
+
+
+def read_field(
+    page: MarkdownPage, field: Field, known: AbstractSet[str], placeholders: AbstractSet[str]
+) -> str | None:
+    """The value on the field's own line, else on an indented line below it; never across
+    another field line.
+    """
+    if not is_placeholder(field.value, placeholders):
+        return replace_undecodable(strip_emphasis(field.value))
+    for line in page.lines[field.at + 1 : field.stop]:
+        if line.kind is not LineKind.TEXT:
+            continue
+        if _parse_line(line, known, 0, 0):
+            return None
+        value = _without_bullet(line.text)
+        if not is_placeholder(value, placeholders):
+            return replace_undecodable(strip_emphasis(value))
+    return None
+
+
+def read_multiline_field(
+    page: MarkdownPage, field: Field, placeholders: AbstractSet[str]
+) -> str | None:
+    """The value with every line that belongs to it."""
+    silent = (LineKind.BLANK, LineKind.COMMENT)
+    own = [
+        line
+        for line in page.lines[field.at + 1 : field.stop]
+        if line.kind not in silent and not _is_placeholder_line(line, placeholders)
+    ]
+    below = dedent("\n".join(line.text.rstrip() for line in own))
+    first = "" if is_placeholder(field.value, placeholders) else field.value
+    return (
+        replace_undecodable(strip_emphasis("\n".join(text for text in (first, below) if text)))
+        or None
+    )
+
+
+def fill_field(
+    page: MarkdownPage, field: Field, value: str, placeholders: AbstractSet[str]
+) -> MarkdownPage:
+    """`value` on the field's own line; a placeholder there or below it goes, every other line
+    stays.
+    """
+    below = [
+        line.text
+        for line in page.lines[field.at + 1 : field.stop]
+        if not _is_placeholder_line(line, placeholders)
+    ]
+    return page.splice(field.at, field.stop, [f"{field.head} {value}{field.tail}", *below])
+
+
+def insert_field(
+    page: MarkdownPage, fields: list[Field], known: AbstractSet[str], label: str, value: str
+) -> MarkdownPage:
+    """A line for a field that the page lacks: after the last field line, else after the title."""
+    home = next(
+        (field.section for field in reversed(fields) if field.label in known),
+        fields[0].section if fields else None,
+    )
+    last = next((field for field in reversed(fields) if field.section == home), None)
+    if last:
+        return page.splice(last.stop, last.stop, [last.format_like(label, value)])
+    at = page.find_title_end()
+    above = [] if at == 0 or page.is_blank(at - 1) else [""]
+    below = [] if page.is_blank(at) else [""]
+    return page.splice(at, at, [*above, f"- **{label}:** {value}", *below])
+
+
+def fold_label(label: str) -> str:
+    return " ".join(label.split()).casefold()
+
+
+def _parse_line(line: MarkdownLine, known: AbstractSet[str], at: int, section: int) -> Field | None:
+    lead = _LEAD.match(line.text)
+    name, colon, rest = line.text[lead.end() :].partition(":") if lead else ("", "", "")
+    label = fold_label(name.strip("*_ \t"))
+    if line.kind is not LineKind.TEXT or lead is None or not colon or not label:
+        return None
+    indent, bullet, mark = lead[1], lead[2] or "", lead[3]
+    head, value, tail = _split_value(line.text, rest, "" if name.rstrip().endswith(mark) else mark)
+    is_dressed = bool(
+        (bullet or mark)
+        and _LABEL.fullmatch(label)
+        and (not rest.strip("*_") or rest.lstrip("*_")[:1].isspace())
+    )
+    if label not in known and not is_dressed:
+        return None
+    return Field(label, at, at + 1, section, indent, bullet, mark, head, value, tail)
+
+
+def _split_value(text: str, rest: str, mark: str) -> tuple[str, str, str]:
+    """Head, value and tail of a line whose label leaves the emphasis `mark` open and whose
+    `rest` follows the colon.
+    """
+    close, begin, end = mark[::-1], len(text) - len(rest), len(text)
+    if hard_break := _HARD_BREAK.search(rest):
+        end -= len(hard_break[0])
+    if close and text[begin:end].lstrip().startswith(close):
+        begin = text.index(close, begin) + len(close)
+    elif close and text[begin:end].endswith(close):
+        end -= len(close)
+    return text[:begin], text[begin:end].strip(), text[end:]
+
+
+def _without_bullet(text: str) -> str:
+    return re.sub(r"^\s*(?:[-*+]\s+)?", "", text).strip()
+
+
+def _is_placeholder_line(line: MarkdownLine, placeholders: AbstractSet[str]) -> bool:
+    return (
+        line.kind is LineKind.TEXT
+        and any(map(str.isalnum, line.text))
+        and is_placeholder(line.text, placeholders)
+    )
+
+
+@dataclass(frozen=True)
+class FieldForm:
     labels: Mapping[str, str]
     placeholders: frozenset[str]
-    long: frozenset[str] = frozenset()  # fields that may go on over several lines
-    apart: str | None = None  # a section of prose: nothing in it is a field
+    multiline: frozenset[str] = frozenset()  # fields that may go on over several lines
+    prose_section: str | None = None  # a section of prose: nothing in it is a field
 
-    def read(self, page: Page) -> dict[str, str | None]:
+    def read(self, page: MarkdownPage) -> dict[str, str | None]:
         fields = self.find(page)
-        return {name: self._value(page, self._pick(page, fields, name), name) for name in self.labels}
+        return {
+            name: self._value(page, self._pick(page, fields, name), name) for name in self.labels
+        }
 
-    def find(self, page: Page) -> list[Field]:
-        prose = page.find_section(self.apart) if self.apart else None
-        return find_fields(page, self.known, prose or range(0))
+    def find(self, page: MarkdownPage) -> list[Field]:
+        prose = page.find_section(self.prose_section) if self.prose_section else None
+        return find_fields(page, self.known_labels, prose or range(0))
 
-    def usable(self, values: Mapping[str, str | None]) -> dict[str, str]:
+    def filter_usable(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """What can be written: on one line, neither blank nor a placeholder."""
         bare = {name: bare_value(value or "") for name, value in values.items()}
-        return {name: value for name, value in bare.items() if not is_placeholder(value, self.placeholders)}
+        return {
+            name: value
+            for name, value in bare.items()
+            if not is_placeholder(value, self.placeholders)
+        }
 
-    def fill(self, page: Page, values: Mapping[str, str]) -> Page:
+    def fill(self, page: MarkdownPage, values: Mapping[str, str]) -> MarkdownPage:
         for name, value in values.items():
             page = self._fill_one(page, name, value)
         return page
 
     @cached_property
-    def known(self) -> frozenset[str]:
+    def known_labels(self) -> frozenset[str]:
         return frozenset(fold_label(label) for label in self.labels.values())
 
-    def _fill_one(self, page: Page, name: str, value: str) -> Page:
+    def _fill_one(self, page: MarkdownPage, name: str, value: str) -> MarkdownPage:
         fields = self.find(page)
         field = self._pick(page, fields, name)
         if field is None:
-            return insert_field(page, fields, self.known, self.labels[name], value)
-        return page if self._value(page, field, name) else fill_field(page, field, value, self.placeholders)
+            return insert_field(page, fields, self.known_labels, self.labels[name], value)
+        return (
+            page
+            if self._value(page, field, name)
+            else fill_field(page, field, value, self.placeholders)
+        )
 
-    def _value(self, page: Page, field: Field | None, name: str) -> str | None:
+    def _value(self, page: MarkdownPage, field: Field | None, name: str) -> str | None:
         if field is None:
             return None
-        if name in self.long:
-            return read_whole(page, field, self.placeholders)
-        return read_field(page, field, self.known, self.placeholders)
+        if name in self.multiline:
+            return read_multiline_field(page, field, self.placeholders)
+        return read_field(page, field, self.known_labels, self.placeholders)
 
-    def _pick(self, page: Page, fields: list[Field], name: str) -> Field | None:
+    def _pick(self, page: MarkdownPage, fields: list[Field], name: str) -> Field | None:
         """The line that counts: the last that is set, else the last.
 
-        Only the first section with such a line counts: `- Name: Rex` under `## Pets` is not the user's name.
+        Only the first section with such a line counts: `- Name: Rex` under `## Pets` is not the
+        user's name.
         """
         named = [field for field in fields if field.label == fold_label(self.labels[name])]
         named = [field for field in named if field.section == named[0].section]

@@ -1,5 +1,10 @@
-"""NEXT_GREETING.txt: the sentence that opens a caller's next call. Left after a call, taken once, gone after 30 days."""
+"""NEXT_GREETING.txt: the sentence that opens a caller's next call.
 
+Left after a call, taken once, gone after 30 days.
+"""
+
+import re
+import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -7,14 +12,129 @@ from typing import TypeVar
 from aftercall.clock import Clock
 from aftercall.errors import WorkspaceError
 from aftercall.log import get_logger
-from aftercall.model.salutation import addressed_name, use_present_name
+from aftercall.model.people import find_greeted_name, replace_old_name
 from aftercall.workspace import files, user_md
-from aftercall.workspace.paths import Person
-from aftercall.workspace.spoken import cut, first_sentence, strip_unspoken
+from aftercall.workspace.paths import WorkspacePerson
 from aftercall.workspace.user_md import UserProfile
-from aftercall.workspace.values import bare_value, readable
+from aftercall.workspace.values import bare_value, replace_undecodable
 
-LONGEST = 200
+# Emoji that Unicode does not class as "other symbol": joiners, selectors, skin tones, tags and
+# a few marks and arrows.
+_PICTURES = re.compile(
+    "[\u200d\u203c\u2049\u20e3\u2194\u21a9\u21aa\u2934\u2935\u3030\ufe00-\ufe0f\U0001f000-\U0001faff\U000e0000-\U000e007f]"
+)
+_SPOKEN_SYMBOLS = frozenset("°")
+_QUOTES = re.compile('["“”„‟«»‹›‚‛『』「」〝〞＂`´]')
+_STRAY_APOSTROPHES = re.compile(r"(?<!\w)['‘’]|['‘’](?!\w)")
+_END = re.compile(r"[.!?…]+[)\]]*(?=\s|$)|[。！？]+")
+_TITLE = re.compile(r"(?:^|\W)(?:mr|mrs|ms|mx|dr|prof|st)\.$", re.IGNORECASE)
+_SHORTENED = re.compile(r"(?:^|\W)(?:(?:[^\W\d_]\.)+[^\W\d_]|vs|no|approx)\.$", re.IGNORECASE)
+_SALUTATION = re.compile(
+    "(?:hey|hi|hello|hiya|howdy|good (?:morning|afternoon|evening)|welcome "
+    r"back)\b(?:\W+\w+){0,3}\W*$",
+    re.IGNORECASE,
+)
+# Words that lose their capital when they come to stand within a sentence; a name would not.
+_LOWERED = frozenset(
+    {
+        *(
+            "a",
+            "and",
+            "any",
+            "are",
+            "can",
+            "could",
+            "did",
+            "do",
+            "does",
+            "good",
+            "great",
+            "had",
+            "has",
+            "have",
+            "hope",
+            "how",
+            "is",
+        ),
+        *(
+            "it",
+            "it's",
+            "last",
+            "let",
+            "let's",
+            "nice",
+            "ready",
+            "so",
+            "still",
+            "thanks",
+            "that",
+            "the",
+            "this",
+            "want",
+        ),
+        *(
+            "was",
+            "welcome",
+            "were",
+            "what",
+            "what's",
+            "when",
+            "where",
+            "who",
+            "why",
+            "will",
+            "would",
+            "you",
+            "your",
+        ),
+    }
+)
+
+
+def strip_unspoken(text: str) -> str:
+    """Without emoji and quotation marks; the apostrophe of a word stays."""
+    drawn = "".join(
+        mark
+        for mark in _PICTURES.sub("", text)
+        if mark in _SPOKEN_SYMBOLS or unicodedata.category(mark) != "So"
+    )
+    return " ".join(_STRAY_APOSTROPHES.sub("", _QUOTES.sub("", drawn)).split())
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence; a salutation by itself is joined to what it leads up to: `Hey Bill,
+    how was the soup?`
+    """
+    first, rest = _split(text)
+    if not rest or not _SALUTATION.match(first):
+        return first
+    word = rest.split(maxsplit=1)[0]
+    begin = word.lower() if word.lower().strip(",") in _LOWERED else word
+    return f"{first.rstrip('.!?…。！？ ')}, {begin}{_split(rest)[0][len(word) :]}"
+
+
+def truncate(text: str, max_chars: int) -> str:
+    """At most `longest` characters, cut between words where there is a gap."""
+    if len(text) <= max_chars:
+        return text
+    head = text[: max_chars + 1].rpartition(" ")[0] or text[:max_chars]
+    return head.rstrip(" ,;:–—-(")
+
+
+def _split(text: str) -> tuple[str, str]:
+    for end in _END.finditer(text):
+        head, rest = text[: end.end()], text[end.end() :].strip()
+        if not rest or not _goes_on(head, rest):
+            return head.strip(), rest
+    return text, ""
+
+
+def _goes_on(head: str, rest: str) -> bool:
+    """Whether the full stop belongs to a word: `Dr. Brown`, `at 3 p.m. tomorrow`."""
+    return bool(_TITLE.search(head)) or (rest[0].islower() and bool(_SHORTENED.search(head)))
+
+
+MAX_GREETING_CHARS = 200
 LIFETIME = timedelta(days=30)
 
 T = TypeVar("T")
@@ -23,52 +143,70 @@ _log = get_logger("workspace")
 
 
 def clean_greeting(text: str) -> str | None:
-    """One sentence of at most 200 characters without quotes or emoji; None if nothing is left to say."""
-    spoken = strip_unspoken(bare_value(text.lstrip("#> \t\r\n"))[: 10 * LONGEST])
-    greeting = cut(first_sentence(spoken), LONGEST)
+    """One sentence of at most 200 characters without quotes or emoji; None if nothing is left
+    to say.
+    """
+    spoken = strip_unspoken(bare_value(text.lstrip("#> \t\r\n"))[: 10 * MAX_GREETING_CHARS])
+    greeting = truncate(first_sentence(spoken), MAX_GREETING_CHARS)
     return greeting if any(mark.isalnum() for mark in greeting) else None
 
 
-def leave(person: Person, text: str, now: datetime) -> str | None:
-    """Keep a greeting for the next call, in place of one that was never used. The file's date is the greeting's."""
+def save_greeting(person: WorkspacePerson, text: str, now: datetime) -> str | None:
+    """Keep a greeting for the next call, in place of one that was never used.
+
+    The file's date is the greeting's.
+    """
     greeting = clean_greeting(text)
     if greeting:
-        files.put(person.greeting, greeting + "\n", now)
+        files.write(person.greeting, greeting + "\n", now)
     return greeting
 
 
-def take(person: Person, now: datetime) -> str | None:
-    """The greeting that was left, which is gone from then on, used or expired; of two calls at once, one gets it."""
+def claim_greeting(person: WorkspacePerson, now: datetime) -> str | None:
+    """The greeting that was left, which is gone from then on, used or expired; of two calls at
+    once, one gets it.
+    """
     taken = files.claim(person.greeting)
     if taken is None:
         return None
     text, left_at = taken
-    return clean_greeting(readable(text)) if now - left_at <= LIFETIME else None
+    return clean_greeting(replace_undecodable(text)) if now - left_at <= LIFETIME else None
 
 
-def look(person: Person, now: datetime) -> str | None:
+def peek_greeting(person: WorkspacePerson, now: datetime) -> str | None:
     """What `take` would give, left where it is."""
     text = files.read(person.greeting)
-    if text is None or now - datetime.fromtimestamp(person.greeting.stat().st_mtime, UTC) > LIFETIME:
+    if (
+        text is None
+        or now - datetime.fromtimestamp(person.greeting.stat().st_mtime, UTC) > LIFETIME
+    ):
         return None
-    return clean_greeting(readable(text))
+    return clean_greeting(replace_undecodable(text))
 
 
-def choose(left: str | None, profile: UserProfile, configured: str) -> str:
-    """What was left for this call, else a hello by name, else what everybody hears. A name that was corrected since is used."""
+def choose_greeting(left: str | None, profile: UserProfile, configured: str) -> str:
+    """What was left for this call, else a hello by name, else what everybody hears.
+
+    A name that was corrected since is used.
+    """
     if left:
-        return use_present_name(left, addressed_name(left), profile.name, profile.call_name)
+        return replace_old_name(left, find_greeted_name(left), profile.name, profile.call_name)
     name = strip_unspoken(profile.spoken_name or "").rstrip(" .,;:!?")
-    return f"Hey {cut(name, LONGEST - len('Hey !'))}!" if name else configured
+    return f"Hey {truncate(name, MAX_GREETING_CHARS - len('Hey !'))}!" if name else configured
 
 
-def greet(person: Person | None, configured: str, clock: Clock, *, takes: bool = True) -> str:
-    """The opening line of a call. A workspace in trouble costs the caller the personal touch, never the greeting."""
+def make_opening_line(
+    person: WorkspacePerson | None, configured: str, clock: Clock, *, claims_greeting: bool = True
+) -> str:
+    """The opening line of a call.
+
+    A workspace in trouble costs the caller the personal touch, never the greeting.
+    """
     if person is None:
         return configured
-    left = _try(lambda: (take if takes else look)(person, clock.now()))
+    left = _try(lambda: (claim_greeting if claims_greeting else peek_greeting)(person, clock.now()))
     profile = _try(lambda: user_md.parse(files.read(person.user)))
-    return choose(left, profile or UserProfile(), configured)
+    return choose_greeting(left, profile or UserProfile(), configured)
 
 
 def _try(step: Callable[[], T]) -> T | None:

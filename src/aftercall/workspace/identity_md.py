@@ -1,17 +1,25 @@
-"""IDENTITY.md: who the agent is. Filled once, by the agent's own words; the avatar is never written."""
+"""IDENTITY.md: who the agent is.
+
+Filled once, by the agent's own words; the avatar is never written.
+"""
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Self
 
-from aftercall.model.generic import is_generic
-from aftercall.workspace.forms import Form
-from aftercall.workspace.lines import Page
-from aftercall.workspace.placeholders import IDENTITY
-from aftercall.workspace.values import text_of
+from aftercall.model.people import is_generic_name
+from aftercall.workspace.forms import FieldForm
+from aftercall.workspace.lines import MarkdownPage
+from aftercall.workspace.values import IDENTITY_PLACEHOLDERS, to_text
 
-LABELS = {"name": "Name", "creature": "Creature", "vibe": "Vibe", "emoji": "Emoji", "avatar": "Avatar"}
-WRITTEN = ("name", "creature", "vibe", "emoji")
+LABELS = {
+    "name": "Name",
+    "creature": "Creature",
+    "vibe": "Vibe",
+    "emoji": "Emoji",
+    "avatar": "Avatar",
+}
+WRITTEN_FIELDS = ("name", "creature", "vibe", "emoji")
 TEMPLATE = """\
 # IDENTITY.md: the agent who answers
 
@@ -26,7 +34,7 @@ TEMPLATE = """\
 - **Avatar:**
   _(workspace-relative path, http(s) URL, or data URI)_
 """
-FORM = Form(LABELS, IDENTITY)
+FORM = FieldForm(LABELS, IDENTITY_PLACEHOLDERS)
 
 
 @dataclass(frozen=True)
@@ -39,27 +47,32 @@ class AgentIdentity:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, object]) -> Self:
-        """What a reader found. Raises RefusedInput for a value that is neither text nor a list of texts."""
-        return cls(**{name: text_of(name, answer.get(name)) for name in WRITTEN})
+        """What a reader found.
+
+        Raises RefusedInput for a value that is neither text nor a list of texts.
+        """
+        return cls(**{name: to_text(name, answer.get(name)) for name in WRITTEN_FIELDS})
 
     @property
-    def is_begun(self) -> bool:
+    def is_set(self) -> bool:
         """Somebody has given the agent an identity; the next call does not look for one."""
         return any(astuple(self))
 
 
 def parse(text: str | None) -> AgentIdentity:
-    return AgentIdentity(**FORM.read(Page.read(text or "")))
+    return AgentIdentity(**FORM.read(MarkdownPage.parse(text or "")))
 
 
 def fill(text: str | None, found: AgentIdentity) -> str | None:
     """The page with what was found where nothing stands yet; the same text if that adds nothing."""
-    values = FORM.usable({name: getattr(found, name) for name in WRITTEN})
-    if is_generic(values.get("name", "")):
+    values = FORM.filter_usable({name: getattr(found, name) for name in WRITTEN_FIELDS})
+    if is_generic_name(values.get("name", "")):
         del values["name"]
-    return FORM.fill(Page.read(text or TEMPLATE), values).text if values else text
+    return FORM.fill(MarkdownPage.parse(text or TEMPLATE), values).text if values else text
 
 
-def begin(text: str | None, found: AgentIdentity) -> str | None:
-    """Fill the page unless an identity has been begun: of two calls that end together, one decides who the agent is."""
-    return text if parse(text).is_begun else fill(text, found)
+def fill_if_unset(text: str | None, found: AgentIdentity) -> str | None:
+    """Fill the page unless an identity has been begun: of two calls that end together, one
+    decides who the agent is.
+    """
+    return text if parse(text).is_set else fill(text, found)

@@ -1,4 +1,7 @@
-"""Where everything in the workspace is. Every reader and every writer asks here, so they cannot disagree."""
+"""Where everything in the workspace is.
+
+Every reader and every writer asks here, so they cannot disagree.
+"""
 
 import re
 from dataclasses import dataclass
@@ -13,15 +16,19 @@ from aftercall.settings import Settings
 Scope = Literal["per_caller", "shared", "none"]
 
 MAIN_AGENT = "main"
-LONGEST_NAME = 200  # file systems end at 255; the rest is room for what stands beside a name
+MAX_FOLDER_NAME_CHARS = (
+    200  # file systems end at 255; the rest is room for what stands beside a name
+)
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_TAKEN = frozenset({"people", "tasks", "journal"})  # folders of the main agent
+_RESERVED_FOLDERS = frozenset({"people", "tasks", "journal"})  # folders of the main agent
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789+-_.@")
 
 
 @dataclass(frozen=True)
-class Person:
-    """The files about one person: those of a caller, or those at the root, which are the owner's."""
+class WorkspacePerson:
+    """The files about one person: those of a caller, or those at the root, which are the
+    owner's.
+    """
 
     folder: Path
 
@@ -43,9 +50,13 @@ class Workspace:
     scope: Scope = "per_caller"
 
     @classmethod
-    def of(cls, settings: Settings, agent_id: str | None = None) -> Self:
+    def from_settings(cls, settings: Settings, agent_id: str | None = None) -> Self:
         root = settings.workspace or settings.home / "workspace"
-        return cls(_agent_folder(root, agent_id or settings.agent_id), _owner(settings.owner), settings.memory.scope)
+        return cls(
+            _agent_folder(root, agent_id or settings.agent_id),
+            _owner(settings.owner),
+            settings.memory.scope,
+        )
 
     @property
     def calls(self) -> Path:
@@ -55,35 +66,48 @@ class Workspace:
     def identity(self) -> Path:
         return self.root / "IDENTITY.md"
 
-    def person(self, party: str | None) -> Person | None:
-        """Whose files a call of this party opens, a number's owner or somebody else at it; None where nobody is to be remembered."""
+    def find_person(self, party: str | None) -> WorkspacePerson | None:
+        """Whose files a call of this party opens, a number's owner or somebody else at it; None
+        where nobody is to be remembered.
+        """
         if self.scope == "none":
             return None
         if self.scope == "shared":
-            return Person(self.root)
+            return WorkspacePerson(self.root)
         known = _normalise(party)
         if known is None:
             return None
         number, person = split_party(known)
         if person:
-            return Person(self.guests(number) / person)
-        return Person(self.root if number == self.owner else self.guests(number))
+            return WorkspacePerson(self.person_folder(number) / person)
+        return WorkspacePerson(self.root if number == self.owner else self.person_folder(number))
 
-    def guests(self, number: str) -> Path:
-        """Where whoever else speaks from this phone has a folder; the number's owner lives there, too, unless they own the workspace."""
-        return self.root / "people" / name_folder(number)
+    def person_folder(self, number: str) -> Path:
+        """Where whoever else speaks from this phone has a folder; the number's owner lives
+        there, too, unless they own the workspace.
+        """
+        return self.root / "people" / make_folder_name(number)
 
-    def others(self, number: str) -> tuple[str, ...]:
+    def list_other_persons(self, number: str) -> tuple[str, ...]:
         """Who else is known to speak from this phone."""
-        folder = self.guests(number)
-        return tuple(sorted(path.name for path in folder.iterdir() if path.is_dir() and is_person(path.name))) if folder.is_dir() else ()
+        folder = self.person_folder(number)
+        return (
+            tuple(
+                sorted(
+                    path.name for path in folder.iterdir() if path.is_dir() and is_person(path.name)
+                )
+            )
+            if folder.is_dir()
+            else ()
+        )
 
 
-def name_folder(caller: str) -> str:
+def make_folder_name(caller: str) -> str:
     """A folder name of `caller`'s own on every file system, those that ignore case included.
 
-    Small letters, digits and `+-_.@` stand for themselves and every other byte is `%` and its hex digits,
-    which keeps `/`, `:` and capitals out. The name begins with `+` or an address's kind, so it is never `..`.
+    Small letters, digits and `+-_.@` stand for themselves and every other byte is `%` and its
+    hex digits, which keeps `/`, `:` and capitals out. The name begins with `+` or an address's
+    kind, so it is never `..`.
     """
     known = _normalise_number(caller)
     if known is None:
@@ -92,17 +116,20 @@ def name_folder(caller: str) -> str:
     name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in raw)
     if name.endswith("."):  # some file systems drop a dot at the end
         name = name[:-1] + "%2e"
-    if len(name) > LONGEST_NAME:
+    if len(name) > MAX_FOLDER_NAME_CHARS:
         digest = sha256(raw).hexdigest()
-        name = f"{name[: LONGEST_NAME - len(digest) - 1]}~{digest}"
+        name = f"{name[: MAX_FOLDER_NAME_CHARS - len(digest) - 1]}~{digest}"
     return name
 
 
 def _agent_folder(root: Path, agent_id: str) -> Path:
     if agent_id == MAIN_AGENT:
         return root
-    if not _AGENT.fullmatch(agent_id) or agent_id.lower() in _TAKEN:
-        raise ConfigError(f"agent_id: {agent_id!r} cannot be the name of an agent's folder; use letters, digits, - and _")
+    if not _AGENT.fullmatch(agent_id) or agent_id.lower() in _RESERVED_FOLDERS:
+        raise ConfigError(
+            f"agent_id: {agent_id!r} cannot be the name of an agent's folder; use letters, "
+            "digits, - and _"
+        )
     return root / agent_id
 
 

@@ -1,10 +1,10 @@
 """Mid-call tools as engines see them."""
 
-from aftercall.bridge.tools import offered
+from aftercall.bridge.tools import list_tools
 
 
 def test_the_forms_are_plain_enough_for_every_engine() -> None:
-    forms = {tool.name: tool.parameters for tool in offered()}
+    forms = {tool.name: tool.parameters for tool in list_tools()}
     assert set(forms) == {"search_memory", "take_request", "end_call"}
     assert forms["take_request"]["required"] == ["title"]
     assert forms["take_request"]["properties"]["due"] == {
@@ -15,4 +15,6 @@ def test_the_forms_are_plain_enough_for_every_engine() -> None:
     }
     for form in forms.values():
         assert "$defs" not in form
-        assert all("anyOf" not in field and "title" not in field for field in form["properties"].values())
+        assert all(
+            "anyOf" not in field and "title" not in field for field in form["properties"].values()
+        )

@@ -1,14 +1,16 @@
-"""Sending commands: again where that does no harm, never where it might, and no word of them in an error."""
+"""Sending commands: again where that does no harm, never where it might, and no word of them in
+an error.
+"""
 
 import httpx2
 import pytest
 
-from aftercall.carrier.client import CarrierClient
+from aftercall.carrier.control import CarrierClient
 from aftercall.clock import SystemClock
 from aftercall.errors import CallOver, CarrierError, CarrierUnreachable
 from aftercall.phone.control import ControlRequest
-from aftercall.phone.telnyx_control import TelnyxControl
-from aftercall.phone.twilio_control import TwilioControl
+from aftercall.phone.telnyx import TelnyxControl
+from aftercall.phone.twilio import TwilioControl
 
 SPEAK = TelnyxControl().speak("v3:x", "the canary sings", cause="e")
 MESSAGE = TwilioControl("AC1").send_message("+15550101", "+15550100", "the canary sings", key="k")
@@ -29,10 +31,14 @@ async def send(request: ControlRequest, *answers: int | Exception) -> tuple[int,
         found = rest.pop(0)
         if isinstance(found, Exception):
             raise found
-        return httpx2.Response(found, json={"errors": [{"code": "90018" if found == 422 else "10009"}], "code": 7})
+        return httpx2.Response(
+            found, json={"errors": [{"code": "90018" if found == 422 else "10009"}], "code": 7}
+        )
 
     transport = httpx2.MockTransport(answer)
-    client = CarrierClient("Telnyx", "https://api.telnyx.com", {}, TelnyxControl().is_over, Hasty(), transport)
+    client = CarrierClient(
+        "Telnyx", "https://api.telnyx.com", {}, TelnyxControl().is_call_over, Hasty(), transport
+    )
     try:
         await client.send(request)
     except CarrierError as error:
@@ -42,7 +48,9 @@ async def send(request: ControlRequest, *answers: int | Exception) -> tuple[int,
     return sent, None
 
 
-@pytest.mark.parametrize("trouble", [500, 503, 429, httpx2.ConnectError("x"), httpx2.ReadTimeout("x")])
+@pytest.mark.parametrize(
+    "trouble", [500, 503, 429, httpx2.ConnectError("x"), httpx2.ReadTimeout("x")]
+)
 async def test_what_may_pass_is_sent_again(trouble: int | Exception) -> None:
     assert await send(SPEAK, trouble, trouble, 200) == (3, None)
     sent, error = await send(SPEAK, trouble, trouble, trouble)
@@ -50,7 +58,9 @@ async def test_what_may_pass_is_sent_again(trouble: int | Exception) -> None:
 
 
 @pytest.mark.parametrize("trouble", [500, 429, httpx2.ReadTimeout("x")])
-async def test_a_message_that_may_have_been_sent_is_not_sent_again(trouble: int | Exception) -> None:
+async def test_a_message_that_may_have_been_sent_is_not_sent_again(
+    trouble: int | Exception,
+) -> None:
     sent, error = await send(MESSAGE, trouble, 200)
     assert (sent, type(error)) == (1, CarrierUnreachable)
     assert await send(MESSAGE, httpx2.ConnectError("never reached them"), 200) == (2, None)
@@ -58,7 +68,11 @@ async def test_a_message_that_may_have_been_sent_is_not_sent_again(trouble: int 
 
 async def test_a_refusal_is_final_and_a_call_that_is_over_is_told_apart() -> None:
     sent, error = await send(SPEAK, 401)
-    assert (sent, type(error), str(error)) == (1, CarrierError, "Telnyx: refused speak with 401 (code 10009)")
+    assert (sent, type(error), str(error)) == (
+        1,
+        CarrierError,
+        "Telnyx: refused speak with 401 (code 10009)",
+    )
     sent, error = await send(SPEAK, 422)
     assert (sent, type(error)) == (1, CallOver)
 

@@ -1,13 +1,20 @@
-"""Fetching a recording: goes on where it stopped, stops where it must, and shows its credentials to one host only."""
+"""Fetching a recording: goes on where it stopped, stops where it must, and shows its
+credentials to one host only.
+"""
 
 from collections.abc import Callable
 
 import httpx2
 import pytest
 
-from aftercall.carrier.hosts import MediaHosts
-from aftercall.carrier.media import MediaClient, audio_url
-from aftercall.errors import CarrierUnreachable, RecordingError, RecordingExpired, RecordingNotYet, RecordingRefused
+from aftercall.carrier.media import MediaClient, MediaHosts, audio_url
+from aftercall.errors import (
+    CarrierUnreachable,
+    RecordingError,
+    RecordingExpired,
+    RecordingNotYet,
+    RecordingRefused,
+)
 
 AUDIO = bytes(range(256)) * 400
 URL = "https://api.twilio.com/RE1.wav"
@@ -43,7 +50,11 @@ def ranged(request: httpx2.Request) -> httpx2.Response:
     if not wanted:
         return httpx2.Response(200, content=AUDIO)
     start = int(wanted.removeprefix("bytes=").removesuffix("-"))
-    return httpx2.Response(206, content=AUDIO[start:], headers={"Content-Range": f"bytes {start}-{len(AUDIO) - 1}/{len(AUDIO)}"})
+    return httpx2.Response(
+        206,
+        content=AUDIO[start:],
+        headers={"Content-Range": f"bytes {start}-{len(AUDIO) - 1}/{len(AUDIO)}"},
+    )
 
 
 def test_a_recording_arrives_whole() -> None:
@@ -71,10 +82,15 @@ def test_a_recording_that_was_already_whole_is_not_fetched_again() -> None:
 
 
 def test_a_host_that_knows_no_parts_sends_it_all_and_nothing_is_there_twice() -> None:
-    assert fetch(lambda request: httpx2.Response(200, content=AUDIO), Memory(AUDIO[:5000])).data == AUDIO
+    assert (
+        fetch(lambda request: httpx2.Response(200, content=AUDIO), Memory(AUDIO[:5000])).data
+        == AUDIO
+    )
 
 
-@pytest.mark.parametrize("headers", [{}, {"Content-Range": "bytes 7-9/10"}, {"Content-Range": "nonsense"}])
+@pytest.mark.parametrize(
+    "headers", [{}, {"Content-Range": "bytes 7-9/10"}, {"Content-Range": "nonsense"}]
+)
 def test_another_part_than_was_asked_for_is_thrown_away(headers: dict[str, str]) -> None:
     sink = Memory(AUDIO[:5000])
     with pytest.raises(CarrierUnreachable):
@@ -130,7 +146,12 @@ def test_redirects_are_judged_each_and_credentials_stay_with_the_api() -> None:
 
     assert fetch(answer).data == AUDIO
     assert seen == [("api.twilio.com", True), ("media.twiliocdn.com", False)]
-    for bad in ("https://evil.example/x", "http://169.254.169.254/latest", "/../..", "https://api.twilio.com/loop"):
+    for bad in (
+        "https://evil.example/x",
+        "http://169.254.169.254/latest",
+        "/../..",
+        "https://api.twilio.com/loop",
+    ):
         with pytest.raises(RecordingRefused):
             fetch(lambda request, bad=bad: httpx2.Response(302, headers={"Location": bad}))  # type: ignore[misc]
 

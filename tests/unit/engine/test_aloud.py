@@ -1,4 +1,6 @@
-"""An engine of turns on raw audio: what it owes a caller who pauses, coughs, talks on, or says goodbye."""
+"""An engine of turns on raw audio: what it owes a caller who pauses, coughs, talks on, or says
+goodbye.
+"""
 
 import asyncio
 import json
@@ -7,10 +9,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from aftercall.bridge.tools import offered
+from aftercall.bridge.tools import list_tools
 from aftercall.clock import SystemClock
-from aftercall.engine.aloud import NOT_TAKEN, PARDON, Aloud, AloudSession
-from aftercall.engine.session import Reply
+from aftercall.engine.session import AgentReply
+from aftercall.engine.spoken_turns import NOT_TAKEN, PARDON, SpokenTurnEngine, SpokenTurnSession
 from aftercall.engine.voice import (
     TAKEN_DOWN,
     AgentAudio,
@@ -19,16 +21,16 @@ from aftercall.engine.voice import (
     CallerBegan,
     CallerSaid,
     CallerUnclear,
-    Opening,
+    EngineOpening,
     ToolCall,
     VoiceEvent,
 )
 from aftercall.errors import EngineLost
-from aftercall.lab.organs import LabEar, LabMouth
 from aftercall.lab.speech import SILENCE, utter
+from aftercall.lab.speech_kit import LabRecogniser, LabSynthesiser
 from aftercall.model.briefing import Briefing, RecentCall
 from aftercall.model.turns import Turn
-from aftercall.speech.organs import Organs
+from aftercall.speech.kit import SpeechKit
 from aftercall.speech.sound import encode, tone
 from aftercall.testing import START, FakeEngine
 
@@ -36,30 +38,34 @@ PAUSE = SILENCE * 40
 NOISE = encode(tone(300, 0.4)) + PAUSE
 
 
-class SlowEar(LabEar):
+class SlowEar(LabRecogniser):
     """Hears when it is let."""
 
     def __init__(self) -> None:
         super().__init__()
         self.may = asyncio.Event()
 
-    async def hear(self, sound: bytes) -> str:
+    async def recognise(self, sound: bytes) -> str:
         await self.may.wait()
-        return await super().hear(sound)
+        return await super().recognise(sound)
 
 
 @asynccontextmanager
-async def session_of(engine: FakeEngine, ear: LabEar | None = None, opening: Opening | None = None) -> AsyncIterator[AloudSession]:
-    aloud = Aloud(engine, Organs(ear or LabEar(), LabMouth()), SystemClock())
-    session = await aloud.connect(opening or Opening("", "Hello!"), offered())
-    assert isinstance(session, AloudSession)
+async def session_of(
+    engine: FakeEngine, ear: LabRecogniser | None = None, opening: EngineOpening | None = None
+) -> AsyncIterator[SpokenTurnSession]:
+    aloud = SpokenTurnEngine(
+        engine, SpeechKit(ear or LabRecogniser(), LabSynthesiser()), SystemClock()
+    )
+    session = await aloud.connect(opening or EngineOpening("", "Hello!"), list_tools())
+    assert isinstance(session, SpokenTurnSession)
     try:
         yield session
     finally:
         await session.close()
 
 
-async def receive_until(session: AloudSession, kind: type[VoiceEvent]) -> list[VoiceEvent]:
+async def receive_until(session: SpokenTurnSession, kind: type[VoiceEvent]) -> list[VoiceEvent]:
     events: list[VoiceEvent] = []
     async with asyncio.timeout(10):
         while not events or not isinstance(events[-1], kind):
@@ -79,7 +85,10 @@ async def test_who_pauses_and_talks_on_is_answered_once_and_to_all_of_it() -> No
         session.send_audio(utter("to call the dentist.") + PAUSE)
         ear.may.set()
         events = await receive_until(session, AgentDone)
-    assert [event.text for event in events if isinstance(event, CallerSaid)] == ["Please remind me", "to call the dentist."]
+    assert [event.text for event in events if isinstance(event, CallerSaid)] == [
+        "Please remind me",
+        "to call the dentist.",
+    ]
     assert engine.heard == ["Please remind me to call the dentist."]
     assert text_of(events) == "Noted."
 
@@ -89,20 +98,29 @@ async def test_what_a_noise_cut_off_is_said_again() -> None:
         await receive_until(session, AgentText)
         session.send_audio(NOISE)
         events = await receive_until(session, AgentDone)
-    assert [type(event) for event in events if not isinstance(event, AgentAudio)] == [CallerBegan, CallerUnclear, AgentText, AgentDone]
+    assert [type(event) for event in events if not isinstance(event, AgentAudio)] == [
+        CallerBegan,
+        CallerUnclear,
+        AgentText,
+        AgentDone,
+    ]
     assert text_of(events) == "Hello, this is a long greeting."
 
 
 async def test_a_noise_after_our_words_is_asked_about() -> None:
     async with session_of(FakeEngine(greeting="Hi")) as session:
         await receive_until(session, AgentDone)
-        session._until_s = 0.0  # it has been heard to its end
+        session._speaking_until_s = 0.0  # it has been heard to its end
         session.send_audio(NOISE)
         assert text_of(await receive_until(session, AgentDone)) == PARDON
 
 
 async def test_the_last_word_is_followed_by_hanging_up_unless_the_caller_talks_on() -> None:
-    async with session_of(FakeEngine(Reply("Goodbye!", ends_call=True), Reply("Goodbye again!", ends_call=True))) as session:
+    async with session_of(
+        FakeEngine(
+            AgentReply("Goodbye!", ends_call=True), AgentReply("Goodbye again!", ends_call=True)
+        )
+    ) as session:
         await receive_until(session, AgentDone)
         session.send_audio(utter("That was all.") + PAUSE)
         await receive_until(session, AgentText)
@@ -112,10 +130,17 @@ async def test_the_last_word_is_followed_by_hanging_up_unless_the_caller_talks_o
     assert text_of(events) == "Goodbye again!"
 
 
-@pytest.mark.parametrize(("answer", "heard"), [(f"{TAKEN_DOWN} Go on.", "I took it down."), ("Not written.", NOT_TAKEN.text)])
-async def test_a_claim_to_have_taken_something_down_waits_until_it_is_so(answer: str, heard: str) -> None:
+@pytest.mark.parametrize(
+    ("answer", "heard"),
+    [(f"{TAKEN_DOWN} Go on.", "I took it down."), ("Not written.", NOT_TAKEN.text)],
+)
+async def test_a_claim_to_have_taken_something_down_waits_until_it_is_so(
+    answer: str, heard: str
+) -> None:
     taken = {"kind": "other", "title": "Question: When do you open?"}
-    async with session_of(FakeEngine(Reply("I took it down.", taken=taken))) as session:
+    async with session_of(
+        FakeEngine(AgentReply("I took it down.", taken_request=taken))
+    ) as session:
         await receive_until(session, AgentDone)
         session.send_audio(utter("When do you open?") + PAUSE)
         tool_call = (await receive_until(session, ToolCall))[-1]
@@ -151,7 +176,7 @@ async def test_a_session_begun_anew_knows_what_was_said_and_does_not_greet_again
     briefing = Briefing("Hello!", "Ada", (RecentCall(START, "Asked for a plumber."),))
     turns = [Turn(seq=1, speaker="caller", text="Call the plumber.", at=START)]
     engine = FakeEngine()
-    async with session_of(engine, opening=Opening("", "Go on.", turns, briefing)) as session:
+    async with session_of(engine, opening=EngineOpening("", "Go on.", turns, briefing)) as session:
         assert text_of(await receive_until(session, AgentDone)) == "Go on."
     told = engine.briefings[0]
     assert told.recent == briefing.recent

@@ -1,4 +1,6 @@
-"""The shorter way for audio loses nothing of what `websockets` promises: whole messages, in order, to the last one."""
+"""The shorter way for audio loses nothing of what `websockets` promises: whole messages, in
+order, to the last one.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,13 +10,16 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.utils import accept_key
 
-from aftercall.engine.socket import EngineSocket
 from aftercall.errors import EngineLost, EngineRefused
+from aftercall.sockets.client import EngineSocket
 from aftercall.sockets.frames import make_frame
-from aftercall.sockets.mailbox import MOST_WAITING
+from aftercall.sockets.mailbox import MAX_QUEUED_MESSAGES
 
 BODY = b'{"err_code":"INVALID_AUTH"}'
-HEAD = b"HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY)
+HEAD = (
+    b"HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    % len(BODY)
+)
 Talk = Callable[[ServerConnection], Awaitable[None]]
 
 
@@ -28,7 +33,7 @@ async def connected(talk: Talk) -> AsyncIterator[EngineSocket]:
 
 
 async def test_messages_come_whole_and_in_order_and_then_the_end() -> None:
-    count = 20 * MOST_WAITING
+    count = 20 * MAX_QUEUED_MESSAGES
 
     async def talk(connection: ServerConnection) -> None:
         await connection.send(["Grüß ", "Gott"])
@@ -40,7 +45,9 @@ async def test_messages_come_whole_and_in_order_and_then_the_end() -> None:
     async with connected(talk) as socket:
         await asyncio.sleep(0.1)  # let more arrive than is kept waiting
         assert [await socket.receive(), await socket.receive()] == ["Grüß Gott", b"abc"]
-        assert [await socket.receive() for _ in range(count)] == [number.to_bytes(2) * 500 for number in range(count)]
+        assert [await socket.receive() for _ in range(count)] == [
+            number.to_bytes(2) * 500 for number in range(count)
+        ]
         assert await socket.receive() == "bye"
         for _ in range(2):
             with pytest.raises(EngineLost):
@@ -84,7 +91,9 @@ async def test_both_kinds_are_sent_and_a_goodbye_is_answered() -> None:
 
 
 @asynccontextmanager
-async def served(answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
+async def served(
+    answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[str]:
     """A server that does nothing but what it is told; its address."""
     is_done = asyncio.Event()
 
@@ -100,9 +109,17 @@ async def served(answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], 
         await asyncio.wait_for(is_done.wait(), 5)
 
 
-@pytest.mark.parametrize("pieces", [[HEAD + BODY], [HEAD, BODY], [HEAD[:20], HEAD[20:], BODY[:3], BODY[3:]]], ids=["whole", "two", "four"])
-async def test_a_refusal_is_known_as_soon_as_it_is_told_however_it_is_cut_up(pieces: list[bytes]) -> None:
-    """A server that keeps the line open after it must not cost the caller the patience meant for silence."""
+@pytest.mark.parametrize(
+    "pieces",
+    [[HEAD + BODY], [HEAD, BODY], [HEAD[:20], HEAD[20:], BODY[:3], BODY[3:]]],
+    ids=["whole", "two", "four"],
+)
+async def test_a_refusal_is_known_as_soon_as_it_is_told_however_it_is_cut_up(
+    pieces: list[bytes],
+) -> None:
+    """A server that keeps the line open after it must not cost the caller the patience meant
+    for silence.
+    """
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -120,9 +137,17 @@ async def test_a_refusal_is_known_as_soon_as_it_is_told_however_it_is_cut_up(pie
 async def test_words_that_come_with_the_handshake_are_not_lost() -> None:
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = await reader.readuntil(b"\r\n\r\n")
-        key = next(line.split(b": ")[1] for line in request.split(b"\r\n") if line.lower().startswith(b"sec-websocket-key"))
+        key = next(
+            line.split(b": ")[1]
+            for line in request.split(b"\r\n")
+            if line.lower().startswith(b"sec-websocket-key")
+        )
         accept = b"Sec-WebSocket-Accept: " + accept_key(key.decode()).encode()
-        head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" + accept + b"\r\n\r\n"
+        head = (
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            + accept
+            + b"\r\n\r\n"
+        )
         frames = make_frame("Welcome") + make_frame(b"voice")
         writer.write(head + frames[:-2])
         await writer.drain()

@@ -1,4 +1,6 @@
-"""ElevenLabs' own helper and ours judge a webhook alike: what one takes the other takes, what one refuses the other refuses."""
+"""ElevenLabs' own helper and ours judge a webhook alike: what one takes the other takes, what
+one refuses the other refuses.
+"""
 
 import hmac
 import json
@@ -11,10 +13,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from aftercall.hosted.elevenlabs import ElevenLabs
+from aftercall.hosted.adapters import ElevenLabs
 
 SECRET = "wsec_lab"
-BODY = json.dumps({"type": "post_call_transcription", "event_timestamp": 1, "data": {"conversation_id": "äöü"}}, ensure_ascii=False)
+BODY = json.dumps(
+    {"type": "post_call_transcription", "event_timestamp": 1, "data": {"conversation_id": "äöü"}},
+    ensure_ascii=False,
+)
 
 
 def sign(body: str, at_s: int, secret: str = SECRET) -> str:
@@ -33,13 +38,16 @@ def is_taken_by_theirs(theirs: Any, body: str, header: str, secret: str) -> bool
     from elevenlabs.errors import BadRequestError
 
     try:
-        assert theirs.construct_event(rawBody=body, sig_header=header, secret=secret) == json.loads(body)
+        assert theirs.construct_event(rawBody=body, sig_header=header, secret=secret) == json.loads(
+            body
+        )
     except (BadRequestError, ValueError):
         return False
     return True
 
 
-# What the header is when it is sent `now`: their helper goes by the real clock, so nothing is signed before the test runs.
+# What the header is when it is sent `now`: their helper goes by the real clock, so nothing is
+# signed before the test runs.
 HEADERS: dict[str, tuple[Callable[[int], str], bool]] = {
     "signed now": (lambda now: sign(BODY, now), True),
     "nearly too old": (lambda now: sign(BODY, now - 29 * 60), True),
@@ -60,7 +68,9 @@ HEADERS: dict[str, tuple[Callable[[int], str], bool]] = {
 def test_both_judge_a_signature_alike(theirs: Any, name: str) -> None:
     make, is_good = HEADERS[name]
     header = make(int(time.time()))
-    ours = ElevenLabs(SecretStr(SECRET)).is_genuine({"elevenlabs-signature": header}, BODY.encode(), datetime.now(UTC))
+    ours = ElevenLabs(SecretStr(SECRET)).is_genuine(
+        {"elevenlabs-signature": header}, BODY.encode(), datetime.now(UTC)
+    )
     assert (is_taken_by_theirs(theirs, BODY, header, SECRET), ours) == (is_good, is_good)
 
 

@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from aftercall.errors import RefusedInput
-from aftercall.hosted.bland import Bland
-from aftercall.hosted.elevenlabs import ElevenLabs
+from aftercall.hosted.adapters import Bland, ElevenLabs, Retell, Vapi
 from aftercall.hosted.platform import Platform, parse_event, slug
-from aftercall.hosted.retell import Retell
-from aftercall.hosted.vapi import Vapi
 from aftercall.model.calls import Call
 
 NOW = datetime(2026, 2, 14, 12, tzinfo=UTC)
@@ -38,7 +35,12 @@ ELEVENLABS: dict[str, Any] = {
             "start_time_unix_secs": START_S,
             "call_duration_secs": 22,
             "termination_reason": "Client disconnected: 1000",
-            "phone_call": {"direction": "inbound", "agent_number": "+15550101", "external_number": "+15550100", "call_sid": "CA1"},
+            "phone_call": {
+                "direction": "inbound",
+                "agent_number": "+15550101",
+                "external_number": "+15550100",
+                "call_sid": "CA1",
+            },
         },
         "analysis": {"transcript_summary": "Asked for an invoice."},
     },
@@ -72,8 +74,16 @@ RETELL: dict[str, Any] = {
         "end_timestamp": START_S * 1000 + 22_000,
         "disconnection_reason": "user_hangup",
         "transcript_object": [
-            {"role": "agent", "content": "Hello, how can I help?", "words": [{"word": "Hello", "start": 0.0, "end": 0.4}]},
-            {"role": "user", "content": "An invoice please", "words": [{"word": "An", "start": 3.0, "end": 3.2}]},
+            {
+                "role": "agent",
+                "content": "Hello, how can I help?",
+                "words": [{"word": "Hello", "start": 0.0, "end": 0.4}],
+            },
+            {
+                "role": "user",
+                "content": "An invoice please",
+                "words": [{"word": "An", "start": 3.0, "end": 3.2}],
+            },
             {"role": "transfer_target", "content": "Front desk"},
         ],
     },
@@ -88,9 +98,24 @@ BLAND: dict[str, Any] = {
     "created_at": "2026-02-13T16:26:40+00:00",
     "call_ended_by": "USER",
     "transcripts": [
-        {"id": 1, "created_at": "2026-02-13T16:26:40+00:00", "text": "Hello, how can I help?", "user": "assistant"},
-        {"id": 2, "created_at": "2026-02-13T16:26:43+00:00", "text": "An invoice please", "user": "user"},
-        {"id": 3, "created_at": "2026-02-13T16:26:44+00:00", "text": "looked it up", "user": "agent-action"},
+        {
+            "id": 1,
+            "created_at": "2026-02-13T16:26:40+00:00",
+            "text": "Hello, how can I help?",
+            "user": "assistant",
+        },
+        {
+            "id": 2,
+            "created_at": "2026-02-13T16:26:43+00:00",
+            "text": "An invoice please",
+            "user": "user",
+        },
+        {
+            "id": 3,
+            "created_at": "2026-02-13T16:26:44+00:00",
+            "text": "looked it up",
+            "user": "agent-action",
+        },
     ],
 }
 CASES: list[tuple[Platform, dict[str, Any]]] = [
@@ -111,8 +136,16 @@ def read(platform: Platform, event: dict[str, Any]) -> Call:
 @pytest.mark.parametrize(("platform", "event"), CASES, ids=NAMES)
 def test_every_platform_tells_the_same_call(platform: Platform, event: dict[str, Any]) -> None:
     call = read(platform, event)
-    assert (call.source, call.direction, call.caller, call.callee) == (platform.name, "inbound", "+15550100", "+15550101")
-    assert [(turn.speaker, turn.text) for turn in call.turns] == [("agent", "Hello, how can I help?"), ("caller", "An invoice please")]
+    assert (call.source, call.direction, call.caller, call.callee) == (
+        platform.name,
+        "inbound",
+        "+15550100",
+        "+15550101",
+    )
+    assert [(turn.speaker, turn.text) for turn in call.turns] == [
+        ("agent", "Hello, how can I help?"),
+        ("caller", "An invoice please"),
+    ]
     assert call.started_at.timestamp() == START_S
     assert (call.turns[1].at - call.started_at).total_seconds() == 3
     assert 21 <= call.duration_s <= 23
@@ -136,8 +169,16 @@ def test_an_outbound_call_has_its_parties_the_other_way_round() -> None:
 
 
 def test_events_that_tell_of_no_call_are_taken_and_left_alone() -> None:
-    assert CASES[0][0].read_call({"type": "post_call_audio", "data": {"full_audio": "…"}}, "main") is None
-    busy = {"agent_id": "a1", "conversation_id": "conv_1", "failure_reason": "busy", "metadata": {"type": "twilio", "body": {}}}
+    assert (
+        CASES[0][0].read_call({"type": "post_call_audio", "data": {"full_audio": "…"}}, "main")
+        is None
+    )
+    busy = {
+        "agent_id": "a1",
+        "conversation_id": "conv_1",
+        "failure_reason": "busy",
+        "metadata": {"type": "twilio", "body": {}},
+    }
     assert CASES[0][0].read_call({"type": "call_initiation_failure", "data": busy}, "main") is None
     assert CASES[1][0].read_call({"message": {"type": "status-update"}}, "main") is None
     assert CASES[2][0].read_call({"event": "call_started", "call": {}}, "main") is None
@@ -147,7 +188,12 @@ def test_calls_of_other_agents_of_a_workspace_are_left_alone_when_ours_are_named
     secret = SecretStr("wsec_test")
     assert ElevenLabs(secret, ["a1", "a2"]).read_call(ELEVENLABS, "main") is not None
     assert ElevenLabs(secret, ["a2"]).read_call(ELEVENLABS, "main") is None
-    assert ElevenLabs(secret, ["a2"]).read_call({"type": "post_call_transcription", "data": {"conversation_id": "conv_1"}}, "main") is None
+    assert (
+        ElevenLabs(secret, ["a2"]).read_call(
+            {"type": "post_call_transcription", "data": {"conversation_id": "conv_1"}}, "main"
+        )
+        is None
+    )
 
 
 def test_ended_and_analysed_tell_of_one_call_whichever_comes_first() -> None:
@@ -173,11 +219,18 @@ def test_a_clock_that_jumps_back_is_held() -> None:
 
 
 KNOWN_BODY = b'{"event":"call_ended","call":{"call_id":"c1"}}'
-ELEVENLABS_BODY = b'{"type":"post_call_transcription","event_timestamp":1739537297,"data":{"conversation_id":"abc"}}'
+ELEVENLABS_BODY = (
+    b'{"type":"post_call_transcription","event_timestamp":1739537297,'
+    b'"data":{"conversation_id":"abc"}}'
+)
 KNOWN = [
     (
         CASES[0][0],
-        {"elevenlabs-signature": "t=1739537297,v0=6e321e2044a124192e73090ae6cd11a39fe97800cc3e4e6361404552a92914b0"},
+        {
+            "elevenlabs-signature": (
+                "t=1739537297,v0=6e321e2044a124192e73090ae6cd11a39fe97800cc3e4e6361404552a92914b0"
+            )
+        },
         ELEVENLABS_BODY,
         1_739_537_300,
     ),
@@ -185,7 +238,11 @@ KNOWN = [
     (CASES[1][0], {"authorization": "Bearer secret"}, KNOWN_BODY, START_S),
     (
         CASES[2][0],
-        {"x-retell-signature": "v=1700000000000,d=83eec0c731880372ce0de004bd1ce30f8cec0c963edda918404057662d7ddbc8"},
+        {
+            "x-retell-signature": (
+                "v=1700000000000,d=83eec0c731880372ce0de004bd1ce30f8cec0c963edda918404057662d7ddbc8"
+            )
+        },
         KNOWN_BODY,
         1_700_000_100,
     ),
@@ -199,11 +256,15 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("platform", "headers", "body", "now_s"), KNOWN)
-def test_known_signatures_hold_and_any_change_is_refused(platform: Platform, headers: dict[str, str], body: bytes, now_s: int) -> None:
+def test_known_signatures_hold_and_any_change_is_refused(
+    platform: Platform, headers: dict[str, str], body: bytes, now_s: int
+) -> None:
     now = datetime.fromtimestamp(now_s, UTC)
     assert platform.is_genuine(headers, body, now)
     assert not platform.is_genuine({}, body, now)
-    assert not platform.is_genuine({name: value[:-1] + "0" + "x" for name, value in headers.items()}, body, now)
+    assert not platform.is_genuine(
+        {name: value[:-1] + "0" + "x" for name, value in headers.items()}, body, now
+    )
     if "secret" not in "".join(headers.values()):
         assert not platform.is_genuine(headers, body + b" ", now)
 
@@ -218,7 +279,9 @@ def test_a_vapi_hmac_covers_time_and_body() -> None:
 def test_old_signatures_are_stale() -> None:
     for platform, headers, body, now_s in KNOWN:
         if platform.name in ("elevenlabs", "retell"):
-            assert not platform.is_genuine(headers, body, datetime.fromtimestamp(now_s + 3_600, UTC))
+            assert not platform.is_genuine(
+                headers, body, datetime.fromtimestamp(now_s + 3_600, UTC)
+            )
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff", b"[]", b"3", b"[" * 100_000])
@@ -229,14 +292,18 @@ def test_bodies_that_are_no_event_are_refused(raw: bytes) -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
 @pytest.mark.parametrize(("platform", "event"), CASES, ids=NAMES)
 @given(data=st.data())
-def test_any_event_is_a_call_nothing_or_refused(platform: Platform, event: dict[str, Any], data: st.DataObject) -> None:
+def test_any_event_is_a_call_nothing_or_refused(
+    platform: Platform, event: dict[str, Any], data: st.DataObject
+) -> None:
     broken = json.loads(json.dumps(event))
     place: Any = broken
     while True:

@@ -9,19 +9,19 @@ import pytest
 from aftercall.lab.loopback import serve_on_loopback
 from aftercall.lab.models.anthropic import make_anthropic
 from aftercall.lab.models.openai import make_openai
-from aftercall.lab.models.script import Script
+from aftercall.lab.models.script import ModelScript
 
 KEY = "lab-key"
 HI = [{"role": "user", "content": "Hi"}]
 
 
 @pytest.fixture(scope="module")
-def script() -> Script:
-    return Script(lambda asked: f"You said {asked.data}.")
+def script() -> ModelScript:
+    return ModelScript(lambda asked: f"You said {asked.data}.")
 
 
 @pytest.fixture(scope="module")
-def claude(script: Script) -> Iterator[anthropic.Anthropic]:
+def claude(script: ModelScript) -> Iterator[anthropic.Anthropic]:
     with (
         serve_on_loopback(make_anthropic(script, KEY, ("claude-sonnet-5-5",))) as url,
         anthropic.Anthropic(api_key=KEY, base_url=url, max_retries=0) as client,
@@ -30,7 +30,7 @@ def claude(script: Script) -> Iterator[anthropic.Anthropic]:
 
 
 @pytest.fixture(scope="module")
-def gpt(script: Script) -> Iterator[openai.OpenAI]:
+def gpt(script: ModelScript) -> Iterator[openai.OpenAI]:
     with (
         serve_on_loopback(make_openai(script, KEY, ("gpt-4o-mini", "gpt-5.4-mini"))) as url,
         openai.OpenAI(api_key=KEY, base_url=f"{url}/v1", max_retries=0) as client,
@@ -39,7 +39,9 @@ def gpt(script: Script) -> Iterator[openai.OpenAI]:
 
 
 def test_claude_answers_its_own_sdk(claude: anthropic.Anthropic) -> None:
-    message = claude.messages.create(model="claude-sonnet-5-5", max_tokens=10, messages=[{"role": "user", "content": "Hi"}])
+    message = claude.messages.create(
+        model="claude-sonnet-5-5", max_tokens=10, messages=[{"role": "user", "content": "Hi"}]
+    )
     assert (message.content[0].type, message.stop_reason) == ("text", "end_turn")
 
 
@@ -51,10 +53,22 @@ def test_claude_answers_its_own_sdk(claude: anthropic.Anthropic) -> None:
         ({"model": "claude-0", "messages": HI, "max_tokens": 5}, {}, 404),
         ({"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 0}, {}, 400),
         ({"model": "claude-sonnet-5-5", "messages": [], "max_tokens": 5}, {}, 400),
-        ({"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5, "temperature": 0}, {}, 400),
+        (
+            {"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5, "temperature": 0},
+            {},
+            400,
+        ),
         ({"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5, "colour": "red"}, {}, 400),
-        ({"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5}, {"Authorization": "Bearer no", "x-api-key": "no"}, 401),
-        ({"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5}, {"anthropic-version": "1999-01-01"}, 400),
+        (
+            {"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5},
+            {"Authorization": "Bearer no", "x-api-key": "no"},
+            401,
+        ),
+        (
+            {"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5},
+            {"anthropic-version": "1999-01-01"},
+            400,
+        ),
     ],
 )
 def test_claude_refuses_what_the_real_one_refuses(
@@ -65,23 +79,41 @@ def test_claude_refuses_what_the_real_one_refuses(
     assert refused.value.status_code == status
 
 
-def test_the_older_version_takes_a_temperature_and_the_older_header(claude: anthropic.Anthropic) -> None:
+def test_the_older_version_takes_a_temperature_and_the_older_header(
+    claude: anthropic.Anthropic,
+) -> None:
     body = {"model": "claude-sonnet-5-5", "messages": HI, "max_tokens": 5, "temperature": 0}
-    claude.post("/v1/messages", body=body, options={"headers": {"anthropic-version": "2023-06-01", "x-api-key": KEY}}, cast_to=object)
+    claude.post(
+        "/v1/messages",
+        body=body,
+        options={"headers": {"anthropic-version": "2023-06-01", "x-api-key": KEY}},
+        cast_to=object,
+    )
 
 
-def test_claudes_limits_and_troubles_are_its_sdks_errors(claude: anthropic.Anthropic, script: Script) -> None:
+def test_claudes_limits_and_troubles_are_its_sdks_errors(
+    claude: anthropic.Anthropic, script: ModelScript
+) -> None:
     script.faults.extend(["rate_limit", "server_error"])
     with pytest.raises(anthropic.RateLimitError) as limited:
-        claude.messages.create(model="claude-sonnet-5-5", max_tokens=10, messages=[{"role": "user", "content": "Hi"}])
+        claude.messages.create(
+            model="claude-sonnet-5-5", max_tokens=10, messages=[{"role": "user", "content": "Hi"}]
+        )
     assert limited.value.response.headers["retry-after"] == "1"
     with pytest.raises(anthropic.InternalServerError):
-        claude.messages.create(model="claude-sonnet-5-5", max_tokens=10, messages=[{"role": "user", "content": "Hi"}])
+        claude.messages.create(
+            model="claude-sonnet-5-5", max_tokens=10, messages=[{"role": "user", "content": "Hi"}]
+        )
 
 
 def test_gpt_answers_its_own_sdk_in_chat_and_responses(gpt: openai.OpenAI) -> None:
-    chat = gpt.chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": "Hi"}], temperature=0)
-    assert (chat.choices[0].message.content, chat.choices[0].finish_reason) == ("You said Hi.", "stop")
+    chat = gpt.chat.completions.create(
+        model="gpt-4o-mini", messages=[{"role": "user", "content": "Hi"}], temperature=0
+    )
+    assert (chat.choices[0].message.content, chat.choices[0].finish_reason) == (
+        "You said Hi.",
+        "stop",
+    )
     response = gpt.responses.create(model="gpt-4o-mini", input="Hi", instructions="Be brief.")
     assert response.output_text == "You said Hi."
 
@@ -95,10 +127,14 @@ def test_gpt_refuses_what_the_real_one_refuses(gpt: openai.OpenAI) -> None:
         gpt.with_options(api_key="wrong").responses.create(model="gpt-4o-mini", input="Hi")
 
 
-def test_gpts_cut_off_and_refusal_are_told_as_its_sdk_expects(gpt: openai.OpenAI, script: Script) -> None:
+def test_gpts_cut_off_and_refusal_are_told_as_its_sdk_expects(
+    gpt: openai.OpenAI, script: ModelScript
+) -> None:
     script.faults.extend(["cut_off", "refusal"])
     cut = gpt.responses.create(model="gpt-4o-mini", input="Hi")
     assert cut.incomplete_details is not None
     assert cut.incomplete_details.reason == "max_output_tokens"
-    declined = gpt.chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": "Hi"}])
+    declined = gpt.chat.completions.create(
+        model="gpt-4o-mini", messages=[{"role": "user", "content": "Hi"}]
+    )
     assert declined.choices[0].message.refusal

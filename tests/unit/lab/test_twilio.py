@@ -11,18 +11,28 @@ from aftercall.lab.twilio import APOLOGY, EmulatedTwilio, LabCall
 TOKEN = "token"
 VOICE = "https://agent.example/voice"
 STATUS = "https://agent.example/status"
-LISTEN = '<Response><Gather input="speech" action="/voice?turn=1"><Say>{}</Say></Gather><Redirect>/silent</Redirect></Response>'
+LISTEN = (
+    '<Response><Gather input="speech" '
+    'action="/voice?turn=1"><Say>{}</Say></Gather><Redirect>/silent</Redirect></Response>'
+)
 
 Agent = Callable[[str, dict[str, str]], tuple[int, str]]
 
 
 def box(agent: Agent) -> tuple[EmulatedTwilio, list[dict[str, str]]]:
-    """An agent as a function from path and form to an answer; every form it was sent, its signature proven by Twilio's library."""
+    """An agent as a function from path and form to an answer; every form it was sent, its
+    signature proven by Twilio's library.
+    """
     forms: list[dict[str, str]] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
-        form = {name: values[0] for name, values in parse_qs(request.content.decode(), keep_blank_values=True).items()}
-        assert RequestValidator(TOKEN).validate(str(request.url), form, request.headers["X-Twilio-Signature"])
+        form = {
+            name: values[0]
+            for name, values in parse_qs(request.content.decode(), keep_blank_values=True).items()
+        }
+        assert RequestValidator(TOKEN).validate(
+            str(request.url), form, request.headers["X-Twilio-Signature"]
+        )
         forms.append(form | {"path": request.url.path})
         status, text = agent(request.url.path, form)
         return httpx2.Response(status, text=text, headers={"Content-Type": "text/xml"})
@@ -50,11 +60,21 @@ async def test_a_call_from_ring_to_hang_up() -> None:
 
 
 async def test_silence_falls_through_to_the_next_verb() -> None:
-    twilio, forms = box(lambda path, form: (200, LISTEN.format("Hello") if path == "/voice" else "<Response><Say>Anyone?</Say></Response>"))
+    twilio, forms = box(
+        lambda path, form: (
+            200,
+            LISTEN.format("Hello")
+            if path == "/voice"
+            else "<Response><Say>Anyone?</Say></Response>",
+        )
+    )
     call = await ring(twilio)
     await twilio.stay_silent(call)
     assert call.heard == ["Hello", "Anyone?"]
-    assert (call.state, [form["path"] for form in forms]) == ("completed", ["/voice", "/silent", "/status"])
+    assert (call.state, [form["path"] for form in forms]) == (
+        "completed",
+        ["/voice", "/silent", "/status"],
+    )
 
 
 async def test_an_agent_that_fails_gives_the_caller_an_apology_and_a_code() -> None:

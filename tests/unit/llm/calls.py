@@ -19,5 +19,11 @@ def call_of(script: str, started_at: datetime = TUESDAY) -> Call:
     ]
     ended_at = started_at + timedelta(seconds=5 * len(turns))
     return parse_call(
-        {"source": "script", "sid": "S1", "started_at": started_at.isoformat(), "ended_at": ended_at.isoformat(), "turns": turns}
+        {
+            "source": "script",
+            "sid": "S1",
+            "started_at": started_at.isoformat(),
+            "ended_at": ended_at.isoformat(),
+            "turns": turns,
+        }
     )

@@ -1,4 +1,7 @@
-"""Invented calls of many trades, each with what a reader must and must not find in it. All ring on Tuesday, 3 March 2026."""
+"""Invented calls of many trades, each with what a reader must and must not find in it.
+
+All ring on Tuesday, 3 March 2026.
+"""
 
 from dataclasses import dataclass, field
 
@@ -401,7 +404,11 @@ DIALOGUES = (
         C: Also, could you arrange a wake-up call for six?
         A: Wake-up call at six.
         """,
-        asked=(ask("task", "checkout", "2026-03-04"), ask("task", "towels"), ask("task", "wake-up")),
+        asked=(
+            ask("task", "checkout", "2026-03-04"),
+            ask("task", "towels"),
+            ask("task", "wake-up"),
+        ),
         promised=("towels",),
     ),
     Dialogue(
@@ -898,7 +905,11 @@ DIALOGUES = (
         C: Also I've decided I'm not going to the conference.
         A: Noted.
         """,
-        asked=(ask("booking", "dentist", "2026-03-10"), ask("message", "henrik slides"), ask("task", "coffee")),
+        asked=(
+            ask("booking", "dentist", "2026-03-10"),
+            ask("message", "henrik slides"),
+            ask("task", "coffee"),
+        ),
         facts=(("decision", "conference"),),
         absent=("restaurant",),
     ),
@@ -1126,7 +1137,11 @@ DIALOGUES = (
         C: Also, in three weeks I need to renew the car insurance, remind me a day before.
         A: I'll remind you.
         """,
-        asked=(ask("booking", "review", "2026-04-03"), ask("reminder", "yusuf", "2026-03-03"), ask("reminder", "insurance", "2026-03-23")),
+        asked=(
+            ask("booking", "review", "2026-04-03"),
+            ask("reminder", "yusuf", "2026-03-03"),
+            ask("reminder", "insurance", "2026-03-23"),
+        ),
         promised=("remind",),
     ),
 )

@@ -20,11 +20,23 @@ def _cues() -> Iterator[Cue]:
     """Every cue that a module of the rules holds by name."""
     for module in pkgutil.iter_modules(rules.__path__):
         for value in vars(importlib.import_module(f"{rules.__name__}.{module.name}")).values():
-            held = [entry[0] for entry in value.of(EVERYTHING)] if isinstance(value, Table) else value
-            yield from (cue for cue in (held if isinstance(held, (tuple, list)) else (held,)) if isinstance(cue, Cue))
+            held = (
+                [entry[0] for entry in value.of(EVERYTHING)] if isinstance(value, Table) else value
+            )
+            yield from (
+                cue
+                for cue in (held if isinstance(held, (tuple, list)) else (held,))
+                if isinstance(cue, Cue)
+            )
 
 
-LINES = sorted({line.partition(":")[2].strip() for dialogue in DIALOGUES for line in dialogue.script.strip().splitlines()})
+LINES = sorted(
+    {
+        line.partition(":")[2].strip()
+        for dialogue in DIALOGUES
+        for line in dialogue.script.strip().splitlines()
+    }
+)
 EVERYTHING = " ".join(LINES)
 CUES = list({cue.pattern: cue for cue in _cues()}.values())
 
@@ -42,7 +54,9 @@ CUES = list({cue.pattern: cue for cue in _cues()}.values())
         (r"^(?:oh|no)[, ]+forget (?:it|that)", {"forget"}),
     ],
 )
-def test_the_words_of_a_pattern_are_those_it_cannot_match_without(pattern: str, words: set[str] | None) -> None:
+def test_the_words_of_a_pattern_are_those_it_cannot_match_without(
+    pattern: str, words: set[str] | None
+) -> None:
     found = needed_words(pattern)
     assert (None if found is None else set(found)) == words
 
@@ -58,18 +72,57 @@ def test_no_pattern_of_the_rules_loses_a_match_to_its_words() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["no", "wait", "call", "calls", "me", "don't", "need", "a", "table", "Friday's", "um,", "ring"]), max_size=8)
+    st.lists(
+        st.sampled_from(
+            [
+                "no",
+                "wait",
+                "call",
+                "calls",
+                "me",
+                "don't",
+                "need",
+                "a",
+                "table",
+                "Friday's",
+                "um,",
+                "ring",
+            ]
+        ),
+        max_size=8,
+    )
 )
 def test_words_in_any_order_find_what_plain_search_finds(words: list[str]) -> None:
     text = " ".join(words)
-    for pattern in (r"\bcalls? me\b", r"\b(?:no,? wait|wait,? no)\b", r"(?:a|the) table", r"\bdon['’]?t (?:call|ring)\b", r"friday\b"):
+    for pattern in (
+        r"\bcalls? me\b",
+        r"\b(?:no,? wait|wait,? no)\b",
+        r"(?:a|the) table",
+        r"\bdon['’]?t (?:call|ring)\b",
+        r"friday\b",
+    ):
         assert (Cue(pattern).search(text) is None) == (re.search(pattern, text, re.I) is None)
         assert Caseless(pattern).occurs(text) == (re.search(pattern, text.lower()) is not None)
 
 
 PIECES = [
     *("call", "ring", "a", "Friday", "no", " ", ", ", "'", "-", "_", "7"),
-    *(r"\b", r"\B", r"\w", r"\w+", r"\s", r"\s*", r"\d", r"\W", ".", "^", "$", r"\.", r"\x41", r"\n"),
+    *(
+        r"\b",
+        r"\B",
+        r"\w",
+        r"\w+",
+        r"\s",
+        r"\s*",
+        r"\d",
+        r"\W",
+        ".",
+        "^",
+        "$",
+        r"\.",
+        r"\x41",
+        r"\n",
+    ),
     *("[ae]", "[^,.]", "[a-f]", "[ ,]", r"[\s,]", "[]x]", "[-x]", "[abcdef]", r"[\w']", "[é]", "é"),
     *(
         "(?=call)",
@@ -88,14 +141,23 @@ PIECES = [
 
 
 def _wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """What may come any number of times stands within nothing that may: searching that can take for ever."""
+    """What may come any number of times stands within nothing that may: searching that can take
+    for ever.
+    """
     joined = st.lists(inner, min_size=1, max_size=4).map("".join)
-    either = st.lists(inner, min_size=2, max_size=3).map(lambda branches: f"(?:{'|'.join(branches)})")
-    counted = st.tuples(inner, st.sampled_from(["?", "{2}", "{0,1}", "??"])).map(lambda both: f"(?:{both[0]}){both[1]}")
+    either = st.lists(inner, min_size=2, max_size=3).map(
+        lambda branches: f"(?:{'|'.join(branches)})"
+    )
+    counted = st.tuples(inner, st.sampled_from(["?", "{2}", "{0,1}", "??"])).map(
+        lambda both: f"(?:{both[0]}){both[1]}"
+    )
     return joined | either | counted
 
 
-_many = st.tuples(st.sampled_from(["call", "a ", " ", r"\b", "[ae]", "."]), st.sampled_from(["*", "+", "*?", "++"]))
+_many = st.tuples(
+    st.sampled_from(["call", "a ", " ", r"\b", "[ae]", "."]),
+    st.sampled_from(["*", "+", "*?", "++"]),
+)
 _leaves = st.sampled_from(PIECES) | _many.map(lambda both: f"(?:{both[0]}){both[1]}")
 patterns = st.recursive(_leaves, _wrapped, max_leaves=6)
 
@@ -109,8 +171,13 @@ def assert_never_hides(pattern: str, text: str) -> None:
 
 
 @given(st.data(), patterns)
-def test_no_pattern_whatever_loses_a_text_that_it_matches(data: st.DataObject, pattern: str) -> None:
-    text = data.draw(st.text("calring Fdyo,.'-_7éAxſıİK\n", max_size=20) | st.from_regex(re.compile(pattern, re.I)))
+def test_no_pattern_whatever_loses_a_text_that_it_matches(
+    data: st.DataObject, pattern: str
+) -> None:
+    text = data.draw(
+        st.text("calring Fdyo,.'-_7éAxſıİK\n", max_size=20)
+        | st.from_regex(re.compile(pattern, re.I))
+    )
     assert_never_hides(pattern, text)
 
 
@@ -126,7 +193,17 @@ def test_every_pattern_of_the_rules_can_be_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(?x) call ", "(a)?(?(1)call|ring)", r"\N{DIGIT ONE}call", r"\061call", "call)", "(call", "[call", "*"]
+    "pattern",
+    [
+        "(?x) call ",
+        "(a)?(?(1)call|ring)",
+        r"\N{DIGIT ONE}call",
+        r"\061call",
+        "call)",
+        "(call",
+        "[call",
+        "*",
+    ],
 )
 def test_of_a_pattern_written_otherwise_no_words_are_claimed(pattern: str) -> None:
     with pytest.raises(Unreadable):
@@ -134,8 +211,21 @@ def test_of_a_pattern_written_otherwise_no_words_are_claimed(pattern: str) -> No
     assert needed_words(pattern) is None
 
 
-@pytest.mark.parametrize("pattern", [r"cat\Balog", r"\bcat[_-]fish\b", "(?P<a>call) (?P=a)", r"(call) \1", "set", "(?P<who>me|you) call"])
-@pytest.mark.parametrize("text", ["catalog", "cat_fish", "cat-fish", "call call", "ſet", "SET", "me call", "you CALL", "ring"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"cat\Balog",
+        r"\bcat[_-]fish\b",
+        "(?P<a>call) (?P=a)",
+        r"(call) \1",
+        "set",
+        "(?P<who>me|you) call",
+    ],
+)
+@pytest.mark.parametrize(
+    "text",
+    ["catalog", "cat_fish", "cat-fish", "call call", "ſet", "SET", "me call", "you CALL", "ring"],
+)
 def test_odd_ends_of_words_hide_nothing(pattern: str, text: str) -> None:
     assert_never_hides(pattern, text)
 
@@ -145,10 +235,20 @@ def test_every_letter_that_a_pattern_takes_for_a_plain_one_is_counted_as_that() 
     odd = [letter for letter in re.findall("[a-z]", everything, re.I) if not letter.isascii()]
     assert odd
     for letter in odd:
-        assert any(re.fullmatch(plain, letter, re.I) and plain in words_of(letter) for plain in "abcdefghijklmnopqrstuvwxyz"), letter
+        assert any(
+            re.fullmatch(plain, letter, re.I) and plain in words_of(letter)
+            for plain in "abcdefghijklmnopqrstuvwxyz"
+        ), letter
 
 
 def test_a_table_gives_the_patterns_that_may_match_in_their_order() -> None:
-    table = Table([(Cue(r"\bring\b"), 1), (Cue(r"\d"), 2), (Cue(r"\bcall\b"), 3), (Cue(r"\b(?:call|ring) back\b"), 4)])
+    table = Table(
+        [
+            (Cue(r"\bring\b"), 1),
+            (Cue(r"\d"), 2),
+            (Cue(r"\bcall\b"), 3),
+            (Cue(r"\b(?:call|ring) back\b"), 4),
+        ]
+    )
     assert [number for _, number in table.of("please ring back")] == [1, 2, 4]
     assert [number for _, number in table.of("nothing here")] == [2]

@@ -24,7 +24,10 @@ def _text(request: Request) -> str:
 def test_requests_are_those_the_caller_made(dialogue: Dialogue) -> None:
     left = list(_read(dialogue).requests)
     for asked in dialogue.asked:
-        found = next((request for request in left if all(word in _text(request) for word in asked.words)), None)
+        found = next(
+            (request for request in left if all(word in _text(request) for word in asked.words)),
+            None,
+        )
         assert found, f"{asked} not among {left}"
         left.remove(found)
         assert (found.kind, str(found.due) if found.due else None) == (asked.kind, asked.due)
@@ -65,7 +68,9 @@ def test_the_profile_holds_what_the_caller_said_of_themself(dialogue: Dialogue) 
 @ALL
 def test_notes_and_context_are_sentences_of_the_caller(dialogue: Dialogue) -> None:
     profile = _read(dialogue).profile
-    said = _plain(" ".join(turn.text for turn in call_of(dialogue.script).turns if turn.speaker == "caller"))
+    said = _plain(
+        " ".join(turn.text for turn in call_of(dialogue.script).turns if turn.speaker == "caller")
+    )
     for sentence in f"{profile.notes or ''} {profile.context or ''}".split("."):
         assert _plain(sentence) in said
 

@@ -1,4 +1,6 @@
-"""What a caller is talking of now: days put forward and taken, matters left for others, what is said back. All on Tuesday, 3 March 2026."""
+"""What a caller is talking of now: days put forward and taken, matters left for others, what is
+said back. All on Tuesday, 3 March 2026.
+"""
 
 import pytest
 
@@ -12,7 +14,10 @@ def _read(script: str) -> Reading:
 
 
 def _dated(script: str) -> dict[str, str | None]:
-    return {request.title.lower(): str(request.due) if request.due else None for request in _read(script).requests}
+    return {
+        request.title.lower(): str(request.due) if request.due else None
+        for request in _read(script).requests
+    }
 
 
 def _due_of(script: str, word: str) -> str | None:
@@ -24,13 +29,33 @@ def _due_of(script: str, word: str) -> str | None:
     ("script", "due"),
     [
         ("A: We have Monday at nine. | C: Grand so.", "2026-03-09"),
-        ("A: We have Monday at nine. | C: Anything later? | A: Thursday the twelfth at two. | C: That'll do nicely.", "2026-03-12"),
-        ("A: The tenth or the eleventh of June? | C: Eleventh, the tenth's a nightmare.", "2026-06-11"),
-        ("A: We have Monday. | C: Monday I'm away. What about the day after? | A: Tuesday the tenth? | C: Lovely.", "2026-03-10"),
-        ("A: On the fourteenth? | C: Isn't that a Saturday? Could you do the Monday?", "2026-03-16"),
+        (
+            (
+                "A: We have Monday at nine. | C: Anything later? | A: Thursday the twelfth at "
+                "two. | C: That'll do nicely."
+            ),
+            "2026-03-12",
+        ),
+        (
+            "A: The tenth or the eleventh of June? | C: Eleventh, the tenth's a nightmare.",
+            "2026-06-11",
+        ),
+        (
+            (
+                "A: We have Monday. | C: Monday I'm away. What about the day after? | A: Tuesday "
+                "the tenth? | C: Lovely."
+            ),
+            "2026-03-10",
+        ),
+        (
+            "A: On the fourteenth? | C: Isn't that a Saturday? Could you do the Monday?",
+            "2026-03-16",
+        ),
     ],
 )
-def test_a_day_put_forward_stands_unless_something_is_said_against_it(script: str, due: str) -> None:
+def test_a_day_put_forward_stands_unless_something_is_said_against_it(
+    script: str, due: str
+) -> None:
     assert _due_of(f"C: I'd like to book a chimney sweep. | {script}", "sweep") == due
 
 
@@ -38,7 +63,10 @@ def test_a_day_put_forward_stands_unless_something_is_said_against_it(script: st
     "script",
     [
         "C: I'd like to book a chimney sweep. | A: We have Monday at nine. | C: I can't do Monday.",
-        "C: I'd like to book a chimney sweep. | A: We have Monday at nine. | C: Hmm, too early for me.",
+        (
+            "C: I'd like to book a chimney sweep. | A: We have Monday at nine. | C: Hmm, too "
+            "early for me."
+        ),
         "C: I'd like to book a chimney sweep. | A: Monday's taken, I'm afraid. | C: Okay.",
     ],
 )
@@ -48,27 +76,35 @@ def test_a_day_turned_down_or_not_to_be_had_is_no_day(script: str) -> None:
 
 def test_a_day_said_of_another_matter_leaves_the_request_alone() -> None:
     script = (
-        "C: Please order twelve folding chairs for Friday. | A: Twelve chairs for Friday. I'll order them. | "
-        "C: And is the spring fair on again this year? | A: The fair is on Sunday the tenth of May. | C: Oh good."
+        "C: Please order twelve folding chairs for Friday. | A: Twelve chairs for Friday. "
+        "I'll order them. | "
+        "C: And is the spring fair on again this year? | A: The fair is on Sunday the tenth "
+        "of May. | C: Oh good."
     )
     assert _dated(script) == {"order twelve folding chairs for friday": "2026-03-06"}
 
 
 def test_what_is_let_be_is_the_matter_last_brought_up() -> None:
     script = (
-        "C: Please renew my parking permit. | A: I'll renew it. | C: The garage roof, I was going to ask about it. I don't know yet. "
+        "C: Please renew my parking permit. | A: I'll renew it. | C: The garage roof, I was "
+        "going to ask about it. I don't know yet. "
         "Leave that for now."
     )
     assert list(_dated(script)) == ["renew my parking permit"]
 
 
 def test_an_offer_met_with_another_day_is_taken_for_that_day() -> None:
-    script = "C: My lease runs out soon. | A: Would you like to come in for a meeting on Thursday? | C: Friday would be better."
+    script = (
+        "C: My lease runs out soon. | A: Would you like to come in for a meeting on Thursday? "
+        "| C: Friday would be better."
+    )
     assert _due_of(script, "meeting") == "2026-03-06"
 
 
 def test_who_a_message_is_for_may_change_and_the_message_stays() -> None:
-    [request] = _read("C: Ask Bettina for the March figures. No, not Bettina. Ask Rolf. | A: I'll ask Rolf.").requests
+    [request] = _read(
+        "C: Ask Bettina for the March figures. No, not Bettina. Ask Rolf. | A: I'll ask Rolf."
+    ).requests
     assert "figures" in f"{request.title} {request.details}"
     assert request.person == "Rolf"
 
@@ -83,7 +119,9 @@ def test_who_a_message_is_for_may_change_and_the_message_stays() -> None:
         "C: Don't ring me. Text me, I never hear the phone. | A: We'll text.",
     ],
 )
-def test_nothing_is_asked_where_it_is_denied_broken_off_quoted_or_only_a_way_to_be_reached(script: str) -> None:
+def test_nothing_is_asked_where_it_is_denied_broken_off_quoted_or_only_a_way_to_be_reached(
+    script: str,
+) -> None:
     assert not _read(script).requests
 
 
@@ -97,12 +135,23 @@ def test_nothing_is_asked_where_it_is_denied_broken_off_quoted_or_only_a_way_to_
     ],
 )
 def test_a_wish_is_heard_through_hesitation_and_however_it_is_framed(said: str, word: str) -> None:
-    assert any(word in f"{request.title} {request.words}".lower() for request in _read(f"C: {said}").requests)
+    assert any(
+        word in f"{request.title} {request.words}".lower()
+        for request in _read(f"C: {said}").requests
+    )
 
 
 def test_what_was_broken_off_or_denied_is_kept_nowhere() -> None:
-    reading = _read("C: Please deliver my sofa. | A: To which flat? | C: Flat nine no eleven. My cousin will be there for, no. I'll be in.")
-    said = " ".join((*(f"{item.words} {item.details}" for item in reading.requests), *(item.words for item in reading.facts)))
+    reading = _read(
+        "C: Please deliver my sofa. | A: To which flat? | C: Flat nine no eleven. My cousin "
+        "will be there for, no. I'll be in."
+    )
+    said = " ".join(
+        (
+            *(f"{item.words} {item.details}" for item in reading.requests),
+            *(item.words for item in reading.facts),
+        )
+    )
     assert "cousin" not in said
     assert "nine" not in said
 

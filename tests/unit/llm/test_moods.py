@@ -1,4 +1,6 @@
-"""Wishes in broken English, wishes of others told in their own words, and words that sound like wishes and are none."""
+"""Wishes in broken English, wishes of others told in their own words, and words that sound like
+wishes and are none.
+"""
 
 import pytest
 
@@ -46,7 +48,10 @@ def test_broken_english_that_wants_nothing_done(said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "So my boss, Lena, she goes book me a hotel, book me the nicest hotel in town, and I laughed.",
+        (
+            "So my boss, Lena, she goes book me a hotel, book me the nicest hotel in town, and I "
+            "laughed."
+        ),
         "My brother's like, cancel the whole trip, and I said no way.",
         "And then the landlord goes send me the deposit.",
         "Rita was like order the big one, order the big one.",
@@ -71,7 +76,9 @@ def test_what_others_said_in_their_own_words_is_their_wish(said: str) -> None:
     ],
 )
 def test_taking_leave_asks_for_nothing(said: str) -> None:
-    assert not _read(f"A: Hello. | C: What are your hours? | A: Nine to five. | C: Thanks. {said}").requests
+    assert not _read(
+        f"A: Hello. | C: What are your hours? | A: Nine to five. | C: Thanks. {said}"
+    ).requests
 
 
 @pytest.mark.parametrize(
@@ -86,7 +93,10 @@ def test_taking_leave_asks_for_nothing(said: str) -> None:
     ],
 )
 def test_how_to_be_reached_belongs_to_what_was_promised(said: str) -> None:
-    reading = _read(f"A: Hello. | C: I'd like to order a bookcase. | A: The driver will ring you before he comes. | C: {said} | A: Okay.")
+    reading = _read(
+        "A: Hello. | C: I'd like to order a bookcase. | A: The driver will ring you before "
+        f"he comes. | C: {said} | A: Okay."
+    )
     assert [("bookcase" in request.title.lower()) for request in reading.requests] == [True]
 
 
@@ -101,4 +111,7 @@ def test_how_to_be_reached_belongs_to_what_was_promised(said: str) -> None:
     ],
 )
 def test_asking_the_agent_to_ask_is_the_callers_own_wish(said: str, words: str) -> None:
-    assert [words in request.title.lower() for request in _read(f"A: Hello. | C: {said} | A: I will.").requests] == [True]
+    assert [
+        words in request.title.lower()
+        for request in _read(f"A: Hello. | C: {said} | A: I will.").requests
+    ] == [True]

@@ -6,7 +6,9 @@ from unit.llm.calls import call_of
 
 
 def _profile(*caller: str) -> Profile:
-    return RulesReader().read(call_of("\n".join(f"A: Hello?\nC: {text}" for text in caller))).profile
+    return (
+        RulesReader().read(call_of("\n".join(f"A: Hello?\nC: {text}" for text in caller))).profile
+    )
 
 
 def test_call_me_tomorrow_is_no_name() -> None:
@@ -58,7 +60,12 @@ def test_the_form_of_address_that_is_refused_is_not_the_one_wanted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "pronouns"), [("My pronouns are they them.", "they/them"), ("I use she/her.", "she/her"), ("He's with her.", None)]
+    ("said", "pronouns"),
+    [
+        ("My pronouns are they them.", "they/them"),
+        ("I use she/her.", "she/her"),
+        ("He's with her.", None),
+    ],
 )
 def test_pronouns_only_when_stated(said: str, pronouns: str | None) -> None:
     assert _profile(said).pronouns == pronouns

@@ -16,9 +16,15 @@ WITHOUT_MARKS = re.compile(r"[.,;:!?]")
 
 
 def spoken() -> list[tuple[Turn, ...]]:
-    """Whole calls, and each of the caller's turns alone as a recogniser without punctuation writes it."""
+    """Whole calls, and each of the caller's turns alone as a recogniser without punctuation
+    writes it.
+    """
     calls = [parse_call(json.loads(file.read_text())["call"]).turns for file in CALLS]
-    bare = [turn.model_copy(update={"text": WITHOUT_MARKS.sub("", turn.text).lower()}) for turns in calls for turn in turns]
+    bare = [
+        turn.model_copy(update={"text": WITHOUT_MARKS.sub("", turn.text).lower()})
+        for turns in calls
+        for turn in turns
+    ]
     return [*calls, *((turn,) for turn in bare if turn.speaker == "caller" and turn.text)]
 
 
@@ -26,7 +32,9 @@ def find_all(told: list[tuple[Turn, ...]]) -> list[list[Secret]]:
     return [find_secrets(turns) for turns in told]
 
 
-def test_secrets_are_the_same_whether_turns_are_passed_over_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_the_same_whether_turns_are_passed_over_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     told = spoken()
     quickly = find_all(told)
     monkeypatch.setattr(secrets, "_may_tell", lambda _text: True)

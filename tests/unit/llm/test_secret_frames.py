@@ -8,7 +8,14 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.reading import Reading
 from unit.llm.calls import call_of
 
-CODES = ("four four one nine", "4419", "4 4 1 9", "forty four nineteen", "double four one nine", "4-4-1-9")
+CODES = (
+    "four four one nine",
+    "4419",
+    "4 4 1 9",
+    "forty four nineteen",
+    "double four one nine",
+    "4-4-1-9",
+)
 # How a code is told; `{}` is where it stands.
 CODE_FRAMES = (
     "My PIN is {}.",
@@ -50,7 +57,15 @@ WORD_FRAMES = (
     "My security word is {}.",
     "the wifi password is {}",
 )
-ILLNESSES = ("Parkinson's", "type two diabetes", "lupus", "breast cancer", "epilepsy", "bipolar disorder", "colitis")
+ILLNESSES = (
+    "Parkinson's",
+    "type two diabetes",
+    "lupus",
+    "breast cancer",
+    "epilepsy",
+    "bipolar disorder",
+    "colitis",
+)
 ILLNESS_FRAMES = (
     "They've told us it's {} now.",
     "I was diagnosed with {} in January.",
@@ -59,7 +74,12 @@ ILLNESS_FRAMES = (
     "Well, she's got {}, the poor thing.",
     "It turns out it's {}.",
 )
-NEWS = ("I'm stepping down in September", "we're selling the bakery", "I'm expecting twins", "I handed in my notice")
+NEWS = (
+    "I'm stepping down in September",
+    "we're selling the bakery",
+    "I'm expecting twins",
+    "I handed in my notice",
+)
 NEWS_FRAMES = (
     "{}, don't tell anyone.",
     "{}, but please keep that between us.",
@@ -70,10 +90,25 @@ NEWS_FRAMES = (
     "This is confidential, {}.",
 )
 AROUND = st.sampled_from(
-    ("", "Hi, it's Ana Lopes. ", "Yeah, so, um, ", "I'd like to book a table for Friday. ", "My phone number is 555 0134. ")
+    (
+        "",
+        "Hi, it's Ana Lopes. ",
+        "Yeah, so, um, ",
+        "I'd like to book a table for Friday. ",
+        "My phone number is 555 0134. ",
+    )
 )
-AFTER = st.sampled_from(("", " Could you book me a taxi for Monday?", " Anyway.", " And remind me to ring Joan tomorrow."))
-ECHO = st.sampled_from(("Thank you.", "Got it, {}.", "I'll note {} for the driver.", "Please never share that."))
+AFTER = st.sampled_from(
+    (
+        "",
+        " Could you book me a taxi for Monday?",
+        " Anyway.",
+        " And remind me to ring Joan tomorrow.",
+    )
+)
+ECHO = st.sampled_from(
+    ("Thank you.", "Got it, {}.", "I'll note {} for the driver.", "Please never share that.")
+)
 
 
 def _open_text(reading: Reading) -> str:
@@ -84,33 +119,56 @@ def _open_text(reading: Reading) -> str:
 
 def _check(script: str, secret: str) -> None:
     reading = RulesReader().read(call_of(script))
-    assert any(secret.lower() in fact.words.lower() for fact in reading.facts if fact.visibility == "secret"), script
+    assert any(
+        secret.lower() in fact.words.lower()
+        for fact in reading.facts
+        if fact.visibility == "secret"
+    ), script
     assert secret.lower() not in _open_text(reading), script
 
 
 @given(st.sampled_from(CODES), st.sampled_from(CODE_FRAMES), AROUND, AFTER, ECHO)
 @settings(max_examples=150, deadline=None)
-def test_a_code_told_in_any_frame_is_seen_nowhere_else(code: str, frame: str, before: str, after: str, echo: str) -> None:
-    _check(f"A: Hello?\nC: {before}{frame.format(code)}{after}\nA: {echo.format(code)}\nC: Thanks.", code)
+def test_a_code_told_in_any_frame_is_seen_nowhere_else(
+    code: str, frame: str, before: str, after: str, echo: str
+) -> None:
+    _check(
+        f"A: Hello?\nC: {before}{frame.format(code)}{after}\nA: {echo.format(code)}\nC: Thanks.",
+        code,
+    )
 
 
 @given(st.sampled_from(CODES), st.sampled_from(ASKED_FRAMES), ECHO)
 @settings(max_examples=40, deadline=None)
-def test_a_code_given_when_asked_is_seen_nowhere_else(code: str, frame: tuple[str, str], echo: str) -> None:
+def test_a_code_given_when_asked_is_seen_nowhere_else(
+    code: str, frame: tuple[str, str], echo: str
+) -> None:
     asked, told = frame
-    _check(f"A: Hello?\nC: Hi, I'd like to book a car.\nA: {asked}\nC: {told.format(code)}\nA: {echo.format(code)}\nC: Thanks.", code)
+    _check(
+        f"A: Hello?\nC: Hi, I'd like to book a car.\nA: {asked}\nC: {told.format(code)}\nA: "
+        f"{echo.format(code)}\nC: Thanks.",
+        code,
+    )
 
 
 @given(st.sampled_from(WORDS), st.sampled_from(WORD_FRAMES), AFTER, ECHO)
 @settings(max_examples=40, deadline=None)
-def test_a_password_told_in_any_frame_is_seen_nowhere_else(word: str, frame: str, after: str, echo: str) -> None:
+def test_a_password_told_in_any_frame_is_seen_nowhere_else(
+    word: str, frame: str, after: str, echo: str
+) -> None:
     _check(f"A: Hello?\nC: {frame.format(word)}{after}\nA: {echo.format(word)}\nC: Thanks.", word)
 
 
 @given(st.sampled_from(ILLNESSES), st.sampled_from(ILLNESS_FRAMES), AROUND, AFTER)
 @settings(max_examples=60, deadline=None)
-def test_an_illness_named_in_any_frame_is_seen_nowhere_else(illness: str, frame: str, before: str, after: str) -> None:
-    _check(f"A: Hello?\nC: {before}{frame.format(illness)}{after}\nA: I'm sorry about the {illness}.\nC: Thanks.", illness)
+def test_an_illness_named_in_any_frame_is_seen_nowhere_else(
+    illness: str, frame: str, before: str, after: str
+) -> None:
+    _check(
+        f"A: Hello?\nC: {before}{frame.format(illness)}{after}\nA: I'm sorry about the "
+        f"{illness}.\nC: Thanks.",
+        illness,
+    )
 
 
 @given(st.sampled_from(NEWS), st.sampled_from(NEWS_FRAMES), AFTER)
@@ -121,7 +179,12 @@ def test_news_told_in_confidence_is_seen_nowhere_else(news: str, frame: str, aft
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_code_read_back_in_figures_is_hidden_too(code: str) -> None:
-    reading = RulesReader().read(call_of(f"A: Hello?\nC: The door code is {code}.\nA: I'll tell the driver it's 4419.\nC: Thanks."))
+    reading = RulesReader().read(
+        call_of(
+            f"A: Hello?\nC: The door code is {code}.\nA: I'll tell the driver it's 4419.\nC: "
+            "Thanks."
+        )
+    )
     assert "4419" not in _open_text(reading)
 
 

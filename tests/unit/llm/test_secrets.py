@@ -11,7 +11,10 @@ def _read(script: str) -> Reading:
 
 def _open_text(reading: Reading) -> str:
     facts = (fact for fact in reading.facts if fact.visibility != "secret")
-    items = " ".join(item.model_dump_json() for item in (*reading.requests, *reading.withdrawn, *reading.promises, *facts))
+    items = " ".join(
+        item.model_dump_json()
+        for item in (*reading.requests, *reading.withdrawn, *reading.promises, *facts)
+    )
     return f"{reading.summary} {items}".lower()
 
 
@@ -29,7 +32,10 @@ def _open_text(reading: Reading) -> str:
     ],
 )
 def test_a_secret_is_a_secret_fact_and_nothing_else(said: str, value: str) -> None:
-    reading = _read(f"A: Hello?\nC: {said} Can you book me a table for Friday?\nA: I'll book it, and I have {value}.\nC: Thanks.")
+    reading = _read(
+        f"A: Hello?\nC: {said} Can you book me a table for Friday?\nA: I'll book it, and I "
+        f"have {value}.\nC: Thanks."
+    )
     assert [fact.visibility for fact in reading.facts if value in fact.words.lower()] == ["secret"]
     assert value not in _open_text(reading)
     assert [request.kind for request in reading.requests] == ["booking"]
@@ -42,10 +48,18 @@ def test_a_code_the_agent_asked_for_is_secret() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["I forgot my password.", "I'll change the password tonight.", "Is the car park safe?", "We are 12 people."]
+    "said",
+    [
+        "I forgot my password.",
+        "I'll change the password tonight.",
+        "Is the car park safe?",
+        "We are 12 people.",
+    ],
 )
 def test_talking_of_codes_reveals_none(said: str) -> None:
-    assert not [fact for fact in _read(f"A: Hello?\nC: {said}").facts if fact.visibility == "secret"]
+    assert not [
+        fact for fact in _read(f"A: Hello?\nC: {said}").facts if fact.visibility == "secret"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -58,25 +72,35 @@ def test_talking_of_codes_reveals_none(said: str) -> None:
         ("I have MS, so I can't manage stairs.", "MS"),
         ("They found a tumour last week.", "tumour"),
         ("I'm expecting but nobody at work knows yet.", "expecting"),
-        ("I've handed in my notice, please don't tell my mother if she calls.", "handed in my notice"),
+        (
+            "I've handed in my notice, please don't tell my mother if she calls.",
+            "handed in my notice",
+        ),
         ("We're separating. Nobody knows, so please keep it quiet.", "separating"),
         ("Just so you know, and this is confidential, we're selling the firm.", "selling the firm"),
     ],
 )
 def test_however_a_secret_is_told_it_is_marked(said: str, value: str) -> None:
-    facts = [fact for fact in _read(f"A: Hello?\nC: {said}\nA: I see.").facts if value in fact.words]
+    facts = [
+        fact for fact in _read(f"A: Hello?\nC: {said}\nA: I see.").facts if value in fact.words
+    ]
     assert facts
     assert {fact.visibility for fact in facts} == {"secret"}
 
 
 def test_a_plea_for_silence_reaches_back_over_what_was_just_told() -> None:
-    reading = _read("A: Hello?\nC: I'm pregnant. It's twelve weeks. Nobody knows yet. Can you book me a table?\nA: For when?\nC: Friday.")
+    reading = _read(
+        "A: Hello?\nC: I'm pregnant. It's twelve weeks. Nobody knows yet. Can you book me a "
+        "table?\nA: For when?\nC: Friday."
+    )
     assert {fact.visibility for fact in reading.facts if "pregnant" in fact.text} == {"secret"}
     assert "pregnant" not in _open_text(reading)
 
 
 def test_a_bare_number_is_filed_under_what_it_was_asked_as() -> None:
-    reading = _read("A: Could you read me the last four of your card?\nC: Eight eight two one.\nA: Thank you.")
+    reading = _read(
+        "A: Could you read me the last four of your card?\nC: Eight eight two one.\nA: Thank you."
+    )
     assert ["last four" in fact.text for fact in reading.facts] == [True]
 
 
@@ -91,4 +115,6 @@ def test_a_bare_number_is_filed_under_what_it_was_asked_as() -> None:
     ],
 )
 def test_plain_talk_holds_no_secret(said: str) -> None:
-    assert not [fact for fact in _read(f"A: Hello?\nC: {said}").facts if fact.visibility == "secret"]
+    assert not [
+        fact for fact in _read(f"A: Hello?\nC: {said}").facts if fact.visibility == "secret"
+    ]

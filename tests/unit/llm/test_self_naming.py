@@ -1,4 +1,6 @@
-"""How callers say who they are, in writing with and without capitals, and what only sounds like it."""
+"""How callers say who they are, in writing with and without capitals, and what only sounds like
+it.
+"""
 
 import pytest
 
@@ -60,14 +62,24 @@ def test_a_bare_answer_to_the_question_is_the_name(asked: str, said: str, name: 
     ("heard", "echo", "put_right", "name"),
     [
         ("Dennis Clark", "Dennis Clark?", "No, Denise. Denise Clarke.", "Denise Clarke"),
-        ("bens hardy", "Bens Hardy?", "vince. v as in violet. hardie h a r d i e vince hardie", "Vince Hardie"),
+        (
+            "bens hardy",
+            "Bens Hardy?",
+            "vince. v as in violet. hardie h a r d i e vince hardie",
+            "Vince Hardie",
+        ),
         ("Mary Anne Toll", "Marian Toll?", "Mary Ann Toll.", "Mary Ann Toll"),
         ("hugo lang", "Hugo Lang?", "hugh lang", "Hugh Lang"),
         ("Gina Rossi", "Dina Rossi?", "Gina. Gina Rossi.", "Gina Rossi"),
     ],
 )
-def test_a_name_said_back_wrong_is_put_right(heard: str, echo: str, put_right: str, name: str) -> None:
-    assert _name(f"A: Your name, please?\nC: {heard}\nA: {echo}\nC: {put_right}\nA: Thank you.") == name
+def test_a_name_said_back_wrong_is_put_right(
+    heard: str, echo: str, put_right: str, name: str
+) -> None:
+    assert (
+        _name(f"A: Your name, please?\nC: {heard}\nA: {echo}\nC: {put_right}\nA: Thank you.")
+        == name
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,37 @@ def _told(script: str) -> str:
 @pytest.mark.parametrize(
     ("script", "wrong", "right"),
     [
-        ("C: sixty one mill lane the boiler is leaking | A: 61? | C: no sorry sixteen not sixty one", "sixty one", "boiler"),
-        ("C: Please send twenty two chairs. | A: 22? | C: No, thirty two, not twenty two.", "twenty two", "chairs"),
-        ("C: I live in Leeds and the gate is stuck. | A: Leeds? | C: Sorry, Leith, not Leeds. I live in Leith.", "leeds", "leith"),
-        ("C: Book a table for Friday. | A: Friday? | C: No, Saturday, not Friday.", "friday", "table"),
-        ("C: Tell Hannah I'm late. | A: Hannah? | C: Anna, not Hannah. | A: I'll tell Anna.", "hannah", "late"),
+        (
+            (
+                "C: sixty one mill lane the boiler is leaking | A: 61? | C: no sorry sixteen not "
+                "sixty one"
+            ),
+            "sixty one",
+            "boiler",
+        ),
+        (
+            "C: Please send twenty two chairs. | A: 22? | C: No, thirty two, not twenty two.",
+            "twenty two",
+            "chairs",
+        ),
+        (
+            (
+                "C: I live in Leeds and the gate is stuck. | A: Leeds? | C: Sorry, Leith, not "
+                "Leeds. I live in Leith."
+            ),
+            "leeds",
+            "leith",
+        ),
+        (
+            "C: Book a table for Friday. | A: Friday? | C: No, Saturday, not Friday.",
+            "friday",
+            "table",
+        ),
+        (
+            "C: Tell Hannah I'm late. | A: Hannah? | C: Anna, not Hannah. | A: I'll tell Anna.",
+            "hannah",
+            "late",
+        ),
     ],
 )
 def test_the_wrong_value_is_gone_and_the_matter_stays(script: str, wrong: str, right: str) -> None:

@@ -1,4 +1,7 @@
-"""Whatever the frame and whatever is asked: one request. Whatever the words and whatever is called off: none."""
+"""Whatever the frame and whatever is asked: one request.
+
+Whatever the words and whatever is called off: none.
+"""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,7 +51,11 @@ FURTHER = ("Also, {}.", "Oh, and could you {}?", "And {}.")
 # What is asked, its word, how the agent takes it up: each can be called off by name.
 THINGS = (
     ("Can you order two dozen rolls for Saturday?", "rolls", "Two dozen rolls, Saturday."),
-    ("I'd like to book the squash court for Friday at six.", "squash", "Squash court on Friday at six."),
+    (
+        "I'd like to book the squash court for Friday at six.",
+        "squash",
+        "Squash court on Friday at six.",
+    ),
     ("Could you send a plumber to look at the tap?", "plumber", "I can send someone on Thursday."),
     ("I want to close my savings account.", "savings", "I'll close it at the end of the month."),
     ("Remind me to ring the dentist tomorrow.", "dentist", "I'll remind you tomorrow."),
@@ -101,42 +108,75 @@ def _text(request: Request) -> str:
 
 @given(st.sampled_from(ACTS), st.sampled_from(FRAMES))
 @settings(max_examples=60, deadline=None)
-def test_whatever_the_frame_one_thing_asked_is_one_request(act: tuple[str, str, str], frame: str) -> None:
+def test_whatever_the_frame_one_thing_asked_is_one_request(
+    act: tuple[str, str, str], frame: str
+) -> None:
     asked, word, reply = act
-    requests = _read(f"A: Good morning, how can I help?\nC: {frame.format(asked)}\nA: {reply}\nC: Thanks, bye.").requests
+    requests = _read(
+        f"A: Good morning, how can I help?\nC: {frame.format(asked)}\nA: {reply}\nC: Thanks, bye."
+    ).requests
     assert len(requests) == 1
     assert word in _text(requests[0])
 
 
 @given(
-    st.lists(st.sampled_from(ACTS), min_size=2, max_size=2, unique=True), st.sampled_from(("Also, {}.", "Oh, and could you {}?", "And {}."))
+    st.lists(st.sampled_from(ACTS), min_size=2, max_size=2, unique=True),
+    st.sampled_from(("Also, {}.", "Oh, and could you {}?", "And {}.")),
 )
 @settings(max_examples=40, deadline=None)
 def test_two_things_asked_are_two_requests(acts: list[tuple[str, str, str]], further: str) -> None:
     (first, one, reply), (second, two, answer) = acts
-    script = f"A: Hello?\nC: I'd like you to {first}.\nA: {reply}\nC: {further.format(second)}\nA: {answer}\nC: Bye."
+    script = (
+        f"A: Hello?\nC: I'd like you to {first}.\nA: {reply}\nC: {further.format(second)}\nA: "
+        f"{answer}\nC: Bye."
+    )
     requests = _read(script).requests
     assert len(requests) == 2
-    assert {word for word in (one, two) if any(word in _text(request) for request in requests)} == {one, two}
+    assert {word for word in (one, two) if any(word in _text(request) for request in requests)} == {
+        one,
+        two,
+    }
 
 
 @given(st.sampled_from(THINGS), st.sampled_from(BY_NAME), st.booleans())
 @settings(max_examples=80, deadline=None)
-def test_what_is_called_off_by_name_is_gone_and_the_rest_stays(thing: tuple[str, str, str], way: str, same_breath: bool) -> None:
+def test_what_is_called_off_by_name_is_gone_and_the_rest_stays(
+    thing: tuple[str, str, str], way: str, same_breath: bool
+) -> None:
     asked, word, reply = thing
-    turns = ["C: Could you email me the brochure?", "A: I'll email you the brochure.", f"C: {asked}", f"A: {reply}"]
-    turns = [f"C: Could you email me the brochure? {asked}", f"A: I'll email you the brochure. {reply}"] if same_breath else turns
-    reading = _read("\n".join(["A: Hello?", *turns, f"C: {way.format(word)}", "A: All right.", "C: Bye."]))
+    turns = [
+        "C: Could you email me the brochure?",
+        "A: I'll email you the brochure.",
+        f"C: {asked}",
+        f"A: {reply}",
+    ]
+    turns = (
+        [f"C: Could you email me the brochure? {asked}", f"A: I'll email you the brochure. {reply}"]
+        if same_breath
+        else turns
+    )
+    reading = _read(
+        "\n".join(["A: Hello?", *turns, f"C: {way.format(word)}", "A: All right.", "C: Bye."])
+    )
     assert not [request for request in reading.requests if word in _text(request)]
     assert [request for request in reading.requests if "brochure" in _text(request)]
 
 
 @given(st.sampled_from(THINGS), st.sampled_from(AT_ONCE), st.booleans())
 @settings(max_examples=80, deadline=None)
-def test_what_is_thought_better_of_at_once_is_gone_and_the_rest_stays(thing: tuple[str, str, str], way: str, same_breath: bool) -> None:
+def test_what_is_thought_better_of_at_once_is_gone_and_the_rest_stays(
+    thing: tuple[str, str, str], way: str, same_breath: bool
+) -> None:
     asked, word, reply = thing
     turns = [f"C: {asked} {way}"] if same_breath else [f"C: {asked}", f"A: {reply}", f"C: {way}"]
-    script = ["A: Hello?", "C: Could you email me the brochure?", "A: I'll email you the brochure.", *turns, "A: All right.", "C: Bye."]
+    script = [
+        "A: Hello?",
+        "C: Could you email me the brochure?",
+        "A: I'll email you the brochure.",
+        *turns,
+        "A: All right.",
+        "C: Bye.",
+    ]
     reading = _read("\n".join(script))
     assert not [request for request in reading.requests if word in _text(request)]
     assert [request for request in reading.requests if "brochure" in _text(request)]

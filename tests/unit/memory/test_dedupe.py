@@ -1,4 +1,6 @@
-"""The matcher: what says the same, what takes another's place, and what leaves it alone; held to labelled pairs."""
+"""The matcher: what says the same, what takes another's place, and what leaves it alone; held
+to labelled pairs.
+"""
 
 import json
 from pathlib import Path
@@ -23,7 +25,11 @@ def verdict(known: str, new: str, category: Any = "preference") -> str:
 
 def wrong(name: str, expected: str, got: str) -> list[dict[str, str]]:
     pairs = json.loads((PAIRS / name).read_text())
-    return [pair for pair in pairs if pair["is"] == expected and verdict(pair["known"], pair["new"], pair["category"]) == got]
+    return [
+        pair
+        for pair in pairs
+        if pair["is"] == expected and verdict(pair["known"], pair["new"], pair["category"]) == got
+    ]
 
 
 def test_no_fact_of_the_tuned_pairs_is_retired_by_one_that_leaves_it_alone() -> None:
@@ -33,7 +39,9 @@ def test_no_fact_of_the_tuned_pairs_is_retired_by_one_that_leaves_it_alone() -> 
 
 def test_on_pairs_nobody_tuned_for_wrong_retirements_stay_rare() -> None:
     """Counts only: what fails here is not to be looked at."""
-    retired = len(wrong("held_out.json", "different", "update")) + len(wrong("held_out.json", "same", "update"))
+    retired = len(wrong("held_out.json", "different", "update")) + len(
+        wrong("held_out.json", "same", "update")
+    )
     missed = len(wrong("held_out.json", "update", "different"))
     assert retired <= MOST_RETIRED
     assert missed <= MOST_MISSED
@@ -41,7 +49,11 @@ def test_on_pairs_nobody_tuned_for_wrong_retirements_stay_rare() -> None:
 
 def test_on_a_strangers_pairs_wrong_retirements_stay_rare() -> None:
     """Whatever else it misses of them."""
-    of_stranger = [wrong(name, label, "update") for name in ("strangers.json", "strangers_seen.json") for label in ("different", "same")]
+    of_stranger = [
+        wrong(name, label, "update")
+        for name in ("strangers.json", "strangers_seen.json")
+        for label in ("different", "same")
+    ]
     assert sum(map(len, of_stranger)) <= MOST_RETIRED
 
 
@@ -49,16 +61,40 @@ def test_on_a_strangers_pairs_wrong_retirements_stay_rare() -> None:
     ("known", "new", "expected"),
     [
         ("I live in Porto", "The caller lives in Porto.", "same"),
-        ("The wifi password at the guest house is kestrel12", "The guest house wifi password is sandpiper77", "update"),
-        ("The scanner at reception works fine", "The till at reception is not working", "different"),
-        ("My office is on the third floor", "You'll find my office up on the sixth floor", "update"),
+        (
+            "The wifi password at the guest house is kestrel12",
+            "The guest house wifi password is sandpiper77",
+            "update",
+        ),
+        (
+            "The scanner at reception works fine",
+            "The till at reception is not working",
+            "different",
+        ),
+        (
+            "My office is on the third floor",
+            "You'll find my office up on the sixth floor",
+            "update",
+        ),
         ("My GP is Doctor Ferris", "It's Doctor Rao who's my GP", "update"),
-        ("The visit for my mum is on Tuesday at ten", "mums visit got pushed to wednesday at ten", "update"),
-        ("My birthday's on the second of May, nineteen seventy-one", "I was born May 2nd, 1971", "same"),
+        (
+            "The visit for my mum is on Tuesday at ten",
+            "mums visit got pushed to wednesday at ten",
+            "update",
+        ),
+        (
+            "My birthday's on the second of May, nineteen seventy-one",
+            "I was born May 2nd, 1971",
+            "same",
+        ),
         ("I bank with Nordea", "My account's at Nordea", "same"),
         ("My boss is a Mr. Haruki Tanabe", "I report to Haruki Tanabe", "same"),
         ("I am deaf in my right ear", "I am deaf in my left ear", "different"),
-        ("My number is 555 0100 22", "my phone number is five five five oh one oh oh two two", "same"),
+        (
+            "My number is 555 0100 22",
+            "my phone number is five five five oh one oh oh two two",
+            "same",
+        ),
         ("I finish at 5 pm", "I finish at five in the afternoon", "same"),
         ("I like coffee", "I can't stand coffee", "update"),
         ("My son Tom is seven", "My son Jim is nine", "different"),
@@ -82,12 +118,26 @@ def test_case_punctuation_fillers_and_contractions_leave_a_repetition(one: str, 
 
 
 def test_an_appointment_does_not_replace_another_unless_it_says_so() -> None:
-    assert verdict("I'll call the bank on Monday", "I'll call the bank on Friday", "action_item") == "different"
-    assert verdict("I'll call the bank on Monday", "It's changed to Friday that I'll call the bank, not Monday", "action_item") != "same"
+    assert (
+        verdict("I'll call the bank on Monday", "I'll call the bank on Friday", "action_item")
+        == "different"
+    )
+    assert (
+        verdict(
+            "I'll call the bank on Monday",
+            "It's changed to Friday that I'll call the bank, not Monday",
+            "action_item",
+        )
+        != "same"
+    )
 
 
 def test_of_several_the_likest_is_taken_and_a_repetition_before_a_replacement() -> None:
-    known = [("a", read_claim("I live in Porto")), ("b", read_claim("I live in Lisbon")), ("c", read_claim("I like tea"))]
+    known = [
+        ("a", read_claim("I live in Porto")),
+        ("b", read_claim("I live in Lisbon")),
+        ("c", read_claim("I like tea")),
+    ]
     assert best(read_claim("I live in Lisbon"), known, "person") == ("same", "b")
     assert best(read_claim("I own a boat"), known, "person") == ("different", None)
 

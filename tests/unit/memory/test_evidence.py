@@ -4,31 +4,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.memory.evidence import Ground, Transcript
+from aftercall.memory.evidence import Evidence, EvidenceFinder
 from aftercall.testing import make_call
 from drafts import draft
 
 
-def ground(said: list[tuple[str, str]], text: str, words: str = "", turns: tuple[int, ...] = (1,)) -> Ground | None:
-    return Transcript(make_call(said)).find(draft(text, words=words or text, turns=turns))
+def ground(
+    said: list[tuple[str, str]], text: str, words: str = "", turns: tuple[int, ...] = (1,)
+) -> Evidence | None:
+    return EvidenceFinder(make_call(said)).find(draft(text, words=words or text, turns=turns))
 
 
 def test_words_are_found_whatever_their_case_and_points() -> None:
-    found = ground([("agent", "Hi"), ("caller", "Well... I LIVE, you know, in Porto!")], "I live in Porto", "i live you know in porto")
+    found = ground(
+        [("agent", "Hi"), ("caller", "Well... I LIVE, you know, in Porto!")],
+        "I live in Porto",
+        "i live you know in porto",
+    )
     assert found is not None
     assert (found.first_turn, found.last_turn, found.is_confirmed) == (2, 2, False)
     assert found.context == "agent (1): Hi\ncaller (2): Well... I LIVE, you know, in Porto!"
 
 
 def test_wrong_turn_numbers_are_put_right() -> None:
-    found = ground([("agent", "Hi"), ("caller", "I live in Porto"), ("agent", "Nice")], "I live in Porto", turns=(3, 99))
+    found = ground(
+        [("agent", "Hi"), ("caller", "I live in Porto"), ("agent", "Nice")],
+        "I live in Porto",
+        turns=(3, 99),
+    )
     assert found is not None
     assert found.first_turn == 2
 
 
 @pytest.mark.parametrize("words", ["", "  ", "...", "I live in Lisbon", "porto lisbon", "or"])
 def test_what_was_not_said_is_refused(words: str) -> None:
-    assert Transcript(make_call([("caller", "I live in Porto")])).find(draft("I live in Porto", words=words)) is None
+    assert (
+        EvidenceFinder(make_call([("caller", "I live in Porto")])).find(
+            draft("I live in Porto", words=words)
+        )
+        is None
+    )
 
 
 def test_words_that_have_nothing_to_do_with_the_fact_are_no_evidence() -> None:
@@ -42,14 +57,27 @@ def test_what_the_agent_read_out_is_no_evidence() -> None:
 
 @pytest.mark.parametrize("answer", ["Yes.", "yeah, that's right", "Correct", "um, yes I do"])
 def test_the_callers_yes_to_it_is(answer: str) -> None:
-    found = ground([("agent", "You live in Porto, right?"), ("caller", answer)], "lives in Porto", "You live in Porto")
+    found = ground(
+        [("agent", "You live in Porto, right?"), ("caller", answer)],
+        "lives in Porto",
+        "You live in Porto",
+    )
     assert found is not None
     assert (found.first_turn, found.last_turn, found.is_confirmed) == (1, 2, True)
 
 
-@pytest.mark.parametrize("answer", ["No.", "Yes, but not any more", "Maybe", "Right, actually I moved"])
+@pytest.mark.parametrize(
+    "answer", ["No.", "Yes, but not any more", "Maybe", "Right, actually I moved"]
+)
 def test_a_yes_that_takes_something_back_is_not(answer: str) -> None:
-    assert ground([("agent", "You live in Porto, right?"), ("caller", answer)], "lives in Porto", "You live in Porto") is None
+    assert (
+        ground(
+            [("agent", "You live in Porto, right?"), ("caller", answer)],
+            "lives in Porto",
+            "You live in Porto",
+        )
+        is None
+    )
 
 
 def test_a_bare_yes_rests_on_the_question() -> None:
@@ -59,20 +87,28 @@ def test_a_bare_yes_rests_on_the_question() -> None:
 
 
 def test_words_may_run_over_the_agents_mhm() -> None:
-    found = ground([("caller", "I live in"), ("agent", "Mhm"), ("caller", "Porto these days")], "I live in Porto", "I live in Porto")
+    found = ground(
+        [("caller", "I live in"), ("agent", "Mhm"), ("caller", "Porto these days")],
+        "I live in Porto",
+        "I live in Porto",
+    )
     assert found is not None
     assert (found.first_turn, found.last_turn) == (1, 3)
 
 
 def test_a_fact_is_no_surer_than_its_words_were_heard() -> None:
     call = make_call([("agent", "Hi"), ("caller", "I live in Porto")])
-    badly = call.model_copy(update={"turns": tuple(turn.model_copy(update={"confidence": 0.4}) for turn in call.turns)})
-    found = Transcript(badly).find(draft("I live in Porto"))
+    badly = call.model_copy(
+        update={"turns": tuple(turn.model_copy(update={"confidence": 0.4}) for turn in call.turns)}
+    )
+    found = EvidenceFinder(badly).find(draft("I live in Porto"))
     assert found is not None
-    assert found.heard == 0.4
+    assert found.transcript_confidence == 0.4
 
 
 @given(st.text(max_size=100), st.text(max_size=100), st.lists(st.integers(1, 50), max_size=4))
 def test_any_words_can_be_looked_up(said: str, words: str, turns: list[int]) -> None:
-    found = Transcript(make_call([("agent", "Hi"), ("caller", said)])).find(draft("x y", words=words, turns=tuple(turns)))
+    found = EvidenceFinder(make_call([("agent", "Hi"), ("caller", said)])).find(
+        draft("x y", words=words, turns=tuple(turns))
+    )
     assert found is None or found.first_turn <= found.last_turn <= 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aftercall.memory.claims import read_claim
 from aftercall.memory.dedupe import compare
 from aftercall.memory.frames import FIGURE, FRAMES, Frame, fitting
-from aftercall.memory.handles import Handles
+from aftercall.memory.handles import CandidateIndex
 from aftercall.memory.slots import find_slots
 from aftercall.memory.telling import take_apart
 from aftercall.memory.wording import plain
@@ -50,7 +50,7 @@ PIECES = (
 
 def is_found(new: str, known: str) -> bool:
     claim, other = read_claim(new), read_claim(known)
-    handles = Handles()
+    handles = CandidateIndex()
     handles.add("known", known, other.matching)
     return "known" in handles.find(claim) or claim.identity == other.identity
 
@@ -70,7 +70,7 @@ def test_every_labelled_pair_that_belongs_together_is_compared() -> None:
 def test_of_all_pairs_of_sentences_those_that_matter_are_compared_and_most_are_not() -> None:
     some = SENTENCES[::4]
     claims = {sentence: read_claim(sentence) for sentence in some}
-    handles = Handles()
+    handles = CandidateIndex()
     for sentence, claim in claims.items():
         handles.add(sentence, sentence, claim.matching)
     found = {sentence: handles.find(claim) for sentence, claim in claims.items()}
@@ -80,14 +80,17 @@ def test_of_all_pairs_of_sentences_those_that_matter_are_compared_and_most_are_n
     assert sum(map(len, found.values())) < 0.1 * len(some) ** 2
 
 
-@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4), st.lists(st.sampled_from(PIECES), min_size=1, max_size=4))
+@given(
+    st.lists(st.sampled_from(PIECES), min_size=1, max_size=4),
+    st.lists(st.sampled_from(PIECES), min_size=1, max_size=4),
+)
 def test_however_sentences_are_put_together(new: list[str], known: list[str]) -> None:
     check(" ".join(new), " ".join(known))
 
 
 def test_a_secret_is_compared_with_everything() -> None:
-    handles = Handles()
-    handles.add_sealed("secret")
+    handles = CandidateIndex()
+    handles.add_secret("secret")
     assert handles.find(read_claim("I like tea")) == {"secret"}
 
 
@@ -105,6 +108,8 @@ def test_what_a_frame_is_quickly_told_by_never_hides_what_it_fits() -> None:
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame.attribute)
 @settings(max_examples=15)
 @given(data=st.data())
-def test_whatever_a_frame_fits_holds_one_of_the_words_it_is_told_by(frame: Frame, data: st.DataObject) -> None:
+def test_whatever_a_frame_fits_holds_one_of_the_words_it_is_told_by(
+    frame: Frame, data: st.DataObject
+) -> None:
     text = data.draw(st.from_regex(frame.pattern, alphabet=LETTERS))
     assert any(need in text if need != FIGURE else re.search(r"\d", text) for need in frame.needs)

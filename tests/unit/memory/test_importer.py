@@ -9,12 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ConfigError, NotFound, RefusedInput
-from aftercall.memory.importer import Whose, find_files, to_calls, whose
-from aftercall.memory.notes import read_notes
+from aftercall.memory.importer import (
+    NoteOwner,
+    find_note_files,
+    read_notes,
+    resolve_note_owner,
+    to_calls,
+)
 from aftercall.settings import MemorySettings, Settings
 from aftercall.testing import START
 
-BILL = Whose("main", "+15550100")
+BILL = NoteOwner("main", "+15550100")
 
 
 def notes(markdown: str) -> list[str]:
@@ -61,8 +66,13 @@ def test_a_file_is_dated_by_its_name_and_else_by_its_last_change(tmp_path: Path)
     for file in (named, other):
         file.write_text("- I like tea\n")
     os.utime(other, (1_700_000_000, 1_700_000_000))
-    dates = [next(iter(to_calls(file, BILL, Settings(), START))).started_at for file in (named, other)]
-    assert dates == [datetime(2026, 1, 5, 12, tzinfo=UTC), datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)]
+    dates = [
+        next(iter(to_calls(file, BILL, Settings(), START))).started_at for file in (named, other)
+    ]
+    assert dates == [
+        datetime(2026, 1, 5, 12, tzinfo=UTC),
+        datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
+    ]
 
 
 def test_the_same_notes_of_the_same_caller_are_the_same_call(tmp_path: Path) -> None:
@@ -71,7 +81,7 @@ def test_the_same_notes_of_the_same_caller_are_the_same_call(tmp_path: Path) -> 
     copy.write_text("- I like tea\n")
     sids = [
         next(iter(to_calls(path, who, Settings(), START))).sid
-        for path, who in ((file, BILL), (copy, BILL), (file, Whose("main", "+15550101")))
+        for path, who in ((file, BILL), (copy, BILL), (file, NoteOwner("main", "+15550101")))
     ]
     assert sids[0] == sids[1] != sids[2]
 
@@ -86,22 +96,37 @@ def test_long_notes_become_several_calls_and_empty_ones_none(tmp_path: Path) -> 
 
 
 def test_of_an_agents_workspace_only_what_tells_of_its_user_is_taken(tmp_path: Path) -> None:
-    for name in ("AGENTS.md", "SOUL.md", "MEMORY.md", "USER.md", "memory/2026-01-01.md", "skills/x.md", ".git/y.md"):
+    for name in (
+        "AGENTS.md",
+        "SOUL.md",
+        "MEMORY.md",
+        "USER.md",
+        "memory/2026-01-01.md",
+        "skills/x.md",
+        ".git/y.md",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("- x y\n")
-    assert [str(file.relative_to(tmp_path)) for file in find_files(tmp_path)] == ["MEMORY.md", "USER.md", "memory/2026-01-01.md"]
-    assert find_files(tmp_path / "memory") == [tmp_path / "memory" / "2026-01-01.md"]
+    assert [str(file.relative_to(tmp_path)) for file in find_note_files(tmp_path)] == [
+        "MEMORY.md",
+        "USER.md",
+        "memory/2026-01-01.md",
+    ]
+    assert find_note_files(tmp_path / "memory") == [tmp_path / "memory" / "2026-01-01.md"]
     with pytest.raises(NotFound):
-        find_files(tmp_path / "nothing")
+        find_note_files(tmp_path / "nothing")
 
 
 def test_notes_belong_to_somebody() -> None:
-    assert whose(Settings(), "+15550100").caller == "+15550100"
-    assert whose(Settings(owner="+15550101"), None).caller == "+15550101"
-    assert whose(Settings(memory=MemorySettings(scope="shared")), None).caller == "client:import"
+    assert resolve_note_owner(Settings(), "+15550100").caller == "+15550100"
+    assert resolve_note_owner(Settings(owner="+15550101"), None).caller == "+15550101"
+    assert (
+        resolve_note_owner(Settings(memory=MemorySettings(scope="shared")), None).caller
+        == "client:import"
+    )
     for settings in (Settings(), Settings(memory=MemorySettings(scope="none"), owner="+15550100")):
         with pytest.raises(ConfigError):
-            whose(settings, None)
+            resolve_note_owner(settings, None)
 
 
 def test_a_file_too_large_is_refused_by_name(tmp_path: Path) -> None:

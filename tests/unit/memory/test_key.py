@@ -4,7 +4,7 @@ import pytest
 
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
-from aftercall.model.knowledge import SHARED, MemoryKey
+from aftercall.model.facts import SHARED_CALLER, MemoryKey
 from aftercall.settings import MemorySettings, Settings
 
 Scope = Literal["per_caller", "shared", "none"]
@@ -16,12 +16,14 @@ Scope = Literal["per_caller", "shared", "none"]
         ("per_caller", "+1 555 010 0123", MemoryKey("main", "+15550100123")),
         ("per_caller", None, None),
         ("per_caller", "anonymous", None),
-        ("shared", "+15550100", MemoryKey("main", SHARED)),
+        ("shared", "+15550100", MemoryKey("main", SHARED_CALLER)),
         ("shared", None, None),
         ("none", "+15550100", None),
     ],
 )
-def test_the_scope_decides_whose_memory_it_is(scope: Scope, caller: str | None, expected: MemoryKey | None) -> None:
+def test_the_scope_decides_whose_memory_it_is(
+    scope: Scope, caller: str | None, expected: MemoryKey | None
+) -> None:
     assert memory_key(Settings(memory=MemorySettings(scope=scope)), "main", caller) == expected
 
 

@@ -1,4 +1,6 @@
-"""One memory over any sequence of calls, in any order: chains hold together and no two active facts are twins."""
+"""One memory over any sequence of calls, in any order: chains hold together and no two active
+facts are twins.
+"""
 
 import json
 from collections.abc import Collection
@@ -11,18 +13,26 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aftercall.memory.claims import Claim, read_claim
-from aftercall.memory.evidence import Ground
-from aftercall.memory.ledger import Ledger, Marks, Outline
-from aftercall.memory.sifting import Sifted
-from aftercall.model.knowledge import Fact, MemoryKey
-from aftercall.model.reading import Trace
+from aftercall.memory.evidence import AcceptedDraft, Evidence
+from aftercall.memory.ledger import FactFingerprint, FactLedger, FactOutline
+from aftercall.model.facts import Fact, MemoryKey
+from aftercall.model.reading import ReadingTrace
 from aftercall.testing import START
 from drafts import draft
 
 KEY = MemoryKey("main", "+15550100")
-NOT_REPEATED = json.loads((Path(__file__).parent / "repetitions.json").read_text())["not_a_repetition"]
+NOT_REPEATED = json.loads((Path(__file__).parent / "repetitions.json").read_text())[
+    "not_a_repetition"
+]
 SENTENCES = (
-    *("I live in Porto", "I live in Lisbon", "I moved to Braga", "I like tea", "I don't like tea any more", "I like jazz"),
+    *(
+        "I live in Porto",
+        "I live in Lisbon",
+        "I moved to Braga",
+        "I like tea",
+        "I don't like tea any more",
+        "I like jazz",
+    ),
     *(
         "I get up at six",
         "I get up at seven",
@@ -31,45 +41,60 @@ SENTENCES = (
         "Email is best",
         "Text me instead",
     ),
-    *("My sister lives in Porto", "My sister Ann moved to Lisbon", "my sister eva moved to braga", "Ann lives in Faro now"),
+    *(
+        "My sister lives in Porto",
+        "My sister Ann moved to Lisbon",
+        "my sister eva moved to braga",
+        "Ann lives in Faro now",
+    ),
 )
 
 
 class Keeper:
     """A memory with nothing in it yet."""
 
-    def outline(self) -> list[Outline]:
+    def list_outlines(self) -> list[FactOutline]:
         return []
 
     def fetch(self, fact_ids: Collection[str]) -> list[Fact]:
         raise AssertionError(fact_ids)
 
-    def read(self, fact: Fact) -> Claim:
+    def parse_claim(self, fact: Fact) -> Claim:
         return read_claim(fact.content)
 
-    def mark(self, claim: Claim, is_secret: bool) -> Marks:
-        return Marks(claim.identity, claim.matching)
+    def make_fingerprint(self, claim: Claim, is_secret: bool) -> FactFingerprint:
+        return FactFingerprint(claim.identity, claim.matching)
 
 
-def sifted(text: str, day: float, heard: float = 1.0, **named: str) -> Sifted:
-    ground = Ground(2, 2, START + timedelta(days=day), "", heard, False)
-    return Sifted(draft(text, **named), ground, "shared", "", read_claim(text))
+def sifted(text: str, day: float, heard: float = 1.0, **named: str) -> AcceptedDraft:
+    ground = Evidence(2, 2, START + timedelta(days=day), "", heard, False)
+    return AcceptedDraft(draft(text, **named), ground, "shared", "", read_claim(text))
 
 
-def note_all(said: list[tuple[str, int, float]]) -> Ledger:
-    ledger = Ledger(KEY, Keeper())
+def note_all(said: list[tuple[str, int, float]]) -> FactLedger:
+    ledger = FactLedger(KEY, Keeper())
     for number, (text, day, heard) in enumerate(said):
-        ledger.note(sifted(text, day, heard), f"call{number}", Trace("test"))
+        ledger.record(sifted(text, day, heard), f"call{number}", ReadingTrace("test"))
     return ledger
 
 
-DOUBTED = [("I moved to Braga", 0, 1.0), ("I live in Porto", 1, 0.5), ("I live in Lisbon", 0, 1.0), ("I live in Porto", 0, 1.0)]
-calls = st.lists(st.tuples(st.sampled_from(SENTENCES), st.integers(0, 9), st.sampled_from([1.0, 0.5])), max_size=14)
+DOUBTED = [
+    ("I moved to Braga", 0, 1.0),
+    ("I live in Porto", 1, 0.5),
+    ("I live in Lisbon", 0, 1.0),
+    ("I live in Porto", 0, 1.0),
+]
+calls = st.lists(
+    st.tuples(st.sampled_from(SENTENCES), st.integers(0, 9), st.sampled_from([1.0, 0.5])),
+    max_size=14,
+)
 
 
 @example(DOUBTED)
 @given(calls)
-def test_chains_hold_together_whatever_comes_in_whatever_order(said: list[tuple[str, int, float]]) -> None:
+def test_chains_hold_together_whatever_comes_in_whatever_order(
+    said: list[tuple[str, int, float]],
+) -> None:
     facts = note_all(said).facts
     for fact in facts.values():
         assert (fact.valid_until is None) == fact.is_active == (fact.superseded_by is None)
@@ -93,10 +118,14 @@ def test_nothing_that_was_said_is_lost(said: list[tuple[str, int, float]]) -> No
 
 
 @given(calls)
-def test_a_restored_fact_stands_and_the_chains_still_hold(said: list[tuple[str, int, float]]) -> None:
+def test_a_restored_fact_stands_and_the_chains_still_hold(
+    said: list[tuple[str, int, float]],
+) -> None:
     ledger = note_all(said)
     for fact in [fact for fact in ledger.facts.values() if not fact.is_active]:
-        if not any(other.is_active and other.identity == fact.identity for other in ledger.facts.values()):
+        if not any(
+            other.is_active and other.identity == fact.identity for other in ledger.facts.values()
+        ):
             ledger.restore(fact.id)
             assert ledger.facts[fact.id].is_active
     active = [fact.identity for fact in ledger.facts.values() if fact.is_active]
@@ -104,20 +133,32 @@ def test_a_restored_fact_stands_and_the_chains_still_hold(said: list[tuple[str, 
 
 
 @pytest.mark.parametrize("named", ["", "duplicate_of", "supersedes"])
-@pytest.mark.parametrize(("known", "new"), [*NOT_REPEATED, *((new, known) for known, new in NOT_REPEATED)])
-def test_a_reversed_fact_is_kept_whatever_a_model_says_of_it(known: str, new: str, named: str) -> None:
+@pytest.mark.parametrize(
+    ("known", "new"), [*NOT_REPEATED, *((new, known) for known, new in NOT_REPEATED)]
+)
+def test_a_reversed_fact_is_kept_whatever_a_model_says_of_it(
+    known: str, new: str, named: str
+) -> None:
     ledger = note_all([(known, 0, 1.0)])
     (known_id,) = ledger.facts
-    came = ledger.note(sifted(new, 1, 1.0, **({named: known_id} if named else {})), "later", Trace("test"))
+    came = ledger.record(
+        sifted(new, 1, 1.0, **({named: known_id} if named else {})), "later", ReadingTrace("test")
+    )
     assert came != "again"
     assert [fact.content for fact in ledger.facts.values()] == [known, new]
 
 
 def test_a_models_valid_supersedes_is_not_overruled_by_word_overlap() -> None:
-    for known, new in (("I prefer emails over phone calls", "I prefer phone calls over emails"), ("I eat anything", "I went vegan")):
+    for known, new in (
+        ("I prefer emails over phone calls", "I prefer phone calls over emails"),
+        ("I eat anything", "I went vegan"),
+    ):
         ledger = note_all([(known, 0, 1.0)])
         (known_id,) = ledger.facts
-        assert ledger.note(sifted(new, 1, supersedes=known_id), "later", Trace("test")) == "update"
+        assert (
+            ledger.record(sifted(new, 1, supersedes=known_id), "later", ReadingTrace("test"))
+            == "update"
+        )
         assert [fact.content for fact in ledger.facts.values() if fact.is_active] == [new]
 
 

@@ -8,7 +8,10 @@ from aftercall.memory import claims, wording
 from aftercall.memory.phrases import Phrases
 
 ALL = {
-    f"{module.__name__}.{name}": value for module in (claims, wording) for name, value in vars(module).items() if isinstance(value, Phrases)
+    f"{module.__name__}.{name}": value
+    for module in (claims, wording)
+    for name, value in vars(module).items()
+    if isinstance(value, Phrases)
 }
 LETTERS = st.sampled_from("abcdefghijklmnopqrstuvwxyz0123456789 '")
 

@@ -34,13 +34,20 @@ def subject(phrase: str) -> Subject:
     ],
 )
 def test_two_ways_to_call_somebody(mine: str, theirs: str, expected: str) -> None:
-    assert relate(subject(mine), subject(theirs)) == relate(subject(theirs), subject(mine)) == expected
+    assert (
+        relate(subject(mine), subject(theirs)) == relate(subject(theirs), subject(mine)) == expected
+    )
 
 
 def test_a_bare_name_may_be_anybody_of_that_name_and_nobody_else() -> None:
     ann = name_subject(["ann"], is_name=True)
     assert relate(ann, subject("sister ann")) == "maybe"
-    assert relate(ann, subject("sister eva")) == relate(ann, subject("sister")) == relate(ann, CALLER) == "other"
+    assert (
+        relate(ann, subject("sister eva"))
+        == relate(ann, subject("sister"))
+        == relate(ann, CALLER)
+        == "other"
+    )
 
 
 def test_somebody_of_somebody_is_not_that_one() -> None:
@@ -51,7 +58,12 @@ def test_somebody_of_somebody_is_not_that_one() -> None:
     assert str(husband) == "caller's sister ann's husband"
 
 
-SISTERS = ("My sister Ann lives in Porto", "My sister Eva lives in Braga", "My sister lives in Faro", "I live in Leeds")
+SISTERS = (
+    "My sister Ann lives in Porto",
+    "My sister Eva lives in Braga",
+    "My sister lives in Faro",
+    "I live in Leeds",
+)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +80,28 @@ SISTERS = ("My sister Ann lives in Porto", "My sister Eva lives in Braga", "My s
         (SISTERS[1:3], "My sister Ann moved to Lisbon", None),
     ],
 )
-def test_who_is_one_of_several_is_told_by_name(known: tuple[str, ...], new: str, retired: str | None) -> None:
+def test_who_is_one_of_several_is_told_by_name(
+    known: tuple[str, ...], new: str, retired: str | None
+) -> None:
     claims = [(text, read_claim(text)) for text in known]
-    assert best(read_claim(new), claims, "person") == (("update", retired) if retired else ("different", None))
+    assert best(read_claim(new), claims, "person") == (
+        ("update", retired) if retired else ("different", None)
+    )
 
 
-PEOPLE = ("I", "My sister Ann", "My sister Eva", "My colleague Ann", "My brother", "My sister Ann's husband", "The clinic")
-SAID = {"residence": ("moved to {}", "{live} in {} now"), "employer": ("{work} for {}", "{work} at {} now")}
+PEOPLE = (
+    "I",
+    "My sister Ann",
+    "My sister Eva",
+    "My colleague Ann",
+    "My brother",
+    "My sister Ann's husband",
+    "The clinic",
+)
+SAID = {
+    "residence": ("moved to {}", "{live} in {} now"),
+    "employer": ("{work} for {}", "{work} at {} now"),
+}
 
 
 @pytest.mark.parametrize("lowered", [False, True])

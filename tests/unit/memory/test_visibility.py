@@ -5,16 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.memory.sifting import sift
-from aftercall.memory.veil import veil_turns
-from aftercall.memory.visibility import LEVELS, classify, find_confidences
+from aftercall.memory.evidence import filter_drafts
+from aftercall.memory.visibility import LEVELS, classify, find_call_secrets, redact_turns
 from aftercall.model.reading import Visibility
 from aftercall.settings import MemorySettings, Settings
 from aftercall.testing import make_call
 from drafts import draft, say
 
 
-def level(text: str, said: Visibility = "shared", settings: MemorySettings | None = None) -> Visibility:
+def level(
+    text: str, said: Visibility = "shared", settings: MemorySettings | None = None
+) -> Visibility:
     return classify(draft(text, visibility=said), [], settings or MemorySettings())
 
 
@@ -42,43 +43,63 @@ def test_topics_have_their_level(text: str, expected: Visibility) -> None:
 
 @given(st.text(max_size=80), st.sampled_from(LEVELS))
 def test_a_readers_level_is_never_lowered(text: str, said: Visibility) -> None:
-    for settings in (MemorySettings(), MemorySettings(visibility={"preference": "shared", "medical": "shared", "confided": "shared"})):
+    for settings in (
+        MemorySettings(),
+        MemorySettings(
+            visibility={"preference": "shared", "medical": "shared", "confided": "shared"}
+        ),
+    ):
         assert LEVELS.index(level(text, said, settings)) >= LEVELS.index(said)
 
 
 def test_settings_raise_a_category_or_name_words() -> None:
     settings = MemorySettings(visibility={"preference": "private"}, secret_words=("Falcon",))
-    assert (level("I like tea", settings=settings), level("project falcon is late", settings=settings)) == ("private", "secret")
+    assert (
+        level("I like tea", settings=settings),
+        level("project falcon is late", settings=settings),
+    ) == ("private", "secret")
     assert level("the falconry club", settings=settings) == "private"
 
 
 def test_settings_can_say_that_a_topic_is_less_here() -> None:
-    assert level("I'm on new medication", settings=MemorySettings(visibility={"medical": "private"})) == "private"
+    assert (
+        level("I'm on new medication", settings=MemorySettings(visibility={"medical": "private"}))
+        == "private"
+    )
 
 
 def test_settings_are_read_from_the_environments_one_line() -> None:
-    memory = MemorySettings.model_validate({"visibility": "routine=private, emotional=secret", "secret_words": "Falcon, Heron"})
+    memory = MemorySettings.model_validate(
+        {"visibility": "routine=private, emotional=secret", "secret_words": "Falcon, Heron"}
+    )
     assert memory.visibility == {"routine": "private", "emotional": "secret"}
     assert memory.secret_words == ("Falcon", "Heron")
 
 
 def test_a_fact_that_repeats_a_secret_of_the_call_is_secret() -> None:
     call = say("The key safe code is four four one nine", "I told my neighbour 4 4 1 9 as well")
-    confided = find_confidences(call, ())
+    confided = find_call_secrets(call, ())
     assert classify(draft("My neighbour knows 4419"), confided, MemorySettings()) == "secret"
 
 
 def test_the_words_around_a_fact_show_no_secret() -> None:
     call = say("My PIN is 4821, and I like tea in the morning", "The password is sunflower")
-    (kept,) = sift(call, [draft("I like tea", words="I like tea in the morning")], Settings()).kept
+    (kept,) = filter_drafts(
+        call, [draft("I like tea", words="I like tea in the morning")], Settings()
+    ).accepted
     assert "I like tea" in kept.context
     assert "4821" not in kept.context
     assert "sunflower" not in kept.context
 
 
 def test_a_veil_hides_what_was_confided_and_the_agents_echo_of_it() -> None:
-    said = [("agent", "PIN?"), ("caller", "My PIN is four eight two one."), ("agent", "4 8 2 1, thank you."), ("caller", "I like tea.")]
-    shown = " ".join(turn.text for turn in veil_turns(make_call(said).turns))
+    said = [
+        ("agent", "PIN?"),
+        ("caller", "My PIN is four eight two one."),
+        ("agent", "4 8 2 1, thank you."),
+        ("caller", "I like tea."),
+    ]
+    shown = " ".join(turn.text for turn in redact_turns(make_call(said).turns))
     assert "I like tea." in shown
     assert not any(word in shown for word in ("eight two", "4 8", "4821"))
 
@@ -98,7 +119,9 @@ def test_a_veil_hides_what_was_confided_and_the_agents_echo_of_it() -> None:
         ("I'm really upset about the delay.", "private"),
     ],
 )
-def test_the_rules_share_preferences_and_family_but_not_health_or_feelings(said: str, expected: Visibility) -> None:
+def test_the_rules_share_preferences_and_family_but_not_health_or_feelings(
+    said: str, expected: Visibility
+) -> None:
     call = say(said)
-    kept = sift(call, RulesReader().find_facts(call).value, Settings()).kept
+    kept = filter_drafts(call, RulesReader().find_facts(call).value, Settings()).accepted
     assert {fact.visibility for fact in kept} == {expected}

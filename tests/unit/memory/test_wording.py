@@ -47,12 +47,16 @@ def plain_the_long_way(text: str, patch: pytest.MonkeyPatch) -> str:
 
 def test_no_labelled_sentence_is_passed_over_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(SENTENCES) > 100
-    assert [plain(text) for text in SENTENCES] == [plain_the_long_way(text, monkeypatch) for text in SENTENCES]
+    assert [plain(text) for text in SENTENCES] == [
+        plain_the_long_way(text, monkeypatch) for text in SENTENCES
+    ]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=st.lists(st.sampled_from(WORDS + HUMS), min_size=1, max_size=12))
-def test_no_words_put_together_are_passed_over_wrongly(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> None:
+def test_no_words_put_together_are_passed_over_wrongly(
+    monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
     text = " ".join(said)
     assert plain(text) == plain_the_long_way(text, monkeypatch)
 

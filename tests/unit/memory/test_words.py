@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.memory.days import Day, find_days
-from aftercall.memory.query import LONGEST_QUERY, MOST_TERMS, parse_query
+from aftercall.memory.query import MAX_QUERY_CHARS, MAX_QUERY_TERMS, Day, find_days, parse_query
 from aftercall.memory.stemming import stem
 from aftercall.memory.words import split_words, to_terms
 
@@ -33,7 +32,9 @@ def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
     assert to_terms(one) == to_terms(other)
 
 
-@pytest.mark.parametrize(("one", "other"), [("universe", "unicorn"), ("cat", "cart"), ("мир", "дом"), ("東", "京")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("universe", "unicorn"), ("cat", "cart"), ("мир", "дом"), ("東", "京")]
+)
 def test_other_words_are_other_terms(one: str, other: str) -> None:
     assert to_terms(one) != to_terms(other)
 
@@ -45,7 +46,9 @@ def test_words_without_spaces_between_them_are_found_by_letter() -> None:
 @given(st.text())
 def test_terms_are_plain_and_the_same_when_asked_as_when_kept(text: str) -> None:
     terms = to_terms(text)
-    assert terms == "" or all(term.isascii() and term.isalnum() and term == term.lower() for term in terms.split(" "))
+    assert terms == "" or all(
+        term.isascii() and term.isalnum() and term == term.lower() for term in terms.split(" ")
+    )
     assert terms == " ".join(to_terms(word) for word in split_words(text))
 
 
@@ -57,14 +60,14 @@ def test_a_stem_is_never_empty_nor_longer_than_its_word_by_more_than_a_letter(wo
 @given(st.text())
 def test_any_text_is_a_query(text: str) -> None:
     query = parse_query(text, {"Bill": "caller"})
-    assert len(query.terms) <= MOST_TERMS
+    assert len(query.terms) <= MAX_QUERY_TERMS
     assert len(set(query.terms)) == len(query.terms)
 
 
 def test_a_query_of_100_kb_is_cut_not_refused() -> None:
     query = parse_query("word" * 25_000 + " more " * 10_000)
-    assert len(query.terms) <= MOST_TERMS
-    assert parse_query("cat " * LONGEST_QUERY).terms == ("cat",)
+    assert len(query.terms) <= MAX_QUERY_TERMS
+    assert parse_query("cat " * MAX_QUERY_CHARS).terms == ("cat",)
 
 
 def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:
@@ -80,7 +83,9 @@ def test_quotes_make_a_phrase_and_other_operators_are_words() -> None:
 
 
 def test_a_named_speaker_is_preferred_and_not_searched_for() -> None:
-    query = parse_query("What did Bill say about Wren's garden?", {"Bill Howe": "caller", "Wren": "agent"})
+    query = parse_query(
+        "What did Bill say about Wren's garden?", {"Bill Howe": "caller", "Wren": "agent"}
+    )
     assert query.speakers == {"caller", "agent"}
     assert query.terms == ("sai", "garden")
 
@@ -104,7 +109,9 @@ def test_days_are_read_from_a_query(text: str, days: list[Day]) -> None:
 
 def test_a_day_is_nearest_to_itself_and_nearer_to_the_days_after_than_before() -> None:
     day = Day(2023, 5, 8)
-    near = [day.closeness(date(2023, 5, number)) for number in (8, 10, 1)] + [day.closeness(date(2023, 9, 8))]
+    near = [day.closeness(date(2023, 5, number)) for number in (8, 10, 1)] + [
+        day.closeness(date(2023, 9, 8))
+    ]
     assert near == sorted(near, reverse=True)
     assert near[0] == 1
     assert near[-1] == 0

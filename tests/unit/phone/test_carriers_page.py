@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from aftercall.phone.signature import Flaw
+from aftercall.phone.signature import SignatureFlaw
 from aftercall.phone.wire import Oddity
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "carriers.md").read_text()
 
 
-@pytest.mark.parametrize("flaw", Flaw, ids=lambda flaw: flaw.name)
-def test_every_flaw_is_explained(flaw: Flaw) -> None:
+@pytest.mark.parametrize("flaw", SignatureFlaw, ids=lambda flaw: flaw.name)
+def test_every_flaw_is_explained(flaw: SignatureFlaw) -> None:
     assert f"| `{flaw.name.lower()}` | {flaw} |" in PAGE
 
 

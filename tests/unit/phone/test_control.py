@@ -6,10 +6,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from aftercall.phone.client_state import unpack_state
 from aftercall.phone.control import Control, ControlRequest
-from aftercall.phone.telnyx_control import TelnyxControl
-from aftercall.phone.twilio_control import TwilioControl
+from aftercall.phone.telnyx import TelnyxControl, unpack_state
+from aftercall.phone.twilio import TwilioControl
 
 ACCOUNT = "AC" + "0" * 32
 CALL = "CA" + "0" * 32
@@ -41,7 +40,11 @@ def twilio_sdk() -> tuple[Any, TwilioTape]:
 
 def as_sent(request: ControlRequest) -> tuple[str, str, list[tuple[str, str]]]:
     assert request.content_type == "application/x-www-form-urlencoded"
-    return request.method, request.path, sorted(parse_qsl(request.body.decode(), keep_blank_values=True))
+    return (
+        request.method,
+        request.path,
+        sorted(parse_qsl(request.body.decode(), keep_blank_values=True)),
+    )
 
 
 def test_twilio_is_asked_to_hang_up_as_its_sdk_would(twilio_sdk: tuple[Any, TwilioTape]) -> None:
@@ -50,13 +53,20 @@ def test_twilio_is_asked_to_hang_up_as_its_sdk_would(twilio_sdk: tuple[Any, Twil
     assert as_sent(TWILIO.hang_up(CALL)) == tape.sent
 
 
-def test_twilio_is_asked_to_do_something_else_as_its_sdk_would(twilio_sdk: tuple[Any, TwilioTape]) -> None:
+def test_twilio_is_asked_to_do_something_else_as_its_sdk_would(
+    twilio_sdk: tuple[Any, TwilioTape],
+) -> None:
     client, tape = twilio_sdk
     client.calls(CALL).update(twiml="<Response><Say>Sorry &amp; goodbye</Say></Response>")
-    assert as_sent(TWILIO.answer_anew(CALL, "<Response><Say>Sorry &amp; goodbye</Say></Response>")) == tape.sent
+    assert (
+        as_sent(TWILIO.replace_twiml(CALL, "<Response><Say>Sorry &amp; goodbye</Say></Response>"))
+        == tape.sent
+    )
 
 
-def test_twilio_is_asked_to_record_both_sides_as_its_sdk_would(twilio_sdk: tuple[Any, TwilioTape]) -> None:
+def test_twilio_is_asked_to_record_both_sides_as_its_sdk_would(
+    twilio_sdk: tuple[Any, TwilioTape],
+) -> None:
     client, tape = twilio_sdk
     client.calls(CALL).recordings.create(
         recording_channels="dual",
@@ -66,10 +76,15 @@ def test_twilio_is_asked_to_record_both_sides_as_its_sdk_would(twilio_sdk: tuple
         recording_status_callback_method="POST",
         recording_status_callback_event=["completed", "absent"],
     )
-    assert as_sent(TWILIO.start_recording(CALL, callback="https://x.org/twilio/recording")) == tape.sent
+    assert (
+        as_sent(TWILIO.start_recording(CALL, callback="https://x.org/twilio/recording"))
+        == tape.sent
+    )
 
 
-def test_twilio_is_asked_to_send_a_message_as_its_sdk_would(twilio_sdk: tuple[Any, TwilioTape]) -> None:
+def test_twilio_is_asked_to_send_a_message_as_its_sdk_would(
+    twilio_sdk: tuple[Any, TwilioTape],
+) -> None:
     client, tape = twilio_sdk
     client.messages.create(from_="+15550101", to="+15550100", body="It is done & dusted.")
     request = TWILIO.send_message("+15550101", "+15550100", "It is done & dusted.", key="k")
@@ -89,11 +104,23 @@ def test_telnyx_is_asked_for_messages_and_recordings_as_its_sdk_would() -> None:
 
     with httpx.Client(transport=httpx.MockTransport(answer)) as http:
         sdk = telnyx.Telnyx(api_key="x", http_client=http)
-        sdk.messages.send(from_="+15550101", to="+15550100", text="It is done.", extra_headers={"Idempotency-Key": "k"})
+        sdk.messages.send(
+            from_="+15550101",
+            to="+15550100",
+            text="It is done.",
+            extra_headers={"Idempotency-Key": "k"},
+        )
         sdk.recordings.retrieve("rec-1")
-    message, recording = TELNYX.send_message("+15550101", "+15550100", "It is done.", key="k"), TELNYX.find_recording("rec-1")
-    assert (message.method, message.path, message.json) == ("POST", sent[0].url.path, json.loads(sent[0].content))
-    assert message.key == sent[0].headers["idempotency-key"]
+    message, recording = (
+        TELNYX.send_message("+15550101", "+15550100", "It is done.", key="k"),
+        TELNYX.find_recording("rec-1"),
+    )
+    assert (message.method, message.path, message.json) == (
+        "POST",
+        sent[0].url.path,
+        json.loads(sent[0].content),
+    )
+    assert message.idempotency_key == sent[0].headers["idempotency-key"]
     assert (recording.method, recording.path) == (sent[1].method, sent[1].url.path)
 
 
@@ -117,9 +144,17 @@ def telnyx_sends(action: str, *words: str, **fields: Any) -> tuple[str, str, dic
 @pytest.mark.parametrize(
     ("action", "request_"),
     [
-        ("answer", TELNYX.answer(LEG, cause="e1", stream_url="wss://x.org/telnyx/media", state={"token": "t"})),
+        (
+            "answer",
+            TELNYX.answer(
+                LEG, cause="e1", stream_url="wss://x.org/telnyx/media", state={"token": "t"}
+            ),
+        ),
         ("answer", TELNYX.answer(LEG, cause="e1")),
-        ("start_streaming", TELNYX.start_stream(LEG, "wss://x.org/telnyx/media", cause="e2", state={"token": "t"})),
+        (
+            "start_streaming",
+            TELNYX.start_stream(LEG, "wss://x.org/telnyx/media", cause="e2", state={"token": "t"}),
+        ),
         ("stop_streaming", TELNYX.stop_stream(LEG)),
         ("speak", TELNYX.speak(LEG, "Grüß Gott", cause="e3", language="de-DE")),
         ("gather_using_speak", TELNYX.gather_keys(LEG, "Press one", cause="e4")),
@@ -137,8 +172,16 @@ def test_telnyx_is_asked_as_its_sdk_would(action: str, request_: ControlRequest)
     assert request_.content_type == "application/json"
 
 
-@pytest.mark.parametrize("request_", [TELNYX.answer(LEG, cause="e", stream_url="wss://x"), TELNYX.start_stream(LEG, "wss://x", cause="e")])
-def test_a_telnyx_stream_is_always_asked_for_as_raw_mu_law_of_the_caller_only(request_: ControlRequest) -> None:
+@pytest.mark.parametrize(
+    "request_",
+    [
+        TELNYX.answer(LEG, cause="e", stream_url="wss://x"),
+        TELNYX.start_stream(LEG, "wss://x", cause="e"),
+    ],
+)
+def test_a_telnyx_stream_is_always_asked_for_as_raw_mu_law_of_the_caller_only(
+    request_: ControlRequest,
+) -> None:
     assert request_.json is not None
     assert request_.json["stream_bidirectional_mode"] == "rtp"
     assert request_.json["stream_bidirectional_codec"] == "PCMU"
@@ -150,7 +193,9 @@ def test_a_webhook_that_comes_twice_cannot_answer_twice() -> None:
     first, again = TELNYX.answer(LEG, cause="event-1"), TELNYX.answer(LEG, cause="event-1")
     other = TELNYX.answer(LEG, cause="event-2")
     recording = TELNYX.start_recording(LEG, cause="event-1")
-    ids = [request.json["command_id"] for request in (first, again, other, recording) if request.json]
+    ids = [
+        request.json["command_id"] for request in (first, again, other, recording) if request.json
+    ]
     assert ids[0] == ids[1]
     assert len(set(ids)) == 3
 
@@ -183,9 +228,13 @@ def test_an_id_cannot_lead_to_another_path(control: Control) -> None:
         (TELNYX, 404, b'{"errors":[{"code":"90018"}]}', False),
     ],
 )
-def test_an_answer_that_the_call_is_gone_is_told_from_other_failures(control: Control, status: int, body: bytes, is_over: bool) -> None:
-    assert control.is_over(status, body) is is_over
+def test_an_answer_that_the_call_is_gone_is_told_from_other_failures(
+    control: Control, status: int, body: bytes, is_over: bool
+) -> None:
+    assert control.is_call_over(status, body) is is_over
 
 
 def test_what_is_spoken_is_in_no_repr() -> None:
-    assert "canary" not in repr(TELNYX.speak(LEG, "canary", cause="e")) + repr(TWILIO.answer_anew(CALL, "canary"))
+    assert "canary" not in repr(TELNYX.speak(LEG, "canary", cause="e")) + repr(
+        TWILIO.replace_twiml(CALL, "canary")
+    )

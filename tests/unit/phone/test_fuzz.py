@@ -1,4 +1,6 @@
-"""Whatever comes down a socket: `receive` never raises, and only ever yields events that are known."""
+"""Whatever comes down a socket: `receive` never raises, and only ever yields events that are
+known.
+"""
 
 import json
 import random
@@ -8,12 +10,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.phone.wire import AudioIn, AudioOut, Clear, Mark, Odd, Oddity, Started, Stopped, WireEvent
+from aftercall.phone.wire import (
+    AudioIn,
+    AudioOut,
+    Clear,
+    Mark,
+    Oddity,
+    OddMessage,
+    StreamStarted,
+    StreamStopped,
+    WireEvent,
+)
 from carriers import CARRIERS, Carrier, started
 
 FRAMES = 20_000
 KNOWN = get_args(WireEvent)
-JUNK: tuple[Any, ...] = (None, True, -1, 0, 10**25, 1.5, "", "x", "\ud800", "🎈", [], [[]], {}, {"a": {}}, "9" * 400, float("inf"))
+JUNK: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    10**25,
+    1.5,
+    "",
+    "x",
+    "\ud800",
+    "🎈",
+    [],
+    [[]],
+    {},
+    {"a": {}},
+    "9" * 400,
+    float("inf"),
+)
 
 
 def mutate(rng: random.Random, carrier: Carrier, frame: str) -> str | bytes:
@@ -26,11 +55,16 @@ def mutate(rng: random.Random, carrier: Carrier, frame: str) -> str | bytes:
             raw[rng.randrange(len(raw))] = rng.randrange(256)
         return bytes(raw)
     if kind == 2:  # much too long
-        return frame.replace('"payload": "', '"payload": "' + "QUJD" * rng.choice((10, 10_000, 40_000)))
+        return frame.replace(
+            '"payload": "', '"payload": "' + "QUJD" * rng.choice((10, 10_000, 40_000))
+        )
     if kind == 3:  # two in one
         return frame + carrier.media(rng.randrange(9))
     if kind == 4:  # another event by name
-        return json.dumps(json.loads(frame) | {"event": rng.choice((*JUNK, "start", "media", "dtmf", "mark", "stop?", "clear"))})
+        return json.dumps(
+            json.loads(frame)
+            | {"event": rng.choice((*JUNK, "start", "media", "dtmf", "mark", "stop?", "clear"))}
+        )
     if kind == 5:  # nested beyond reason
         return frame.replace("{", "{" * rng.choice((2, 30_000)), 1)
     message = json.loads(frame)
@@ -63,7 +97,9 @@ def pick(rng: random.Random, carrier: Carrier) -> str:
 
 
 @pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.name)
-def test_twenty_thousand_broken_frames_raise_nothing_and_mean_nothing_unknown(carrier: Carrier) -> None:
+def test_twenty_thousand_broken_frames_raise_nothing_and_mean_nothing_unknown(
+    carrier: Carrier,
+) -> None:
     rng = random.Random(20_260_213)
     wire = carrier.wire()
     seen: set[type] = set()
@@ -75,7 +111,7 @@ def test_twenty_thousand_broken_frames_raise_nothing_and_mean_nothing_unknown(ca
         for event in wire.receive(frame):
             assert isinstance(event, KNOWN)
             seen.add(type(event))
-            if isinstance(event, Odd):
+            if isinstance(event, OddMessage):
                 odd.add(event.reason)
             if isinstance(event, AudioIn):
                 assert event.payload
@@ -84,8 +120,15 @@ def test_twenty_thousand_broken_frames_raise_nothing_and_mean_nothing_unknown(ca
         if rng.random() < 0.005:
             wire.close()
             wire = carrier.wire()
-    assert {Started, AudioIn, Stopped} < seen
-    assert odd >= {Oddity.TOO_LARGE, Oddity.NOT_JSON, Oddity.SHAPE, Oddity.NOT_BASE64, Oddity.SECOND_START, Oddity.OTHER_STREAM}
+    assert {StreamStarted, AudioIn, StreamStopped} < seen
+    assert odd >= {
+        Oddity.TOO_LARGE,
+        Oddity.NOT_JSON,
+        Oddity.SHAPE,
+        Oddity.NOT_BASE64,
+        Oddity.SECOND_START,
+        Oddity.OTHER_STREAM,
+    }
 
 
 @pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.name)
@@ -95,15 +138,19 @@ def test_voice_that_is_heard_on_arrival_is_what_would_have_been_received(carrier
     chunk = heard = 0
     for _ in range(4_000):
         chunk += rng.random() < 0.8
-        frame: str | bytes = carrier.media(chunk, rng.randbytes(20)) if rng.random() < 0.8 else pick(rng, carrier)
+        frame: str | bytes = (
+            carrier.media(chunk, rng.randbytes(20)) if rng.random() < 0.8 else pick(rng, carrier)
+        )
         if rng.random() < 0.2:
             frame = mutate(rng, carrier, str(frame))
-        events, payload = list(wire.receive(frame)), quick.hear(frame)
+        events, payload = list(wire.receive(frame)), quick.try_read_audio(frame)
         if payload is None:
             assert list(quick.receive(frame)) == events
         else:
             heard += 1
-            assert [event.payload if isinstance(event, AudioIn) else event for event in events] == [payload]
+            assert [event.payload if isinstance(event, AudioIn) else event for event in events] == [
+                payload
+            ]
         if not wire.is_open or rng.random() < 0.02:
             wire, quick, chunk = started(carrier), started(carrier), 0
     assert heard > 200
@@ -112,19 +159,27 @@ def test_voice_that_is_heard_on_arrival_is_what_would_have_been_received(carrier
 @pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.name)
 @given(frame=st.binary(max_size=300) | st.text(max_size=300))
 def test_any_bytes_and_any_text_are_only_odd(carrier: Carrier, frame: str | bytes) -> None:
-    assert all(isinstance(event, Odd) for event in started(carrier).receive(frame))
+    assert all(isinstance(event, OddMessage) for event in started(carrier).receive(frame))
 
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
 @pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.name)
-@given(event=st.sampled_from(["connected", "start", "media", "dtmf", "mark", "error", "stop"]), inner=_JSON, is_started=st.booleans())
-def test_any_json_inside_any_event_is_survived(carrier: Carrier, event: str, inner: object, is_started: bool) -> None:
+@given(
+    event=st.sampled_from(["connected", "start", "media", "dtmf", "mark", "error", "stop"]),
+    inner=_JSON,
+    is_started=st.booleans(),
+)
+def test_any_json_inside_any_event_is_survived(
+    carrier: Carrier, event: str, inner: object, is_started: bool
+) -> None:
     wire = started(carrier) if is_started else carrier.wire()
     frame = json.loads(carrier.media(1)) | {"event": event, event: inner, "payload": inner}
     assert all(isinstance(item, KNOWN) for item in wire.receive(json.dumps(frame)))

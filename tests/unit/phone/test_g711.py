@@ -1,10 +1,12 @@
-"""The translation table of audio: judged by the standard library's own while Python still has it."""
+"""The translation table of audio: judged by the standard library's own while Python still has
+it.
+"""
 
 import warnings
 
 import pytest
 
-from aftercall.phone.g711 import ALAW_TO_MULAW
+from aftercall.phone.telnyx import ALAW_TO_MULAW
 
 
 def test_the_table_is_that_of_the_standard_library() -> None:
@@ -15,7 +17,9 @@ def test_the_table_is_that_of_the_standard_library() -> None:
     assert audioop.lin2ulaw(audioop.alaw2lin(alaw, 2), 2) == ALAW_TO_MULAW
 
 
-@pytest.mark.parametrize(("alaw", "mulaw"), [(0xD5, 0xFF), (0x55, 0x7F), (0xAA, 0x80), (0x2A, 0x00)])
+@pytest.mark.parametrize(
+    ("alaw", "mulaw"), [(0xD5, 0xFF), (0x55, 0x7F), (0xAA, 0x80), (0x2A, 0x00)]
+)
 def test_silence_stays_silent_and_the_loudest_stays_loudest(alaw: int, mulaw: int) -> None:
     assert abs(ALAW_TO_MULAW[alaw] - mulaw) <= 1
 

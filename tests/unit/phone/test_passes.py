@@ -4,51 +4,53 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from aftercall.phone.passes import LIFE_S, StreamPasses
+from aftercall.phone.stream_tokens import TOKEN_LIFETIME_S, StreamTokens
 from aftercall.testing import VirtualClock
 
 KEY = SecretStr("k" * 32)
 
 
 def test_a_pass_opens_one_stream_of_its_call() -> None:
-    passes = StreamPasses(KEY, VirtualClock())
+    passes = StreamTokens(KEY, VirtualClock())
     given_out = passes.issue("CA1")
-    assert passes.admit("CA1", given_out)
-    assert not passes.admit("CA1", given_out)
+    assert passes.redeem("CA1", given_out)
+    assert not passes.redeem("CA1", given_out)
 
 
 def test_a_pass_opens_no_other_call() -> None:
-    passes = StreamPasses(KEY, VirtualClock())
-    assert not passes.admit("CA2", passes.issue("CA1"))
+    passes = StreamTokens(KEY, VirtualClock())
+    assert not passes.redeem("CA2", passes.issue("CA1"))
 
 
 def test_a_pass_holds_for_its_time_and_not_longer() -> None:
     clock = VirtualClock()
-    passes = StreamPasses(KEY, clock)
+    passes = StreamTokens(KEY, clock)
     first, second = passes.issue("CA1"), passes.issue("CA1")
-    clock.move(LIFE_S)
-    assert passes.admit("CA1", first)
+    clock.move(TOKEN_LIFETIME_S)
+    assert passes.redeem("CA1", first)
     clock.move(1)
-    assert not passes.admit("CA1", second)
+    assert not passes.redeem("CA1", second)
 
 
 def test_another_process_with_the_key_knows_it_and_one_without_does_not() -> None:
     clock = VirtualClock()
-    given_out = StreamPasses(KEY, clock).issue("CA1")
-    assert StreamPasses(KEY, clock).admit("CA1", given_out)
-    assert not StreamPasses(SecretStr("other"), clock).admit("CA1", given_out)
-    assert not StreamPasses(SecretStr(""), clock).admit("CA1", StreamPasses(SecretStr(""), clock).issue("CA1"))
+    given_out = StreamTokens(KEY, clock).issue("CA1")
+    assert StreamTokens(KEY, clock).redeem("CA1", given_out)
+    assert not StreamTokens(SecretStr("other"), clock).redeem("CA1", given_out)
+    assert not StreamTokens(SecretStr(""), clock).redeem(
+        "CA1", StreamTokens(SecretStr(""), clock).issue("CA1")
+    )
 
 
 def test_used_passes_are_forgotten_when_they_would_no_longer_hold() -> None:
     clock = VirtualClock()
-    passes = StreamPasses(KEY, clock)
+    passes = StreamTokens(KEY, clock)
     for _ in range(20):
-        assert passes.admit("CA1", passes.issue("CA1"))
-        clock.move(LIFE_S / 2)
+        assert passes.redeem("CA1", passes.issue("CA1"))
+        clock.move(TOKEN_LIFETIME_S / 2)
     assert len(passes._used) <= 3
 
 
 @given(st.none() | st.text(max_size=120))
 def test_anything_else_opens_nothing(word: str | None) -> None:
-    assert not StreamPasses(KEY, VirtualClock()).admit("CA1", word)
+    assert not StreamTokens(KEY, VirtualClock()).redeem("CA1", word)

@@ -1,14 +1,24 @@
-"""Telnyx's media socket: the traps of its own shapes. What all carriers share is in tests/contract/test_wires.py."""
+"""Telnyx's media socket: the traps of its own shapes.
+
+What all carriers share is in tests/contract/test_wires.py.
+"""
 
 import json
 from base64 import b64decode
 
 import pytest
 
-from aftercall.phone.client_state import pack_state, unpack_state
-from aftercall.phone.g711 import ALAW_TO_MULAW
-from aftercall.phone.telnyx import TelnyxWire
-from aftercall.phone.wire import AudioIn, AudioOut, Clear, Digit, Mark, Odd, Oddity, Started
+from aftercall.phone.telnyx import ALAW_TO_MULAW, TelnyxWire, pack_state, unpack_state
+from aftercall.phone.wire import (
+    AudioIn,
+    AudioOut,
+    Clear,
+    Digit,
+    Mark,
+    Oddity,
+    OddMessage,
+    StreamStarted,
+)
 from carriers import STREAM, TelnyxSide, sent, started
 
 SIDE = TelnyxSide()
@@ -16,20 +26,26 @@ SIDE = TelnyxSide()
 
 def test_a_european_leg_brings_a_law_and_is_heard_as_mu_law() -> None:
     wire = TelnyxWire()
-    assert isinstance(wire.receive(SIDE.start(encoding="PCMA"))[0], Started)
+    assert isinstance(wire.receive(SIDE.start(encoding="PCMA"))[0], StreamStarted)
     alaw = bytes(range(256))
-    assert list(wire.receive(SIDE.media(1, alaw))) == [AudioIn(alaw.translate(ALAW_TO_MULAW), 20, 1)]
+    assert list(wire.receive(SIDE.media(1, alaw))) == [
+        AudioIn(alaw.translate(ALAW_TO_MULAW), 20, 1)
+    ]
 
 
 def test_what_we_send_is_mu_law_whatever_the_leg_brings() -> None:
     wire = TelnyxWire()
     wire.receive(SIDE.start(encoding="PCMA"))
-    assert sent(wire.send(AudioOut(b"\x00" * 160))) == sent(started(SIDE).send(AudioOut(b"\x00" * 160)))
+    assert sent(wire.send(AudioOut(b"\x00" * 160))) == sent(
+        started(SIDE).send(AudioOut(b"\x00" * 160))
+    )
 
 
 def test_frames_to_telnyx_name_no_stream() -> None:
     wire = started(SIDE)
-    frames = [sent(wire.send(command)) for command in (AudioOut(b"\x00" * 162), Mark("u7"), Clear())]
+    frames = [
+        sent(wire.send(command)) for command in (AudioOut(b"\x00" * 162), Mark("u7"), Clear())
+    ]
     assert frames == [
         {"event": "media", "media": {"payload": "A" * 216}},
         {"event": "mark", "mark": {"name": "u7"}},
@@ -44,12 +60,18 @@ def test_audio_shorter_than_the_carrier_takes_is_filled_up_with_silence() -> Non
 
 def test_keys_sort_by_the_time_they_were_pressed_not_by_their_arrival() -> None:
     wire = started(SIDE)
-    events = [*wire.receive(SIDE.digit("2", 6, second=31)), *wire.receive(SIDE.digit("1", 5, second=30))]
+    events = [
+        *wire.receive(SIDE.digit("2", 6, second=31)),
+        *wire.receive(SIDE.digit("1", 5, second=30)),
+    ]
     digits = [event for event in events if isinstance(event, Digit)]
     assert [event.digit for event in sorted(digits, key=lambda event: event.order)] == ["1", "2"]
 
 
-@pytest.mark.parametrize("occurred_at", [None, "", "yesterday", pytest.param(10**400, id="huge"), {}, "2026-06-05T08:54:19"])
+@pytest.mark.parametrize(
+    "occurred_at",
+    [None, "", "yesterday", pytest.param(10**400, id="huge"), {}, "2026-06-05T08:54:19"],
+)
 def test_a_key_without_a_usable_time_still_counts(occurred_at: object) -> None:
     frame = json.loads(SIDE.digit("1", 5)) | {"occurred_at": occurred_at}
     assert [type(event) for event in started(SIDE).receive(json.dumps(frame))] == [Digit]
@@ -64,21 +86,27 @@ def test_a_key_without_a_usable_time_still_counts(occurred_at: object) -> None:
         (None, Oddity.COMPLAINT),
     ],
 )
-def test_a_complaint_of_the_carrier_is_passed_on_without_its_words(payload: object, reason: Oddity) -> None:
+def test_a_complaint_of_the_carrier_is_passed_on_without_its_words(
+    payload: object, reason: Oddity
+) -> None:
     frame = {"event": "error", "stream_id": STREAM["telnyx"], "payload": payload}
-    assert list(started(SIDE).receive(json.dumps(frame))) == [Odd(reason)]
+    assert list(started(SIDE).receive(json.dumps(frame))) == [OddMessage(reason)]
 
 
-@pytest.mark.parametrize("custom", [{"token": "t"}, [{"name": "token", "value": "t"}, {"name": 3}, "x", {"value": "y"}]])
+@pytest.mark.parametrize(
+    "custom", [{"token": "t"}, [{"name": "token", "value": "t"}, {"name": 3}, "x", {"value": "y"}]]
+)
 def test_words_for_ourselves_are_found_wherever_the_start_carries_them(custom: object) -> None:
     frame = json.loads(SIDE.start(parameters={"call": "c"}))
     frame["start"]["custom_parameters"] = custom
     event = TelnyxWire().receive(json.dumps(frame))[0]
-    assert isinstance(event, Started)
+    assert isinstance(event, StreamStarted)
     assert event.parameters == {"call": "c", "token": "t"}
 
 
-@pytest.mark.parametrize("state", [None, 7, "%%%", "aGk=", "W10=", "gICA", pack_state({"a": "b"})[:-4]])
+@pytest.mark.parametrize(
+    "state", [None, 7, "%%%", "aGk=", "W10=", "gICA", pack_state({"a": "b"})[:-4]]
+)
 def test_a_client_state_that_is_not_ours_is_nothing(state: object) -> None:
     assert unpack_state(state) == {}
 

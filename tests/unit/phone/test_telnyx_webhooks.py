@@ -9,14 +9,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import RefusedInput
-from aftercall.phone.notices import CallState, Gathered, Notice, Progress, Recorded, RecordingState, Ring, StreamFailed
+from aftercall.phone.notices import (
+    CallProgress,
+    CarrierCallState,
+    Notice,
+    RecordingNotice,
+    RecordingState,
+    RingNotice,
+    SpeechGathered,
+    StreamFailed,
+)
 from aftercall.phone.telnyx_webhooks import read_event
 
-LEG, SESSION, CONTROL = "428c31b6-7af4-4bcb-b7f5-5013ef9657c1", "428c31b6-abf3-3bc1-b7f4-5013ef9657c1", "v3:ZkP3-q_1"
+LEG, SESSION, CONTROL = (
+    "428c31b6-7af4-4bcb-b7f5-5013ef9657c1",
+    "428c31b6-abf3-3bc1-b7f4-5013ef9657c1",
+    "v3:ZkP3-q_1",
+)
 NOW = datetime(2026, 2, 13, 15, 41, tzinfo=UTC)
 
 
-def event(event_type: str, *, id: str = "0ccc7b54-4df3-4bca-a65a-3da1ecc777f0", **fields: Any) -> bytes:
+def event(
+    event_type: str, *, id: str = "0ccc7b54-4df3-4bca-a65a-3da1ecc777f0", **fields: Any
+) -> bytes:
     payload = {
         "call_control_id": CONTROL,
         "call_leg_id": LEG,
@@ -24,14 +39,21 @@ def event(event_type: str, *, id: str = "0ccc7b54-4df3-4bca-a65a-3da1ecc777f0", 
         "connection_id": "7267",
         "client_state": None,
     }
-    data = {"record_type": "event", "event_type": event_type, "id": id, "occurred_at": "2026-01-02T22:25:27.521992Z"}
-    return json.dumps({"data": data | {"payload": payload | fields}, "meta": {"attempt": 1}}).encode()
+    data = {
+        "record_type": "event",
+        "event_type": event_type,
+        "id": id,
+        "occurred_at": "2026-01-02T22:25:27.521992Z",
+    }
+    return json.dumps(
+        {"data": data | {"payload": payload | fields}, "meta": {"attempt": 1}}
+    ).encode()
 
 
-def ring(**fields: Any) -> Ring:
+def ring(**fields: Any) -> RingNotice:
     known = {"from": "+15550100", "to": "+15550101", "direction": "incoming", "state": "parked"}
     notice = read_event(event("call.initiated", **(known | fields)))
-    assert isinstance(notice, Ring)
+    assert isinstance(notice, RingNotice)
     return notice
 
 
@@ -44,16 +66,32 @@ def test_a_ring_names_the_call_and_both_ends() -> None:
         "+15550101",
         "inbound",
     )
-    assert found.metadata == {"caller_id_name": "Zoë", "connection_id": "7267", "ids": [LEG, SESSION]}
+    assert found.metadata == {
+        "caller_id_name": "Zoë",
+        "connection_id": "7267",
+        "ids": [LEG, SESSION],
+    }
     assert ring(direction="outgoing").direction == "outbound"
 
 
 @pytest.mark.parametrize(
     ("attestation", "validated", "verified"),
-    [("A", True, True), ("A", False, False), ("A", None, False), ("A", "true", False), ("B", True, False), (None, True, False)],
+    [
+        ("A", True, True),
+        ("A", False, False),
+        ("A", None, False),
+        ("A", "true", False),
+        ("B", True, False),
+        (None, True, False),
+    ],
 )
-def test_a_number_is_verified_only_by_a_validated_highest_attestation(attestation: object, validated: object, verified: bool) -> None:
-    assert ring(shaken_stir_attestation=attestation, shaken_stir_validated=validated).verified is verified
+def test_a_number_is_verified_only_by_a_validated_highest_attestation(
+    attestation: object, validated: object, verified: bool
+) -> None:
+    assert (
+        ring(shaken_stir_attestation=attestation, shaken_stir_validated=validated).verified
+        is verified
+    )
 
 
 @pytest.mark.parametrize("sent", ["anonymous", "", None, 7, ["+15550100"]])
@@ -72,27 +110,27 @@ def test_whoever_calls_the_call_can_be_opened(caller: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("cause", "state"),
     [
-        ("normal_clearing", CallState.COMPLETED),
-        ("user_busy", CallState.BUSY),
-        ("no_answer", CallState.NO_ANSWER),
-        ("timeout", CallState.NO_ANSWER),
-        ("originator_cancel", CallState.CANCELLED),
-        ("call_rejected", CallState.FAILED),
-        ("something_new", CallState.COMPLETED),
-        (None, CallState.COMPLETED),
-        ({}, CallState.COMPLETED),
+        ("normal_clearing", CarrierCallState.COMPLETED),
+        ("user_busy", CarrierCallState.BUSY),
+        ("no_answer", CarrierCallState.NO_ANSWER),
+        ("timeout", CarrierCallState.NO_ANSWER),
+        ("originator_cancel", CarrierCallState.CANCELLED),
+        ("call_rejected", CarrierCallState.FAILED),
+        ("something_new", CarrierCallState.COMPLETED),
+        (None, CarrierCallState.COMPLETED),
+        ({}, CarrierCallState.COMPLETED),
     ],
 )
-def test_a_hang_up_is_final_whatever_its_cause(cause: object, state: CallState) -> None:
+def test_a_hang_up_is_final_whatever_its_cause(cause: object, state: CarrierCallState) -> None:
     notice = read_event(event("call.hangup", hangup_cause=cause))
-    assert isinstance(notice, Progress)
+    assert isinstance(notice, CallProgress)
     assert (notice.state, notice.state.is_final) == (state, True)
 
 
 def test_an_answer_is_progress_that_sorts_by_when_it_happened() -> None:
     notice = read_event(event("call.answered"))
-    assert isinstance(notice, Progress)
-    assert (notice.state, notice.order) == (CallState.ANSWERED, 1767392727.521)
+    assert isinstance(notice, CallProgress)
+    assert (notice.state, notice.order) == (CarrierCallState.ANSWERED, 1767392727.521)
 
 
 def test_an_event_delivered_twice_has_one_key() -> None:
@@ -105,56 +143,87 @@ def test_an_event_delivered_twice_has_one_key() -> None:
 
 def test_a_recording_must_be_fetched_within_ten_minutes_and_is_joined_by_leg_or_session() -> None:
     body = event(
-        "call.recording.saved", call_control_id=None, channels="dual", recording_urls={"mp3": "https://x/r.mp3", "wav": "https://x/r.wav"}
+        "call.recording.saved",
+        call_control_id=None,
+        channels="dual",
+        recording_urls={"mp3": "https://x/r.mp3", "wav": "https://x/r.wav"},
     )
     notice = read_event(body)
-    assert isinstance(notice, Recorded)
-    assert (notice.state, notice.url, notice.fetch_within_s) == (RecordingState.READY, "https://x/r.wav", 600)
-    assert set(notice.calls) == set(ring().metadata["ids"])
+    assert isinstance(notice, RecordingNotice)
+    assert (notice.state, notice.url, notice.fetch_within_s) == (
+        RecordingState.READY,
+        "https://x/r.wav",
+        600,
+    )
+    assert set(notice.call_sids) == set(ring().metadata["ids"])
 
 
 @pytest.mark.parametrize("urls", [None, {}, [], {"wav": 3}])
 def test_a_recording_without_an_address_is_absent(urls: object) -> None:
     notice = read_event(event("call.recording.saved", recording_urls=urls))
-    assert isinstance(notice, Recorded)
+    assert isinstance(notice, RecordingNotice)
     assert (notice.state, notice.url) == (RecordingState.ABSENT, None)
 
 
 def test_a_recording_that_failed_is_final() -> None:
     notice = read_event(event("call.recording.error", reason="Failed to authorize with storage"))
-    assert isinstance(notice, Recorded)
+    assert isinstance(notice, RecordingNotice)
     assert notice.state.is_final
 
 
 def test_a_stream_that_failed_is_told() -> None:
-    assert isinstance(read_event(event("streaming.failed", failure_reason="connection_failed")), StreamFailed)
+    assert isinstance(
+        read_event(event("streaming.failed", failure_reason="connection_failed")), StreamFailed
+    )
 
 
 def test_what_the_caller_said_is_gathered_and_the_agents_voice_is_not() -> None:
     data = {"transcript": "I need an invoice", "confidence": 0.91, "is_final": True}
     notice = read_event(event("call.transcription", transcription_data=data))
-    assert isinstance(notice, Gathered)
+    assert isinstance(notice, SpeechGathered)
     assert (notice.text, notice.confidence, notice.is_final) == ("I need an invoice", 0.91, True)
-    assert read_event(event("call.transcription", transcription_data=data | {"transcription_track": "outbound"})) is None
+    assert (
+        read_event(
+            event(
+                "call.transcription", transcription_data=data | {"transcription_track": "outbound"}
+            )
+        )
+        is None
+    )
 
 
 def test_gathered_keys_are_told() -> None:
     notice = read_event(event("call.gather.ended", digits="12", status="valid"))
-    assert isinstance(notice, Gathered)
+    assert isinstance(notice, SpeechGathered)
     assert (notice.digits, notice.text) == ("12", "")
 
 
-@pytest.mark.parametrize("event_type", ["call.bridged", "streaming.started", "brand.new", "", None, 3])
+@pytest.mark.parametrize(
+    "event_type", ["call.bridged", "streaming.started", "brand.new", "", None, 3]
+)
 def test_events_that_nobody_needs_are_left_alone(event_type: Any) -> None:
     assert read_event(event(event_type)) is None
 
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"3", b"\xff", b'{"data":[]}', b"[" * 100_000, b'{"data":{"event_type":"call.hangup"}}', b" " * 300_000]
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b"\xff",
+        b'{"data":[]}',
+        b"[" * 100_000,
+        b'{"data":{"event_type":"call.hangup"}}',
+        b" " * 300_000,
+    ]
     + [event("call.hangup", call_control_id=sid) for sid in (None, 3, "", "a/b", "..")]
     + [event("call.hangup", id="a b")]
-    + [event("call.transcription", transcription_data=data) for data in (None, {}, {"transcript": 3})],
+    + [
+        event("call.transcription", transcription_data=data)
+        for data in (None, {}, {"transcript": 3})
+    ],
 )
 def test_what_does_not_fit_is_refused_by_the_name_of_the_field(body: bytes) -> None:
     with pytest.raises(RefusedInput):
@@ -163,10 +232,28 @@ def test_what_does_not_fit_is_refused_by_the_name_of_the_field(body: bytes) -> N
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
 )
-_TYPES = ["call.initiated", "call.answered", "call.hangup", "call.transcription", "call.gather.ended", "call.recording.saved"]
-_FIELDS = ["from", "to", "digits", "transcription_data", "recording_urls", "hangup_cause", "call_control_id", "start_time"]
+_TYPES = [
+    "call.initiated",
+    "call.answered",
+    "call.hangup",
+    "call.transcription",
+    "call.gather.ended",
+    "call.recording.saved",
+]
+_FIELDS = [
+    "from",
+    "to",
+    "digits",
+    "transcription_data",
+    "recording_urls",
+    "hangup_cause",
+    "call_control_id",
+    "start_time",
+]
 
 
 @given(kind=st.sampled_from(_TYPES), field=st.sampled_from(_FIELDS), value=_JSON)

@@ -1,4 +1,6 @@
-"""Twilio's signature, with Twilio's own validator as the judge: what it signs we accept, what it refuses we refuse."""
+"""Twilio's signature, with Twilio's own validator as the judge: what it signs we accept, what
+it refuses we refuse.
+"""
 
 import hashlib
 import json
@@ -11,9 +13,9 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from twilio.request_validator import RequestValidator
 
-from aftercall.phone.forms import FORM_TYPE
-from aftercall.phone.signature import Flaw, SignedRequest
+from aftercall.phone.signature import SignatureFlaw, SignedRequest
 from aftercall.phone.twilio_signature import TwilioSignature
+from aftercall.phone.twilio_webhooks import FORM_TYPE
 
 TOKEN = "12345"
 PUBLIC = "https://mycompany.com"
@@ -42,38 +44,68 @@ def judge_signs(url: str, fields: Iterable[tuple[str, str]] = ()) -> str:
 
 
 def posted(target: str, fields: Iterable[tuple[str, str]], signature: str) -> SignedRequest:
-    return SignedRequest(target, {"X-Twilio-Signature": signature, "Content-Type": FORM_TYPE}, urlencode(list(fields)).encode())
+    return SignedRequest(
+        target,
+        {"X-Twilio-Signature": signature, "Content-Type": FORM_TYPE},
+        urlencode(list(fields)).encode(),
+    )
 
 
-def flaw(request: SignedRequest, public_url: str | None = PUBLIC, token: str | None = TOKEN) -> Flaw | None:
-    return TwilioSignature(SecretStr(token) if token is not None else None, public_url).find_flaw(request)
+def flaw(
+    request: SignedRequest, public_url: str | None = PUBLIC, token: str | None = TOKEN
+) -> SignatureFlaw | None:
+    return TwilioSignature(SecretStr(token) if token is not None else None, public_url).find_flaw(
+        request
+    )
 
 
 def test_the_known_answer_of_a_form_is_accepted() -> None:
-    assert flaw(posted("/myapp.php?foo=1&bar=2", FORM.items(), "RSOYDt4T1cUTdK1PDd93/VVr8B8=")) is None
+    assert (
+        flaw(posted("/myapp.php?foo=1&bar=2", FORM.items(), "RSOYDt4T1cUTdK1PDd93/VVr8B8=")) is None
+    )
 
 
 def test_the_known_answer_of_a_websocket_upgrade_is_accepted() -> None:
-    request = SignedRequest("/twilio/media", {"x-twilio-signature": "Ko8aymfVk0cCegaxVKH0ZCvSyf4="}, is_upgrade=True)
+    request = SignedRequest(
+        "/twilio/media", {"x-twilio-signature": "Ko8aymfVk0cCegaxVKH0ZCvSyf4="}, is_upgrade=True
+    )
     assert flaw(request, "https://example.com") is None
 
 
 def test_an_upgrade_is_signed_over_wss_and_not_over_https() -> None:
     signature = judge_signs("https://example.com/twilio/media")
     request = SignedRequest("/twilio/media", {"x-twilio-signature": signature}, is_upgrade=True)
-    assert flaw(request, "https://example.com") is Flaw.WRONG
+    assert flaw(request, "https://example.com") is SignatureFlaw.WRONG
 
 
 def test_a_page_is_signed_over_https_and_not_over_wss() -> None:
-    assert flaw(posted("/twilio/voice", (), judge_signs("wss://mycompany.com/twilio/voice"))) is Flaw.WRONG
+    assert (
+        flaw(posted("/twilio/voice", (), judge_signs("wss://mycompany.com/twilio/voice")))
+        is SignatureFlaw.WRONG
+    )
 
 
 def test_the_address_is_the_configured_one_whatever_the_host_header_says() -> None:
-    request = posted("/twilio/voice", FORM.items(), judge_signs("https://mycompany.com/twilio/voice", FORM.items()))
-    proxied = SignedRequest(request.target, {**request.headers, "Host": "10.0.0.7:8080", "X-Forwarded-Proto": "http"}, request.body)
+    request = posted(
+        "/twilio/voice",
+        FORM.items(),
+        judge_signs("https://mycompany.com/twilio/voice", FORM.items()),
+    )
+    proxied = SignedRequest(
+        request.target,
+        {**request.headers, "Host": "10.0.0.7:8080", "X-Forwarded-Proto": "http"},
+        request.body,
+    )
     assert flaw(proxied) is None
-    forged = posted("/twilio/voice", FORM.items(), judge_signs("https://evil.example/twilio/voice", FORM.items()))
-    assert flaw(SignedRequest(forged.target, {**forged.headers, "Host": "evil.example"}, forged.body)) is Flaw.WRONG
+    forged = posted(
+        "/twilio/voice",
+        FORM.items(),
+        judge_signs("https://evil.example/twilio/voice", FORM.items()),
+    )
+    assert (
+        flaw(SignedRequest(forged.target, {**forged.headers, "Host": "evil.example"}, forged.body))
+        is SignatureFlaw.WRONG
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,20 +121,42 @@ def test_the_address_is_the_configured_one_whatever_the_host_header_says() -> No
     ],
 )
 def test_a_port_may_be_named_or_left_out(public_url: str, signed_url: str) -> None:
-    assert flaw(posted("/twilio/voice", FORM.items(), judge_signs(signed_url, FORM.items())), public_url) is None
+    assert (
+        flaw(
+            posted("/twilio/voice", FORM.items(), judge_signs(signed_url, FORM.items())), public_url
+        )
+        is None
+    )
 
 
 def test_an_upgrade_with_its_port_named_means_443() -> None:
     """The judge guesses port 80 here, which no carrier uses for wss."""
-    request = SignedRequest("/twilio/media", {"x-twilio-signature": judge_signs("wss://mycompany.com:443/twilio/media")}, is_upgrade=True)
+    request = SignedRequest(
+        "/twilio/media",
+        {"x-twilio-signature": judge_signs("wss://mycompany.com:443/twilio/media")},
+        is_upgrade=True,
+    )
     assert flaw(request) is None
 
 
 @pytest.mark.parametrize(
-    "other", ["https://mycompany.com:444", "http://mycompany.com", "https://mycompany.org", "https://mycompany.com.evil.org"]
+    "other",
+    [
+        "https://mycompany.com:444",
+        "http://mycompany.com",
+        "https://mycompany.org",
+        "https://mycompany.com.evil.org",
+    ],
 )
 def test_another_address_is_another_signature(other: str) -> None:
-    assert flaw(posted("/twilio/voice", FORM.items(), judge_signs(f"{other}/twilio/voice", FORM.items()))) is Flaw.WRONG
+    assert (
+        flaw(
+            posted(
+                "/twilio/voice", FORM.items(), judge_signs(f"{other}/twilio/voice", FORM.items())
+            )
+        )
+        is SignatureFlaw.WRONG
+    )
 
 
 def test_an_empty_field_is_signed_like_the_others() -> None:
@@ -113,7 +167,9 @@ def test_an_empty_field_is_signed_like_the_others() -> None:
 def test_a_field_that_twilio_adds_one_day_is_signed_like_the_others() -> None:
     fields = [*FORM.items(), ("BrandNew", "🎈 &=+%")]
     assert flaw(posted("/v", fields, judge_signs(f"{PUBLIC}/v", fields))) is None
-    assert flaw(posted("/v", FORM.items(), judge_signs(f"{PUBLIC}/v", fields))) is Flaw.WRONG
+    assert (
+        flaw(posted("/v", FORM.items(), judge_signs(f"{PUBLIC}/v", fields))) is SignatureFlaw.WRONG
+    )
 
 
 def test_repeated_fields_count_once_each_value() -> None:
@@ -124,76 +180,114 @@ def test_repeated_fields_count_once_each_value() -> None:
 def test_a_get_is_signed_by_its_address_alone() -> None:
     target = "/v?CallSid=CA1&From=%2B15550100"
     assert flaw(SignedRequest(target, {"x-twilio-signature": judge_signs(PUBLIC + target)})) is None
-    assert flaw(SignedRequest(target + "0", {"x-twilio-signature": judge_signs(PUBLIC + target)})) is Flaw.WRONG
+    assert (
+        flaw(SignedRequest(target + "0", {"x-twilio-signature": judge_signs(PUBLIC + target)}))
+        is SignatureFlaw.WRONG
+    )
 
 
 def json_request(body: bytes, hashed: bytes | None = None) -> SignedRequest:
     target = f"/v?bodySHA256={hashlib.sha256(body if hashed is None else hashed).hexdigest()}"
-    return SignedRequest(target, {"x-twilio-signature": judge_signs(PUBLIC + target), "content-type": "application/json"}, body)
+    return SignedRequest(
+        target,
+        {"x-twilio-signature": judge_signs(PUBLIC + target), "content-type": "application/json"},
+        body,
+    )
 
 
 def test_a_json_body_is_covered_by_the_hash_in_its_address() -> None:
     body = json.dumps({"say": "Grüße"}).encode()
     request = json_request(body)
     assert flaw(request) is None
-    assert JUDGE.validate(PUBLIC + request.target, body.decode(), request.headers["x-twilio-signature"])
+    assert JUDGE.validate(
+        PUBLIC + request.target, body.decode(), request.headers["x-twilio-signature"]
+    )
 
 
 def test_a_json_body_that_was_changed_is_refused() -> None:
-    assert flaw(json_request(b'{"a":2}', hashed=b'{"a":1}')) is Flaw.WRONG
+    assert flaw(json_request(b'{"a":2}', hashed=b'{"a":1}')) is SignatureFlaw.WRONG
 
 
 def test_a_body_that_no_signature_covers_is_refused() -> None:
     headers = {"x-twilio-signature": judge_signs(f"{PUBLIC}/v"), "content-type": "application/json"}
-    assert flaw(SignedRequest("/v", headers, b'{"a":1}')) is Flaw.WRONG
-    assert flaw(SignedRequest("/v", {"x-twilio-signature": headers["x-twilio-signature"]}, b"a=1")) is Flaw.WRONG
+    assert flaw(SignedRequest("/v", headers, b'{"a":1}')) is SignatureFlaw.WRONG
+    assert (
+        flaw(SignedRequest("/v", {"x-twilio-signature": headers["x-twilio-signature"]}, b"a=1"))
+        is SignatureFlaw.WRONG
+    )
 
 
 @pytest.mark.parametrize(
     ("token", "public_url"),
-    [(None, PUBLIC), ("", PUBLIC), (TOKEN, None), (TOKEN, ""), (TOKEN, "ftp://x"), (TOKEN, "https://"), (TOKEN, "https://h:port")],
+    [
+        (None, PUBLIC),
+        ("", PUBLIC),
+        (TOKEN, None),
+        (TOKEN, ""),
+        (TOKEN, "ftp://x"),
+        (TOKEN, "https://"),
+        (TOKEN, "https://h:port"),
+    ],
 )
-def test_without_a_key_or_an_address_nothing_is_believed(token: str | None, public_url: str | None) -> None:
-    request = posted("/v", FORM.items(), str(RequestValidator("").compute_signature(f"{PUBLIC}/v", FORM)))
-    assert flaw(request, public_url, token) is Flaw.NO_KEY
+def test_without_a_key_or_an_address_nothing_is_believed(
+    token: str | None, public_url: str | None
+) -> None:
+    request = posted(
+        "/v", FORM.items(), str(RequestValidator("").compute_signature(f"{PUBLIC}/v", FORM))
+    )
+    assert flaw(request, public_url, token) is SignatureFlaw.NO_KEY
 
 
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
-        ({}, Flaw.MISSING),
-        ({"x-twilio-signature": ""}, Flaw.MALFORMED),
-        ({"x-twilio-signature": "a", "X-Twilio-Signature": "b"}, Flaw.MALFORMED),
-        ({"x-twilio-signature": "ÄÖ\udcff"}, Flaw.WRONG),
-        ({"x-twilio-signature": "x" * 100_000}, Flaw.WRONG),
+        ({}, SignatureFlaw.MISSING),
+        ({"x-twilio-signature": ""}, SignatureFlaw.MALFORMED),
+        ({"x-twilio-signature": "a", "X-Twilio-Signature": "b"}, SignatureFlaw.MALFORMED),
+        ({"x-twilio-signature": "ÄÖ\udcff"}, SignatureFlaw.WRONG),
+        ({"x-twilio-signature": "x" * 100_000}, SignatureFlaw.WRONG),
     ],
 )
-def test_an_unreadable_signature_is_a_flaw_and_never_an_exception(headers: dict[str, str], expected: Flaw) -> None:
+def test_an_unreadable_signature_is_a_flaw_and_never_an_exception(
+    headers: dict[str, str], expected: SignatureFlaw
+) -> None:
     assert flaw(SignedRequest("/v", headers)) is expected
 
 
-@pytest.mark.parametrize("body", [b"\xff\xfe", b"a=%ff", b"&".join(b"a=1" for _ in range(600)), b"x" * 300_000])
+@pytest.mark.parametrize(
+    "body", [b"\xff\xfe", b"a=%ff", b"&".join(b"a=1" for _ in range(600)), b"x" * 300_000]
+)
 def test_a_form_that_cannot_be_read_is_a_flaw_and_never_an_exception(body: bytes) -> None:
-    assert flaw(SignedRequest("/v", {"x-twilio-signature": "x", "content-type": FORM_TYPE}, body)) is Flaw.MALFORMED
+    assert (
+        flaw(SignedRequest("/v", {"x-twilio-signature": "x", "content-type": FORM_TYPE}, body))
+        is SignatureFlaw.MALFORMED
+    )
 
 
 def test_a_target_that_cannot_be_written_down_is_a_flaw() -> None:
-    assert flaw(SignedRequest("/v\udcff", {"x-twilio-signature": "x"})) is Flaw.MALFORMED
+    assert flaw(SignedRequest("/v\udcff", {"x-twilio-signature": "x"})) is SignatureFlaw.MALFORMED
 
 
 _fields = st.lists(
-    st.tuples(st.text(st.characters(codec="utf-8"), min_size=1, max_size=8), st.text(st.characters(codec="utf-8"), max_size=12)), max_size=6
+    st.tuples(
+        st.text(st.characters(codec="utf-8"), min_size=1, max_size=8),
+        st.text(st.characters(codec="utf-8"), max_size=12),
+    ),
+    max_size=6,
 )
 
 
-@given(fields=_fields, target=st.from_regex(r"/[a-z]{1,8}(\?[a-z]=[a-z0-9%]{0,5})?", fullmatch=True))
+@given(
+    fields=_fields, target=st.from_regex(r"/[a-z]{1,8}(\?[a-z]=[a-z0-9%]{0,5})?", fullmatch=True)
+)
 def test_whatever_the_judge_signs_is_accepted(fields: list[tuple[str, str]], target: str) -> None:
     assert flaw(posted(target, fields, judge_signs(PUBLIC + target, fields))) is None
 
 
 @given(data=st.data())
 def test_any_change_of_address_body_or_signature_is_refused(data: st.DataObject) -> None:
-    """Values only: Twilio joins names and values without a mark between, so `a=bc` and `ab=c` sign alike.
+    """Values only: Twilio joins names and values without a mark between, so `a=bc` and `ab=c`
+    sign alike.
 
     Of an address the judge drops an empty query or fragment and is milder than we are.
     """
@@ -216,7 +310,13 @@ def test_any_change_of_address_body_or_signature_is_refused(data: st.DataObject)
         assume(other != signature[place])
         signature = signature[:place] + other + signature[place + 1 :]
     else:
-        token = data.draw(st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.rstrip("\0") != TOKEN))
+        token = data.draw(
+            st.text(st.characters(codec="utf-8"), min_size=1).filter(
+                lambda text: text.rstrip("\0") != TOKEN
+            )
+        )
     request = posted(target, fields.items(), signature)
-    assert flaw(request, token=token) is Flaw.WRONG
-    assert part == "target" or not RequestValidator(token).validate(PUBLIC + target, fields, signature)
+    assert flaw(request, token=token) is SignatureFlaw.WRONG
+    assert part == "target" or not RequestValidator(token).validate(
+        PUBLIC + target, fields, signature
+    )

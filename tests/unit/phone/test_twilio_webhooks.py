@@ -8,9 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import RefusedInput
-from aftercall.phone.forms import Fields, read_form
-from aftercall.phone.notices import CallState, RecordingState, Ring
-from aftercall.phone.twilio_webhooks import read_gathered, read_progress, read_recorded, read_ring
+from aftercall.phone.notices import CarrierCallState, RecordingState, RingNotice
+from aftercall.phone.twilio_webhooks import (
+    Fields,
+    read_form,
+    read_gathered,
+    read_progress,
+    read_recorded,
+    read_ring,
+)
 
 CALL = "CA" + "1" * 32
 RECORDING = "RE" + "2" * 32
@@ -19,13 +25,29 @@ NOW = datetime(2026, 2, 13, 15, 41, tzinfo=UTC)
 
 def form(**fields: str) -> Fields:
     """By way of real bytes, so that reading them is tested too."""
-    known = {"AccountSid": "AC" + "0" * 32, "ApiVersion": "2010-04-01", "CallSid": CALL, "CallStatus": "ringing", "Direction": "inbound"}
-    return read_form(urlencode({**known, "From": "+15550100", "To": "+15550101", "Caller": "+15550100", **fields}).encode())
+    known = {
+        "AccountSid": "AC" + "0" * 32,
+        "ApiVersion": "2010-04-01",
+        "CallSid": CALL,
+        "CallStatus": "ringing",
+        "Direction": "inbound",
+    }
+    return read_form(
+        urlencode(
+            {**known, "From": "+15550100", "To": "+15550101", "Caller": "+15550100", **fields}
+        ).encode()
+    )
 
 
 def test_a_ring_names_the_call_and_both_ends() -> None:
     ring = read_ring(form(FromCountry="US"))
-    assert (ring.source, ring.sid, ring.caller, ring.callee, ring.direction) == ("twilio", CALL, "+15550100", "+15550101", "inbound")
+    assert (ring.source, ring.sid, ring.caller, ring.callee, ring.direction) == (
+        "twilio",
+        CALL,
+        "+15550100",
+        "+15550101",
+        "inbound",
+    )
     assert ring.metadata == {"account_sid": "AC" + "0" * 32, "from_country": "US"}
 
 
@@ -73,7 +95,9 @@ def test_a_number_is_verified_only_by_the_highest_attestation(verstat: str, veri
 
 
 def test_a_withheld_number_is_verified_by_nothing() -> None:
-    assert not read_ring(form(From="anonymous", Caller="anonymous", StirVerstat="TN-Validation-Passed-A")).verified
+    assert not read_ring(
+        form(From="anonymous", Caller="anonymous", StirVerstat="TN-Validation-Passed-A")
+    ).verified
 
 
 def test_a_call_of_ours_is_outbound_and_proves_nothing_about_the_caller() -> None:
@@ -96,17 +120,31 @@ def test_whoever_calls_the_call_can_be_opened(caller: str, callee: str, name: st
 
 
 def test_of_repeated_fields_the_first_counts() -> None:
-    assert read_ring((("CallSid", CALL), ("From", "+15550100"), ("From", "+15550199"))).caller == "+15550100"
+    assert (
+        read_ring((("CallSid", CALL), ("From", "+15550100"), ("From", "+15550199"))).caller
+        == "+15550100"
+    )
 
 
 @pytest.mark.parametrize(
     ("confidence", "expected"),
-    [({"Confidence": "0.91"}, 0.91), ({}, None), ({"Confidence": "0.0"}, None), ({"Confidence": ""}, None)]
+    [
+        ({"Confidence": "0.91"}, 0.91),
+        ({}, None),
+        ({"Confidence": "0.0"}, None),
+        ({"Confidence": ""}, None),
+    ]
     + [({"Confidence": word}, None) for word in ("high", "nan", "inf", "-1", "1.5", "1e999")],
 )
-def test_a_confidence_that_twilio_does_not_know_is_none(confidence: dict[str, str], expected: float | None) -> None:
+def test_a_confidence_that_twilio_does_not_know_is_none(
+    confidence: dict[str, str], expected: float | None
+) -> None:
     gathered = read_gathered(form(SpeechResult="I need an invoice", **confidence))
-    assert (gathered.text, gathered.confidence, gathered.is_final) == ("I need an invoice", expected, True)
+    assert (gathered.text, gathered.confidence, gathered.is_final) == (
+        "I need an invoice",
+        expected,
+        True,
+    )
 
 
 def test_silence_is_an_answer_too() -> None:
@@ -115,38 +153,52 @@ def test_silence_is_an_answer_too() -> None:
 
 
 def test_half_a_sentence_is_not_final() -> None:
-    gathered = read_gathered(form(StableSpeechResult="I need ", UnstableSpeechResult="an in", SequenceNumber="3"))
+    gathered = read_gathered(
+        form(StableSpeechResult="I need ", UnstableSpeechResult="an in", SequenceNumber="3")
+    )
     assert (gathered.text, gathered.is_final, gathered.confidence) == ("I need an in", False, None)
 
 
 def test_the_same_word_said_twice_is_told_from_one_told_twice_by_the_retry_token() -> None:
-    assert read_gathered(form(SpeechResult="yes"), "t1").key == read_gathered(form(SpeechResult="yes"), "t1").key
-    assert read_gathered(form(SpeechResult="yes"), "t1").key != read_gathered(form(SpeechResult="yes"), "t2").key
+    assert (
+        read_gathered(form(SpeechResult="yes"), "t1").key
+        == read_gathered(form(SpeechResult="yes"), "t1").key
+    )
+    assert (
+        read_gathered(form(SpeechResult="yes"), "t1").key
+        != read_gathered(form(SpeechResult="yes"), "t2").key
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "state"),
     [
-        ("queued", CallState.RINGING),
-        ("ringing", CallState.RINGING),
-        ("in-progress", CallState.ANSWERED),
-        ("completed", CallState.COMPLETED),
-        ("busy", CallState.BUSY),
-        ("failed", CallState.FAILED),
-        ("no-answer", CallState.NO_ANSWER),
-        ("canceled", CallState.CANCELLED),
+        ("queued", CarrierCallState.RINGING),
+        ("ringing", CarrierCallState.RINGING),
+        ("in-progress", CarrierCallState.ANSWERED),
+        ("completed", CarrierCallState.COMPLETED),
+        ("busy", CarrierCallState.BUSY),
+        ("failed", CarrierCallState.FAILED),
+        ("no-answer", CarrierCallState.NO_ANSWER),
+        ("canceled", CarrierCallState.CANCELLED),
     ],
 )
-def test_every_status_of_twilio_is_a_state_of_ours(status: str, state: CallState) -> None:
+def test_every_status_of_twilio_is_a_state_of_ours(status: str, state: CarrierCallState) -> None:
     progress = read_progress(form(CallStatus=status))
     assert progress.state is state
     assert progress.state.is_final is (status not in ("queued", "ringing", "in-progress"))
 
 
 def test_two_states_of_one_call_are_two_notices_and_one_told_twice_is_one() -> None:
-    answered, completed = read_progress(form(CallStatus="in-progress")), read_progress(form(CallStatus="completed", CallDuration="42"))
+    answered, completed = (
+        read_progress(form(CallStatus="in-progress")),
+        read_progress(form(CallStatus="completed", CallDuration="42")),
+    )
     assert answered.key != completed.key
-    assert completed.key == read_progress(form(CallStatus="completed", CallDuration="42", SequenceNumber="9")).key
+    assert (
+        completed.key
+        == read_progress(form(CallStatus="completed", CallDuration="42", SequenceNumber="9")).key
+    )
     assert completed.duration_s == 42
 
 
@@ -156,7 +208,12 @@ def test_notices_that_overtook_each_other_can_be_put_in_order() -> None:
     assert late.order is not None
     assert early.order is not None
     assert late.order < early.order
-    by_time = [read_progress(form(CallStatus="completed", Timestamp=f"Tue, 10 Feb 2026 09:15:0{n} +0000")).order for n in (1, 2)]
+    by_time = [
+        read_progress(
+            form(CallStatus="completed", Timestamp=f"Tue, 10 Feb 2026 09:15:0{n} +0000")
+        ).order
+        for n in (1, 2)
+    ]
     assert by_time == [1770714901.0, 1770714902.0]
     assert read_progress(form(CallStatus="completed", Timestamp="soon")).order is None
 
@@ -175,16 +232,25 @@ def test_a_status_nobody_knows_is_refused_by_the_name_of_the_field() -> None:
         ("failed", RecordingState.FAILED, True),
     ],
 )
-def test_a_recording_that_is_absent_is_final_and_has_no_address(status: str, state: RecordingState, is_final: bool) -> None:
+def test_a_recording_that_is_absent_is_final_and_has_no_address(
+    status: str, state: RecordingState, is_final: bool
+) -> None:
     url = "https://api.twilio.com/2010-04-01/Accounts/AC/Recordings/RE"
     recorded = read_recorded(form(RecordingSid=RECORDING, RecordingStatus=status, RecordingUrl=url))
-    assert (recorded.state, recorded.state.is_final, recorded.calls) == (state, is_final, (CALL,))
+    assert (recorded.state, recorded.state.is_final, recorded.call_sids) == (
+        state,
+        is_final,
+        (CALL,),
+    )
     assert recorded.url == (url if state is RecordingState.READY else None)
     assert recorded.fetch_within_s is None
 
 
 def test_two_states_of_one_recording_are_two_notices() -> None:
-    keys = [read_recorded(form(RecordingSid=RECORDING, RecordingStatus=status)).key for status in ("in-progress", "completed", "completed")]
+    keys = [
+        read_recorded(form(RecordingSid=RECORDING, RecordingStatus=status)).key
+        for status in ("in-progress", "completed", "completed")
+    ]
     assert len(set(keys)) == 2
 
 
@@ -195,6 +261,6 @@ def test_a_form_that_is_no_form_is_refused_without_its_words() -> None:
 
 
 def test_numbers_and_words_are_in_no_repr() -> None:
-    ring: Ring = read_ring(form(CallerName="canary"))
+    ring: RingNotice = read_ring(form(CallerName="canary"))
     shown = repr(ring) + repr(read_gathered(form(SpeechResult="canary", Digits="1234")))
     assert not any(word in shown for word in ("+1555", "canary", "1234"))

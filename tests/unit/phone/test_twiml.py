@@ -31,10 +31,14 @@ def test_a_stream_may_be_followed_by_a_question_instead() -> None:
     connect.stream(url=SOCKET)
     judge.append(connect)
     judge.redirect("https://example.com/twilio/voice?again=1&x=2", method="POST")
-    assert same(connect_stream(SOCKET, {}, then="https://example.com/twilio/voice?again=1&x=2"), judge)
+    assert same(
+        connect_stream(SOCKET, {}, next_url="https://example.com/twilio/voice?again=1&x=2"), judge
+    )
 
 
-@pytest.mark.parametrize("url", [f"{SOCKET}?token=1", f"{SOCKET}#x", "https://example.com/twilio/media", "example.com"])
+@pytest.mark.parametrize(
+    "url", [f"{SOCKET}?token=1", f"{SOCKET}#x", "https://example.com/twilio/media", "example.com"]
+)
 def test_a_stream_address_that_twilio_would_drop_or_refuse_is_never_written(url: str) -> None:
     with pytest.raises(ValueError, match="wss://"):
         connect_stream(url, {})
@@ -49,7 +53,12 @@ def test_a_parameter_that_twilio_would_cut_is_never_written() -> None:
 def test_speech_is_gathered_as_twilio_would_write_it() -> None:
     judge = VoiceResponse()
     gather = Gather(
-        input="speech", action="https://x.org/a?b=1&c=2", method="POST", speech_timeout="auto", language="de-DE", hints="Rechnung, Termin"
+        input="speech",
+        action="https://x.org/a?b=1&c=2",
+        method="POST",
+        speech_timeout="auto",
+        language="de-DE",
+        hints="Rechnung, Termin",
     )
     gather.say("Was kann ich tun?", language="de-DE", voice="Polly.Vicki")
     judge.append(gather)
@@ -57,7 +66,7 @@ def test_speech_is_gathered_as_twilio_would_write_it() -> None:
     ours = gather_speech(
         "Was kann ich tun?",
         "https://x.org/a?b=1&c=2",
-        silent="https://x.org/silent",
+        silence_url="https://x.org/silent",
         language="de-DE",
         voice="Polly.Vicki",
         hints="Rechnung, Termin",
@@ -66,7 +75,9 @@ def test_speech_is_gathered_as_twilio_would_write_it() -> None:
 
 
 def test_a_caller_who_says_nothing_is_not_left_on_an_open_line() -> None:
-    verbs = [verb.tag for verb in ElementTree.fromstring(gather_speech("Hello?", "https://x.org/a"))]
+    verbs = [
+        verb.tag for verb in ElementTree.fromstring(gather_speech("Hello?", "https://x.org/a"))
+    ]
     assert verbs == ["Gather", "Hangup"]
 
 
@@ -86,10 +97,17 @@ def test_a_call_is_rejected_as_twilio_would_write_it() -> None:
 @given(text=st.text(), value=st.text(max_size=100))
 def test_any_text_makes_xml_that_can_be_read(text: str, value: str) -> None:
     def readable(word: str) -> str:
-        return "".join(c for c in word if c in "\t\n\r" or (c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff"))
+        return "".join(
+            c
+            for c in word
+            if c in "\t\n\r"
+            or (c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff")
+        )
 
     said = ElementTree.fromstring(say_and_hang_up(text)).findtext("Say")
     assert said == readable(text).replace("\r\n", "\n").replace("\r", "\n")
-    parameter = ElementTree.fromstring(connect_stream(SOCKET, {"x": value})).find("Connect/Stream/Parameter")
+    parameter = ElementTree.fromstring(connect_stream(SOCKET, {"x": value})).find(
+        "Connect/Stream/Parameter"
+    )
     assert parameter is not None
     assert parameter.get("value") == readable(value)

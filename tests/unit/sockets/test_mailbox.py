@@ -4,7 +4,12 @@ import asyncio
 
 import pytest
 
-from aftercall.sockets.mailbox import MOST_WAITING, RESUME_AT, Gone, Mailbox
+from aftercall.sockets.mailbox import (
+    MAX_QUEUED_MESSAGES,
+    RESUME_AT_MESSAGES,
+    Mailbox,
+    MailboxClosed,
+)
 
 
 class FakeTransport(asyncio.Transport):
@@ -26,51 +31,51 @@ class FakeTransport(asyncio.Transport):
 
 async def test_messages_are_taken_in_order_and_then_the_end_each_time() -> None:
     mail = Mailbox[str | bytes]()
-    mail.put("one")
-    mail.put(b"two")
+    mail.add("one")
+    mail.add(b"two")
     mail.close()
-    assert [await mail.take(), await mail.take()] == ["one", b"two"]
+    assert [await mail.receive(), await mail.receive()] == ["one", b"two"]
     for _ in range(2):
-        with pytest.raises(Gone):
-            await mail.take()
+        with pytest.raises(MailboxClosed):
+            await mail.receive()
 
 
 async def test_who_waits_is_woken_by_a_message_and_by_the_end() -> None:
     mail = Mailbox[str | bytes]()
-    taking = asyncio.create_task(mail.take())
+    taking = asyncio.create_task(mail.receive())
     await asyncio.sleep(0)
-    mail.put("here")
+    mail.add("here")
     assert await taking == "here"
-    taking = asyncio.create_task(mail.take())
+    taking = asyncio.create_task(mail.receive())
     await asyncio.sleep(0)
     mail.close()
-    with pytest.raises(Gone):
+    with pytest.raises(MailboxClosed):
         await taking
 
 
 async def test_a_full_mailbox_stops_the_reading_until_there_is_room() -> None:
     mail, transport = Mailbox[str | bytes](), FakeTransport()
-    mail.hold_up(transport)
-    for _ in range(MOST_WAITING):
-        mail.put(b"x")
+    mail.set_transport(transport)
+    for _ in range(MAX_QUEUED_MESSAGES):
+        mail.add(b"x")
     assert transport.told == ["go"]
-    mail.put(b"x")
+    mail.add(b"x")
     assert transport.told == ["go", "stop"]
-    for _ in range(MOST_WAITING - RESUME_AT):
-        await mail.take()
+    for _ in range(MAX_QUEUED_MESSAGES - RESUME_AT_MESSAGES):
+        await mail.receive()
     assert transport.told == ["go", "stop"]
-    await mail.take()
+    await mail.receive()
     assert transport.told == ["go", "stop", "go"]
 
 
 async def test_a_socket_that_closes_while_the_mailbox_is_full_is_left_alone() -> None:
     mail, transport = Mailbox[str | bytes](), FakeTransport()
-    mail.hold_up(transport)
-    for _ in range(MOST_WAITING + 1):
-        mail.put(b"x")
+    mail.set_transport(transport)
+    for _ in range(MAX_QUEUED_MESSAGES + 1):
+        mail.add(b"x")
     transport.is_gone = True
-    for _ in range(MOST_WAITING + 1):
-        await mail.take()
+    for _ in range(MAX_QUEUED_MESSAGES + 1):
+        await mail.receive()
     assert transport.told == ["go", "stop"]
 
 
@@ -82,12 +87,12 @@ async def test_what_is_taken_on_arrival_is_done_with_and_the_rest_is_left() -> N
             taken.append(message)
         return isinstance(message, bytes)
 
-    mail.divert(take)
-    receiving = asyncio.create_task(mail.take())
+    mail.set_fast_path(take)
+    receiving = asyncio.create_task(mail.receive())
     await asyncio.sleep(0)
-    mail.put(b"voice")
-    assert (taken, len(mail), mail.is_awaited) == ([b"voice"], 0, True)
-    mail.put("words")
+    mail.add(b"voice")
+    assert (taken, len(mail), mail.has_waiter) == ([b"voice"], 0, True)
+    mail.add("words")
     assert await receiving == "words"
 
 
@@ -98,26 +103,26 @@ async def test_nothing_is_taken_on_arrival_that_would_overtake_what_came_before(
         taken.append(message)
         return True
 
-    mail.divert(take)
-    mail.put("before anybody waited")
-    receiving = asyncio.create_task(mail.take())
+    mail.set_fast_path(take)
+    mail.add("before anybody waited")
+    receiving = asyncio.create_task(mail.receive())
     assert await receiving == "before anybody waited"
-    mail.put("while the first is being dealt with")
+    mail.add("while the first is being dealt with")
     assert taken == []
-    receiving = asyncio.create_task(mail.take())
+    receiving = asyncio.create_task(mail.receive())
     await receiving
-    receiving = asyncio.create_task(mail.take())
+    receiving = asyncio.create_task(mail.receive())
     await asyncio.sleep(0)
-    mail.put("at last")
+    mail.add("at last")
     assert taken == ["at last"]
     receiving.cancel()
 
 
 async def test_what_goes_wrong_on_arrival_is_raised_to_who_waits() -> None:
     mail = Mailbox[str]()
-    mail.divert(lambda message: bool(1 / 0))
-    receiving = asyncio.create_task(mail.take())
+    mail.set_fast_path(lambda message: bool(1 / 0))
+    receiving = asyncio.create_task(mail.receive())
     await asyncio.sleep(0)
-    mail.put("something")
+    mail.add("something")
     with pytest.raises(ZeroDivisionError):
         await receiving

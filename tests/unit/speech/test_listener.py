@@ -6,16 +6,28 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.speech.listener import LONGEST_FRAMES, QUIET_FRAMES, Began, Listener, Uttered
-from aftercall.speech.sound import FRAME, SILENCE, encode, tone
+from aftercall.speech.listener import (
+    MAX_SPEECH_FRAMES,
+    QUIET_FRAMES,
+    Listener,
+    SpeechBegan,
+    SpeechEnded,
+)
+from aftercall.speech.sound import FRAME_BYTES, SILENCE, encode, tone
 
 VOICE = encode(tone(300, 0.02))
 PAUSE = SILENCE * (QUIET_FRAMES + 1)
 
 
-def hear(sound: bytes, size: int = FRAME, *, is_guarded: bool = False) -> list[Began | Uttered]:
+def hear(
+    sound: bytes, size: int = FRAME_BYTES, *, is_guarded: bool = False
+) -> list[SpeechBegan | SpeechEnded]:
     listener = Listener()
-    return [event for at in range(0, len(sound), size) for event in listener.hear(sound[at : at + size], is_guarded=is_guarded)]
+    return [
+        event
+        for at in range(0, len(sound), size)
+        for event in listener.receive_audio(sound[at : at + size], is_guarded=is_guarded)
+    ]
 
 
 @given(st.integers(1, 1_000))
@@ -26,9 +38,9 @@ def test_the_size_of_the_pieces_changes_nothing(size: int) -> None:
 
 def test_each_utterance_comes_once_whole_and_with_a_little_before_it() -> None:
     events = hear(SILENCE * 50 + VOICE * 40 + PAUSE + VOICE * 20 + PAUSE)
-    assert [type(event) for event in events] == [Began, Uttered, Began, Uttered]
+    assert [type(event) for event in events] == [SpeechBegan, SpeechEnded, SpeechBegan, SpeechEnded]
     first = events[1]
-    assert isinstance(first, Uttered)
+    assert isinstance(first, SpeechEnded)
     assert first.sound.count(VOICE) == 40
     assert first.sound.startswith(SILENCE * 5)
     assert not first.goes_on
@@ -36,7 +48,7 @@ def test_each_utterance_comes_once_whole_and_with_a_little_before_it() -> None:
 
 def test_a_pause_between_words_is_no_end() -> None:
     events = hear(VOICE * 20 + SILENCE * (QUIET_FRAMES - 1) + VOICE * 20 + PAUSE)
-    assert [type(event) for event in events] == [Began, Uttered]
+    assert [type(event) for event in events] == [SpeechBegan, SpeechEnded]
 
 
 def test_a_click_is_nobody() -> None:
@@ -45,36 +57,49 @@ def test_a_click_is_nobody() -> None:
 
 def test_over_our_own_voice_a_cough_is_nobody_and_a_sentence_is() -> None:
     cough = SILENCE * 20 + VOICE * 6 + PAUSE
-    assert [type(event) for event in hear(cough)] == [Began, Uttered]
+    assert [type(event) for event in hear(cough)] == [SpeechBegan, SpeechEnded]
     assert hear(cough, is_guarded=True) == []
-    assert [type(event) for event in hear(SILENCE * 20 + VOICE * 30 + PAUSE, is_guarded=True)] == [Began, Uttered]
+    assert [type(event) for event in hear(SILENCE * 20 + VOICE * 30 + PAUSE, is_guarded=True)] == [
+        SpeechBegan,
+        SpeechEnded,
+    ]
 
 
 def test_steady_noise_is_nobody_and_speech_over_it_is() -> None:
     noise = random.Random(4)
-    hiss = [encode(array("h", (int(noise.gauss(0, 300)) for _ in range(FRAME)))) for _ in range(250)]
-    assert [type(event) for event in hear(b"".join(hiss))].count(Began) <= 1  # it takes a moment to know the line
+    hiss = [
+        encode(array("h", (int(noise.gauss(0, 300)) for _ in range(FRAME_BYTES))))
+        for _ in range(250)
+    ]
+    assert [type(event) for event in hear(b"".join(hiss))].count(
+        SpeechBegan
+    ) <= 1  # it takes a moment to know the line
     events = hear(b"".join(hiss) + VOICE * 40 + b"".join(hiss[:60]))
-    assert isinstance(events[-1], Uttered)
+    assert isinstance(events[-1], SpeechEnded)
     assert events[-1].sound.count(VOICE) == 40
 
 
 def test_who_never_stops_is_given_out_in_pieces_and_memory_stays_bounded() -> None:
-    events = hear(VOICE * (2 * LONGEST_FRAMES + 100) + PAUSE)
+    events = hear(VOICE * (2 * MAX_SPEECH_FRAMES + 100) + PAUSE)
     assert [(type(event), getattr(event, "goes_on", None)) for event in events] == [
-        (Began, None),
-        (Uttered, True),
-        (Uttered, True),
-        (Uttered, False),
+        (SpeechBegan, None),
+        (SpeechEnded, True),
+        (SpeechEnded, True),
+        (SpeechEnded, False),
     ]
-    assert max(len(event.sound) for event in events if isinstance(event, Uttered)) <= LONGEST_FRAMES * FRAME
+    assert (
+        max(len(event.sound) for event in events if isinstance(event, SpeechEnded))
+        <= MAX_SPEECH_FRAMES * FRAME_BYTES
+    )
 
 
 @given(st.binary(max_size=20_000), st.integers(1, 700))
-def test_whatever_comes_over_the_line_somebody_begins_before_they_finish(sound: bytes, size: int) -> None:
+def test_whatever_comes_over_the_line_somebody_begins_before_they_finish(
+    sound: bytes, size: int
+) -> None:
     is_talking = False
     for event in hear(sound, size):
-        if isinstance(event, Began):
+        if isinstance(event, SpeechBegan):
             assert not is_talking
             is_talking = True
         else:

@@ -1,4 +1,6 @@
-"""An ear and a mouth in processes of their own: they die, they fail, they end with whoever started them."""
+"""An ear and a mouth in processes of their own: they die, they fail, they end with whoever
+started them.
+"""
 
 import asyncio
 import io
@@ -11,12 +13,11 @@ from importlib.util import find_spec
 import pytest
 
 from aftercall.errors import EngineLost
-from aftercall.speech import organs, process
+from aftercall.speech import kit, process
 from aftercall.speech.child import serve
-from aftercall.speech.espeak import Espeak, find_espeak
-from aftercall.speech.organs import OwnMouth, find_missing
-from aftercall.speech.process import SpeechProcess
-from aftercall.speech.sound import RATE, measure
+from aftercall.speech.kit import LocalSynthesiser, find_missing
+from aftercall.speech.process import Espeak, SpeechProcess, find_espeak
+from aftercall.speech.sound import SAMPLE_RATE_HZ, measure_loudness
 
 ECHO = """
 import os, sys, time
@@ -40,11 +41,13 @@ def echo() -> SpeechProcess:
 async def test_answers_come_to_those_who_asked(echo: SpeechProcess) -> None:
     bodies = [bytes([number]) * 50_000 for number in range(20)]
     assert await asyncio.gather(*(echo.ask(body) for body in bodies)) == bodies
-    assert echo.waiting == 0
+    assert echo.queue_length == 0
     echo.close()
 
 
-async def test_a_failure_is_told_without_what_was_spoken_and_the_process_goes_on(echo: SpeechProcess) -> None:
+async def test_a_failure_is_told_without_what_was_spoken_and_the_process_goes_on(
+    echo: SpeechProcess,
+) -> None:
     before = await echo.ask(b"who")
     with pytest.raises(EngineLost, match=r"our ear failed \(ValueError\)"):
         await echo.ask(b"fail")
@@ -63,7 +66,9 @@ async def test_a_process_that_died_is_replaced_when_the_next_one_asks(echo: Spee
     echo.close()
 
 
-async def test_a_process_found_dead_is_replaced_and_its_pipes_are_closed(echo: SpeechProcess) -> None:
+async def test_a_process_found_dead_is_replaced_and_its_pipes_are_closed(
+    echo: SpeechProcess,
+) -> None:
     await echo.ask(b"who")
     dead = echo._process
     assert dead is not None
@@ -75,9 +80,11 @@ async def test_a_process_found_dead_is_replaced_and_its_pipes_are_closed(echo: S
     echo.close()
 
 
-async def test_a_process_that_hangs_is_ended(echo: SpeechProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_that_hangs_is_ended(
+    echo: SpeechProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await echo.ask(b"warm")
-    monkeypatch.setattr(process, "WITHIN_S", 0.2)
+    monkeypatch.setattr(process, "ANSWER_TIMEOUT_S", 0.2)
     with pytest.raises(EngineLost, match="took longer"):
         await echo.ask(b"hang")
     monkeypatch.undo()
@@ -103,23 +110,33 @@ def test_a_child_ends_with_its_input() -> None:
 
 
 async def test_our_mouth_speaks_as_long_as_the_words_are() -> None:
-    mouth = OwnMouth("en-us")
-    short, long = await mouth.speak("Hello."), await mouth.speak("Hello. I have taken that down; is there anything else?")
+    mouth = LocalSynthesiser("en-us")
+    short, long = (
+        await mouth.speak("Hello."),
+        await mouth.speak("Hello. I have taken that down; is there anything else?"),
+    )
     mouth.close()
-    assert 0.2 < len(short) / RATE < 2 < len(long) / RATE < 6
-    assert measure(long) > 300
+    assert 0.2 < len(short) / SAMPLE_RATE_HZ < 2 < len(long) / SAMPLE_RATE_HZ < 6
+    assert measure_loudness(long) > 300
 
 
-@pytest.mark.skipif(find_spec("espeakng_loader") is None, reason="the wheel with espeak-ng's library is not installed")
-def test_the_library_of_the_wheel_speaks_where_there_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(
+    find_spec("espeakng_loader") is None,
+    reason="the wheel with espeak-ng's library is not installed",
+)
+def test_the_library_of_the_wheel_speaks_where_there_is_no_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     command = find_espeak()
     assert command is not None
     assert command[0] == sys.executable
-    assert 0.5 < len(Espeak(command, "en").speak("Hello there, how are you?")) / RATE < 4
+    assert 0.5 < len(Espeak(command, "en").speak("Hello there, how are you?")) / SAMPLE_RATE_HZ < 4
 
 
 def test_what_is_missing_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(organs, "find_spec", lambda name: None)
-    monkeypatch.setattr(organs, "find_espeak", lambda: None)
-    assert find_missing() == "moonshine-voice and espeak-ng not installed; install aftercall[speech]"
+    monkeypatch.setattr(kit, "find_spec", lambda name: None)
+    monkeypatch.setattr(kit, "find_espeak", lambda: None)
+    assert (
+        find_missing() == "moonshine-voice and espeak-ng not installed; install aftercall[speech]"
+    )

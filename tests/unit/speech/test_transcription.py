@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from aftercall.lab.openai_audio import NOBODY_SAID, EmulatedAudio, make_router
+from aftercall.lab.openai_audio import HALLUCINATED_TEXT, EmulatedAudio, make_router
 from aftercall.lab.speech import utter
-from aftercall.speech.sound import RATE, read_wav, write_wav
-from aftercall.speech.transcription import make_upload, read_answer
+from aftercall.speech.sound import SAMPLE_RATE_HZ, read_wav, write_wav
+from aftercall.speech.transcription import make_upload, parse_transcription
 from aftercall.tester.whisper import transcribe
 
 WORDS = utter("Hello")
@@ -22,22 +22,31 @@ MADE_UP = {"no_speech_prob": 0.93, "avg_logprob": -1.4}
 
 def mulaw_wav(sound: bytes, channels: int = 1) -> bytes:
     """As carriers write them when nobody asks for anything else."""
-    form = struct.pack("<HHIIHH", 7, channels, RATE, RATE * channels, channels, 8)
-    parts = b"".join(name + struct.pack("<I", len(part)) + part for name, part in ((b"fmt ", form), (b"data", sound)))
+    form = struct.pack(
+        "<HHIIHH", 7, channels, SAMPLE_RATE_HZ, SAMPLE_RATE_HZ * channels, channels, 8
+    )
+    parts = b"".join(
+        name + struct.pack("<I", len(part)) + part
+        for name, part in ((b"fmt ", form), (b"data", sound))
+    )
     return b"RIFF" + struct.pack("<I", 4 + len(parts)) + b"WAVE" + parts
 
 
 async def hear(sound: bytes) -> str:
     app = FastAPI()
     app.include_router(make_router(EmulatedAudio("sk-lab", text="Open a bug.")))
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://lab") as http:
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app), base_url="http://lab"
+    ) as http:
         return (await transcribe(http, "http://lab/v1", SecretStr("sk-lab"), sound)).text
 
 
 async def upload(name: str, sound: bytes) -> int:
     app = FastAPI()
     app.include_router(make_router(EmulatedAudio("sk-lab")))
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://lab") as http:
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app), base_url="http://lab"
+    ) as http:
         answer = await http.post(
             "/v1/audio/transcriptions",
             data={"model": "whisper-1"},
@@ -48,7 +57,11 @@ async def upload(name: str, sound: bytes) -> int:
 
 
 async def test_the_emulated_one_takes_no_nameless_file_and_no_mulaw() -> None:
-    assert [await upload(name, write_wav(WORDS)) for name in ("call.wav", "call", "call.bin")] == [200, 400, 400]
+    assert [await upload(name, write_wav(WORDS)) for name in ("call.wav", "call", "call.bin")] == [
+        200,
+        400,
+        400,
+    ]
     assert await upload("call.wav", mulaw_wav(WORDS)) == 400
 
 
@@ -75,26 +88,63 @@ def test_a_file_is_named_by_what_is_in_it_and_sent_unchanged(sound: bytes, name:
 
 
 @given(st.binary(max_size=60), st.integers(0, 120))
-def test_a_broken_file_is_sent_as_it_is_or_as_samples_and_never_raises(noise: bytes, cut: int) -> None:
+def test_a_broken_file_is_sent_as_it_is_or_as_samples_and_never_raises(
+    noise: bytes, cut: int
+) -> None:
     for sound in (noise, b"RIFF" + noise, mulaw_wav(noise)[:cut]):
         assert make_upload(sound)[0].startswith("call.")
 
 
 async def test_words_that_silence_brought_forth_are_left_out() -> None:
     assert await hear(write_wav(WORDS)) == "Hello"
-    assert await hear(write_wav(b"\xff" * RATE)) == ""
-    spoken: dict[str, Any] = {"start": 0, "end": 1, "text": " Open a bug.", "no_speech_prob": 0.1, "avg_logprob": -0.2}
-    silent = {"start": 1, "end": 2, "text": f" {NOBODY_SAID}", **MADE_UP}
-    heard = read_answer({"text": f"Open a bug. {NOBODY_SAID}", "language": "english", "segments": [spoken, silent]})
+    assert await hear(write_wav(b"\xff" * SAMPLE_RATE_HZ)) == ""
+    spoken: dict[str, Any] = {
+        "start": 0,
+        "end": 1,
+        "text": " Open a bug.",
+        "no_speech_prob": 0.1,
+        "avg_logprob": -0.2,
+    }
+    silent = {"start": 1, "end": 2, "text": f" {HALLUCINATED_TEXT}", **MADE_UP}
+    heard = parse_transcription(
+        {
+            "text": f"Open a bug. {HALLUCINATED_TEXT}",
+            "language": "english",
+            "segments": [spoken, silent],
+        }
+    )
     assert (heard.text, heard.segments) == ("Open a bug.", ((0.0, 1.0, "Open a bug."),))
 
 
-@pytest.mark.parametrize("doubt", [{"no_speech_prob": 0.93}, {"avg_logprob": -1.4}, {"no_speech_prob": 0.93, "avg_logprob": -0.3}, {}])
+@pytest.mark.parametrize(
+    "doubt",
+    [
+        {"no_speech_prob": 0.93},
+        {"avg_logprob": -1.4},
+        {"no_speech_prob": 0.93, "avg_logprob": -0.3},
+        {},
+    ],
+)
 def test_one_doubt_alone_takes_no_words_away(doubt: dict[str, float]) -> None:
-    assert read_answer({"text": "Yes.", "segments": [{"start": 0, "end": 1, "text": "Yes.", **doubt}]}).text == "Yes."
+    assert (
+        parse_transcription(
+            {"text": "Yes.", "segments": [{"start": 0, "end": 1, "text": "Yes.", **doubt}]}
+        ).text
+        == "Yes."
+    )
 
 
-@pytest.mark.parametrize("answer", [[], "words", None, {}, {"text": "x", "segments": [1]}, {"text": "x", "segments": [{"text": "x"}]}])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [],
+        "words",
+        None,
+        {},
+        {"text": "x", "segments": [1]},
+        {"text": "x", "segments": [{"text": "x"}]},
+    ],
+)
 def test_an_answer_that_is_no_transcript_is_refused(answer: Any) -> None:
     with pytest.raises(ValueError, match="is no transcript"):
-        read_answer(answer)
+        parse_transcription(answer)

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Sequence
 
 from aftercall.clock import SystemClock
-from aftercall.tester.call import Bench, hold_call
+from aftercall.tester.call import CallRig, run_call
 from aftercall.tester.caller import ScriptedCaller
 from aftercall.tester.drivers.python import CallableAgent
-from aftercall.tester.drivers.spoken import Interruption, SpokenEnd
+from aftercall.tester.drivers.text_agent import Interruption, TextAgentConnection
 from aftercall.tester.forms import parse_scenarios
-from aftercall.tester.line import Dial, FarEnd, Pace, Reply, TextAgent
+from aftercall.tester.line import AgentAnswer, AgentConnection, DialedCall, TextAgent, TickPace
 from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import Scenario
-from aftercall.tester.score import Scored, score
-from aftercall.tester.suite import Crew, run_once
-from aftercall.tester.target import PracticeTarget, Studio
+from aftercall.tester.score import ScenarioScore, score
+from aftercall.tester.suite import SuiteParts, run_once
+from aftercall.tester.target import CallSetup, PracticeTarget
 from aftercall.tester.voice import ToneVoice
 
 
@@ -21,58 +21,75 @@ def scenario_of(text: str) -> Scenario:
     return parse_scenarios(f"name: test\nnotes: be tested\n{text}")[0]
 
 
-def make_pace() -> Pace:
-    return Pace(SystemClock(), is_live=False)
+def make_pace() -> TickPace:
+    return TickPace(SystemClock(), is_live=False)
 
 
-def end_of(agent: TextAgent, interruption: Interruption | None = None) -> FarEnd:
-    return SpokenEnd(agent, ToneVoice(350), make_pace(), kind="audio", counts_work=False, interruption=interruption)
+def end_of(agent: TextAgent, interruption: Interruption | None = None) -> AgentConnection:
+    return TextAgentConnection(
+        agent,
+        ToneVoice(350),
+        make_pace(),
+        kind="audio",
+        counts_work=False,
+        interruption=interruption,
+    )
 
 
 class LineAgent:
     """Says its lines one after the other, then nothing."""
 
-    def __init__(self, *lines: str | Reply | None, greeting: str | None = "Hello. How can I help you?") -> None:
+    def __init__(
+        self, *lines: str | AgentAnswer | None, greeting: str | None = "Hello. How can I help you?"
+    ) -> None:
         self.heard: list[str] = []
         self.has_ended = False
         self._greeting = greeting
         self._lines = list(lines)
 
-    async def begin(self, dial: Dial) -> Sequence[Reply]:
-        return [Reply(self._greeting, delay_s=0.3)] if self._greeting else []
+    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+        return [AgentAnswer(self._greeting, delay_s=0.3)] if self._greeting else []
 
-    async def hear(self, text: str) -> Sequence[Reply]:
+    async def respond(self, text: str) -> Sequence[AgentAnswer]:
         self.heard.append(text)
         line = self._lines.pop(0) if self._lines else None
-        return [] if line is None else [line if isinstance(line, Reply) else Reply(line, delay_s=0.5)]
+        return (
+            []
+            if line is None
+            else [line if isinstance(line, AgentAnswer) else AgentAnswer(line, delay_s=0.5)]
+        )
 
-    async def press(self, digits: str) -> Sequence[Reply]:
-        return await self.hear(f"[{digits}]")
+    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+        return await self.respond(f"[{digits}]")
 
-    async def idle(self, seconds: int) -> Sequence[Reply]:
+    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
         return []
 
     async def hang_up(self) -> None:
         self.has_ended = True
 
 
-async def hold(end: FarEnd, scenario: Scenario, number: int = 1) -> CallRecord:
+async def hold(end: AgentConnection, scenario: Scenario, number: int = 1) -> CallRecord:
     caller = ScriptedCaller(scenario, scenario.calls[number - 1], 1)
-    return await hold_call(Bench(ToneVoice(), make_pace()), end, caller, scenario, number=number)
+    return await run_call(CallRig(ToneVoice(), make_pace()), end, caller, scenario, number=number)
 
 
-async def try_agent(agent: TextAgent, scenario: Scenario) -> Scored:
+async def try_agent(agent: TextAgent, scenario: Scenario) -> ScenarioScore:
     return score(scenario, 1, [await hold(end_of(agent), scenario)])
 
 
-async def try_practice(scenario: Scenario, *faults: str, run: int = 1) -> Scored:
+async def try_practice(scenario: Scenario, *faults: str, run: int = 1) -> ScenarioScore:
     clock = SystemClock()
-    return await run_once(scenario, PracticeTarget(Studio(clock), faults), Crew(clock), run)
+    return await run_once(
+        scenario, PracticeTarget(CallSetup(clock), faults), SuiteParts(clock), run
+    )
 
 
-def kinds(scored: Scored) -> set[tuple[str, str]]:
-    return {(finding.kind, finding.who) for finding in scored.findings if finding.severity != "info"}
+def kinds(scored: ScenarioScore) -> set[tuple[str, str]]:
+    return {
+        (finding.kind, finding.who) for finding in scored.findings if finding.severity != "info"
+    }
 
 
-def answering(function: Callable[[str], str | Reply | None]) -> FarEnd:
+def answering(function: Callable[[str], str | AgentAnswer | None]) -> AgentConnection:
     return end_of(CallableAgent(function))

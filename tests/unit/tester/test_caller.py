@@ -3,9 +3,9 @@
 import pytest
 
 from aftercall.tester.caller import ScriptedCaller
+from aftercall.tester.model_caller import ModelCaller, write_prompt
 from aftercall.tester.phrases import asked_fields, find_any, likeness, word_error_rate
-from aftercall.tester.played import PlayedCaller, write_prompt
-from aftercall.tester.speaker import Message
+from aftercall.tester.speaker import ChatMessage
 from unit.tester.calls import scenario_of
 
 CLINIC = scenario_of("""
@@ -26,97 +26,109 @@ def caller() -> ScriptedCaller:
 
 async def test_the_opening_comes_first_and_once() -> None:
     ann = caller()
-    assert (await ann.hear("Thanks for calling. How can I help?")).text == "I need a refill."
-    assert (await ann.hear("How can I help?")).text != "I need a refill."
+    assert (await ann.respond("Thanks for calling. How can I help?")).text == "I need a refill."
+    assert (await ann.respond("How can I help?")).text != "I need a refill."
 
 
 @pytest.mark.parametrize(
-    "question", ["What is your DOB?", "Can I get your date of birth?", "When were you born?", "Your birthday, please?"]
+    "question",
+    [
+        "What is your DOB?",
+        "Can I get your date of birth?",
+        "When were you born?",
+        "Your birthday, please?",
+    ],
 )
 async def test_a_birthday_is_asked_for_in_many_ways(question: str) -> None:
-    assert (await caller().hear(question)).text == "May 1st, 1990"
+    assert (await caller().respond(question)).text == "May 1st, 1990"
 
 
 async def test_the_important_question_is_answered_first() -> None:
-    assert (await caller().hear("What is your name, and what is your date of birth?")).text == "May 1st, 1990 Ann Lee"
+    assert (
+        await caller().respond("What is your name, and what is your date of birth?")
+    ).text == "May 1st, 1990 Ann Lee"
 
 
 async def test_asked_again_the_caller_says_so() -> None:
     ann = caller()
-    await ann.hear("What is your name?")
-    again = await ann.hear("Sorry, what was your name?")
+    await ann.respond("What is your name?")
+    again = await ann.respond("Sorry, what was your name?")
     assert again.text == "As I said, Ann Lee"
     assert again.why == "answer:name"
 
 
 async def test_asked_too_often_the_caller_gives_up() -> None:
     ann = caller()
-    moves = [await ann.hear("What is your name?") for _ in range(6)]
+    moves = [await ann.respond("What is your name?") for _ in range(6)]
     assert moves[4].kind == "hang_up"
     assert moves[4].why == "gave_up:name"
 
 
 async def test_thanks_for_calling_in_the_first_sentence_ends_nothing() -> None:
-    assert (await caller().hear("Thank you for calling. Goodbye to waiting!")).kind == "say"
+    assert (await caller().respond("Thank you for calling. Goodbye to waiting!")).kind == "say"
 
 
 async def test_stages_pick_the_reply_and_variants_follow_each_other() -> None:
     ann = caller()
-    await ann.hear("Hello?")
-    assert (await ann.hear("Which dose?")).text == "Ten milligrams."
-    assert (await ann.hear("Sorry, which dose was it?")).text == "Ten."
+    await ann.respond("Hello?")
+    assert (await ann.respond("Which dose?")).text == "Ten milligrams."
+    assert (await ann.respond("Sorry, which dose was it?")).text == "Ten."
 
 
 async def test_what_was_not_asked_for_is_said_before_the_call_ends() -> None:
     ann = caller()
-    await ann.hear("How can I help?")
-    await ann.hear("Which dose?")
-    assert (await ann.hear("Your refill is on its way. Anything else?")).why == "stage:pharmacy"
-    assert (await ann.hear("Sure. Anything else?")).why == "closing"
-    assert (await ann.hear("Goodbye!")).kind == "hang_up"
+    await ann.respond("How can I help?")
+    await ann.respond("Which dose?")
+    assert (await ann.respond("Your refill is on its way. Anything else?")).why == "stage:pharmacy"
+    assert (await ann.respond("Sure. Anything else?")).why == "closing"
+    assert (await ann.respond("Goodbye!")).kind == "hang_up"
 
 
 async def test_the_callers_own_words_are_no_proof_of_the_goal() -> None:
     ann = caller()
     for agent in ("How can I help?", "Which dose?", "Anything else?"):
-        await ann.hear(agent)
-    assert (await ann.hear("Okay, anything else?")).why == "filler:confirm"
+        await ann.respond(agent)
+    assert (await ann.respond("Okay, anything else?")).why == "filler:confirm"
 
 
 async def test_a_caller_who_is_put_on_hold_waits() -> None:
     ann = caller()
-    await ann.hear("Hello?")
-    assert (await ann.hear("One moment, let me check.")).kind == "wait"
+    await ann.respond("Hello?")
+    assert (await ann.respond("One moment, let me check.")).kind == "wait"
 
 
 async def test_what_was_heard_can_be_taken_back() -> None:
     ann = caller()
-    before = await ann.hear("How can I help?")
-    ann.unhear()
-    assert await ann.hear("How can I help?") == before
+    before = await ann.respond("How can I help?")
+    ann.undo_response()
+    assert await ann.respond("How can I help?") == before
 
 
 class FakeSpeaker:
     def __init__(self, *answers: str) -> None:
-        self.asked: list[list[Message]] = []
+        self.asked: list[list[ChatMessage]] = []
         self._answers = list(answers)
 
-    async def complete(self, messages: list[Message], most_tokens: int = 300) -> str:
+    async def complete(self, messages: list[ChatMessage], max_tokens: int = 300) -> str:
         self.asked.append(list(messages))
         return self._answers.pop(0)
 
 
 async def test_a_played_caller_uses_the_models_words_but_the_scripts_answers() -> None:
-    played = PlayedCaller(CLINIC, CLINIC.calls[0], 1, FakeSpeaker("I'd love a refill of my pills.", "Yes.", "I need"))  # type: ignore[arg-type]
-    assert (await played.hear("How can I help?")).text == "I'd love a refill of my pills."
-    assert (await played.hear("What is your name?")).text == "Ann Lee"
-    assert (await played.hear("Are you well?")).text == "Yes."
-    assert (await played.hear("Which dose?")).text == "Ten milligrams."
+    speaker = FakeSpeaker("I'd love a refill of my pills.", "Yes.", "I need")
+    played = ModelCaller(CLINIC, CLINIC.calls[0], 1, speaker)  # type: ignore[arg-type]
+    assert (await played.respond("How can I help?")).text == "I'd love a refill of my pills."
+    assert (await played.respond("What is your name?")).text == "Ann Lee"
+    assert (await played.respond("Are you well?")).text == "Yes."
+    assert (await played.respond("Which dose?")).text == "Ten milligrams."
 
 
 def test_the_prompt_holds_the_whole_script() -> None:
     prompt = write_prompt(CLINIC, CLINIC.calls[0])
-    assert all(words in prompt for words in ("May 1st, 1990", "Ten milligrams.", "You are the caller, never the agent"))
+    assert all(
+        words in prompt
+        for words in ("May 1st, 1990", "Ten milligrams.", "You are the caller, never the agent")
+    )
 
 
 @pytest.mark.parametrize(

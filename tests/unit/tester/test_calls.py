@@ -1,14 +1,16 @@
-"""Calls with agents of every kind, the difficult ones included: each comes to an end, and each is a result."""
+"""Calls with agents of every kind, the difficult ones included: each comes to an end, and each
+is a result.
+"""
 
 from itertools import count
 
 import pytest
 
 from aftercall.errors import LineFailed
-from aftercall.speech.sound import FRAME, FRAME_S, tone
-from aftercall.tester.drivers.python import AudioEnd, load_function
-from aftercall.tester.drivers.spoken import Interruption
-from aftercall.tester.line import Dial, Far, Kind, Near, Outcome, Reply
+from aftercall.speech.sound import FRAME_BYTES, FRAME_S, tone
+from aftercall.tester.drivers.python import AudioAgentConnection, load_function
+from aftercall.tester.drivers.text_agent import Interruption
+from aftercall.tester.line import AgentAnswer, AgentTick, CallerTick, DialedCall, Kind, Outcome
 from aftercall.tester.score import score
 from unit.tester.calls import LineAgent, answering, end_of, hold, kinds, scenario_of, try_agent
 
@@ -34,12 +36,16 @@ async def test_an_agent_that_talks_without_end_is_cut_off_by_the_limit() -> None
 
 
 async def test_an_agent_that_hangs_up_at_once_is_told_so() -> None:
-    agent = LineAgent(Reply("Bye.", ends_call=True), greeting="Hello.")
+    agent = LineAgent(AgentAnswer("Bye.", ends_call=True), greeting="Hello.")
     assert ("hung_up_early", "agent") in kinds(await try_agent(agent, BOOK))
 
 
 async def test_an_agent_that_echoes_is_told_so() -> None:
-    scored = score(BOOK, 1, [await hold(answering(lambda text: Reply(text or "Hello.", delay_s=0.4)), BOOK)])
+    scored = score(
+        BOOK,
+        1,
+        [await hold(answering(lambda text: AgentAnswer(text or "Hello.", delay_s=0.4)), BOOK)],
+    )
     assert ("echoes", "agent") in kinds(scored)
 
 
@@ -57,11 +63,11 @@ async def test_a_call_that_is_not_answered_is_a_result_of_its_own(outcome: Outco
     class Unanswered:
         kind: Kind = "audio"
 
-        async def connect(self, dial: Dial) -> Outcome:
+        async def connect(self, dial: DialedCall) -> Outcome:
             return outcome
 
-        async def tick(self, at_s: float, near: Near) -> Far:
-            return Far(ended="agent" if at_s > 1 else "")
+        async def tick(self, at_s: float, near: CallerTick) -> AgentTick:
+            return AgentTick(ended="agent" if at_s > 1 else "")
 
         async def hang_up(self) -> None:
             return
@@ -77,23 +83,33 @@ async def test_sound_in_stereo_at_44_kilohertz_is_heard_at_the_right_time() -> N
     ticks = count()
 
     def agent(frame: bytes) -> bytes:
-        """Half a second of silence, then one second of tone, 20 ms at a time, both channels the same."""
+        """Half a second of silence, then one second of tone, 20 ms at a time, both channels the
+        same.
+        """
         at = next(ticks) - 25
         size = int(44_100 * FRAME_S)
         if not 0 <= at < 50:
             return bytes(4 * size)
         return b"".join(
-            loud[(at * FRAME + number * FRAME // size) % len(loud)].to_bytes(2, "little", signed=True) * 2 for number in range(size)
+            loud[(at * FRAME_BYTES + number * FRAME_BYTES // size) % len(loud)].to_bytes(
+                2, "little", signed=True
+            )
+            * 2
+            for number in range(size)
         )
 
-    record = await hold(AudioEnd(agent, rate=44_100, channels=2), BOOK)
+    record = await hold(AudioAgentConnection(agent, rate=44_100, channels=2), BOOK)
     first = record.agent_spans[0]
     assert first.start_s == pytest.approx(0.5, abs=0.03)
     assert first.seconds == pytest.approx(1.0, abs=0.05)
 
 
 async def test_latency_counts_from_the_first_audible_sample() -> None:
-    agent = LineAgent(Reply("Certainly.", delay_s=0.8, lead_s=0.5), "You are booked.", Reply("Goodbye!", ends_call=True))
+    agent = LineAgent(
+        AgentAnswer("Certainly.", delay_s=0.8, lead_s=0.5),
+        "You are booked.",
+        AgentAnswer("Goodbye!", ends_call=True),
+    )
     scored = await try_agent(agent, BOOK)
     assert scored.measures[0]["latency_s"][0] == pytest.approx(1.3, abs=0.005)
     assert scored.measures[0]["first_word_s"] == pytest.approx(0.3, abs=0.005)
@@ -105,7 +121,10 @@ turns:
   - {say: Stop right there please., after: {event: agent_starts, delay_ms: 700}}
   - {hang_up: true}
 """)
-    agent = LineAgent("All right.", greeting="This is a very long greeting that nobody ever wants to hear to its end.")
+    agent = LineAgent(
+        "All right.",
+        greeting="This is a very long greeting that nobody ever wants to hear to its end.",
+    )
     scored = await try_agent(agent, scenario)
     caller, first = scored.records[0].caller_spans[0], scored.records[0].agent_spans[0]
     assert caller.start_s - first.start_s == pytest.approx(0.7, abs=0.05)
@@ -122,7 +141,10 @@ caller_context: {opening: Tell me about it.}
 turns:
   - {say: That is wrong., after: {event: agent_says, words: forty two}}
 """)
-    agent = LineAgent("The answer to everything is forty two and nothing else at all, believe me.", greeting="Hello, ask me.")
+    agent = LineAgent(
+        "The answer to everything is forty two and nothing else at all, believe me.",
+        greeting="Hello, ask me.",
+    )
     record = await hold(end_of(agent), scenario)
     turn = next(span for span in record.caller_spans if span.why == "turn:1")
     assert turn.is_planned_overlap
@@ -138,25 +160,36 @@ async def test_keys_arrive_as_keys() -> None:
 async def test_silence_of_the_caller_lasts_as_long_as_it_says() -> None:
     agent = LineAgent("Thank you.")
     record = await hold(
-        end_of(agent), scenario_of("turns: [{silence: 6}, {say: Here I am.}, {hang_up: true}]\nlimits: {max_silence_s: 20}")
+        end_of(agent),
+        scenario_of(
+            "turns: [{silence: 6}, {say: Here I am.}, {hang_up: true}]\nlimits: {max_silence_s: 20}"
+        ),
     )
-    assert record.caller_spans[0].start_s - record.agent_spans[0].end_s == pytest.approx(6.9, abs=0.3)
+    assert record.caller_spans[0].start_s - record.agent_spans[0].end_s == pytest.approx(
+        6.9, abs=0.3
+    )
 
 
 async def test_a_pause_in_the_agents_words_is_waited_out() -> None:
-    """The agent goes on while the caller thinks: the caller hears both parts as one turn, and does not talk over them."""
+    """The agent goes on while the caller thinks: the caller hears both parts as one turn, and
+    does not talk over them.
+    """
 
     class Pausing(LineAgent):
-        async def begin(self, dial: Dial) -> list[Reply]:
-            return [Reply("Let me see."), Reply("What is your name?", delay_s=0.8)]
+        async def start(self, dial: DialedCall) -> list[AgentAnswer]:
+            return [AgentAnswer("Let me see."), AgentAnswer("What is your name?", delay_s=0.8)]
 
     record = await hold(end_of(Pausing("You are booked. Goodbye!")), BOOK)
     assert record.caller_spans[0].text == "Ann Lee"
-    assert all(span.segment.overlap_s(record.caller_spans[0].segment) == 0 for span in record.agent_spans)
+    assert all(
+        span.segment.overlap_s(record.caller_spans[0].segment) == 0 for span in record.agent_spans
+    )
 
 
 async def test_an_agent_that_talks_over_the_caller_is_blamed_and_the_caller_is_not() -> None:
-    end = end_of(LineAgent("You are booked."), Interruption(0.6, "Let me stop you there for a second."))
+    end = end_of(
+        LineAgent("You are booked."), Interruption(0.6, "Let me stop you there for a second.")
+    )
     scored = score(BOOK, 1, [await hold(end, BOOK)])
     assert ("talks_over_caller", "agent") in kinds(scored)
     assert all(who == "agent" for _, who in kinds(scored))
@@ -169,7 +202,9 @@ def test_a_function_that_is_not_there_is_named() -> None:
 
 async def test_an_agent_whose_words_nobody_recognised_is_judged_by_its_timing_alone() -> None:
     ticks, sound = count(), tone(300, FRAME_S).tobytes()
-    record = await hold(AudioEnd(lambda _: sound if next(ticks) % 300 < 50 else None, rate=8000), BOOK)
+    record = await hold(
+        AudioAgentConnection(lambda _: sound if next(ticks) % 300 < 50 else None, rate=8000), BOOK
+    )
     scored = score(BOOK, 1, [record])
     assert record.agent_spans
     assert [checked.state for checked in scored.criteria] == ["unknown"]

@@ -17,11 +17,11 @@ from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.drivers.websocket import WebSocketAgent
 from aftercall.tester.forms import parse_scenarios
 from aftercall.tester.from_call import scenario_yaml
-from aftercall.tester.line import Dial
+from aftercall.tester.line import DialedCall
 from aftercall.tester.redact import Redactor
 from aftercall.tester.score import score
-from aftercall.tester.suite import Crew, run_once
-from aftercall.tester.target import EndTarget, Studio
+from aftercall.tester.suite import SuiteParts, run_once
+from aftercall.tester.target import CallSetup, ConnectionTarget
 from aftercall.testing import make_call
 from unit.tester.calls import end_of, hold, kinds, scenario_of
 
@@ -33,7 +33,9 @@ def agent_at(answer: Any) -> HttpAgent:
         reply = answer(json.loads(request.content))
         return reply if isinstance(reply, httpx2.Response) else httpx2.Response(200, json=reply)
 
-    return HttpAgent("http://agent/turn", httpx2.AsyncClient(transport=httpx2.MockTransport(handle)))
+    return HttpAgent(
+        "http://agent/turn", httpx2.AsyncClient(transport=httpx2.MockTransport(handle))
+    )
 
 
 async def test_an_http_agent_is_called() -> None:
@@ -49,7 +51,13 @@ async def test_an_http_agent_is_called() -> None:
     assert (record.ended_by, record.said_by_agent()) == ("agent", "Hello. A pleasure. Goodbye!")
 
 
-@pytest.mark.parametrize("reply", [httpx2.Response(500), httpx2.Response(200, content=b"{", headers={"content-type": "application/json"})])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        httpx2.Response(500),
+        httpx2.Response(200, content=b"{", headers={"content-type": "application/json"}),
+    ],
+)
 async def test_an_http_agent_that_fails_is_a_failed_call(reply: httpx2.Response) -> None:
     record = await hold(end_of(agent_at(lambda body: reply)), HELLO)
     assert record.outcome == "failed"
@@ -58,7 +66,14 @@ async def test_an_http_agent_that_fails_is_a_failed_call(reply: httpx2.Response)
 
 @pytest.mark.parametrize(
     ("data", "texts"),
-    [("Hi", ["Hi"]), ({"message": ["a", "b"]}, ["a", "b"]), ([{"text": "a"}, "b"], ["a", "b"]), ({}, []), (3, []), ({"end": True}, [""])],
+    [
+        ("Hi", ["Hi"]),
+        ({"message": ["a", "b"]}, ["a", "b"]),
+        ([{"text": "a"}, "b"], ["a", "b"]),
+        ({}, []),
+        (3, []),
+        ({"end": True}, [""]),
+    ],
 )
 def test_answers_are_read_in_the_usual_forms(data: Any, texts: list[str]) -> None:
     assert [reply.text for reply in read_answer(data)] == texts
@@ -83,7 +98,9 @@ async def test_a_socket_agent_in_our_own_form_is_called() -> None:
         await socket.send(json.dumps({"type": "agent", "text": "A pleasure."}))
         await socket.send(json.dumps({"type": "ended", "reason": "agent_hung_up"}))
 
-    scenario = scenario_of("caller_context: {opening: Good day., number: '+15550100'}\nsuccess: [{said: pleasure}]")
+    scenario = scenario_of(
+        "caller_context: {opening: Good day., number: '+15550100'}\nsuccess: [{said: pleasure}]"
+    )
     async with socket_agent(agent) as url:
         record = await hold(end_of(WebSocketAgent(url)), scenario)
     assert seen == ["/browser/call?caller=%2B15550100", {"type": "say", "text": "Good day."}]
@@ -108,7 +125,7 @@ async def test_a_socket_agent_that_speaks_plainly_is_answered_plainly() -> None:
 
 async def test_a_socket_that_is_not_there_or_refuses_is_a_failed_call() -> None:
     with pytest.raises(LineFailed, match="no connection"):
-        await WebSocketAgent("ws://127.0.0.1:9/").begin(Dial(None, "test"))
+        await WebSocketAgent("ws://127.0.0.1:9/").start(DialedCall(None, "test"))
 
     async def refuse(socket: ServerConnection) -> None:
         await socket.send(json.dumps({"type": "refused", "reason": "closed today"}))
@@ -130,8 +147,13 @@ REAL: Call = make_call(
 
 
 def test_a_real_call_becomes_a_scenario_that_can_be_run() -> None:
-    (scenario,) = parse_scenarios(scenario_yaml(REAL, name="blue_room", redactor=Redactor(is_on=False)))
-    assert [turn.say for turn in scenario.calls[0].turns] == ['Hi, this is Ann Lee: book "the blue room" for # Tuesday.', "May 1st, 1990"]
+    (scenario,) = parse_scenarios(
+        scenario_yaml(REAL, name="blue_room", redactor=Redactor(is_on=False))
+    )
+    assert [turn.say for turn in scenario.calls[0].turns] == [
+        'Hi, this is Ann Lee: book "the blue room" for # Tuesday.',
+        "May 1st, 1990",
+    ]
 
 
 def test_a_real_callers_name_and_birthday_stay_out_of_the_scenario() -> None:
@@ -148,11 +170,16 @@ def test_a_call_without_words_becomes_a_scenario_of_silence() -> None:
 
 async def test_a_pause_that_was_not_waited_for_is_the_testers_doing() -> None:
     scenario = parse_scenarios(
-        "name: two\ncalls:\n- caller_context: {opening: Hello there.}\n- {pause_s: 600, caller_context: {opening: Me again.}}\n"
+        "name: two\ncalls:\n- caller_context: {opening: Hello there.}\n- {pause_s: 600, "
+        "caller_context: {opening: Me again.}}\n"
         "success: [{said: remember, call: 2}]\n"
     )[0]
     clock = SystemClock()
-    target = EndTarget.of_agent("far", Studio(clock), lambda: CallableAgent(lambda text: "Hello, I do not know you. Goodbye!"))
-    scored = await run_once(scenario, target, Crew(clock, longest_pause_s=30))
+    target = ConnectionTarget.of_agent(
+        "far",
+        CallSetup(clock),
+        lambda: CallableAgent(lambda text: "Hello, I do not know you. Goodbye!"),
+    )
+    scored = await run_once(scenario, target, SuiteParts(clock, max_pause_s=30))
     assert kinds(scored) >= {("pause_skipped", "tester"), ("goal_missed", "tester")}
     assert scored.verdict == "inconclusive"

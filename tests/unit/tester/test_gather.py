@@ -1,4 +1,6 @@
-"""A phone call through Twilio in gather mode, against a Twilio of our own that keeps to its documented forms."""
+"""A phone call through Twilio in gather mode, against a Twilio of our own that keeps to its
+documented forms.
+"""
 
 import asyncio
 from base64 import b64encode
@@ -19,13 +21,13 @@ from pydantic import SecretStr
 from aftercall.errors import BudgetSpent, DialRefused
 from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.speech.sound import write_wav
+from aftercall.tester.budget import SpendingLimit, check_allowed
 from aftercall.tester.caller import ScriptedCaller
 from aftercall.tester.drivers import twilio_webhooks
-from aftercall.tester.drivers.twilio_gather import GatherDesk
-from aftercall.tester.drivers.twilio_rest import TwilioRest
-from aftercall.tester.line import Dial
-from aftercall.tester.practice import Clinic, PracticeAgent
-from aftercall.tester.purse import Purse, check_allowed
+from aftercall.tester.drivers.twilio_gather import GatherCalls
+from aftercall.tester.drivers.twilio_rest import TesterTwilio
+from aftercall.tester.line import DialedCall
+from aftercall.tester.practice_agent import PracticeAgent, PracticeClinic
 from aftercall.tester.record import CallRecord
 from aftercall.tester.score import score
 from aftercall.tester.voice import ToneVoice
@@ -69,14 +71,18 @@ class FakeTwilio:
 
     def recording(self) -> bytes:
         voice = ToneVoice()
-        return write_wav(voice.speak("one two").sound, b"\xff" * 8000 + voice.speak("three four").sound)
+        return write_wav(
+            voice.speak("one two").sound, b"\xff" * 8000 + voice.speak("three four").sound
+        )
 
     async def post(self, url: str, **fields: str) -> str:
         form = {"CallSid": "CA" + "1" * 32, "AccountSid": "AC1", **fields}
         signed = url + "".join(name + form[name] for name in sorted(form))
         signature = b64encode(digest(TOKEN.encode(), signed.encode(), sha1)).decode()
         transport = httpx2.ASGITransport(self.app) if self.app else None
-        async with httpx2.AsyncClient(transport=transport, base_url=PUBLIC, trust_env=False) as http:
+        async with httpx2.AsyncClient(
+            transport=transport, base_url=PUBLIC, trust_env=False
+        ) as http:
             answer = await http.post(url, data=form, headers={"X-Twilio-Signature": signature})
             if self.twice:
                 again = await http.post(url, data=form, headers={"X-Twilio-Signature": signature})
@@ -89,21 +95,29 @@ class FakeTwilio:
         if self.fate != "completed":
             await self.post(status, CallStatus=self.fate)
             return
-        agent = PracticeAgent(Clinic())
-        heard = (await agent.begin(Dial("+15550100", "test")))[0].text
+        agent = PracticeAgent(PracticeClinic())
+        heard = (await agent.start(DialedCall("+15550100", "test")))[0].text
         twiml, over = await self.post(form["Url"][0], CallStatus="in-progress"), False
         while not over:
             gather, say, over = read(twiml)
             if say:
                 self.said.append(say)
-                replies = await agent.hear(say)
+                replies = await agent.respond(say)
                 heard, over = replies[0].text, over or replies[0].ends_call
             if not over and gather:
                 self.clock.move(5)
-                twiml = await self.post(gather, CallStatus="in-progress", SpeechResult=heard, Confidence="0.91")
+                twiml = await self.post(
+                    gather, CallStatus="in-progress", SpeechResult=heard, Confidence="0.91"
+                )
         callbacks = [(status, {"CallStatus": "completed", "CallDuration": "40"})]
         callbacks.append(
-            (recording, {"RecordingStatus": "completed", "RecordingUrl": f"{self.api}/2010-04-01/Accounts/AC1/Recordings/RE1"})
+            (
+                recording,
+                {
+                    "RecordingStatus": "completed",
+                    "RecordingUrl": f"{self.api}/2010-04-01/Accounts/AC1/Recordings/RE1",
+                },
+            )
         )
         for url, fields in reversed(callbacks) if self.recording_first else callbacks:
             await self.post(url, **fields)
@@ -120,11 +134,13 @@ def read(twiml: str) -> tuple[str, str, bool]:
 
 
 @asynccontextmanager
-async def dialling(twilio: FakeTwilio, home: Path, limit: float = 5.0) -> AsyncIterator[GatherDesk]:
-    purse = Purse(home / "spent.json", limit, 0.05, twilio.clock)
+async def dialling(
+    twilio: FakeTwilio, home: Path, limit: float = 5.0
+) -> AsyncIterator[GatherCalls]:
+    purse = SpendingLimit(home / "spent.json", limit, 0.05, twilio.clock)
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
-        rest = TwilioRest(http, API, "AC1", SecretStr(TOKEN), "+15550199")
-        desk = GatherDesk(rest, PUBLIC, "+15550101", purse, twilio.clock)
+        rest = TesterTwilio(http, API, "AC1", SecretStr(TOKEN), "+15550199")
+        desk = GatherCalls(rest, PUBLIC, "+15550101", purse, twilio.clock)
         twilio.app = twilio_webhooks.TesterWebhooks(desk, TwilioSignature(SecretStr(TOKEN), PUBLIC))
         yield desk
         if twilio.task:
@@ -140,21 +156,35 @@ async def ring(home: Path, twilio: FakeTwilio | None = None) -> tuple[CallRecord
 
 @pytest.mark.parametrize("recording_first", [False, True])
 async def test_a_call_is_held_scored_and_recorded(tmp_path: Path, recording_first: bool) -> None:
-    record, twilio = await ring(tmp_path, FakeTwilio(VirtualClock(), recording_first=recording_first))
+    record, twilio = await ring(
+        tmp_path, FakeTwilio(VirtualClock(), recording_first=recording_first)
+    )
     assert record.outcome == "answered"
-    assert twilio.said[:3] == ["I'd like to book an appointment for Tuesday at ten, please.", "Lucas Reyes", "February 17th, 1990"]
+    assert twilio.said[:3] == [
+        "I'd like to book an appointment for Tuesday at ten, please.",
+        "Lucas Reyes",
+        "February 17th, 1990",
+    ]
     assert {span.confidence for span in record.agent_spans} == {0.91}
     assert record.sid == "CA" + "1" * 32
     assert len(record.agent_sound) > 8000
     assert [checked.state for checked in score(BOOK, 1, [record]).criteria] == ["met"]
     (form,) = twilio.dialled
-    assert (form["To"], form["From"], form["Record"], form["RecordingChannels"]) == (["+15550101"], ["+15550199"], ["true"], ["dual"])
+    assert (form["To"], form["From"], form["Record"], form["RecordingChannels"]) == (
+        ["+15550101"],
+        ["+15550199"],
+        ["true"],
+        ["dual"],
+    )
 
 
 @pytest.mark.parametrize(
-    ("fate", "outcome"), [("busy", "busy"), ("no-answer", "no-answer"), ("failed", "failed"), ("canceled", "no-answer")]
+    ("fate", "outcome"),
+    [("busy", "busy"), ("no-answer", "no-answer"), ("failed", "failed"), ("canceled", "no-answer")],
 )
-async def test_a_call_that_does_not_come_about_has_its_own_result(tmp_path: Path, fate: str, outcome: str) -> None:
+async def test_a_call_that_does_not_come_about_has_its_own_result(
+    tmp_path: Path, fate: str, outcome: str
+) -> None:
     record, _ = await ring(tmp_path, FakeTwilio(VirtualClock(), fate=fate))
     assert (record.outcome, record.spans) == (outcome, ())
 
@@ -171,7 +201,9 @@ async def test_a_webhook_without_twilios_signature_is_refused(tmp_path: Path) ->
         dialling(twilio, tmp_path),
         httpx2.AsyncClient(transport=httpx2.ASGITransport(twilio.app), base_url=PUBLIC) as http,
     ):
-        refused = await http.post("/tester/voice?call=1", data={"CallSid": "CA1"}, headers={"X-Twilio-Signature": "x"})
+        refused = await http.post(
+            "/tester/voice?call=1", data={"CallSid": "CA1"}, headers={"X-Twilio-Signature": "x"}
+        )
         missing = await http.post("/tester/voice?call=1", data={"CallSid": "CA1"})
         nowhere = await http.post("/tester/else")
     assert (refused.status_code, missing.status_code, nowhere.status_code) == (403, 403, 404)
@@ -185,7 +217,7 @@ async def test_a_recording_elsewhere_never_gets_the_accounts_token(tmp_path: Pat
         return httpx2.Response(200)
 
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as http:
-        rest = TwilioRest(http, API, "AC1", SecretStr(TOKEN), "+15550199")
+        rest = TesterTwilio(http, API, "AC1", SecretStr(TOKEN), "+15550199")
         with pytest.raises(Exception, match="not Twilio's"):
             await rest.download("https://evil.example.org/Recordings/RE1")
     assert asked == []
@@ -201,13 +233,13 @@ def test_only_numbers_on_the_list_are_dialled() -> None:
 async def test_the_days_money_is_counted_over_commands(tmp_path: Path) -> None:
     clock = VirtualClock()
     path = tmp_path / "tests" / "spent.json"
-    purse = Purse(path, 1.0, 0.1, clock)
-    purse.give_back(purse.reserve(300), 61)
+    purse = SpendingLimit(path, 1.0, 0.1, clock)
+    purse.refund_unused(purse.reserve(300), 61)
     assert purse.spent == pytest.approx(0.2)
     with pytest.raises(BudgetSpent, match=r"raise tester\.spend_limit"):
-        Purse(path, 1.0, 0.1, clock).reserve(600)
+        SpendingLimit(path, 1.0, 0.1, clock).reserve(600)
     clock.move(86_400)
-    assert Purse(path, 1.0, 0.1, clock).reserve(600) == pytest.approx(1.0)
+    assert SpendingLimit(path, 1.0, 0.1, clock).reserve(600) == pytest.approx(1.0)
 
 
 async def test_no_call_is_made_that_could_cost_more_than_is_left(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from pydantic import SecretStr
 
 from aftercall.clock import SystemClock
 from aftercall.errors import LineFailed
-from aftercall.speech.transcription import Heard
+from aftercall.speech.transcription import TranscribedAudio
 from aftercall.tester.judge import judge
 from aftercall.tester.probes import probe
 from aftercall.tester.score import score
-from aftercall.tester.speaker import ChatSpeaker, Message
+from aftercall.tester.speaker import ChatMessage, ChatSpeaker
 from unit.tester.calls import LineAgent, end_of, hold, scenario_of
 from unit.tester.test_caller import FakeSpeaker
 
@@ -27,7 +27,7 @@ success: [{judged: The agent is polite.}]
 async def judged(answer: str, confidence: float | None = None, whisper: str | None = None) -> Any:
     record = await hold(end_of(LineAgent("You are most welcome here.")), POLITE)
     spans = tuple(replace(span, confidence=confidence) for span in record.spans)
-    record = replace(record, spans=spans, whisper=Heard(whisper) if whisper else None)
+    record = replace(record, spans=spans, whisper=TranscribedAudio(whisper) if whisper else None)
     speaker = FakeSpeaker(answer)
     return score(POLITE, 1, [record], await judge(POLITE, [record], speaker))  # type: ignore[arg-type]
 
@@ -44,7 +44,15 @@ async def test_a_verdict_with_a_true_quote_counts() -> None:
     assert failed.bugs[0].turns == (3,)
 
 
-@pytest.mark.parametrize("answer", [verdict(False, "go away"), verdict(False, ""), verdict(False, turn=99), verdict(True, "Hi there", 3)])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        verdict(False, "go away"),
+        verdict(False, ""),
+        verdict(False, turn=99),
+        verdict(True, "Hi there", 3),
+    ],
+)
 async def test_a_quote_that_is_not_there_proves_nothing(answer: str) -> None:
     scored = await judged(answer)
     assert scored.verdict == "re-listen"
@@ -57,8 +65,12 @@ async def test_a_verdict_on_words_that_were_hard_to_hear_asks_for_another_listen
 
 
 async def test_two_transcripts_that_disagree_ask_for_another_listen() -> None:
-    assert (await judged(verdict(False), whisper="you owe us twelve euros sir")).verdict == "re-listen"
-    assert (await judged(verdict(False), whisper="hello you are most welcome here")).verdict == "failed"
+    assert (
+        await judged(verdict(False), whisper="you owe us twelve euros sir")
+    ).verdict == "re-listen"
+    assert (
+        await judged(verdict(False), whisper="hello you are most welcome here")
+    ).verdict == "failed"
 
 
 async def test_a_single_turn_can_be_judged() -> None:
@@ -86,7 +98,7 @@ def chat(status: int, body: Any) -> ChatSpeaker:
 
 async def test_a_chat_server_is_asked_in_its_form() -> None:
     body = {"choices": [{"message": {"content": " Hi. "}, "finish_reason": "stop"}]}
-    assert await chat(200, body).complete([Message("user", "Hello")]) == "Hi."
+    assert await chat(200, body).complete([ChatMessage("user", "Hello")]) == "Hi."
 
 
 @pytest.mark.parametrize(
@@ -101,7 +113,7 @@ async def test_a_chat_server_is_asked_in_its_form() -> None:
 )
 async def test_a_model_that_gives_no_words_is_told_as_such(status: int, body: Any) -> None:
     with pytest.raises(LineFailed):
-        await chat(status, body).complete([Message("user", "Hello")])
+        await chat(status, body).complete([ChatMessage("user", "Hello")])
 
 
 async def test_probes_look_at_what_was_done() -> None:

@@ -1,4 +1,6 @@
-"""The tester's instruments: onsets to the sample, calibration, and statistics against what can be counted by hand."""
+"""The tester's instruments: onsets to the sample, calibration, and statistics against what can
+be counted by hand.
+"""
 
 from itertools import combinations, product
 from math import comb
@@ -9,29 +11,54 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.clock import SystemClock
-from aftercall.speech.sound import RATE, decode, encode, from_pcm, level, read_wav, resample, tone, write_wav
+from aftercall.speech.sound import (
+    SAMPLE_RATE_HZ,
+    cached_loudness,
+    decode,
+    encode,
+    from_pcm,
+    read_wav,
+    resample,
+    tone,
+    write_wav,
+)
 from aftercall.tester.calibrate import calibrate
-from aftercall.tester.quality import Quality
-from aftercall.tester.scenario import LineQuality, Noise
+from aftercall.tester.quality import LineQualityFilter
+from aftercall.tester.scenario import LineNoise, LineQuality
 from aftercall.tester.segments import find_segments
-from aftercall.tester.statistics import compare, e_value, paired_difference, pass_at_k, pass_hat_k, sign_flip, wilson
+from aftercall.tester.statistics import (
+    compare,
+    e_value,
+    paired_difference,
+    pass_at_k,
+    pass_hat_k,
+    sign_flip,
+    wilson,
+)
 from aftercall.tester.voice import EspeakVoice, ToneVoice, press_keys
 
 
 @settings(max_examples=30)
-@given(st.integers(0, 2 * RATE), st.integers(RATE // 10, RATE), st.integers(0, RATE))
+@given(
+    st.integers(0, 2 * SAMPLE_RATE_HZ),
+    st.integers(SAMPLE_RATE_HZ // 10, SAMPLE_RATE_HZ),
+    st.integers(0, SAMPLE_RATE_HZ),
+)
 def test_an_onset_is_found_within_milliseconds(before: int, length: int, after: int) -> None:
-    sound = b"\xff" * before + encode(tone(300, length / RATE)) + b"\xff" * after
+    sound = b"\xff" * before + encode(tone(300, length / SAMPLE_RATE_HZ)) + b"\xff" * after
     (segment,) = find_segments(sound, 0.5)
-    assert segment.start_s == pytest.approx(before / RATE, abs=0.004)
-    assert segment.end_s == pytest.approx((before + length) / RATE, abs=0.004)
+    assert segment.start_s == pytest.approx(before / SAMPLE_RATE_HZ, abs=0.004)
+    assert segment.end_s == pytest.approx((before + length) / SAMPLE_RATE_HZ, abs=0.004)
 
 
 def test_silence_and_noise_alone_are_nobody_speaking() -> None:
-    assert find_segments(b"\xff" * RATE, 0.5) == []
+    assert find_segments(b"\xff" * SAMPLE_RATE_HZ, 0.5) == []
     assert find_segments(b"", 0.5) == []
-    quality = Quality(LineQuality(), Noise(kind="white", snr_db=40), 1)
-    assert find_segments(b"".join(quality.carry(b"\xff" * 160, at * 0.02) for at in range(100)), 0.5) == []
+    quality = LineQualityFilter(LineQuality(), LineNoise(kind="white", snr_db=40), 1)
+    assert (
+        find_segments(b"".join(quality.apply(b"\xff" * 160, at * 0.02) for at in range(100)), 0.5)
+        == []
+    )
 
 
 def test_gaps_between_words_do_not_cut_a_turn() -> None:
@@ -45,10 +72,16 @@ def test_sound_survives_coding_twice(mulaw: bytes) -> None:
     assert decode(encode(decode(mulaw))) == decode(mulaw)
 
 
-@given(st.binary(max_size=600), st.sampled_from([8000, 16_000, 22_050, 44_100, 48_000]), st.sampled_from([1, 2]))
-def test_any_samples_of_any_rate_become_sound_of_the_right_length(raw: bytes, rate: int, channels: int) -> None:
+@given(
+    st.binary(max_size=600),
+    st.sampled_from([8000, 16_000, 22_050, 44_100, 48_000]),
+    st.sampled_from([1, 2]),
+)
+def test_any_samples_of_any_rate_become_sound_of_the_right_length(
+    raw: bytes, rate: int, channels: int
+) -> None:
     sound = from_pcm(raw, rate, channels)
-    assert abs(len(sound) - len(raw) // 2 // channels * RATE / rate) <= 2
+    assert abs(len(sound) - len(raw) // 2 // channels * SAMPLE_RATE_HZ / rate) <= 2
 
 
 def test_two_channels_survive_a_wav_file() -> None:
@@ -62,7 +95,9 @@ def test_two_channels_survive_a_wav_file() -> None:
 
 def test_upsampling_keeps_the_loudness() -> None:
     samples = tone(300, 0.5)
-    assert level(encode(resample(samples, RATE, 16_000))) == pytest.approx(level(encode(samples)), rel=0.05)
+    assert cached_loudness(encode(resample(samples, SAMPLE_RATE_HZ, 16_000))) == pytest.approx(
+        cached_loudness(encode(samples)), rel=0.05
+    )
 
 
 def test_espeak_is_asked_once_for_each_sentence(tmp_path: Path) -> None:
@@ -88,8 +123,8 @@ def test_the_same_seed_loses_the_same_frames(loss: float, burst: int, seed: int)
     frame = encode(tone(300, 0.02))
     runs = []
     for _ in range(2):
-        quality = Quality(LineQuality(loss=loss, burst=burst), Noise(), seed)
-        runs.append([quality.carry(frame, at * 0.02) for at in range(100)])
+        quality = LineQualityFilter(LineQuality(loss=loss, burst=burst), LineNoise(), seed)
+        runs.append([quality.apply(frame, at * 0.02) for at in range(100)])
     assert runs[0] == runs[1]
 
 
@@ -108,15 +143,26 @@ def test_pass_rates_are_what_counting_gives() -> None:
         if passed > runs or k > runs:
             continue
         chosen = list(combinations([True] * passed + [False] * (runs - passed), k))
-        assert pass_at_k(runs, passed, k) == pytest.approx(sum(any(some) for some in chosen) / len(chosen))
-        assert pass_hat_k(runs, passed, k) == pytest.approx(sum(all(some) for some in chosen) / len(chosen))
+        assert pass_at_k(runs, passed, k) == pytest.approx(
+            sum(any(some) for some in chosen) / len(chosen)
+        )
+        assert pass_hat_k(runs, passed, k) == pytest.approx(
+            sum(all(some) for some in chosen) / len(chosen)
+        )
     with pytest.raises(ValueError, match="makes no sense"):
         pass_at_k(3, 4, 1)
 
 
 @pytest.mark.parametrize(
     ("passed", "runs", "low", "high"),
-    [(25, 25, 0.867, 1.0), (1, 1, 0.207, 1.0), (0, 1, 0.0, 0.793), (0, 25, 0.0, 0.133), (5, 10, 0.237, 0.763), (0, 0, 0.0, 1.0)],
+    [
+        (25, 25, 0.867, 1.0),
+        (1, 1, 0.207, 1.0),
+        (0, 1, 0.0, 0.793),
+        (0, 25, 0.0, 0.133),
+        (5, 10, 0.237, 0.763),
+        (0, 0, 0.0, 1.0),
+    ],
 )
 def test_a_rate_has_wilsons_interval(passed: int, runs: int, low: float, high: float) -> None:
     assert wilson(passed, runs) == pytest.approx((low, high), abs=0.001)
@@ -145,7 +191,9 @@ def test_a_difference_in_every_scenario_is_rarely_chance() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 5, 8])
 def test_evidence_from_fair_coins_is_one_on_average(count: int) -> None:
-    """What makes stopping early honest: whatever the length, fair coins give evidence of one on average."""
+    """What makes stopping early honest: whatever the length, fair coins give evidence of one on
+    average.
+    """
     total = sum(comb(count, heads) * e_value(heads, count - heads) for heads in range(count + 1))
     assert total / 2**count == pytest.approx(1.0, rel=1e-3)
 

@@ -1,4 +1,6 @@
-"""A phone call through Twilio in media mode: sound both ways over its socket, words from a recogniser."""
+"""A phone call through Twilio in media mode: sound both ways over its socket, words from a
+recogniser.
+"""
 
 import asyncio
 import json
@@ -16,14 +18,14 @@ from pydantic import SecretStr
 from aftercall.clock import SystemClock
 from aftercall.errors import LineFailed
 from aftercall.phone.twilio_signature import TwilioSignature
-from aftercall.speech.sound import FRAME
+from aftercall.speech.sound import FRAME_BYTES
 from aftercall.tester.drivers import twilio_webhooks
-from aftercall.tester.drivers.python import AudioEnd
-from aftercall.tester.drivers.recognising import RecognisingEnd
-from aftercall.tester.drivers.spoken import SpokenEnd
-from aftercall.tester.drivers.twilio_media import MediaDesk
-from aftercall.tester.drivers.twilio_rest import TwilioRest
-from aftercall.tester.line import Dial, Near
+from aftercall.tester.drivers.python import AudioAgentConnection
+from aftercall.tester.drivers.recogniser import RecognisingConnection
+from aftercall.tester.drivers.text_agent import TextAgentConnection
+from aftercall.tester.drivers.twilio_media import MediaCalls
+from aftercall.tester.drivers.twilio_rest import TesterTwilio
+from aftercall.tester.line import CallerTick, DialedCall
 from aftercall.tester.record import CallRecord
 from aftercall.tester.score import score
 from aftercall.tester.voice import ToneVoice
@@ -54,7 +56,9 @@ class FakeRecogniser:
 
 
 class FakeTwilio:
-    """Rings, asks for TwiML, opens the socket it names, and gives a frame of the agent's for every frame of ours."""
+    """Rings, asks for TwiML, opens the socket it names, and gives a frame of the agent's for
+    every frame of ours.
+    """
 
     def __init__(self, agent: LineAgent, fate: str = "") -> None:
         self.end = end_of(agent)
@@ -73,23 +77,38 @@ class FakeTwilio:
         return b64encode(digest(TOKEN.encode(), text.encode(), sha1)).decode()
 
     async def post(self, url: str, form: dict[str, str]) -> str:
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(self.app), base_url=PUBLIC) as http:
-            return (await http.post(url, data=form, headers={"X-Twilio-Signature": self.sign(url, form)})).text
+        async with httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(self.app), base_url=PUBLIC
+        ) as http:
+            return (
+                await http.post(
+                    url, data=form, headers={"X-Twilio-Signature": self.sign(url, form)}
+                )
+            ).text
 
     async def status(self, form: dict[str, str]) -> None:
         await self.post(form["StatusCallback"], {"CallStatus": self.fate})
 
     async def stream(self, form: dict[str, str]) -> None:
-        stream = ElementTree.fromstring(await self.post(form["Url"], {"CallStatus": "in-progress"})).find("Connect/Stream")
+        stream = ElementTree.fromstring(
+            await self.post(form["Url"], {"CallStatus": "in-progress"})
+        ).find("Connect/Stream")
         assert stream is not None
         parameters = {item.get("name", ""): item.get("value", "") for item in stream}
         await self.talk(stream.get("url", ""), parameters)
 
-    async def talk(self, url: str, parameters: dict[str, str], signature: str | None = None) -> None:
+    async def talk(
+        self, url: str, parameters: dict[str, str], signature: str | None = None
+    ) -> None:
         incoming: asyncio.Queue[Any] = asyncio.Queue()
         outgoing: asyncio.Queue[Any] = asyncio.Queue()
         signed = self.sign(url, {}) if signature is None else signature
-        scope = {"type": "websocket", "path": "/tester/media", "query_string": b"", "headers": [(b"x-twilio-signature", signed.encode())]}
+        scope = {
+            "type": "websocket",
+            "path": "/tester/media",
+            "query_string": b"",
+            "headers": [(b"x-twilio-signature", signed.encode())],
+        }
         server = asyncio.ensure_future(self.app(scope, incoming.get, outgoing.put))
         incoming.put_nowait({"type": "websocket.connect"})
         answer = await outgoing.get()
@@ -100,31 +119,54 @@ class FakeTwilio:
         incoming.put_nowait({"type": "websocket.disconnect"})
         await server
 
-    async def exchange(self, incoming: "asyncio.Queue[Any]", outgoing: "asyncio.Queue[Any]", parameters: dict[str, str]) -> None:
+    async def exchange(
+        self,
+        incoming: "asyncio.Queue[Any]",
+        outgoing: "asyncio.Queue[Any]",
+        parameters: dict[str, str],
+    ) -> None:
         def send(event: str, **fields: Any) -> None:
-            incoming.put_nowait({"type": "websocket.receive", "text": json.dumps({"event": event, "streamSid": "MZ1", **fields})})
+            incoming.put_nowait(
+                {
+                    "type": "websocket.receive",
+                    "text": json.dumps({"event": event, "streamSid": "MZ1", **fields}),
+                }
+            )
 
         media = {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1}
-        await self.end.connect(Dial("+15550100", "test"))
-        send("start", sequenceNumber="1", start={"callSid": "CA1", "mediaFormat": media, "customParameters": parameters})
+        await self.end.connect(DialedCall("+15550100", "test"))
+        send(
+            "start",
+            sequenceNumber="1",
+            start={"callSid": "CA1", "mediaFormat": media, "customParameters": parameters},
+        )
         chunk = 0
         while (message := await outgoing.get())["type"] == "websocket.send":
             heard = b64decode(json.loads(message["text"])["media"]["payload"])
-            far = await self.end.tick(chunk * 0.02, Near(heard))
+            far = await self.end.tick(chunk * 0.02, CallerTick(heard))
             chunk += 1
             payload = b64encode(far.frame).decode()
-            send("media", sequenceNumber=str(chunk + 1), media={"chunk": str(chunk), "timestamp": str(20 * chunk), "payload": payload})
+            send(
+                "media",
+                sequenceNumber=str(chunk + 1),
+                media={"chunk": str(chunk), "timestamp": str(20 * chunk), "payload": payload},
+            )
         self.closed.append(message["code"])
 
 
 async def ring(twilio: FakeTwilio, recogniser: FakeRecogniser) -> CallRecord:
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
-        desk = MediaDesk(
-            TwilioRest(http, "https://api.example.org", "AC1", SecretStr(TOKEN), "+15550199"), PUBLIC, "+15550101", SystemClock()
+        desk = MediaCalls(
+            TesterTwilio(http, "https://api.example.org", "AC1", SecretStr(TOKEN), "+15550199"),
+            PUBLIC,
+            "+15550101",
+            SystemClock(),
         )
         twilio.app = twilio_webhooks.TesterWebhooks(desk, TwilioSignature(SecretStr(TOKEN), PUBLIC))
         pace = make_pace()
-        record = await hold(RecognisingEnd(desk.make_end(pace), recogniser, pace), INTERRUPT)
+        record = await hold(
+            RecognisingConnection(desk.make_connection(pace), recogniser, pace), INTERRUPT
+        )
         assert twilio.task
         await twilio.task
     return record
@@ -138,7 +180,9 @@ async def test_the_caller_really_interrupts_over_the_socket() -> None:
     assert record.agent_spans[0].text == "This is a very"
     assert scored.measures[0]["barge_ins"] == 1
     assert 0 < scored.measures[0]["yield_s"][0] < 0.6
-    assert kinds(scored) == {("no_answer", "agent")}, "this agent hears that it is spoken to, but has no ear for words"
+    assert kinds(scored) == {("no_answer", "agent")}, (
+        "this agent hears that it is spoken to, but has no ear for words"
+    )
 
 
 async def test_a_call_that_is_busy_is_told_by_its_status() -> None:
@@ -148,26 +192,39 @@ async def test_a_call_that_is_busy_is_told_by_its_status() -> None:
 async def test_a_socket_that_twilio_did_not_sign_is_refused() -> None:
     twilio = FakeTwilio(LineAgent())
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
-        desk = MediaDesk(
-            TwilioRest(http, "https://api.example.org", "AC1", SecretStr(TOKEN), "+15550199"), PUBLIC, "+15550101", SystemClock()
+        desk = MediaCalls(
+            TesterTwilio(http, "https://api.example.org", "AC1", SecretStr(TOKEN), "+15550199"),
+            PUBLIC,
+            "+15550101",
+            SystemClock(),
         )
         twilio.app = twilio_webhooks.TesterWebhooks(desk, TwilioSignature(SecretStr(TOKEN), PUBLIC))
         await twilio.talk("wss://calls.example.org/tester/media", {}, signature="wrong")
     assert twilio.closed == [1008]
 
 
-def speaking(*sentences: str) -> AudioEnd:
-    """A function of sound that says its sentences with a second and a half between them, whatever it hears."""
-    sound = b"".join(b"\xff" * 12_000 + ToneVoice(350).speak(sentence).sound for sentence in sentences)
-    frames = iter([sound[at : at + FRAME] for at in range(0, len(sound), FRAME)])
-    return AudioEnd(lambda frame: next(frames, None))
+def speaking(*sentences: str) -> AudioAgentConnection:
+    """A function of sound that says its sentences with a second and a half between them,
+    whatever it hears.
+    """
+    sound = b"".join(
+        b"\xff" * 12_000 + ToneVoice(350).speak(sentence).sound for sentence in sentences
+    )
+    frames = iter([sound[at : at + FRAME_BYTES] for at in range(0, len(sound), FRAME_BYTES)])
+    return AudioAgentConnection(lambda frame: next(frames, None))
 
 
 async def test_what_a_voice_says_is_recognised_when_it_pauses() -> None:
-    scenario = scenario_of("caller_context: {opening: Good day., patience_ms: 400}\nlimits: {max_duration_s: 12}\nsuccess: [{said: open}]")
+    scenario = scenario_of(
+        "caller_context: {opening: Good day., patience_ms: 400}\nlimits: {max_duration_s: "
+        "12}\nsuccess: [{said: open}]"
+    )
     recogniser = FakeRecogniser("How can I help?", "We are open.")
     pace = make_pace()
-    record = await hold(RecognisingEnd(speaking("How can I help?", "We are open."), recogniser, pace), scenario)
+    record = await hold(
+        RecognisingConnection(speaking("How can I help?", "We are open."), recogniser, pace),
+        scenario,
+    )
     assert [span.text for span in record.agent_spans] == ["How can I help?", "We are open."]
     assert record.caller_spans[0].text == "Good day."
     assert [len(sound) > 4000 for sound in recogniser.sounds] == [True, True]
@@ -177,24 +234,30 @@ async def test_where_both_texts_are_known_the_recognisers_errors_are_counted() -
     scenario = scenario_of("caller_context: {opening: Good day.}\nlimits: {max_duration_s: 15}")
     recogniser = FakeRecogniser("How can I kelp you?", "We are open now.")
     agent = LineAgent("We are open now.", greeting="How can I help you?")
-    record = await hold(RecognisingEnd(end_of(agent), recogniser, make_pace()), scenario)
+    record = await hold(RecognisingConnection(end_of(agent), recogniser, make_pace()), scenario)
     assert record.agent_spans[0].text == "How can I kelp you?"
     assert score(scenario, 1, [record]).measures[0]["word_error_rate"] == round(1 / 9, 3)
 
 
 async def test_a_recogniser_that_fails_is_the_lines_doing() -> None:
     scenario = scenario_of("caller_context: {opening: Good day.}\nlimits: {max_duration_s: 8}")
-    record = await hold(RecognisingEnd(speaking("Hello there."), FakeRecogniser(None), make_pace()), scenario)
+    record = await hold(
+        RecognisingConnection(speaking("Hello there."), FakeRecogniser(None), make_pace()), scenario
+    )
     assert ("missing_event", "line") in kinds(score(scenario, 1, [record]))
 
 
 def test_silence_is_never_sent_to_a_recogniser() -> None:
     async def listen() -> Sequence[bytes]:
         recogniser = FakeRecogniser()
-        end = RecognisingEnd(SpokenEnd(LineAgent(greeting=None), ToneVoice(), make_pace()), recogniser, make_pace())
-        await end.connect(Dial(None, "test"))
+        end = RecognisingConnection(
+            TextAgentConnection(LineAgent(greeting=None), ToneVoice(), make_pace()),
+            recogniser,
+            make_pace(),
+        )
+        await end.connect(DialedCall(None, "test"))
         for tick in range(200):
-            await end.tick(tick * 0.02, Near())
+            await end.tick(tick * 0.02, CallerTick())
         return recogniser.sounds
 
     assert asyncio.run(listen()) == []

@@ -1,16 +1,18 @@
-"""Faults that were planted are found, named and blamed on whoever caused them; a sound agent has none."""
+"""Faults that were planted are found, named and blamed on whoever caused them; a sound agent
+has none.
+"""
 
 import pytest
 
+from aftercall.tester.faulty_agent import FAULTS, PlantedFault
 from aftercall.tester.library import list_scenarios
-from aftercall.tester.planted import FAULTS, Planted
 from unit.tester.calls import kinds, try_practice
 
 LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}
 
 
 @pytest.mark.parametrize("planted", FAULTS, ids=lambda planted: planted.name)
-async def test_a_planted_fault_is_found_and_blamed_on_the_right_side(planted: Planted) -> None:
+async def test_a_planted_fault_is_found_and_blamed_on_the_right_side(planted: PlantedFault) -> None:
     scored = await try_practice(LIBRARY[planted.scenario], planted.name)
     assert (planted.finding, planted.who) in kinds(scored)
     assert {who for _, who in kinds(scored)} == {planted.who}

@@ -1,4 +1,6 @@
-"""What a run leaves: whole, escaped, without what must not leave, and the same bug under the same mark."""
+"""What a run leaves: whole, escaped, without what must not leave, and the same bug under the
+same mark.
+"""
 
 import json
 import re
@@ -10,15 +12,15 @@ import pytest
 from aftercall import errors
 from aftercall.clock import SystemClock
 from aftercall.errors import NotFound
+from aftercall.tester.bug_ledger import BugLedger, fingerprint
 from aftercall.tester.calibrate import Calibration
-from aftercall.tester.ledger import Ledger, fingerprint
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.page import silence_redacted
-from aftercall.tester.report.run import Run
-from aftercall.tester.results import Results
+from aftercall.tester.report.run import TestRunReport
+from aftercall.tester.results import RunResults
 from aftercall.tester.scenario import Scenario
-from aftercall.tester.score import Scored
+from aftercall.tester.score import ScenarioScore
 from aftercall.tester.shrink import NONE_NEEDED, keep_only, shrink, steps_of
 from aftercall.testing import START
 from unit.tester.calls import LineAgent, scenario_of, try_agent, try_practice
@@ -28,17 +30,17 @@ CALIBRATION = Calibration("clean", 20, 0.1, 0.2, 0.3, 0.0, 0.0, 0, 0.0)
 CANARIES = ("Lucas", "Reyes", "February 17", "+15550120")
 
 
-def make_run(*scored: Scored, name: str = "01RUN") -> Run:
-    return Run(name, "practice", START, 1.5, scored, (CALIBRATION,))
+def make_run(*scored: ScenarioScore, name: str = "01RUN") -> TestRunReport:
+    return TestRunReport(name, "practice", START, 1.5, scored, (CALIBRATION,))
 
 
-async def keep(home: Path, *faults: str) -> tuple[Path, Run, Ledger]:
+async def keep(home: Path, *faults: str) -> tuple[Path, TestRunReport, BugLedger]:
     scored = await try_practice(LIBRARY["appointment_scheduling"], *faults)
     run = make_run(scored)
-    results = Results(home)
+    results = RunResults(home)
     with results.open_ledger() as ledger:
         ledger.add(run.target, run.id, run.scored)
-        return results.keep(run, ledger, Redactor(LIBRARY.values())), run, ledger
+        return results.save(run, ledger, Redactor(LIBRARY.values())), run, ledger
 
 
 async def test_every_report_is_there_and_nothing_private_leaves(tmp_path: Path) -> None:
@@ -47,7 +49,9 @@ async def test_every_report_is_there_and_nothing_private_leaves(tmp_path: Path) 
         text = (folder / name).read_text()
         assert [canary for canary in CANARIES if canary in text] == [], name
         assert "asks_again" in text
-        assert "barge-ins" in text or "false_barge_ins" in text, "each report carries the tester's own error"
+        assert "barge-ins" in text or "false_barge_ins" in text, (
+            "each report carries the tester's own error"
+        )
     raw = folder / "calls" / f"{run.scored[0].records[0].id}.json"
     assert "Lucas" in raw.read_text()
     assert raw.stat().st_mode & 0o077 == 0
@@ -58,7 +62,9 @@ async def test_only_speech_is_redacted(tmp_path: Path) -> None:
     folder, run, _ = await keep(tmp_path, "asks_again")
     seen = run.scored[0].records[0].started_at.isoformat()[:19]
     assert seen in (folder / "BUG_REPORT.md").read_text()
-    assert json.loads((folder / "report.json").read_text())["results"][0]["calls"][0]["started_at"].startswith(seen)
+    assert json.loads((folder / "report.json").read_text())["results"][0]["calls"][0][
+        "started_at"
+    ].startswith(seen)
 
 
 async def test_the_page_needs_nothing_from_outside(tmp_path: Path) -> None:
@@ -71,20 +77,29 @@ async def test_the_page_needs_nothing_from_outside(tmp_path: Path) -> None:
 
 
 async def test_what_an_agent_says_is_escaped_everywhere(tmp_path: Path) -> None:
-    scored = await try_agent(LineAgent("<script>alert(1)</script> & more \x00 words."), scenario_of("caller_context: {opening: Hi.}"))
-    results = Results(tmp_path)
-    folder = results.keep(make_run(scored), Ledger(tmp_path / "ledger.json"), Redactor())
+    scored = await try_agent(
+        LineAgent("<script>alert(1)</script> & more \x00 words."),
+        scenario_of("caller_context: {opening: Hi.}"),
+    )
+    results = RunResults(tmp_path)
+    folder = results.save(make_run(scored), BugLedger(tmp_path / "ledger.json"), Redactor())
     assert "<script>" not in (folder / "report.html").read_text()
     ElementTree.parse(folder / "junit.xml")
 
 
 async def test_junit_counts_failures_and_what_is_undecided(tmp_path: Path) -> None:
     scenario = LIBRARY["appointment_scheduling"]
-    scored = [await try_practice(scenario, *faults) for faults in ((), ("asks_again",), ("line_breaks",))]
-    results = Results(tmp_path)
-    folder = results.keep(make_run(*scored), Ledger(tmp_path / "ledger.json"), Redactor())
+    scored = [
+        await try_practice(scenario, *faults) for faults in ((), ("asks_again",), ("line_breaks",))
+    ]
+    results = RunResults(tmp_path)
+    folder = results.save(make_run(*scored), BugLedger(tmp_path / "ledger.json"), Redactor())
     suite = ElementTree.parse(folder / "junit.xml").getroot()
-    assert {name: suite.get(name) for name in ("tests", "failures", "skipped")} == {"tests": "3", "failures": "1", "skipped": "1"}
+    assert {name: suite.get(name) for name in ("tests", "failures", "skipped")} == {
+        "tests": "3",
+        "failures": "1",
+        "skipped": "1",
+    }
 
 
 async def test_one_run_that_passed_is_little_evidence_in_every_report(tmp_path: Path) -> None:
@@ -122,30 +137,40 @@ def test_what_looks_private_is_left_out(text: str, clean: str) -> None:
 
 
 async def test_the_same_bug_is_one_entry_over_runs_and_scenarios(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.json")
+    ledger = BugLedger(tmp_path / "ledger.json")
     for name in ("appointment_scheduling", "reschedule_appointment"):
         ledger.add("practice", name, [await try_practice(LIBRARY[name], "asks_again")])
         ledger.save()
-        ledger = Ledger(tmp_path / "ledger.json")
+        ledger = BugLedger(tmp_path / "ledger.json")
     (bug,) = ledger.bugs
-    assert (bug.kind, bug.seen, bug.runs, bug.scenarios) == ("asks_again", 2, 2, ("appointment_scheduling", "reschedule_appointment"))
+    assert (bug.kind, bug.seen, bug.runs, bug.scenarios) == (
+        "asks_again",
+        2,
+        2,
+        ("appointment_scheduling", "reschedule_appointment"),
+    )
     assert bug.first_seen < bug.last_seen
     assert len(bug.calls) == 2
 
 
 async def test_other_bugs_have_other_marks() -> None:
-    found = [await try_practice(LIBRARY["appointment_scheduling"], fault) for fault in ("asks_again", "wrong_weekday")]
+    found = [
+        await try_practice(LIBRARY["appointment_scheduling"], fault)
+        for fault in ("asks_again", "wrong_weekday")
+    ]
     assert len({fingerprint("practice", scored.bugs[0]) for scored in found}) == 2
 
 
 def test_a_broken_ledger_is_named_and_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "ledger.json").write_text("{")
     with pytest.raises(errors.TesterError, match="move it away"):
-        Ledger(tmp_path / "ledger.json")
+        BugLedger(tmp_path / "ledger.json")
 
 
 async def test_the_fewest_steps_that_show_a_bug_are_found() -> None:
-    scenario = scenario_of("turns: [{say: one}, {say: two}, {say: three}, {say: four}, {say: five}]")
+    scenario = scenario_of(
+        "turns: [{say: one}, {say: two}, {say: three}, {say: four}, {say: five}]"
+    )
 
     async def shows(smaller: Scenario) -> bool:
         said = {turn.say for turn in smaller.calls[0].turns}
@@ -174,7 +199,7 @@ async def test_a_bug_that_needs_no_step_needs_none_and_tries_are_limited() -> No
 
 async def test_runs_and_calls_are_found_again(tmp_path: Path) -> None:
     _, run, _ = await keep(tmp_path)
-    results = Results(tmp_path)
+    results = RunResults(tmp_path)
     assert results.read_run("last")["id"] == run.id == results.read_run("RUN")["id"]
     call = results.read_call(run.scored[0].records[0].id)
     assert call

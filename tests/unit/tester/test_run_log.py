@@ -1,4 +1,6 @@
-"""What a run writes while it goes on: each turn as it was spoken, and enough to go on after a crash."""
+"""What a run writes while it goes on: each turn as it was spoken, and enough to go on after a
+crash.
+"""
 
 from pathlib import Path
 
@@ -9,41 +11,50 @@ from aftercall.clock import SystemClock
 from aftercall.errors import NotFound
 from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.library import list_scenarios
-from aftercall.tester.results import Results
+from aftercall.tester.results import RunResults
 from aftercall.tester.run_log import StartedRun
-from aftercall.tester.suite import Crew, run_once, run_suite
-from aftercall.tester.target import EndTarget, PracticeTarget, Studio
+from aftercall.tester.suite import SuiteParts, run_once, run_suite
+from aftercall.tester.target import CallSetup, ConnectionTarget, PracticeTarget
 from aftercall.testing import START
 
 LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}
 
 
-def begin(home: Path, *names: str) -> Results:
-    results = Results(home)
-    results.begin_run(StartedRun("01RUN", "practice", START, tuple(LIBRARY[name] for name in names), (), {}))
+def begin(home: Path, *names: str) -> RunResults:
+    results = RunResults(home)
+    results.start_run(
+        StartedRun("01RUN", "practice", START, tuple(LIBRARY[name] for name in names), (), {})
+    )
     return results
 
 
 def make_target(*faults: str) -> PracticeTarget:
-    return PracticeTarget(Studio(SystemClock()), faults)
+    return PracticeTarget(CallSetup(SystemClock()), faults)
 
 
-@pytest.mark.parametrize("name", ["appointment_scheduling", "edge_barge_in", "edge_dtmf_menu", "edge_silence"])
+@pytest.mark.parametrize(
+    "name", ["appointment_scheduling", "edge_barge_in", "edge_dtmf_menu", "edge_silence"]
+)
 async def test_the_log_of_a_call_has_the_words_of_its_record(tmp_path: Path, name: str) -> None:
     results = begin(tmp_path, name)
     with results.open_log("01RUN") as log:
-        scored = await run_once(LIBRARY[name], make_target(), Crew(SystemClock()), log=log)
+        scored = await run_once(LIBRARY[name], make_target(), SuiteParts(SystemClock()), log=log)
     (record,) = scored.records
     kept = results.read_call(record.id)
     assert kept is not None
     assert kept["outcome"] == "unfinished"
-    said = {who: " ".join(span.text for span in record.spans if span.who == who) for who in ("agent", "caller")}
-    assert {who: " ".join(turn["text"] for turn in kept["turns"] if turn["who"] == who) for who in said} == said
+    said = {
+        who: " ".join(span.text for span in record.spans if span.who == who)
+        for who in ("agent", "caller")
+    }
+    assert {
+        who: " ".join(turn["text"] for turn in kept["turns"] if turn["who"] == who) for who in said
+    } == said
 
 
 async def test_a_finished_run_is_restored_as_it_was_scored(tmp_path: Path) -> None:
     results = begin(tmp_path, "appointment_scheduling", "memory_across_calls")
-    crew, target = Crew(SystemClock()), make_target("asks_again")
+    crew, target = SuiteParts(SystemClock()), make_target("asks_again")
     with results.open_log("01RUN") as log:
         scored = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
     with results.open_log("01RUN") as log:
@@ -53,7 +64,7 @@ async def test_a_finished_run_is_restored_as_it_was_scored(tmp_path: Path) -> No
 
 async def test_a_line_that_was_being_written_is_dropped(tmp_path: Path) -> None:
     results = begin(tmp_path, "opening_hours", "opening_hours")
-    crew, target = Crew(SystemClock()), make_target()
+    crew, target = SuiteParts(SystemClock()), make_target()
     with results.open_log("01RUN") as log:
         (first, _) = await run_suite(log.started.scenarios, target, crew, parallel=1, log=log)
     path = tmp_path / "tests" / "01RUN" / "progress.jsonl"
@@ -67,7 +78,11 @@ async def test_a_line_that_was_being_written_is_dropped(tmp_path: Path) -> None:
 
 def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> None:
     results = begin(tmp_path, "opening_hours")
-    with results.open_log("01RUN"), pytest.raises(errors.TesterError, match="is going on in another process"), results.open_log("01RUN"):
+    with (
+        results.open_log("01RUN"),
+        pytest.raises(errors.TesterError, match="is going on in another process"),
+        results.open_log("01RUN"),
+    ):
         pass
     with results.open_log("01RUN") as log:
         log.remove()
@@ -84,7 +99,9 @@ async def test_what_the_caller_says_is_on_disk_before_the_agent_hears_it(tmp_pat
         missing.extend([said] if said not in path.read_text() else [])
         return "We are open from nine to five."
 
-    target = EndTarget.of_agent("function", Studio(SystemClock()), lambda: CallableAgent(answer))
+    target = ConnectionTarget.of_agent(
+        "function", CallSetup(SystemClock()), lambda: CallableAgent(answer)
+    )
     with results.open_log("01RUN") as log:
-        await run_once(LIBRARY["opening_hours"], target, Crew(SystemClock()), log=log)
+        await run_once(LIBRARY["opening_hours"], target, SuiteParts(SystemClock()), log=log)
     assert missing == []

@@ -29,7 +29,8 @@ caller_context:
   verification: {name: Ann Lee, dob: {answer: "May 1st, 1990", asked_as: [born]}, required: [name]}
   markers: [blue hat]
 turns:
-  - {say: No, expect: {said: sure, not_said: never, asks: [dob], within_ms: 900, judged: It is polite.}}
+  - {say: No, expect: {said: sure, not_said: never, asks: [dob], within_ms: 900,
+     judged: It is polite.}}
   - dtmf: 012
   - {silence: 2}
   - {say: Wait!, after: {event: agent_starts, delay_ms: 300}}
@@ -52,7 +53,12 @@ line: {loss: 0.02, burst: 2}
 def test_a_whole_scenario_keeps_every_field() -> None:
     (scenario,) = parse_scenarios(WHOLE)
     (call,) = scenario.calls
-    assert (scenario.runs, scenario.seed, scenario.noise.kind, scenario.line.burst) == (3, 4, "babble", 2)
+    assert (scenario.runs, scenario.seed, scenario.noise.kind, scenario.line.burst) == (
+        3,
+        4,
+        "babble",
+        2,
+    )
     assert call.caller_context.verification.answers["dob"].asked_as == ("born",)
     assert [turn.after.event for turn in call.turns if turn.after] == ["agent_starts", "agent_says"]
 
@@ -66,7 +72,11 @@ def test_words_stay_words_and_keys_keep_their_zeros() -> None:
     ("field", "line", "said"),
     [
         ("name: whole", "name: two words", "name: string should match"),
-        ("goal: Book a table.", "gaol: Book a table.", "gaol: is not a known field; did you mean 'goal'"),
+        (
+            "goal: Book a table.",
+            "gaol: Book a table.",
+            "gaol: is not a known field; did you mean 'goal'",
+        ),
         ("test_type: edge", "test_type: odd", "test_type: input should be"),
         ("runs: 3", "runs: many", "runs: is not a whole number"),
         ("runs: 3", "runs: 0", "runs: input should be greater"),
@@ -75,20 +85,36 @@ def test_words_stay_words_and_keys_keep_their_zeros() -> None:
         ("  - {silence: 2}", "  - {silence: long}", "turns[2].silence: is not a number"),
         ("  - {silence: 2}", "  - {}", "turns[2]: does nothing"),
         ("  - {hang_up: true}", "  - {hang_up: perhaps}", "turns[5].hang_up: is not true or false"),
-        ("event: agent_starts, delay_ms: 300", "event: agent_sings", "turns[3].after.event: input should be"),
-        ("event: agent_says, words: goodbye", "event: agent_says", "turns[4].after.words: belong to agent_says"),
+        (
+            "event: agent_starts, delay_ms: 300",
+            "event: agent_sings",
+            "turns[3].after.event: input should be",
+        ),
+        (
+            "event: agent_says, words: goodbye",
+            "event: agent_says",
+            "turns[4].after.words: belong to agent_says",
+        ),
         ("within_ms: 900", "within_ms: soon", "turns[0].expect.within_ms: is not a whole number"),
         ("said: sure", "said: /(/", "turns[0].expect.said: has a pattern that cannot be read"),
         ("  - {probe: table}", "  - {probe: chair}", "success[1].probe: there is no probe 'chair'"),
         ("  - {probe: table}", "  - {name: empty}", "success[1]: needs exactly one of"),
         ("contains: [Lee]", "command: [ls]", "probes[0]: needs either http or command"),
         ("max_turns: 12", "max_turns: 0", "limits.max_turns: input should be greater"),
-        ("max_duration_s: 60", "max_duration_s: 99999", "limits.max_duration_s: input should be less"),
+        (
+            "max_duration_s: 60",
+            "max_duration_s: 99999",
+            "limits.max_duration_s: input should be less",
+        ),
         ("kind: babble", "kind: opera", "noise.kind: input should be"),
         ("loss: 0.02", "loss: 2", "line.loss: input should be less"),
         ("  tone: calm", "  tone: [a, b]", "caller_context.tone: is not text"),
         ("  opening: A table, please.", "  opening: {a: b}", "caller_context.opening"),
-        ("say: [At eight., Eight o'clock.]", "say: []", "caller_context.response_stages[0].say: is empty"),
+        (
+            "say: [At eight., Eight o'clock.]",
+            "say: []",
+            "caller_context.response_stages[0].say: is empty",
+        ),
     ],
 )
 def test_every_wrong_field_is_named_with_its_line(field: str, line: str, said: str) -> None:
@@ -103,9 +129,16 @@ def test_every_wrong_field_is_named_with_its_line(field: str, line: str, said: s
 
 
 def test_two_stages_with_the_same_trigger_are_refused() -> None:
-    text = "name: a\npatient_context:\n  response_stages:\n    - {when: Hello, say: Hi}\n    - when: [bye, hello]\n      say: Ho\n"
+    text = (
+        "name: a\npatient_context:\n  response_stages:\n    - {when: Hello, say: Hi}\n    - "
+        "when: [bye, hello]\n      say: Ho\n"
+    )
     with pytest.raises(
-        ScenarioRefused, match=r"a\.yaml:5: patient_context\.response_stages\[1\]\.when: 'hello' already leads to stage \[0\]"
+        ScenarioRefused,
+        match=(
+            r"a\.yaml:5: patient_context\.response_stages\[1\]\.when: 'hello' already leads "
+            r"to stage \[0\]"
+        ),
     ):
         parse_scenarios(text, "a.yaml")
 
@@ -163,7 +196,10 @@ scenarios:
     refill, hours = parse_scenarios(text)
     context = hours.calls[0].caller_context
     assert refill.notes == ("Be patient.",)
-    assert (hours.goal, [stage.name for stage in context.response_stages]) == ("Ask for the hours.", ["greeting", "confirm"])
+    assert (hours.goal, [stage.name for stage in context.response_stages]) == (
+        "Ask for the hours.",
+        ["greeting", "confirm"],
+    )
     assert set(context.verification.answers) == {"name", "dob"}
     assert context.anti_repetition.rules == ("Never repeat your name.",)
 
@@ -178,15 +214,31 @@ def test_stages_in_prose_become_stages_where_they_name_a_trigger() -> None:
 """
     (scenario,) = parse_scenarios(text)
     (stage,) = scenario.calls[0].caller_context.response_stages
-    assert (stage.when, stage.say, scenario.notes) == (("the reason",), ("It is a check-up.",), ("Stay calm.",))
+    assert (stage.when, stage.say, scenario.notes) == (
+        ("the reason",),
+        ("It is a check-up.",),
+        ("Stay calm.",),
+    )
 
 
 def test_the_library_has_twenty_scenarios_and_the_default() -> None:
     names = [scenario.name for scenario in list_scenarios()]
     assert len(names) >= 20
     assert [scenario.name for scenario in find_scenarios([]).scenarios] == [DEFAULT]
-    edges = {"edge_barge_in", "edge_misheard_name", "edge_asked_twice", "edge_topic_detour", "edge_voicemail", "edge_silence"}
-    assert edges | {"edge_dtmf_menu", "memory_across_calls", "no_leak_across_callers", "edge_prompt_injection"} <= set(names)
+    edges = {
+        "edge_barge_in",
+        "edge_misheard_name",
+        "edge_asked_twice",
+        "edge_topic_detour",
+        "edge_voicemail",
+        "edge_silence",
+    }
+    assert edges | {
+        "edge_dtmf_menu",
+        "memory_across_calls",
+        "no_leak_across_callers",
+        "edge_prompt_injection",
+    } <= set(names)
 
 
 def test_your_own_scenario_hides_the_librarys(tmp_path: Path) -> None:
@@ -210,7 +262,10 @@ def test_a_goal_that_nothing_checks_is_refused(more: str) -> None:
         parse_scenarios(f"name: a\ngoal: Book a table.\n{more}", "a.yaml")
 
 
-@pytest.mark.parametrize("check", ["success: [{said: booked}]", "turns: [{say: Hi., expect: {said: booked}}]", "outcome: busy"])
+@pytest.mark.parametrize(
+    "check",
+    ["success: [{said: booked}]", "turns: [{say: Hi., expect: {said: booked}}]", "outcome: busy"],
+)
 def test_a_goal_is_checked_by_success_expectations_or_outcome(check: str) -> None:
     assert parse_scenarios(f"name: a\ngoal: Book a table.\n{check}\n")[0].goal
 
@@ -218,10 +273,19 @@ def test_a_goal_is_checked_by_success_expectations_or_outcome(check: str) -> Non
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("limits: {max_turn: 3}", "limits.max_turn: is not a known field; did you mean 'max_turns'?"),
+        (
+            "limits: {max_turn: 3}",
+            "limits.max_turn: is not a known field; did you mean 'max_turns'?",
+        ),
         ("turns: [{sya: Hi.}]", "turns[0].sya: is not a known field; did you mean 'say'?"),
-        ("patient_context: {openning: Hi.}", "patient_context.openning: is not a known field; did you mean 'opening'?"),
-        ("turns: [{say: Hi., expect: {sayd: x}}]", "turns[0].expect.sayd: is not a known field; did you mean 'said'?"),
+        (
+            "patient_context: {openning: Hi.}",
+            "patient_context.openning: is not a known field; did you mean 'opening'?",
+        ),
+        (
+            "turns: [{say: Hi., expect: {sayd: x}}]",
+            "turns[0].expect.sayd: is not a known field; did you mean 'said'?",
+        ),
         ("turn: []", "turn: is not a known field; did you mean 'turns'?"),
         ("zzz: 1", "zzz: is not a known field"),
     ],
@@ -267,7 +331,19 @@ def test_the_schema_describes_every_field() -> None:
     assert set(bare) <= {"turns"}
 
 
-KEYS = ("name", "goal", "turns", "say", "calls", "success", "said", "patient_context", "response_stages", "verification", "limits")
+KEYS = (
+    "name",
+    "goal",
+    "turns",
+    "say",
+    "calls",
+    "success",
+    "said",
+    "patient_context",
+    "response_stages",
+    "verification",
+    "limits",
+)
 
 
 def is_scenario_or_refused(text: str) -> bool:

@@ -12,16 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import SinkRefused, SinkUnavailable
-from aftercall.model.followups import Receipt, Work
+from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.settings import AgentSettings
 from aftercall.work.sinks.command import AgentSink, read_results
 
-WORK = Work(key="abc:agent", purpose="request", kind="task", title="Order xylophones", archives=("/archive/one.json", "/archive/two.json"))
+WORK = SinkWork(
+    key="abc:agent",
+    purpose="request",
+    kind="task",
+    title="Order xylophones",
+    archives=("/archive/one.json", "/archive/two.json"),
+)
 
 
 def run(home: Path, program: str, **settings: object) -> str | None:
     command = (sys.executable, "-c", program)
-    return AgentSink(AgentSettings.model_validate({"command": command, **settings}), home).deliver(WORK).link
+    return (
+        AgentSink(AgentSettings.model_validate({"command": command, **settings}), home)
+        .deliver(WORK)
+        .link
+    )
 
 
 def kept(home: Path) -> Path:
@@ -57,7 +67,11 @@ print(json.dumps({"state": "done", "link": "https://x.example/7"}))
         ("import os; os.kill(os.getpid(), 9)", "exit code -9", "-9"),
         ("print('{\"state\": ]]] garbage'); print(b'\\xff')", "without a result line", "0"),
         ("pass", "without a result line", "0"),
-        ('print(\'{"state": "failed", "reason": "xylophones are sold out"}\')', "could not be done: xylophones are sold out$", "0"),
+        (
+            'print(\'{"state": "failed", "reason": "xylophones are sold out"}\')',
+            "could not be done: xylophones are sold out$",
+            "0",
+        ),
         ("print('[' * 100000)", "without a result line", "0"),
     ],
 )
@@ -100,7 +114,10 @@ def test_a_command_that_is_not_there_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_a_reason_holds_the_last_lines_of_standard_error_and_no_more(tmp_path: Path) -> None:
-    program = "import sys; [print(f'{number:04} ' + 'x' * 50, file=sys.stderr) for number in range(1000)]; sys.exit(9)"
+    program = (
+        "import sys; [print(f'{number:04} ' + 'x' * 50, file=sys.stderr) for number in "
+        "range(1000)]; sys.exit(9)"
+    )
     with pytest.raises(SinkRefused) as wrong:
         run(tmp_path, program)
     assert "0999" in str(wrong.value)
@@ -121,7 +138,9 @@ open(os.environ["AFTERCALL_RESULT_FILE"], "w").write('{"state": "done", "link": 
 
 
 def test_the_last_result_counts_however_much_was_printed_before_it(tmp_path: Path) -> None:
-    program = 'print(\'x\' * 3_000_000); print(\'{"state": "done", "link": "https://x.example/9"}\')'
+    program = (
+        'print(\'x\' * 3_000_000); print(\'{"state": "done", "link": "https://x.example/9"}\')'
+    )
     assert run(tmp_path, program) == "https://x.example/9"
     assert (kept(tmp_path) / "output.txt").stat().st_size <= 1_000_000
 
@@ -139,16 +158,26 @@ print(json.dumps({{"state": "done", "note": "the rest"}}), flush=True)
 {end}
 """
     sink = AgentSink(AgentSettings(command=(sys.executable, "-c", program), timeout_s=5), tmp_path)
-    paper, chairs, lamp = sink.deliver_all([replace(WORK, key=f"{key}:agent") for key in ("a", "b", "c")])
-    assert paper == Receipt("https://x.example/paper")
+    paper, chairs, lamp = sink.deliver_all(
+        [replace(WORK, key=f"{key}:agent") for key in ("a", "b", "c")]
+    )
+    assert paper == SinkReceipt("https://x.example/paper")
     assert str(chairs) == "agent: the command says that it could not be done: no chairs"
     if end:
-        assert isinstance(lamp, SinkRefused), "what is said of all counts only if the command ends well"
+        assert isinstance(lamp, SinkRefused), (
+            "what is said of all counts only if the command ends well"
+        )
     else:
-        assert lamp == Receipt(None, "the rest")
+        assert lamp == SinkReceipt(None, "the rest")
 
 
-@given(st.lists(st.text(max_size=30) | st.dictionaries(st.text(max_size=5), st.integers(), max_size=2).map(json.dumps), max_size=5))
+@given(
+    st.lists(
+        st.text(max_size=30)
+        | st.dictionaries(st.text(max_size=5), st.integers(), max_size=2).map(json.dumps),
+        max_size=5,
+    )
+)
 def test_any_output_is_read_without_trouble(lines: list[str]) -> None:
     assert not read_results("\n".join(lines)) or any('"state"' in line for line in lines)
     assert read_results("\n".join([*lines, '{"state": "done"}', "bye"]))[None] == {"state": "done"}

@@ -1,4 +1,6 @@
-"""From what was said to drafts: passcodes taken out, the same thing once, dates that are dates, promises matched."""
+"""From what was said to drafts: passcodes taken out, the same thing once, dates that are dates,
+promises matched.
+"""
 
 from datetime import date
 
@@ -6,69 +8,113 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.llm.masked import MaskedReader
+from aftercall.llm.masked_reader import MaskedReader
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.model.followups import EFFECTS, Draft, FollowUp, stand
+from aftercall.model.followups import EFFECTS, FollowUp, FollowUpDraft, describe_state
 from aftercall.model.reading import RequestKind
 from aftercall.testing import START, make_call
-from aftercall.work.conversation import join
-from aftercall.work.ledger import Judged, Origin, plan
-from aftercall.work.likeness import is_same, key_of
-from aftercall.work.passcode import HIDDEN, Mask, find_tries, normalise
-from aftercall.work.policy import Ruling
-from aftercall.work.promises import judge
-from aftercall.work.requests import fold_same, one_line, read_due
-from aftercall.work.sinks.choose import _NEEDED
+from aftercall.work.conversation import join_legs
+from aftercall.work.likeness import is_same_title, key_of
+from aftercall.work.passcode import HIDDEN, PasscodeMask, find_tries, normalise
+from aftercall.work.plan import DraftOrigin, JudgedDraft, plan_followups
+from aftercall.work.policy import PolicyRuling
+from aftercall.work.promises import judge_promise
+from aftercall.work.requests import merge_duplicates, read_due, to_one_line
+from aftercall.work.sinks.router import _NEEDED
 
 TODAY = date(2026, 2, 13)
-ORIGIN = Origin("K", "C", "main", "+15550100")
-TITLES = st.sampled_from(["Call Bob", "Call Anna", "Open a bug about thumbnails", "Open a bug about login", "Water the plants", "Pay rent"])
+ORIGIN = DraftOrigin("K", "C", "main", "+15550100")
+TITLES = st.sampled_from(
+    [
+        "Call Bob",
+        "Call Anna",
+        "Open a bug about thumbnails",
+        "Open a bug about login",
+        "Water the plants",
+        "Pay rent",
+    ]
+)
 DRAFTS = st.builds(
-    Draft, kind=st.just("request"), request_kind=st.sampled_from(["issue", "task"]), title=TITLES, is_withdrawn=st.booleans()
+    FollowUpDraft,
+    kind=st.just("request"),
+    request_kind=st.sampled_from(["issue", "task"]),
+    title=TITLES,
+    is_withdrawn=st.booleans(),
 )
 
 
-def judged(draft: Draft) -> Judged:
-    return Judged(draft, "unknown", ("tasks",), Ruling("do"))
+def judged(draft: FollowUpDraft) -> JudgedDraft:
+    return JudgedDraft(draft, "unknown", ("tasks",), PolicyRuling("do"))
 
 
 @pytest.mark.parametrize(
     "spoken",
-    ["my passcode is 4711", "The pass code, um, is four seven one one, thanks", "It's my PIN: 4 7 1 1", "my code is four, seven, 1 1."],
+    [
+        "my passcode is 4711",
+        "The pass code, um, is four seven one one, thanks",
+        "It's my PIN: 4 7 1 1",
+        "my code is four, seven, 1 1.",
+    ],
 )
 def test_a_passcode_is_understood_however_it_is_spoken_and_leaves_no_trace(spoken: str) -> None:
     call = make_call([("caller", spoken)])
-    assert find_tries([call], "4711", 3).right_in == {call.id}
-    masked = Mask("4711")(spoken)
+    assert find_tries([call], "4711", 3).correct_leg_ids == {call.id}
+    masked = PasscodeMask("4711")(spoken)
     assert HIDDEN in masked
     assert "4711" not in normalise(masked)
 
 
 def test_a_passcode_that_was_asked_for_needs_no_word_before_it() -> None:
-    call = make_call([("agent", "What is your passcode?"), ("caller", "Blue harvest."), ("agent", "Thanks."), ("caller", "Blue harvest.")])
+    call = make_call(
+        [
+            ("agent", "What is your passcode?"),
+            ("caller", "Blue harvest."),
+            ("agent", "Thanks."),
+            ("caller", "Blue harvest."),
+        ]
+    )
     assert find_tries([call], "blue harvest", 3) == find_tries([call], "Blue Harvest!", 3)
-    assert (find_tries([call], "blue harvest", 3).wrong, find_tries([call], "red", 3).wrong) == (0, 1)
+    assert (find_tries([call], "blue harvest", 3).wrong, find_tries([call], "red", 3).wrong) == (
+        0,
+        1,
+    )
 
 
 def test_ordinary_numbers_are_no_try() -> None:
-    call = make_call([("agent", "How many?"), ("caller", "4711 boxes."), ("caller", "My flight is 4711.")])
+    call = make_call(
+        [("agent", "How many?"), ("caller", "4711 boxes."), ("caller", "My flight is 4711.")]
+    )
     assert find_tries([call], "4711", 3) == find_tries([], "4711", 3)
 
 
 def test_after_too_many_wrong_tries_the_right_one_does_not_count() -> None:
     calls = [make_call([("caller", f"my passcode is {code}")]) for code in ("0001", "0002", "4711")]
-    assert find_tries(calls, "4711", 3).right_in == {calls[2].id}
-    assert find_tries(calls, "4711", 2).right_in == frozenset()
+    assert find_tries(calls, "4711", 3).correct_leg_ids == {calls[2].id}
+    assert find_tries(calls, "4711", 2).correct_leg_ids == frozenset()
 
 
-@given(st.text(max_size=40), st.sampled_from(["4711", "blue harvest", "open 9 sesame"]), st.text(max_size=40))
-def test_the_mask_takes_the_passcode_out_of_any_text(before: str, passcode: str, after: str) -> None:
-    assert passcode not in Mask(passcode)(f"{before} {passcode} {after}")
+@given(
+    st.text(max_size=40),
+    st.sampled_from(["4711", "blue harvest", "open 9 sesame"]),
+    st.text(max_size=40),
+)
+def test_the_mask_takes_the_passcode_out_of_any_text(
+    before: str, passcode: str, after: str
+) -> None:
+    assert passcode not in PasscodeMask(passcode)(f"{before} {passcode} {after}")
 
 
 def test_a_masked_reader_finds_nothing_of_what_is_hidden() -> None:
-    call = make_call([("agent", "Hi."), ("caller", "My passcode is blue harvest. Please open a bug about the blue harvest page.")])
-    reading = MaskedReader(RulesReader(), Mask("blue harvest")).read(call)
+    call = make_call(
+        [
+            ("agent", "Hi."),
+            (
+                "caller",
+                "My passcode is blue harvest. Please open a bug about the blue harvest page.",
+            ),
+        ]
+    )
+    reading = MaskedReader(RulesReader(), PasscodeMask("blue harvest")).read(call)
     assert "harvest" not in reading.model_dump_json()
     assert len(reading.requests) == 1
 
@@ -96,7 +142,7 @@ def test_a_due_date_is_one_that_exists_and_has_not_passed(value: object, due: st
 
 @given(st.text(), st.integers(min_value=2, max_value=50))
 def test_one_line_is_one_line_and_no_longer_than_allowed(text: str, longest: int) -> None:
-    line = one_line(text, longest)
+    line = to_one_line(text, longest)
     assert len(line) <= longest
     assert len(line.splitlines()) <= 1
 
@@ -113,31 +159,58 @@ def test_one_line_is_one_line_and_no_longer_than_allowed(text: str, longest: int
         ("", "", True),
     ],
 )
-def test_titles_that_name_one_thing_are_told_from_those_that_name_two(first: str, second: str, same: bool) -> None:
-    assert is_same(first, "task", second, "task") == same
+def test_titles_that_name_one_thing_are_told_from_those_that_name_two(
+    first: str, second: str, same: bool
+) -> None:
+    assert is_same_title(first, "task", second, "task") == same
 
 
 @given(st.lists(DRAFTS, max_size=8))
-def test_entering_the_same_conversation_again_changes_nothing(drafts: list[Draft]) -> None:
-    folded = fold_same(drafts)
-    first = plan(folded, [], ORIGIN, judged, START)
-    rows = {row.id: row for row in first.fresh}
-    assert len({row.key for row in first.fresh}) == len(first.fresh)
-    again = plan(folded, list(rows.values()), ORIGIN, judged, START)
-    assert again.fresh == []
+def test_entering_the_same_conversation_again_changes_nothing(drafts: list[FollowUpDraft]) -> None:
+    folded = merge_duplicates(drafts)
+    first = plan_followups(folded, [], ORIGIN, judged, START)
+    rows = {row.id: row for row in first.new_rows}
+    assert len({row.key for row in first.new_rows}) == len(first.new_rows)
+    again = plan_followups(folded, list(rows.values()), ORIGIN, judged, START)
+    assert again.new_rows == []
     assert [change.state for _, change in again.changes] == []
 
 
 @given(st.sampled_from(["issue", "task"]), TITLES, TITLES)
-def test_a_key_is_made_of_conversation_kind_and_title_alone(kind: RequestKind, first: str, second: str) -> None:
-    assert (key_of("K", "request", kind, first) == key_of("K", "request", kind, f"  {second.upper()}!")) == (first == second)
+def test_a_key_is_made_of_conversation_kind_and_title_alone(
+    kind: RequestKind, first: str, second: str
+) -> None:
+    assert (
+        key_of("K", "request", kind, first) == key_of("K", "request", kind, f"  {second.upper()}!")
+    ) == (first == second)
     assert key_of("K", "request", kind, first) != key_of("L", "request", kind, first)
 
 
-def row(title: str, state: str, kind: str = "request", sink: str = "tasks", details: str = "", seq: int = 1) -> FollowUp:
-    draft = Draft("request" if kind == "request" else "promise", "task", title, details, spots=(("C", seq),))
-    made = plan([draft], [], ORIGIN, lambda draft: Judged(draft, "unknown", (sink,), Ruling("do")), START).fresh[0]
-    return FollowUp(**{**made.__dict__, "state": state, "link": "there" if state == "done" else None})
+def row(
+    title: str,
+    state: str,
+    kind: str = "request",
+    sink: str = "tasks",
+    details: str = "",
+    seq: int = 1,
+) -> FollowUp:
+    draft = FollowUpDraft(
+        "request" if kind == "request" else "promise",
+        "task",
+        title,
+        details,
+        turn_refs=(("C", seq),),
+    )
+    made = plan_followups(
+        [draft],
+        [],
+        ORIGIN,
+        lambda draft: JudgedDraft(draft, "unknown", (sink,), PolicyRuling("do")),
+        START,
+    ).new_rows[0]
+    return FollowUp(
+        **{**made.__dict__, "state": state, "link": "there" if state == "done" else None}
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,7 +220,11 @@ def row(title: str, state: str, kind: str = "request", sink: str = "tasks", deta
         ("Order paper for the printer", row("Order paper", "held"), "held"),
         ("Order paper for the printer", row("Order paper", "failed"), "broken"),
         ("Order paper for the printer", row("Order paper", "withdrawn"), "withdrawn"),
-        ("Check with the warehouse", row("Order paper", "done", details="I'll check with the warehouse"), "broken"),
+        (
+            "Check with the warehouse",
+            row("Order paper", "done", details="I'll check with the warehouse"),
+            "broken",
+        ),
         ("Email you the invoice", row("Get the invoice", "done"), "broken"),
         ("Email you the invoice", row("Get the invoice", "done", sink="agent"), "done"),
         ("Get back to you tomorrow", row("Order paper", "done"), "broken"),
@@ -155,10 +232,14 @@ def row(title: str, state: str, kind: str = "request", sink: str = "tasks", deta
         ("Do that", row("Order paper", "done", seq=9), "broken"),
     ],
 )
-def test_a_promise_is_as_good_as_the_work_behind_it(promise: str, request_: FollowUp, state: str) -> None:
+def test_a_promise_is_as_good_as_the_work_behind_it(
+    promise: str, request_: FollowUp, state: str
+) -> None:
     made = row(promise, "open", "promise", seq=2)
-    assert judge(made, [request_], is_late=True).state == state
-    assert judge(made, [request_], is_late=False).state == ("unknown" if state == "broken" else state)
+    assert judge_promise(made, [request_], is_late=True).state == state
+    assert judge_promise(made, [request_], is_late=False).state == (
+        "unknown" if state == "broken" else state
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,9 +256,11 @@ def test_a_promise_is_as_good_as_the_work_behind_it(promise: str, request_: Foll
         ("", "task", "done"),
     ],
 )
-def test_done_is_told_as_what_the_furthest_sink_made_of_it(sink: str, kind: RequestKind, standing: str) -> None:
-    assert stand("done", "request", kind, sink) == standing
-    assert stand("held", "request", kind, sink) == "held"
+def test_done_is_told_as_what_the_furthest_sink_made_of_it(
+    sink: str, kind: RequestKind, standing: str
+) -> None:
+    assert describe_state("done", "request", kind, sink) == standing
+    assert describe_state("held", "request", kind, sink) == "held"
 
 
 def test_of_every_sink_it_is_known_what_its_work_is_worth() -> None:
@@ -188,6 +271,11 @@ def test_legs_are_one_transcript_and_every_turn_knows_where_it_was_said() -> Non
     first = make_call([("agent", "Hello."), ("caller", "One.")])
     second = make_call([("caller", "Two.")], conversation=first.id)
     late = make_call([("caller", "Three.")]).turns[0].model_copy(update={"seq": 2})
-    joined = join(first.id, [(first, ()), (second, (late,))])
-    assert [(turn.seq, turn.text) for turn in joined.whole.turns] == [(1, "Hello."), (2, "One."), (3, "Two."), (4, "Three.")]
-    assert joined.place((2, 3, 4, 99)) == ((first.id, 2), (second.id, 1), (second.id, 2))
+    joined = join_legs(first.id, [(first, ()), (second, (late,))])
+    assert [(turn.seq, turn.text) for turn in joined.merged_call.turns] == [
+        (1, "Hello."),
+        (2, "One."),
+        (3, "Two."),
+        (4, "Three."),
+    ]
+    assert joined.to_spots((2, 3, 4, 99)) == ((first.id, 2), (second.id, 1), (second.id, 2))

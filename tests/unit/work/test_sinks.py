@@ -15,22 +15,35 @@ from pydantic import SecretStr
 
 from aftercall.errors import ConfigError, OutcomeUnknown, SinkRefused, SinkUnavailable
 from aftercall.lab.github import EmulatedGitHub
-from aftercall.model.followups import Work
-from aftercall.settings import EmailSettings, GitHubSettings, McpSettings, Settings, WebhookSettings, WorkSettings
+from aftercall.model.followups import SinkWork
+from aftercall.settings import (
+    EmailSettings,
+    GitHubSettings,
+    McpSettings,
+    Settings,
+    WebhookSettings,
+    WorkSettings,
+)
 from aftercall.testing import START, VirtualClock
-from aftercall.work.sinks.calendar import make_calendar
-from aftercall.work.sinks.choose import Router, make_sinks
 from aftercall.work.sinks.email import EmailSink
 from aftercall.work.sinks.github import GitHubSink
-from aftercall.work.sinks.journal import place
+from aftercall.work.sinks.journal import replace_block
 from aftercall.work.sinks.mcp import McpSink
 from aftercall.work.sinks.people import add_note
+from aftercall.work.sinks.router import SinkRouter, make_sinks
+from aftercall.work.sinks.tasks import make_calendar
 from aftercall.work.sinks.text import slug
 from aftercall.work.sinks.webhook import WebhookSink
 from postman import Postman
 from receiver import Receiver
 
-WORK = Work(key="0" * 32 + ":x", purpose="request", kind="issue", title="Open a bug about the xylophone page", due="2026-02-17")
+WORK = SinkWork(
+    key="0" * 32 + ":x",
+    purpose="request",
+    kind="issue",
+    title="Open a bug about the xylophone page",
+    due="2026-02-17",
+)
 
 
 @pytest.fixture
@@ -40,7 +53,10 @@ def github() -> Iterator[EmulatedGitHub]:
 
 
 def github_sink(github: EmulatedGitHub, key: str = "t") -> GitHubSink:
-    return GitHubSink(GitHubSettings(token=SecretStr(key), repository="acme/site", api_url=github.url), VirtualClock())
+    return GitHubSink(
+        GitHubSettings(token=SecretStr(key), repository="acme/site", api_url=github.url),
+        VirtualClock(),
+    )
 
 
 def test_an_issue_whose_answer_was_lost_is_found_again(github: EmulatedGitHub) -> None:
@@ -59,7 +75,9 @@ def test_a_github_that_is_away_is_tried_again(github: EmulatedGitHub, fault: str
     assert github.issues == []
 
 
-def test_a_github_that_refuses_the_token_says_so_without_what_was_said(github: EmulatedGitHub) -> None:
+def test_a_github_that_refuses_the_token_says_so_without_what_was_said(
+    github: EmulatedGitHub,
+) -> None:
     with pytest.raises(SinkRefused, match="answered 401") as wrong:
         github_sink(github, "wrong").deliver(WORK)
     assert "xylophone" not in str(wrong.value)
@@ -68,7 +86,9 @@ def test_a_github_that_refuses_the_token_says_so_without_what_was_said(github: E
 def test_a_webhook_carries_the_signature_that_the_standard_describes() -> None:
     secret = base64.b64encode(b"a secret of some length").decode()
     with Receiver() as hook:
-        WebhookSink(WebhookSettings(url=hook.url, secret=SecretStr(f"whsec_{secret}")), VirtualClock()).deliver(WORK)
+        WebhookSink(
+            WebhookSettings(url=hook.url, secret=SecretStr(f"whsec_{secret}")), VirtualClock()
+        ).deliver(WORK)
     (posted,) = hook.posted
     head = f"{posted.headers['webhook-id']}.{posted.headers['webhook-timestamp']}.".encode()
     digest = hmac.new(base64.b64decode(secret), head + posted.body, hashlib.sha256).digest()
@@ -78,7 +98,10 @@ def test_a_webhook_carries_the_signature_that_the_standard_describes() -> None:
     assert (body["type"], body["data"]["title"]) == ("followup.request", WORK.title)
 
 
-@pytest.mark.parametrize(("status", "error"), [(0, SinkUnavailable), (500, SinkUnavailable), (429, SinkUnavailable), (410, SinkRefused)])
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(0, SinkUnavailable), (500, SinkUnavailable), (429, SinkUnavailable), (410, SinkRefused)],
+)
 def test_a_webhook_is_tried_again_where_that_may_help(status: int, error: type[Exception]) -> None:
     with Receiver() as hook:
         hook.answers.append(status)
@@ -91,15 +114,30 @@ def test_a_webhook_is_tried_again_where_that_may_help(status: int, error: type[E
 
 def test_a_webhook_secret_that_is_none_is_a_mistake_in_the_settings() -> None:
     with pytest.raises(ConfigError, match=r"webhook\.secret"):
-        WebhookSink(WebhookSettings(url="http://x.example", secret=SecretStr("whsec_???")), VirtualClock())
+        WebhookSink(
+            WebhookSettings(url="http://x.example", secret=SecretStr("whsec_???")), VirtualClock()
+        )
 
 
 @pytest.mark.parametrize(
-    ("fault", "error", "letters"), [("drop_after_data", OutcomeUnknown, 1), ("refuse", SinkRefused, 0), ("busy", SinkUnavailable, 0)]
+    ("fault", "error", "letters"),
+    [
+        ("drop_after_data", OutcomeUnknown, 1),
+        ("refuse", SinkRefused, 0),
+        ("busy", SinkUnavailable, 0),
+    ],
 )
-def test_a_letter_whose_fate_is_unknown_is_not_sent_again_by_itself(fault: str, error: type[Exception], letters: int) -> None:
+def test_a_letter_whose_fate_is_unknown_is_not_sent_again_by_itself(
+    fault: str, error: type[Exception], letters: int
+) -> None:
     with Postman(fault=fault) as post:  # type: ignore[arg-type]
-        mail = EmailSettings(host="127.0.0.1", port=post.port, security="none", sender="a@x.example", to="o@x.example")
+        mail = EmailSettings(
+            host="127.0.0.1",
+            port=post.port,
+            security="none",
+            sender="a@x.example",
+            to="o@x.example",
+        )
         with pytest.raises(error):
             EmailSink(mail, VirtualClock()).deliver(WORK)
     assert len(post.letters) == letters
@@ -107,7 +145,10 @@ def test_a_letter_whose_fate_is_unknown_is_not_sent_again_by_itself(fault: str, 
 
 def test_a_mail_server_that_is_not_there_is_tried_again() -> None:
     with pytest.raises(SinkUnavailable):
-        EmailSink(EmailSettings(host="127.0.0.1", port=1, security="none", sender="a@x", to="b@x"), VirtualClock()).deliver(WORK)
+        EmailSink(
+            EmailSettings(host="127.0.0.1", port=1, security="none", sender="a@x", to="b@x"),
+            VirtualClock(),
+        ).deliver(WORK)
 
 
 def test_a_tool_server_that_cannot_be_started_is_tried_again() -> None:
@@ -117,20 +158,37 @@ def test_a_tool_server_that_cannot_be_started_is_tried_again() -> None:
 
 @given(st.text(), st.dates(min_value=date(2000, 1, 1), max_value=date(2099, 1, 1)))
 def test_a_calendar_file_is_folded_and_escaped_and_says_the_day(title: str, day: date) -> None:
-    work = Work(key="k:tasks", purpose="request", kind="task", title=" ".join(title.split()), due=day.isoformat())
+    work = SinkWork(
+        key="k:tasks",
+        purpose="request",
+        kind="task",
+        title=" ".join(title.split()),
+        due=day.isoformat(),
+    )
     text = make_calendar(work, START)
     assert all(len(line.encode()) <= 75 for line in text.split("\r\n"))
     assert f"DTSTART;VALUE=DATE:{day:%Y%m%d}" in text
     assert f"DTEND;VALUE=DATE:{day + timedelta(days=1):%Y%m%d}" in text
     unfolded = text.replace("\r\n ", "")
-    assert len([line for line in unfolded.split("\r\n") if line.startswith(("BEGIN:VEVENT", "SUMMARY:"))]) == 2
+    assert (
+        len(
+            [
+                line
+                for line in unfolded.split("\r\n")
+                if line.startswith(("BEGIN:VEVENT", "SUMMARY:"))
+            ]
+        )
+        == 2
+    )
 
 
 @given(st.text())
 def test_a_slug_is_a_safe_name(title: str) -> None:
     name = slug(title)
     assert name
-    assert all(char.isalnum() or char == "-" or unicodedata.category(char).startswith("M") for char in name)
+    assert all(
+        char.isalnum() or char == "-" or unicodedata.category(char).startswith("M") for char in name
+    )
     assert len(name.encode()) <= 240
 
 
@@ -147,17 +205,19 @@ def test_a_note_is_added_once_and_the_rest_of_the_page_stays() -> None:
 
 
 def test_a_journal_entry_is_written_anew_between_its_marks_only() -> None:
-    first = place(None, "# 15:41", "one")
+    first = replace_block(None, "# 15:41", "one")
     edited = first.replace("# 15:41", "# My title") + "\nMy own thoughts.\n"
-    assert place(edited, "# 15:41", "two") == edited.replace("one", "two")
-    assert place("Somebody emptied it.", "# 15:41", "two").startswith("Somebody emptied it.\n\n<!-- aftercall: begin -->\ntwo")
+    assert replace_block(edited, "# 15:41", "two") == edited.replace("one", "two")
+    assert replace_block("Somebody emptied it.", "# 15:41", "two").startswith(
+        "Somebody emptied it.\n\n<!-- aftercall: begin -->\ntwo"
+    )
 
 
 def test_a_route_to_a_sink_that_is_not_set_up_is_a_mistake_in_the_settings() -> None:
     for work in (WorkSettings(routes={"issue": "github"}), WorkSettings(notice="email")):
         settings = Settings(work=work)
         with pytest.raises(ConfigError, match="is not set up; it needs"):
-            Router(settings, make_sinks(settings, VirtualClock()))
+            SinkRouter(settings, make_sinks(settings, VirtualClock()))
     with pytest.raises(ValueError, match="is not one of"):
         WorkSettings(routes={"issue": "gihtub"})
     with pytest.raises(ValueError, match=r"is not TRUST or TRUST\.KIND"):
@@ -167,7 +227,7 @@ def test_a_route_to_a_sink_that_is_not_set_up_is_a_mistake_in_the_settings() -> 
 def test_without_settings_everything_stays_on_this_machine() -> None:
     settings = Settings()
     sinks = make_sinks(settings, VirtualClock())
-    router = Router(settings, sinks)
+    router = SinkRouter(settings, sinks)
     assert set(sinks) == {"tasks", "people"}
     assert {kind: router.route(kind) for kind in ("issue", "reminder", "note", "message")} == {
         "issue": ("tasks",),

@@ -1,4 +1,6 @@
-"""Jobs that are repeated: a failing one says why, is tried less and less often, and is quiet again when it works."""
+"""Jobs that are repeated: a failing one says why, is tried less and less often, and is quiet
+again when it works.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,27 +25,38 @@ class Job:
 
 @asynccontextmanager
 async def kept_doing(upkeep: Upkeep, job: Job) -> AsyncIterator[None]:
-    task = asyncio.create_task(upkeep.keep_doing("recovery", 0.5, job.do))
+    task = asyncio.create_task(upkeep.run_repeatedly("recovery", 0.5, job.do))
     yield
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_job_that_fails_is_tried_less_and_less_often_up_to_a_limit(clock: VirtualClock) -> None:
+async def test_a_job_that_fails_is_tried_less_and_less_often_up_to_a_limit(
+    clock: VirtualClock,
+) -> None:
     job = Job(clock, StorageFull("no room"))
     async with kept_doing(Upkeep(clock), job):
         await clock.advance(300)
-    pauses = [round(later - earlier) for earlier, later in zip(job.tried_at, job.tried_at[1:], strict=False)]
+    pauses = [
+        round(later - earlier)
+        for earlier, later in zip(job.tried_at, job.tried_at[1:], strict=False)
+    ]
     assert pauses[:5] == [2, 4, 8, 16, MAX_PAUSE_S]
     assert set(pauses[5:]) == {MAX_PAUSE_S}
 
 
-async def test_a_failure_is_told_with_its_reason_until_the_job_works_again(clock: VirtualClock) -> None:
+async def test_a_failure_is_told_with_its_reason_until_the_job_works_again(
+    clock: VirtualClock,
+) -> None:
     upkeep, job = Upkeep(clock), Job(clock, StorageFull("no room to write the archive"))
     async with kept_doing(upkeep, job):
         await clock.advance(10)
         (told,) = upkeep.failures
-        assert (told["job"], told["code"], told["reason"]) == ("recovery", "storage.full", "no room to write the archive")
+        assert (told["job"], told["code"], told["reason"]) == (
+            "recovery",
+            "storage.full",
+            "no room to write the archive",
+        )
         job.fault = None
         await clock.advance(MAX_PAUSE_S)
         assert upkeep.failures == []

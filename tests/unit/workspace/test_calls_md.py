@@ -6,15 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.config import load
+from aftercall.config import load_config
 from aftercall.model.calls import Call, Direction
-from aftercall.workspace.calls_md import LONGEST_SUMMARY, Entry, append, format_time, parse, plain_summary
+from aftercall.workspace.calls_md import (
+    MAX_SUMMARY_CHARS,
+    CallsMdEntry,
+    append,
+    format_time,
+    parse,
+    plain_summary,
+)
 
 ENDED = datetime(2026, 2, 13, 15, 45, 34, tzinfo=UTC)
 
 
 def call(
-    *, caller: str | None = "+15551234567", callee: str | None = None, direction: Direction = "inbound", ended: datetime = ENDED
+    *,
+    caller: str | None = "+15551234567",
+    callee: str | None = None,
+    direction: Direction = "inbound",
+    ended: datetime = ENDED,
 ) -> Call:
     return Call(
         source="test",
@@ -28,12 +39,12 @@ def call(
     )
 
 
-def entry(call_id: str | None, summary: str = "Asked for soup.", minutes: int = 0) -> Entry:
+def entry(call_id: str | None, summary: str = "Asked for soup.", minutes: int = 0) -> CallsMdEntry:
     when = format_time(ENDED + timedelta(minutes=minutes), UTC)
-    return Entry(when, "+15551234567", "inbound", summary, call_id)
+    return CallsMdEntry(when, "+15551234567", "inbound", summary, call_id)
 
 
-def file(*entries: Entry, keep: int = 50, text: str | None = None) -> str:
+def file(*entries: CallsMdEntry, keep: int = 50, text: str | None = None) -> str:
     for each in entries:
         text = append(text, each, keep)
     assert text is not None
@@ -42,38 +53,48 @@ def file(*entries: Entry, keep: int = 50, text: str | None = None) -> str:
 
 def test_a_new_file_has_a_header_and_the_entry() -> None:
     finished = call()
-    assert append(None, Entry.of(finished, "Asked for soup.", UTC), 50) == (
-        "# Call History\n\n### 02/13/2026, 3:45 PM -- +15551234567 (inbound)\n\nAsked for soup.\n" + f"<!-- call: {finished.id} -->\n"
+    assert append(None, CallsMdEntry.from_call(finished, "Asked for soup.", UTC), 50) == (
+        "# Call History\n\n### 02/13/2026, 3:45 PM -- +15551234567 (inbound)\n\nAsked for soup.\n"
+        f"<!-- call: {finished.id} -->\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("hour", "shown"), [(0, "02/13/2026, 12:05 AM"), (9, "02/13/2026, 9:05 AM"), (12, "02/13/2026, 12:05 PM"), (23, "02/13/2026, 11:05 PM")]
+    ("hour", "shown"),
+    [
+        (0, "02/13/2026, 12:05 AM"),
+        (9, "02/13/2026, 9:05 AM"),
+        (12, "02/13/2026, 12:05 PM"),
+        (23, "02/13/2026, 11:05 PM"),
+    ],
 )
 def test_hours_are_shown_as_people_say_them(hour: int, shown: str) -> None:
     assert format_time(datetime(2026, 2, 13, hour, 5, tzinfo=UTC), UTC) == shown
 
 
 def test_times_are_shown_in_the_configured_zone() -> None:
-    assert Entry.of(call(), "x", ZoneInfo("America/New_York")).when == "02/13/2026, 10:45 AM"
+    assert (
+        CallsMdEntry.from_call(call(), "x", ZoneInfo("America/New_York")).when
+        == "02/13/2026, 10:45 AM"
+    )
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Olympus"])
 def test_an_unknown_or_empty_zone_is_utc_with_one_warning(zone: str, tmp_path: Path) -> None:
     config = tmp_path / "aftercall.toml"
     config.write_text(f'timezone = "{zone}"\n')
-    loaded = load(config, environ={})
+    loaded = load_config(config, environ={})
     assert len(loaded.warnings) == 1
-    assert Entry.of(call(), "x", loaded.settings.zone).when == "02/13/2026, 3:45 PM"
+    assert CallsMdEntry.from_call(call(), "x", loaded.settings.zone).when == "02/13/2026, 3:45 PM"
 
 
 def test_a_withheld_number_is_shown_as_withheld() -> None:
-    assert "-- withheld (inbound)" in Entry.of(call(caller=None), "x", UTC).text
+    assert "-- withheld (inbound)" in CallsMdEntry.from_call(call(caller=None), "x", UTC).text
 
 
 def test_an_outbound_call_shows_who_was_called() -> None:
     outbound = call(caller="+15550100", callee="+15550199", direction="outbound")
-    assert "-- +15550199 (outbound)" in Entry.of(outbound, "x", UTC).text
+    assert "-- +15550199 (outbound)" in CallsMdEntry.from_call(outbound, "x", UTC).text
 
 
 def test_the_newest_entry_is_last() -> None:
@@ -133,15 +154,22 @@ def test_an_older_file_with_an_em_dash_is_read_and_trimmed() -> None:
 
 
 def test_a_heading_inside_a_summary_is_no_entry() -> None:
-    theirs = "# Call History\n\n### 02/01/2026, 9:00 AM -- +15550100 (inbound)\nTalked about:\n### Soup\n#### and bread\n"
+    theirs = (
+        "# Call History\n\n### 02/01/2026, 9:00 AM -- +15550100 (inbound)\nTalked about:\n### "
+        "Soup\n#### and bread\n"
+    )
     (only,) = parse(theirs)
     assert only.summary == "Talked about:\n### Soup\n#### and bread"
-    ours = Entry.of(call(), "One.\n### 02/01/2026, 9:00 AM -- +1555 (inbound)\n  # Two", UTC)
-    assert [each.summary for each in parse(append(None, ours, 50))] == ["One.\n02/01/2026, 9:00 AM -- +1555 (inbound)\nTwo"]
+    ours = CallsMdEntry.from_call(
+        call(), "One.\n### 02/01/2026, 9:00 AM -- +1555 (inbound)\n  # Two", UTC
+    )
+    assert [each.summary for each in parse(append(None, ours, 50))] == [
+        "One.\n02/01/2026, 9:00 AM -- +1555 (inbound)\nTwo"
+    ]
 
 
 def test_a_summary_cannot_pass_for_another_call() -> None:
-    text = file(Entry.of(call(), "Said:\n<!-- call: victim -->", UTC))
+    text = file(CallsMdEntry.from_call(call(), "Said:\n<!-- call: victim -->", UTC))
     assert [each.call_id for each in parse(append(text, entry("victim"), 50))][-1] == "victim"
 
 
@@ -164,12 +192,12 @@ def test_a_missing_last_newline_does_not_join_two_entries() -> None:
 
 @pytest.mark.parametrize("summary", ["", " \n", "---"])
 def test_nothing_said_writes_nothing(summary: str) -> None:
-    assert append(None, Entry.of(call(), summary, UTC), 50) is None
+    assert append(None, CallsMdEntry.from_call(call(), summary, UTC), 50) is None
 
 
 def test_a_summary_without_end_is_cut_between_words() -> None:
-    cut = plain_summary("word " * LONGEST_SUMMARY)
-    assert len(cut) <= LONGEST_SUMMARY + 2
+    cut = plain_summary("word " * MAX_SUMMARY_CHARS)
+    assert len(cut) <= MAX_SUMMARY_CHARS + 2
     assert cut.endswith("word …")
 
 
@@ -178,8 +206,15 @@ def test_no_line_of_a_summary_begins_a_heading(summary: str) -> None:
     assert not any(line.startswith("#") for line in plain_summary(summary).splitlines())
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 3), st.text(min_size=1, max_size=9))), st.integers(0, 4))
-def test_any_number_of_calls_leaves_each_once_and_no_more_than_asked(calls: list[tuple[str, int, str]], keep: int) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), st.integers(0, 3), st.text(min_size=1, max_size=9))
+    ),
+    st.integers(0, 4),
+)
+def test_any_number_of_calls_leaves_each_once_and_no_more_than_asked(
+    calls: list[tuple[str, int, str]], keep: int
+) -> None:
     text: str | None = "# Call History\n\nmine\n"
     for name, minutes, summary in calls:
         text = append(text, entry(name, plain_summary(summary), minutes), keep)
@@ -191,4 +226,6 @@ def test_any_number_of_calls_leaves_each_once_and_no_more_than_asked(calls: list
 
 def test_emphasis_does_not_reach_the_file() -> None:
     told = "**Bill** asked for a _refund_ of `order_id_7`, ***today***, ~~maybe~~; 2*3*4 stays."
-    assert plain_summary(told) == "Bill asked for a refund of order_id_7, today, maybe; 2*3*4 stays."
+    assert (
+        plain_summary(told) == "Bill asked for a refund of order_id_7, today, maybe; 2*3*4 stays."
+    )

@@ -12,10 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.errors import AftercallError, FileTooLarge, WorkspaceBusy, WorkspaceError, WorkspaceFull, WorkspaceMissing, WorkspaceReadOnly
+from aftercall.errors import (
+    AftercallError,
+    FileTooLarge,
+    WorkspaceBusy,
+    WorkspaceError,
+    WorkspaceFull,
+    WorkspaceMissing,
+    WorkspaceReadOnly,
+)
 from aftercall.workspace import files
-from aftercall.workspace.files import edit, read
-from aftercall.workspace.locks import locked
+from aftercall.workspace.files import edit, locked, read
 
 
 @pytest.fixture
@@ -53,7 +60,9 @@ def test_an_edit_never_makes_a_file_too_large_to_be_read_again(page: Path) -> No
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
-def test_what_is_no_file_is_refused_without_waiting(make: Callable[[Path], None], tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused_without_waiting(
+    make: Callable[[Path], None], tmp_path: Path
+) -> None:
     path = tmp_path / "USER.md"
     make(path)
     with pytest.raises(WorkspaceError, match="is not a file"):
@@ -67,7 +76,9 @@ def test_utf_16_is_refused_rather_than_mangled(page: Path) -> None:
 
 
 @given(st.binary(max_size=60).filter(lambda raw: not raw.startswith((b"\xff\xfe", b"\xfe\xff"))))
-def test_bytes_that_are_no_text_survive_an_edit(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
+def test_bytes_that_are_no_text_survive_an_edit(
+    tmp_path_factory: pytest.TempPathFactory, raw: bytes
+) -> None:
     path = tmp_path_factory.mktemp("any") / "USER.md"
     path.write_bytes(b"x" + raw)
     assert edit(path, add("new"))
@@ -75,12 +86,18 @@ def test_bytes_that_are_no_text_survive_an_edit(tmp_path_factory: pytest.TempPat
 
 
 @pytest.mark.parametrize("change", [lambda text: text, lambda text: None])
-def test_nothing_to_change_leaves_bytes_date_and_folder_as_they_are(page: Path, change: files.Change) -> None:
+def test_nothing_to_change_leaves_bytes_date_and_folder_as_they_are(
+    page: Path, change: files.Change
+) -> None:
     os.utime(page, (1_000, 1_000))
     before = page.stat()
     assert not edit(page, change)
     after = page.stat()
-    assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (before.st_ino, before.st_mtime_ns, before.st_ctime_ns)
+    assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_ino,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+    )
     assert page.read_text() == "old\n"
     assert list(page.parent.iterdir()) == [page]
 
@@ -153,11 +170,16 @@ def test_a_change_that_fails_leaves_the_file_and_lets_go(page: Path) -> None:
     assert edit(page, add("new"))
 
 
-OUTSIDE = "import pathlib, sys; path = pathlib.Path(sys.argv[1]); path.write_text(path.read_text() + 'theirs\\n')"
+OUTSIDE = (
+    "import pathlib, sys; path = pathlib.Path(sys.argv[1]); path.write_text(path.read_text() "
+    "+ 'theirs\\n')"
+)
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_what_another_program_writes_between_our_read_and_our_rename_is_kept(page: Path, times: int) -> None:
+def test_what_another_program_writes_between_our_read_and_our_rename_is_kept(
+    page: Path, times: int
+) -> None:
     seen: list[str | None] = []
 
     def change(text: str | None) -> str:
@@ -206,7 +228,10 @@ for _ in range(25):
 
 def test_two_processes_editing_the_same_file_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "count"
-    workers = [subprocess.Popen([sys.executable, "-c", COUNT, str(path)], stdin=subprocess.PIPE, text=True) for _ in range(2)]
+    workers = [
+        subprocess.Popen([sys.executable, "-c", COUNT, str(path)], stdin=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     for worker in workers:
         assert worker.stdin is not None
         worker.stdin.write("go\n")
@@ -231,12 +256,18 @@ def test_threads_editing_the_same_file_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_never_let_go_is_a_retryable_error(page: Path) -> None:
-    with locked(page), pytest.raises(WorkspaceBusy, match="lock") as caught, locked(page, patience_s=0.02):
+    with (
+        locked(page),
+        pytest.raises(WorkspaceBusy, match="lock") as caught,
+        locked(page, timeout_s=0.02),
+    ):
         pass
     assert caught.value.retryable
 
 
-def test_a_lock_file_removed_before_we_got_it_locks_nobody_out_and_is_not_relied_on(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_file_removed_before_we_got_it_locks_nobody_out_and_is_not_relied_on(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lock = page.parent / ".aftercall" / "USER.md.lock"
     flock = fcntl.flock
     removed: list[int] = []
@@ -248,7 +279,7 @@ def test_a_lock_file_removed_before_we_got_it_locks_nobody_out_and_is_not_relied
         flock(held, operation)
 
     monkeypatch.setattr(fcntl, "flock", remove_first)
-    with locked(page), pytest.raises(WorkspaceBusy), locked(page, patience_s=0.0):
+    with locked(page), pytest.raises(WorkspaceBusy), locked(page, timeout_s=0.0):
         pass
     assert removed
 
@@ -264,7 +295,11 @@ def test_a_lock_file_removed_before_we_got_it_locks_nobody_out_and_is_not_relied
     ],
 )
 def test_a_disk_that_refuses_is_a_clear_error_and_the_file_stays(
-    page: Path, monkeypatch: pytest.MonkeyPatch, number: int, expected: type[AftercallError], retryable: bool
+    page: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    expected: type[AftercallError],
+    retryable: bool,
 ) -> None:
     def refuse(_: int) -> None:
         raise OSError(number, os.strerror(number))
@@ -292,6 +327,13 @@ def test_a_workspace_that_cannot_be_made_is_a_clear_error(page: Path) -> None:
 
 
 def test_every_error_has_a_code_of_its_own() -> None:
-    kinds = [WorkspaceError, WorkspaceReadOnly, WorkspaceMissing, WorkspaceFull, WorkspaceBusy, FileTooLarge]
+    kinds = [
+        WorkspaceError,
+        WorkspaceReadOnly,
+        WorkspaceMissing,
+        WorkspaceFull,
+        WorkspaceBusy,
+        FileTooLarge,
+    ]
     assert len({kind.code for kind in kinds}) == len(kinds)
     assert all(kind.code.startswith("workspace") for kind in kinds)

@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.clock import Clock
-from aftercall.workspace.greeting import LONGEST, choose, clean_greeting, greet, leave, take
-from aftercall.workspace.paths import Person, Workspace
+from aftercall.workspace.greeting import (
+    MAX_GREETING_CHARS,
+    choose_greeting,
+    claim_greeting,
+    clean_greeting,
+    make_opening_line,
+    save_greeting,
+)
+from aftercall.workspace.paths import Workspace, WorkspacePerson
 from aftercall.workspace.user_md import UserProfile
 
 NOW = datetime(2026, 2, 13, 15, 45, tzinfo=UTC)
@@ -32,8 +39,8 @@ CLOCK: Clock = StoppedClock()
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Person:
-    return Person(tmp_path / "people" / "+15551234567")
+def person(tmp_path: Path) -> WorkspacePerson:
+    return WorkspacePerson(tmp_path / "people" / "+15551234567")
 
 
 @pytest.mark.parametrize(
@@ -64,9 +71,9 @@ def test_nothing_to_say_is_no_greeting(text: str) -> None:
 def test_a_long_greeting_is_cut_between_words() -> None:
     clean = clean_greeting("soup, " * 100)
     assert clean is not None
-    assert len(clean) <= LONGEST
+    assert len(clean) <= MAX_GREETING_CHARS
     assert clean.endswith("soup")
-    assert clean_greeting("x" * 300) == "x" * LONGEST
+    assert clean_greeting("x" * 300) == "x" * MAX_GREETING_CHARS
 
 
 @given(st.text(st.characters(codec=None) | st.sampled_from("\"'“”.!? 👍🏽❤️\u200d\n")))
@@ -74,70 +81,79 @@ def test_a_clean_greeting_always_obeys_its_rules(text: str) -> None:
     clean = clean_greeting(text)
     if clean is None:
         return
-    assert len(clean) <= LONGEST
+    assert len(clean) <= MAX_GREETING_CHARS
     assert clean == " ".join(clean.split())
     assert not set(clean) & set('"“”„«»`')
     assert not re.search(r"(^|\W)['’]|['’](\W|$)", clean)
-    assert not any(unicodedata.category(mark) in ("So", "Cc", "Cs") and mark != "°" for mark in clean)
+    assert not any(
+        unicodedata.category(mark) in ("So", "Cc", "Cs") and mark != "°" for mark in clean
+    )
     assert not re.search("[\U0001f000-\U0001faff\ufe0f\u200d]", clean)
 
 
-@given(st.lists(st.sampled_from(["hey", "Bill", "soup", "how", "we", "ate"]), min_size=1), st.lists(st.sampled_from(".!?…"), min_size=1))
+@given(
+    st.lists(st.sampled_from(["hey", "Bill", "soup", "how", "we", "ate"]), min_size=1),
+    st.lists(st.sampled_from(".!?…"), min_size=1),
+)
 def test_a_clean_greeting_is_never_two_sentences(words: list[str], ends: list[str]) -> None:
-    text = " ".join(word + ends[at % len(ends)] if at % 3 == 2 else word for at, word in enumerate(words))
+    text = " ".join(
+        word + ends[at % len(ends)] if at % 3 == 2 else word for at, word in enumerate(words)
+    )
     assert not re.search(r"[.!?…]\s+\S", clean_greeting(text) or "")
 
 
-def test_a_greeting_is_used_once_and_gone(person: Person) -> None:
-    assert leave(person, "Hey Bill, how was the soup?", NOW) == "Hey Bill, how was the soup?"
+def test_a_greeting_is_used_once_and_gone(person: WorkspacePerson) -> None:
+    assert (
+        save_greeting(person, "Hey Bill, how was the soup?", NOW) == "Hey Bill, how was the soup?"
+    )
     assert person.greeting.read_text() == "Hey Bill, how was the soup?\n"
-    assert take(person, NOW) == "Hey Bill, how was the soup?"
-    assert take(person, NOW) is None
+    assert claim_greeting(person, NOW) == "Hey Bill, how was the soup?"
+    assert claim_greeting(person, NOW) is None
     assert [path.name for path in person.folder.iterdir()] == [".aftercall"]
 
 
-def test_nothing_is_left_where_nothing_is_to_be_said(person: Person) -> None:
-    assert leave(person, "🎉", NOW) is None
+def test_nothing_is_left_where_nothing_is_to_be_said(person: WorkspacePerson) -> None:
+    assert save_greeting(person, "🎉", NOW) is None
     assert not person.folder.exists()
-    assert take(person, NOW) is None
+    assert claim_greeting(person, NOW) is None
     assert not person.folder.exists()
 
 
-def test_a_newer_greeting_takes_the_place_of_one_never_used(person: Person) -> None:
-    leave(person, "Old one.", NOW)
-    leave(person, "New one.", NOW)
-    assert take(person, NOW) == "New one."
+def test_a_newer_greeting_takes_the_place_of_one_never_used(person: WorkspacePerson) -> None:
+    save_greeting(person, "Old one.", NOW)
+    save_greeting(person, "New one.", NOW)
+    assert claim_greeting(person, NOW) == "New one."
 
 
-def test_a_greeting_expires_after_thirty_days_and_is_removed(person: Person) -> None:
-    leave(person, "Still fresh.", NOW)
-    assert take(person, NOW + timedelta(days=30)) == "Still fresh."
-    leave(person, "Stale.", NOW)
-    assert take(person, NOW + timedelta(days=30, seconds=1)) is None
+def test_a_greeting_expires_after_thirty_days_and_is_removed(person: WorkspacePerson) -> None:
+    save_greeting(person, "Still fresh.", NOW)
+    assert claim_greeting(person, NOW + timedelta(days=30)) == "Still fresh."
+    save_greeting(person, "Stale.", NOW)
+    assert claim_greeting(person, NOW + timedelta(days=30, seconds=1)) is None
     assert not person.greeting.exists()
 
 
-def test_leaving_the_same_greeting_again_renews_it(person: Person) -> None:
-    leave(person, "Same words.", NOW - timedelta(days=40))
-    leave(person, "Same words.", NOW)
-    assert take(person, NOW) == "Same words."
+def test_leaving_the_same_greeting_again_renews_it(person: WorkspacePerson) -> None:
+    save_greeting(person, "Same words.", NOW - timedelta(days=40))
+    save_greeting(person, "Same words.", NOW)
+    assert claim_greeting(person, NOW) == "Same words."
 
 
-def test_a_greeting_that_a_person_wrote_is_cleaned_too(person: Person) -> None:
+def test_a_greeting_that_a_person_wrote_is_cleaned_too(person: WorkspacePerson) -> None:
     person.folder.mkdir(parents=True)
     person.greeting.write_bytes(b'\xef\xbb\xbf"Good caf\xe9. And more."\r\n')
     os.utime(person.greeting, (NOW.timestamp(), NOW.timestamp()))
-    assert take(person, NOW) == "Good caf."
+    assert claim_greeting(person, NOW) == "Good caf."
 
 
-def test_of_many_calls_at_once_one_takes_the_greeting(person: Person) -> None:
-    leave(person, "Only once.", NOW)
+def test_of_many_calls_at_once_one_takes_the_greeting(person: WorkspacePerson) -> None:
+    save_greeting(person, "Only once.", NOW)
     start = threading.Barrier(8)
     taken: list[str | None] = []
 
     def call() -> None:
         start.wait()
-        taken.append(take(person, NOW))
+        taken.append(claim_greeting(person, NOW))
 
     calls = [threading.Thread(target=call) for _ in range(8)]
     for each in calls:
@@ -149,36 +165,38 @@ def test_of_many_calls_at_once_one_takes_the_greeting(person: Person) -> None:
 
 def test_the_order_is_what_was_left_then_the_name_then_the_configured_line() -> None:
     profile = UserProfile(name="William", call_name="Bill")
-    assert choose("Left for you.", profile, FALLBACK) == "Left for you."
-    assert choose(None, profile, FALLBACK) == "Hey Bill!"
-    assert choose(None, UserProfile(name="William"), FALLBACK) == "Hey William!"
-    assert choose(None, UserProfile(), FALLBACK) == FALLBACK
-    assert choose(None, UserProfile(name="🎉"), FALLBACK) == FALLBACK
+    assert choose_greeting("Left for you.", profile, FALLBACK) == "Left for you."
+    assert choose_greeting(None, profile, FALLBACK) == "Hey Bill!"
+    assert choose_greeting(None, UserProfile(name="William"), FALLBACK) == "Hey William!"
+    assert choose_greeting(None, UserProfile(), FALLBACK) == FALLBACK
+    assert choose_greeting(None, UserProfile(name="🎉"), FALLBACK) == FALLBACK
 
 
 def test_a_hello_by_name_is_speakable_and_short() -> None:
-    assert choose(None, UserProfile(call_name='"Bill" 🎉.'), FALLBACK) == "Hey Bill!"
-    assert len(choose(None, UserProfile(name="Bill " * 99), FALLBACK)) <= LONGEST
+    assert choose_greeting(None, UserProfile(call_name='"Bill" 🎉.'), FALLBACK) == "Hey Bill!"
+    assert (
+        len(choose_greeting(None, UserProfile(name="Bill " * 99), FALLBACK)) <= MAX_GREETING_CHARS
+    )
 
 
 def test_a_call_opens_with_the_callers_own_greeting_and_nobody_elses(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
-    bill, anna = workspace.person("+15550100"), workspace.person("+15550101")
+    bill, anna = workspace.find_person("+15550100"), workspace.find_person("+15550101")
     assert bill is not None
     assert anna is not None
-    leave(bill, "For Bill.", NOW)
+    save_greeting(bill, "For Bill.", NOW)
     bill.user.write_text("- **Name:** Bill\n")
-    assert greet(anna, FALLBACK, CLOCK) == FALLBACK
-    assert greet(workspace.person(None), FALLBACK, CLOCK) == FALLBACK
-    assert greet(bill, FALLBACK, CLOCK) == "For Bill."
-    assert greet(bill, FALLBACK, CLOCK) == "Hey Bill!"
+    assert make_opening_line(anna, FALLBACK, CLOCK) == FALLBACK
+    assert make_opening_line(workspace.find_person(None), FALLBACK, CLOCK) == FALLBACK
+    assert make_opening_line(bill, FALLBACK, CLOCK) == "For Bill."
+    assert make_opening_line(bill, FALLBACK, CLOCK) == "Hey Bill!"
 
 
-def test_a_workspace_in_trouble_never_costs_the_greeting(person: Person) -> None:
+def test_a_workspace_in_trouble_never_costs_the_greeting(person: WorkspacePerson) -> None:
     person.folder.mkdir(parents=True)
     person.greeting.mkdir()
     person.user.write_text("- **Name:** Bill\n")
-    assert greet(person, FALLBACK, CLOCK) == "Hey Bill!"
+    assert make_opening_line(person, FALLBACK, CLOCK) == "Hey Bill!"
     person.user.unlink()
     person.user.mkdir()
-    assert greet(person, FALLBACK, CLOCK) == FALLBACK
+    assert make_opening_line(person, FALLBACK, CLOCK) == FALLBACK

@@ -1,7 +1,7 @@
 import pytest
 
-from aftercall.model.generic import is_generic
-from aftercall.workspace.identity_md import TEMPLATE, AgentIdentity, begin, fill, parse
+from aftercall.model.people import is_generic_name
+from aftercall.workspace.identity_md import TEMPLATE, AgentIdentity, fill, fill_if_unset, parse
 
 OLDER = """\
 # IDENTITY.md
@@ -25,18 +25,25 @@ def test_both_forms_of_placeholder_are_replaced(text: str) -> None:
     result = fill(text, FOUND)
     assert result is not None
     assert parse(result) == FOUND
-    assert "- **Name:** Wren\n- **Creature:** a small bird\n- **Vibe:** calm\n- **Emoji:** 🐦\n- **Avatar:**" in result
+    assert (
+        "- **Name:** Wren\n- **Creature:** a small bird\n- **Vibe:** calm\n- **Emoji:** 🐦\n- "
+        "**Avatar:**"
+    ) in result
 
 
 def test_a_new_page_is_the_template_filled() -> None:
     assert parse(fill(None, FOUND)) == FOUND
-    assert fill(None, AgentIdentity(name="Wren")) == TEMPLATE.replace("**Name:**\n  _(pick something you like)_", "**Name:** Wren")
+    assert fill(None, AgentIdentity(name="Wren")) == TEMPLATE.replace(
+        "**Name:**\n  _(pick something you like)_", "**Name:** Wren"
+    )
 
 
 def test_the_avatar_is_read_but_never_written() -> None:
     assert parse("- **Avatar:** avatars/wren.png\n").avatar == "avatars/wren.png"
     assert fill(TEMPLATE, AgentIdentity(avatar="evil.png")) == TEMPLATE
-    assert AgentIdentity.from_answer({"name": "Wren", "avatar": "evil.png"}) == AgentIdentity(name="Wren")
+    assert AgentIdentity.from_answer({"name": "Wren", "avatar": "evil.png"}) == AgentIdentity(
+        name="Wren"
+    )
 
 
 def test_a_list_that_is_not_bold_does_not_lend_its_next_item() -> None:
@@ -54,29 +61,40 @@ def test_only_empty_fields_are_filled() -> None:
 @pytest.mark.parametrize("field", ["Name", "Creature", "Vibe", "Emoji", "Avatar"])
 def test_any_field_begins_an_identity(field: str) -> None:
     text = f"- **{field}:** something\n"
-    assert parse(text).is_begun
-    assert begin(text, FOUND) == text
+    assert parse(text).is_set
+    assert fill_if_unset(text, FOUND) == text
 
 
 def test_a_page_of_placeholders_is_not_begun() -> None:
-    assert not parse(TEMPLATE).is_begun
-    assert begin(TEMPLATE, FOUND) == fill(TEMPLATE, FOUND)
-    assert begin(None, FOUND) == fill(None, FOUND)
+    assert not parse(TEMPLATE).is_set
+    assert fill_if_unset(TEMPLATE, FOUND) == fill(TEMPLATE, FOUND)
+    assert fill_if_unset(None, FOUND) == fill(None, FOUND)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["Assistant", "The Assistant", "Agent.", "assistant ", "A.I.", "an AI assistant!", "voice-agent", "BOT", "your helper", "“AI”"],
+    [
+        "Assistant",
+        "The Assistant",
+        "Agent.",
+        "assistant ",
+        "A.I.",
+        "an AI assistant!",
+        "voice-agent",
+        "BOT",
+        "your helper",
+        "“AI”",
+    ],
 )
 def test_a_generic_name_is_refused(name: str) -> None:
-    assert is_generic(name)
+    assert is_generic_name(name)
     assert fill(TEMPLATE, AgentIdentity(name=name)) == TEMPLATE
     assert "**Vibe:** calm" in (fill(TEMPLATE, AgentIdentity(name=name, vibe="calm")) or "")
 
 
 @pytest.mark.parametrize("name", ["Wren", "The Botanist", "Agent Smith", "Aida", ""])
 def test_a_name_of_ones_own_is_not_generic(name: str) -> None:
-    assert not is_generic(name)
+    assert not is_generic_name(name)
 
 
 def test_nothing_found_changes_nothing() -> None:

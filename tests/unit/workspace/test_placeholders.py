@@ -1,6 +1,6 @@
 import pytest
 
-from aftercall.workspace.placeholders import IDENTITY, USER, is_placeholder
+from aftercall.workspace.values import IDENTITY_PLACEHOLDERS, USER_PLACEHOLDERS, is_placeholder
 
 
 @pytest.mark.parametrize(
@@ -16,11 +16,14 @@ from aftercall.workspace.placeholders import IDENTITY, USER, is_placeholder
         "  _( optional )_  ",
         "not set yet",
         "_(Not set yet)_",
-        "(What do they care about?  What projects are they working on?\n What annoys them? What makes them laugh? Build this over time.)",
+        (
+            "(What do they care about?  What projects are they working on?\n What annoys them? "
+            "What makes them laugh? Build this over time.)"
+        ),
     ],
 )
 def test_a_placeholder_of_the_user_page_says_nothing_in_any_dress(value: str) -> None:
-    assert is_placeholder(value, USER)
+    assert is_placeholder(value, USER_PLACEHOLDERS)
 
 
 @pytest.mark.parametrize(
@@ -36,14 +39,14 @@ def test_a_placeholder_of_the_user_page_says_nothing_in_any_dress(value: str) ->
     ],
 )
 def test_a_placeholder_of_the_identity_page_says_nothing_in_any_dress(value: str) -> None:
-    assert is_placeholder(value, IDENTITY)
+    assert is_placeholder(value, IDENTITY_PLACEHOLDERS)
 
 
 @pytest.mark.parametrize("value", ["Bill", "optional extras", "(she/her)", "((optional))", "set"])
 def test_words_of_a_person_are_no_placeholder(value: str) -> None:
-    assert not is_placeholder(value, USER)
+    assert not is_placeholder(value, USER_PLACEHOLDERS)
 
 
 def test_each_page_has_its_own_placeholders() -> None:
-    assert not is_placeholder("optional", IDENTITY)
-    assert not is_placeholder("pick something you like", USER)
+    assert not is_placeholder("optional", IDENTITY_PLACEHOLDERS)
+    assert not is_placeholder("pick something you like", USER_PLACEHOLDERS)

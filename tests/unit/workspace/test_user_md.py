@@ -5,9 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.errors import RefusedInput
-from aftercall.workspace.placeholders import USER, is_placeholder
 from aftercall.workspace.user_md import FORM, LABELS, TEMPLATE, UserProfile, fill, parse
-from aftercall.workspace.values import plain_lines, strip_emphasis
+from aftercall.workspace.values import (
+    USER_PLACEHOLDERS,
+    is_placeholder,
+    plain_lines,
+    strip_emphasis,
+)
 
 FOUND = UserProfile(
     name="William Ash",
@@ -31,7 +35,10 @@ def test_the_template_reads_as_empty() -> None:
 
 def test_a_new_page_has_the_labels_of_every_workspace_and_what_was_found() -> None:
     text = filled(None, name="Bill", context="Likes soup.")
-    assert "- **Name:** Bill\n- **What to call them:**\n- **Pronouns:** _(optional)_\n- **Timezone:**\n- **Notes:**\n" in text
+    assert (
+        "- **Name:** Bill\n- **What to call them:**\n- **Pronouns:** _(optional)_\n- "
+        "**Timezone:**\n- **Notes:**\n"
+    ) in text
     assert text.endswith("## Context\n\nLikes soup.\n")
 
 
@@ -119,17 +126,24 @@ def test_a_value_is_never_looked_for_across_another_field_line() -> None:
 def test_notes_of_several_lines_are_kept_whole() -> None:
     text = "- **Notes:** first\n  second\n\n  - third\n- **Timezone:**\n"
     assert parse(text).notes == "first\nsecond\n- third"
-    assert filled(text, notes="new", timezone="UTC") == text.replace("Timezone:**", "Timezone:** UTC")
+    assert filled(text, notes="new", timezone="UTC") == text.replace(
+        "Timezone:**", "Timezone:** UTC"
+    )
 
 
 def test_front_matter_unknown_fields_other_sections_and_text_after_a_rule_are_untouched() -> None:
-    text = "---\nname: page\n---\n# Me\n\n- **Email:** a@b.c\n- **Name:**\n- **Phone:** 1\n\n## Links\n\n- x: y\n\n---\n\nfooter: here\n"
+    text = (
+        "---\nname: page\n---\n# Me\n\n- **Email:** a@b.c\n- **Name:**\n- **Phone:** 1\n\n## "
+        "Links\n\n- x: y\n\n---\n\nfooter: here\n"
+    )
     assert filled(text, name="Bill") == text.replace("**Name:**", "**Name:** Bill")
 
 
 def test_a_missing_field_goes_after_the_last_field_line() -> None:
     text = "# Me\n\n- **Name:** Bill\n- **Email:** a@b.c\n  (private)\n\nProse.\n"
-    assert filled(text, timezone="UTC") == text.replace("(private)\n", "(private)\n- **Timezone:** UTC\n")
+    assert filled(text, timezone="UTC") == text.replace(
+        "(private)\n", "(private)\n- **Timezone:** UTC\n"
+    )
 
 
 def test_a_missing_field_takes_the_dress_of_its_neighbours() -> None:
@@ -168,18 +182,28 @@ def test_code_within_notes_and_context_is_read_whole() -> None:
 
 def test_code_that_never_closes_does_not_take_in_what_is_added() -> None:
     text = "- **Name:**\n\n## Context\n\nTea.\n```\n## Other\n"
-    assert filled(text, name="Bill", context="New.") == text.replace("**Name:**", "**Name:** Bill").replace("Tea.\n", "Tea.\nNew.\n")
+    assert filled(text, name="Bill", context="New.") == text.replace(
+        "**Name:**", "**Name:** Bill"
+    ).replace("Tea.\n", "Tea.\nNew.\n")
 
 
 def test_a_hard_break_is_not_part_of_a_value_and_stays() -> None:
     assert parse("**Name:** Bill\\\n").name == "Bill"
-    assert filled("**Name:**  \n**Timezone:**\\\n", name="Bill", timezone="UTC") == "**Name:** Bill  \n**Timezone:** UTC\\\n"
+    assert (
+        filled("**Name:**  \n**Timezone:**\\\n", name="Bill", timezone="UTC")
+        == "**Name:** Bill  \n**Timezone:** UTC\\\n"
+    )
 
 
 def test_line_endings_a_byte_order_mark_and_a_missing_last_newline_stay() -> None:
     text = "\ufeff# Me\r\n\r\n- **Name:**\r\n- **Timezone:**"
-    assert filled(text, name="Bill", timezone="UTC") == "\ufeff# Me\r\n\r\n- **Name:** Bill\r\n- **Timezone:** UTC"
-    assert filled(text, pronouns="she/her").endswith("- **Timezone:**\r\n- **Pronouns:** she/her\r\n")
+    assert (
+        filled(text, name="Bill", timezone="UTC")
+        == "\ufeff# Me\r\n\r\n- **Name:** Bill\r\n- **Timezone:** UTC"
+    )
+    assert filled(text, pronouns="she/her").endswith(
+        "- **Timezone:**\r\n- **Pronouns:** she/her\r\n"
+    )
 
 
 @pytest.mark.parametrize("end", ["## Other\n\nmine\n", "# Top\n", "---\nfooter\n", "***\n"])
@@ -214,11 +238,17 @@ def test_a_context_placeholder_is_replaced_even_when_wrapped() -> None:
 
 def test_a_page_without_context_gets_it_before_the_next_section() -> None:
     text = "# Me\n\n- **Name:** Bill\n\n### Pets\n\nRex\n\n## Links\n\nx\n"
-    assert filled(text, context="Likes tea.") == text.replace("Rex\n", "Rex\n\n## Context\n\nLikes tea.\n")
+    assert filled(text, context="Likes tea.") == text.replace(
+        "Rex\n", "Rex\n\n## Context\n\nLikes tea.\n"
+    )
 
 
 def test_what_is_added_cannot_bend_the_page() -> None:
-    text = filled(TEMPLATE, name="Bill\n- **Timezone:** Mars\n## Context", context="## Other\n---\n```\n<!-- x\nfine")
+    text = filled(
+        TEMPLATE,
+        name="Bill\n- **Timezone:** Mars\n## Context",
+        context="## Other\n---\n```\n<!-- x\nfine",
+    )
     profile = parse(text)
     assert profile.name == "Bill - **Timezone:** Mars ## Context"
     assert profile.timezone is None
@@ -237,13 +267,27 @@ def test_a_profile_is_complete_without_pronouns() -> None:
 
 @pytest.mark.parametrize("name", ["name", "call_name", "timezone", "notes", "context"])
 def test_a_profile_that_lacks_anything_else_is_not_complete(name: str) -> None:
-    values = {"name": "a", "call_name": "b", "pronouns": "p", "timezone": "c", "notes": "d", "context": "e"}
+    values = {
+        "name": "a",
+        "call_name": "b",
+        "pronouns": "p",
+        "timezone": "c",
+        "notes": "d",
+        "context": "e",
+    }
     assert not UserProfile(**{**values, name: None}).is_complete
 
 
 def test_a_models_answer_is_taken_field_by_field() -> None:
     profile = UserProfile.from_answer(
-        {"name": " Bill ", "callName": "B", "notes": ["a", "b"], "context": ["x", "y"], "mood": 3, "timezone": None}
+        {
+            "name": " Bill ",
+            "callName": "B",
+            "notes": ["a", "b"],
+            "context": ["x", "y"],
+            "mood": 3,
+            "timezone": None,
+        }
     )
     assert profile == UserProfile(name="Bill", call_name="B", notes="a, b", context="x\ny")
     with pytest.raises(RefusedInput, match=r"^name"):
@@ -292,7 +336,10 @@ pieces = st.sampled_from(
             "\udc80 raw",
             "## context ##",
         ),
-        "_(What do they care about? What projects are they working on? What annoys them? What makes them laugh? Build this over time.)_",
+        (
+            "_(What do they care about? What projects are they working on? What annoys them? What "
+            "makes them laugh? Build this over time.)_"
+        ),
     ]
 )
 pages = st.builds(
@@ -349,8 +396,12 @@ def test_what_was_set_before_is_read_the_same_after(text: str, found: UserProfil
 @given(pages, profiles)
 def test_what_was_filled_is_read_back(text: str, found: UserProfile) -> None:
     before, after = parse(text), parse(fill(text, found))
-    for name, value in FORM.usable({name: getattr(found, name) for name in LABELS}).items():
+    for name, value in FORM.filter_usable({name: getattr(found, name) for name in LABELS}).items():
         assert getattr(before, name) or strip_emphasis(value) in (getattr(after, name) or "")
     known = {" ".join(line.split()).casefold() for line in (after.context or "").splitlines()}
     for line in plain_lines(found.context or ""):
-        assert line.casefold() in known or f"- {line}".casefold() in known or is_placeholder(line, USER)
+        assert (
+            line.casefold() in known
+            or f"- {line}".casefold() in known
+            or is_placeholder(line, USER_PLACEHOLDERS)
+        )

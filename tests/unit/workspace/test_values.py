@@ -3,29 +3,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import RefusedInput
-from aftercall.workspace.values import one_line, plain_lines, readable, strip_emphasis, text_of
+from aftercall.workspace.values import (
+    one_line,
+    plain_lines,
+    replace_undecodable,
+    strip_emphasis,
+    to_text,
+)
 
 
 def test_only_texts_that_say_something_count() -> None:
-    assert text_of("name", None) is None
-    assert text_of("name", "  ") is None
-    assert text_of("name", " Bill ") == "Bill"
+    assert to_text("name", None) is None
+    assert to_text("name", "  ") is None
+    assert to_text("name", " Bill ") == "Bill"
 
 
 def test_a_list_is_joined() -> None:
-    assert text_of("notes", ["likes tea", " ", "has a dog"]) == "likes tea, has a dog"
-    assert text_of("context", ["one", "two"], "\n") == "one\ntwo"
+    assert to_text("notes", ["likes tea", " ", "has a dog"]) == "likes tea, has a dog"
+    assert to_text("context", ["one", "two"], "\n") == "one\ntwo"
 
 
 @pytest.mark.parametrize("value", [1, True, {"a": "b"}, ["a", 1], [["a"]], 2.5])
 def test_other_types_are_refused_by_name(value: object) -> None:
     with pytest.raises(RefusedInput, match=r"^notes:"):
-        text_of("notes", value)
+        to_text("notes", value)
 
 
 @pytest.mark.parametrize(
     ("value", "bare"),
-    [("*Bill*", "Bill"), ("**Bill**", "Bill"), ("_Bill_", "Bill"), ("`UTC`", "UTC"), ("**_Bill_**", "Bill"), ("snake_", "snake_")],
+    [
+        ("*Bill*", "Bill"),
+        ("**Bill**", "Bill"),
+        ("_Bill_", "Bill"),
+        ("`UTC`", "UTC"),
+        ("**_Bill_**", "Bill"),
+        ("snake_", "snake_"),
+    ],
 )
 def test_emphasis_around_a_value_is_not_part_of_it(value: str, bare: str) -> None:
     assert strip_emphasis(value) == bare
@@ -42,7 +55,7 @@ def test_plain_lines_hold_no_structure() -> None:
 
 
 def test_bytes_that_were_no_text_are_marked_when_read() -> None:
-    assert readable(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf\ufffd"
+    assert replace_undecodable(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf\ufffd"
 
 
 @given(st.text(st.characters(codec=None)))

@@ -1,4 +1,7 @@
-"""An emulated Anthropic Messages server. Both ways of carrying the key are taken; the newer version refuses sampling parameters."""
+"""An emulated Anthropic Messages server.
+
+Both ways of carrying the key are taken; the newer version refuses sampling parameters.
+"""
 
 import hmac
 from typing import Any
@@ -9,16 +12,32 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from aftercall.ids import new_id
-from aftercall.lab.models.door import Refusal, need, read_json, refuse_unknown, stumble
-from aftercall.lab.models.script import Asked, Script
+from aftercall.lab.models.requests import (
+    ModelRefusal,
+    inject_fault,
+    read_json,
+    refuse_unknown,
+    require_fields,
+)
+from aftercall.lab.models.script import ModelScript, ScriptedQuestion
 
 VERSIONS = ("2023-06-01", "2026-10-21")
-WITHOUT_SAMPLING = "2026-10-21"
-SAMPLING = ("temperature", "top_p", "top_k")
-KNOWN = frozenset(
+NO_SAMPLING_VERSION = "2026-10-21"
+SAMPLING_FIELDS = ("temperature", "top_p", "top_k")
+KNOWN_FIELDS = frozenset(
     {
-        *("model", "max_tokens", "messages", "system", "metadata", "stop_sequences", "stream", "tools", "tool_choice"),
-        *("output_config", "thinking", "service_tier", "cache_control", *SAMPLING),
+        *(
+            "model",
+            "max_tokens",
+            "messages",
+            "system",
+            "metadata",
+            "stop_sequences",
+            "stream",
+            "tools",
+            "tool_choice",
+        ),
+        *("output_config", "thinking", "service_tier", "cache_control", *SAMPLING_FIELDS),
     }
 )
 _FAULTS = {
@@ -29,37 +48,46 @@ _FAULTS = {
 }
 
 
-def make_anthropic(script: Script, key: str, models: tuple[str, ...]) -> Starlette:
+def make_anthropic(script: ModelScript, key: str, models: tuple[str, ...]) -> Starlette:
     async def post_messages(request: Request) -> Response:
         try:
             asked = _read(request, await read_json(request), key, models)
-        except Refusal as refusal:
+        except ModelRefusal as refusal:
             return _refuse(refusal)
-        script.asked.append(asked)
+        script.questions.append(asked)
         return await _answer(script, asked)
 
     return Starlette(routes=[Route("/v1/messages", post_messages, methods=["POST"])])
 
 
-def _read(request: Request, body: dict[str, Any], key: str, models: tuple[str, ...]) -> Asked:
+def _read(
+    request: Request, body: dict[str, Any], key: str, models: tuple[str, ...]
+) -> ScriptedQuestion:
     scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
     given = request.headers.get("x-api-key") or (bearer if scheme.lower() == "bearer" else "")
     if not hmac.compare_digest(given.encode(), key.encode()):
-        raise Refusal(401, "authentication_error", "invalid x-api-key")
+        raise ModelRefusal(401, "authentication_error", "invalid x-api-key")
     version = request.headers.get("anthropic-version")
     if version not in VERSIONS:
-        raise Refusal(400, "invalid_request_error", "anthropic-version: header is required")
-    need(body, "model", "max_tokens", "messages")
-    refuse_unknown(body, KNOWN - set(SAMPLING) if version == WITHOUT_SAMPLING else KNOWN)
+        raise ModelRefusal(400, "invalid_request_error", "anthropic-version: header is required")
+    require_fields(body, "model", "max_tokens", "messages")
+    refuse_unknown(
+        body,
+        KNOWN_FIELDS - set(SAMPLING_FIELDS) if version == NO_SAMPLING_VERSION else KNOWN_FIELDS,
+    )
     if body["model"] not in models:
-        raise Refusal(404, "not_found_error", f"model: {body['model']}")
+        raise ModelRefusal(404, "not_found_error", f"model: {body['model']}")
     if not isinstance(body["max_tokens"], int) or body["max_tokens"] < 1:
-        raise Refusal(400, "invalid_request_error", "max_tokens: Input should be greater than or equal to 1")
+        raise ModelRefusal(
+            400, "invalid_request_error", "max_tokens: Input should be greater than or equal to 1"
+        )
     messages = tuple((message["role"], _text(message["content"])) for message in body["messages"])
     if not messages or messages[0][0] != "user":
-        raise Refusal(400, "invalid_request_error", "messages: first message must use the user role")
+        raise ModelRefusal(
+            400, "invalid_request_error", "messages: first message must use the user role"
+        )
     schema = body.get("output_config", {}).get("format", {}).get("schema")
-    return Asked(body["model"], _text(body.get("system", "")), messages, schema, body)
+    return ScriptedQuestion(body["model"], _text(body.get("system", "")), messages, schema, body)
 
 
 def _text(content: Any) -> str:
@@ -68,11 +96,11 @@ def _text(content: Any) -> str:
     return "".join(block.get("text", "") for block in content if block.get("type") == "text")
 
 
-async def _answer(script: Script, asked: Asked) -> Response:
+async def _answer(script: ModelScript, asked: ScriptedQuestion) -> Response:
     fault = script.next_fault()
-    if (instead := await stumble(script, fault, _FAULTS, _refuse)) is not None:
+    if (instead := await inject_fault(script, fault, _FAULTS, _refuse)) is not None:
         return instead
-    said = script.text_for(asked, fault)
+    said = script.make_text(asked, fault)
     stop = {"cut_off": "max_tokens", "refusal": "refusal"}.get(fault or "", "end_turn")
     return JSONResponse(
         {
@@ -94,6 +122,10 @@ async def _answer(script: Script, asked: Asked) -> Response:
     )
 
 
-def _refuse(refusal: Refusal) -> JSONResponse:
-    body = {"type": "error", "error": {"type": refusal.kind, "message": str(refusal)}, "request_id": f"req_{new_id()}"}
+def _refuse(refusal: ModelRefusal) -> JSONResponse:
+    body = {
+        "type": "error",
+        "error": {"type": refusal.kind, "message": str(refusal)},
+        "request_id": f"req_{new_id()}",
+    }
     return JSONResponse(body, refusal.status, refusal.headers)

@@ -1,4 +1,6 @@
-"""What an emulated model says, and how it fails: answers by question, faults in a queue, and what it was asked."""
+"""What an emulated model says, and how it fails: answers by question, faults in a queue, and
+what it was asked.
+"""
 
 from collections import deque
 from collections.abc import Callable
@@ -20,11 +22,13 @@ Fault = Literal[
     "empty",
     "no_schema",
 ]
-PROSE = "I would be glad to help you with this call! It seems to me that the caller was quite friendly."
+PROSE_ANSWER = (
+    "I would be glad to help you with this call! It seems to me that the caller was quite friendly."
+)
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScriptedQuestion:
     """One request that got past the door, as every dialect of model server understands it."""
 
     model: str
@@ -43,24 +47,27 @@ class Asked:
 
 
 @dataclass
-class Script:
-    """Shared by the servers of one lab. `always` fails every request; `faults` fail one each, in order."""
+class ModelScript:
+    """Shared by the servers of one lab.
 
-    answer: Callable[[Asked], str]
+    `always` fails every request; `faults` fail one each, in order.
+    """
+
+    answer: Callable[[ScriptedQuestion], str]
     faults: deque[Fault] = field(default_factory=deque)
-    always: Fault | None = None
+    permanent_fault: Fault | None = None
     slow_s: float = 30.0
     retry_after_s: int = 1
-    asked: list[Asked] = field(default_factory=list)
+    questions: list[ScriptedQuestion] = field(default_factory=list)
 
     def next_fault(self) -> Fault | None:
-        return self.faults.popleft() if self.faults else self.always
+        return self.faults.popleft() if self.faults else self.permanent_fault
 
-    def text_for(self, asked: Asked, fault: Fault | None) -> str:
+    def make_text(self, asked: ScriptedQuestion, fault: Fault | None) -> str:
         """The model's words, spoilt if that was ordered."""
         match fault:
             case "prose":
-                return PROSE
+                return PROSE_ANSWER
             case "empty" | "refusal":
                 return ""
             case "wrong_shape":

@@ -1,134 +1,82 @@
-"""The only file that knows pydantic-ai. Imported when a model is first needed: it takes seconds to load."""
+"""The line to a model: a loop in a thread of its own, so that steps in threads and live calls
+share one client.
 
-import json
+Opened at the first question, because the packages for models take seconds to load.
+"""
 
-import httpx2
-from pydantic_ai import exceptions as theirs
-from pydantic_ai.direct import model_request
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
-from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.settings import ModelSettings
+import asyncio
+from threading import Lock, Thread
+from typing import TYPE_CHECKING
 
-from aftercall.errors import ModelDeclined, ModelError, ModelOffForm, ModelRefused, ModelUnavailable
-from aftercall.llm.model.choice import Choice
-from aftercall.llm.model.exchange import Finish, Paid, Put, Said
+from aftercall.errors import ModelUnavailable
+from aftercall.llm.model.choice import ModelChoice
+from aftercall.llm.model.completion import Completion, Prompt
 
-_FINISHES: dict[str | None, Finish] = {"length": "cut_off", "content_filter": "declined"}
+if TYPE_CHECKING:
+    from aftercall.llm.model.provider_client import ProviderClient
+
+CLOSE_TIMEOUT_S = 5.0
 
 
-class Client:
-    """One model, spoken to through one pool of connections. Lives in one event loop."""
-
-    def __init__(self, choice: Choice) -> None:
+class ModelClient:
+    def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
-        self._http = httpx2.AsyncClient(timeout=choice.limits.timeout_s)
-        self._model = _connect(choice, self._http)
-        self._is_anyones = choice.provider == "openai-compatible"
-        self._takes_schema = self._is_anyones or bool(self._model.profile.get("supports_json_schema_output"))
+        self._lock = Lock()
+        self._open: tuple[asyncio.AbstractEventLoop, Thread, ProviderClient] | None = None
+        self._is_closed = False
 
-    async def ask(self, put: Put, timeout_s: float) -> Said:
-        """One request, never repeated here: the step does that. Raises a ModelError."""
-        settings = ModelSettings(max_tokens=self._choice.limits.max_tokens, timeout=timeout_s, request_timeout=timeout_s, max_retries=0)
-        if self._choice.takes_temperature:
-            settings["temperature"] = 0.0
-        try:
-            response = await model_request(
-                self._model, self._messages(put), model_settings=settings, model_request_parameters=self._parameters(put)
-            )
-        except theirs.AgentRunError as error:
-            if self._is_anyones and self._takes_schema and _is_plain_rejection(error):
-                self._takes_schema = False  # not every server like OpenAI's takes a schema; all take words
-                return await self.ask(put, timeout_s)
-            raise translate(error, self._choice.name) from None  # their text may hold the prompt, and so speech
-        return Said(_text(response), _FINISHES.get(response.finish_reason, "whole"), _paid(response))
+    @property
+    def name(self) -> str:
+        return self._choice.name
 
-    async def close(self) -> None:
-        await self._http.aclose()
+    @property
+    def part_chars(self) -> int:
+        return self._choice.limits.part_chars
 
-    def _messages(self, put: Put) -> list[ModelMessage]:
-        instructions = put.instructions
-        if self._is_anyones or not self._takes_schema:
-            instructions += f"\n\nThe answer is JSON of this schema:\n{json.dumps(put.schema)}"
-        messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(put.data)], instructions=instructions)]
-        if put.repair:
-            wrong, why = put.repair
-            messages.append(ModelResponse(parts=[TextPart(wrong)]))
-            asked = f"That answer does not fit: {why}. Answer again, with nothing but the JSON object."
-            messages.append(ModelRequest(parts=[UserPromptPart(asked)], instructions=instructions))
-        return messages
+    def open(self) -> tuple[asyncio.AbstractEventLoop, "ProviderClient"]:
+        """Connect, if nobody has yet."""
+        with self._lock:
+            if self._is_closed:
+                raise ModelUnavailable(f"{self.name}: the line was closed")
+            if self._open is None:
+                from aftercall.llm.model.provider_client import ProviderClient  # noqa: PLC0415 - seconds to load, and rules need none of it
 
-    def _parameters(self, put: Put) -> ModelRequestParameters:
-        if not self._takes_schema:
-            return ModelRequestParameters()
-        form = OutputObjectDefinition(json_schema=put.schema, name=put.name)
-        return ModelRequestParameters(output_mode="native", output_object=form, allow_text_output=True)
+                loop = asyncio.new_event_loop()
+                thread = Thread(target=loop.run_forever, name="aftercall-model", daemon=True)
+                thread.start()
+                self._open = (loop, thread, ProviderClient(self._choice))
+            return self._open[0], self._open[2]
 
+    def ask(self, prompt: Prompt) -> Completion:
+        """For threads. Raises a ModelError."""
+        loop, client = self.open()
+        return asyncio.run_coroutine_threadsafe(
+            client.ask(prompt, self._choice.limits.timeout_s), loop
+        ).result()
 
-def _connect(choice: Choice, http: httpx2.AsyncClient) -> Model:
-    return _connect_anthropic(choice, http) if choice.provider == "anthropic" else _connect_openai(choice, http)
+    async def ask_within(self, prompt: Prompt, timeout_s: float) -> Completion:
+        """For a live call, which cannot wait long. Raises a ModelError."""
+        loop, client = await asyncio.to_thread(self.open)
+        return await asyncio.wrap_future(
+            asyncio.run_coroutine_threadsafe(client.ask(prompt, timeout_s), loop)
+        )
 
-
-def _connect_anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model:
-    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - each SDK takes a second to load; one is enough
-    from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
-
-    key = choice.api_key.get_secret_value()
-    return AnthropicModel(choice.model, provider=AnthropicProvider(api_key=key, base_url=choice.base_url, http_client=http))
+    def close(self) -> None:
+        with self._lock:
+            was_open, self._open, self._is_closed = self._open, None, True
+        if was_open is None:
+            return
+        loop, thread, client = was_open
+        asyncio.run_coroutine_threadsafe(_finish(client), loop).result(CLOSE_TIMEOUT_S)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(CLOSE_TIMEOUT_S)
+        loop.close()
 
 
-def _connect_openai(choice: Choice, http: httpx2.AsyncClient) -> Model:
-    """OpenAI itself by its newer way of asking; servers that are like it by the one that all of them know."""
-    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # noqa: PLC0415 - as above
-    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - the same
-
-    provider = OpenAIProvider(api_key=choice.api_key.get_secret_value(), base_url=choice.base_url, http_client=http)
-    if choice.provider == "openai":
-        return OpenAIResponsesModel(choice.model, provider=provider)
-    return OpenAIChatModel(choice.model, provider=provider)
-
-
-def _is_plain_rejection(error: theirs.AgentRunError) -> bool:
-    return isinstance(error, theirs.ModelHTTPError) and error.status_code in (400, 422)
-
-
-def _text(response: ModelResponse) -> str:
-    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
-
-
-def _paid(response: ModelResponse) -> Paid:
-    try:
-        cost = float(response.cost().total_price)
-    except (LookupError, ValueError, AssertionError):  # a model that no price list knows
-        cost = None
-    return Paid(response.usage.input_tokens, response.usage.output_tokens, cost)
-
-
-def translate(error: theirs.AgentRunError, name: str) -> ModelError:
-    """Our error for theirs: what may pass, what somebody must put right, and what this call's words brought about."""
-    match error:
-        case theirs.ModelQuotaExceededError():
-            return ModelRefused(f"{name}: the account's quota is used up; put that right with the provider, then run the step again")
-        case theirs.ModelRateLimitError():
-            return ModelUnavailable(f"{name}: limits how often it may be asked", error.retry_after)
-        case theirs.ModelTimeoutError() | theirs.ModelRequestTimeout():
-            return ModelUnavailable(f"{name}: gave no answer in time (reading.timeout_s)")
-        case theirs.ModelConnectionError():
-            return ModelUnavailable(f"{name}: cannot be reached; check network and address")
-        case theirs.ModelAuthenticationError():
-            return ModelRefused(f"{name}: does not take the key; check it and what it may be used for")
-        case theirs.ModelNotFoundError():
-            return ModelRefused(f"{name}: there is no such model at this address; check AFTERCALL_MODEL")
-        case theirs.ModelContextWindowExceededError():
-            return ModelRefused(f"{name}: the call is too long for it in one piece; lower reading.part_chars")
-        case theirs.ModelRequestRejectedError():
-            return ModelRefused(f"{name}: does not take the request{_status(error)}; it may be too old or too new for this version")
-        case theirs.ModelAPIError():
-            return ModelUnavailable(f"{name}: is in trouble{_status(error)}", error.retry_after)
-        case theirs.ContentFilterError():
-            return ModelDeclined(f"{name}: will not answer for this call; read it with another model, or by rules")
-    return ModelOffForm(f"{name}: answered in a way that nobody understands")
-
-
-def _status(error: theirs.ModelAPIError) -> str:
-    return f" (HTTP {error.status_code})" if isinstance(error, theirs.ModelHTTPError) else ""
+async def _finish(client: "ProviderClient") -> None:
+    """Nobody waits for what is still being asked: its step runs again."""
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await client.close()

@@ -1,23 +1,88 @@
-"""The reader by model: each question put by itself, each answer held to the call before anybody sees it."""
+"""The reader by model: each question put by itself, each answer held to the call before anybody
+sees it.
+"""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel
 
-from aftercall.llm.model import forms, ground, merge, questions
-from aftercall.llm.model.answers import Answers, NoAnswers
-from aftercall.llm.model.asking import Asker, Line
-from aftercall.llm.model.exchange import Paid
-from aftercall.llm.model.ground import Ground
-from aftercall.llm.model.questions import Question
-from aftercall.llm.model.secrecy import Secrecy
-from aftercall.llm.model.transcript import split, tell
-from aftercall.llm.rules.language import language_of
+from aftercall.llm.model import forms, grounding, questions
+from aftercall.llm.model.asking import CompletionClient, QuestionAsker
+from aftercall.llm.model.completion import AnswerCache, NullAnswerCache, Usage
+from aftercall.llm.model.grounding import Grounding
+from aftercall.llm.model.questions import Question, format_call_data, split_transcript
+from aftercall.llm.rules.language import detect_language
+from aftercall.llm.rules.memo import clear_caches
+from aftercall.llm.rules.secrets import Secret, find_secrets, mask, secret_facts
+from aftercall.llm.rules.sentences import MASK
 from aftercall.log import get_logger
 from aftercall.model.calls import Call
-from aftercall.model.generic import is_generic
-from aftercall.model.reading import Answer, Asked, FactDraft, Identity, KnownFact, Profile, Reading, Summary, Trace
+from aftercall.model.people import is_generic_name
+from aftercall.model.reading import (
+    FactDraft,
+    Identity,
+    KnownFact,
+    Profile,
+    Reading,
+    ReadingResult,
+    ReadingTrace,
+    RequestsReading,
+    Summary,
+)
+
+HIDDEN = "(secret)"
+_BLOTS = re.compile(rf"{re.escape(MASK)}[{re.escape(MASK)}\s]*")
+M = TypeVar("M", bound=BaseModel)
+
+
+class SecretMask:
+    def __init__(self, call: Call) -> None:
+        try:
+            self._secrets: list[Secret] = find_secrets(call.turns)
+        finally:
+            clear_caches()
+
+    def mask_text(self, text: str) -> str:
+        masked = mask(text, self._secrets)
+        return text if masked == text else _BLOTS.sub(HIDDEN, masked).strip()
+
+    def has_secret(self, text: str) -> bool:
+        return mask(text, self._secrets) != text
+
+    def mask_fields(self, item: M, *fields: str) -> M:
+        hidden: dict[str, object] = {}
+        for name in fields:
+            value = getattr(item, name)
+            if isinstance(value, str):
+                hidden[name] = self.mask_text(value)
+            elif isinstance(value, Sequence):
+                hidden[name] = tuple(self.mask_text(text) for text in value)
+        return item.model_copy(update=hidden)
+
+    def mark_secret_facts(self, facts: Sequence[FactDraft]) -> tuple[FactDraft, ...]:
+        """Facts that tell a secret are marked so; secrets that the model overlooked are added."""
+        marked = [
+            fact.model_copy(update={"visibility": "secret"})
+            if self.has_secret(f"{fact.text} {fact.summary} {fact.words}")
+            else fact
+            for fact in facts
+        ]
+        told = [fact for fact in marked if fact.visibility == "secret"]
+        missed = [
+            fact
+            for fact in secret_facts(self._secrets)
+            if not any(_overlap(fact, other) for other in told)
+        ]
+        return (*marked, *missed)
+
+
+def _overlap(one: FactDraft, other: FactDraft) -> bool:
+    return bool(set(one.turns) & set(other.turns)) and (
+        one.words in other.words or other.words in one.words or one.text in other.text
+    )
+
 
 F = TypeVar("F", bound=BaseModel)
 G = TypeVar("G", bound=BaseModel)
@@ -28,72 +93,112 @@ log = get_logger("model")
 
 
 class ModelReader:
-    def __init__(self, line: Line, answers: Answers | None = None) -> None:
+    def __init__(self, line: CompletionClient, answers: AnswerCache | None = None) -> None:
         self._line = line
-        self._asker = Asker(line, answers or NoAnswers())
+        self._asker = QuestionAsker(line, answers or NullAnswerCache())
 
     @property
     def name(self) -> str:
         return self._line.name
 
-    def summarise(self, call: Call) -> Answer[Summary]:
+    def summarise(self, call: Call) -> ReadingResult[Summary]:
         parts, paid = self._ask_parts(questions.SUMMARY, call)
         question: Question[forms.SummaryForm] = questions.SUMMARY
         whole = parts[0]
         if len(parts) > 1:
             question = questions.SUMMARY_OF_PARTS
-            lines = [f"Part {number}: {part.model_dump_json()}" for number, part in enumerate(parts, 1)]
-            whole, more = self._asker.ask(question, tell(call, lines), call.id)
+            lines = [
+                f"Part {number}: {part.model_dump_json()}" for number, part in enumerate(parts, 1)
+            ]
+            whole, more = self._asker.ask(question, format_call_data(call, lines), call.id)
             paid += more
-        summary = Secrecy(call).hide_in(
-            Summary.model_validate(whole.model_dump()), "text", "topics", "decisions", "actions", "facts", "context"
+        summary = SecretMask(call).mask_fields(
+            Summary.model_validate(whole.model_dump()),
+            "text",
+            "topics",
+            "decisions",
+            "actions",
+            "facts",
+            "context",
         )
-        return Answer(summary, self._trace(question, paid))
+        return ReadingResult(summary, self._trace(question, paid))
 
-    def find_profile(self, call: Call) -> Answer[Profile]:
+    def find_profile(self, call: Call) -> ReadingResult[Profile]:
         parts, paid = self._ask_parts(questions.PROFILE, call)
-        found = merge.merge_profiles([ground.ground_profile(part, Ground(call)) for part in parts])
-        return Answer(Secrecy(call).hide_in(found, "notes", "context"), self._trace(questions.PROFILE, paid))
-
-    def find_identity(self, call: Call) -> Answer[Identity]:
-        parts, paid = self._ask_parts(questions.IDENTITY, call)
-        found = merge.merge_identities([Identity.model_validate(part.model_dump()) for part in parts])
-        if is_generic(found.name or ""):
-            found = found.model_copy(update={"name": None})
-        return Answer(Secrecy(call).hide_in(found, "creature", "vibe"), self._trace(questions.IDENTITY, paid))
-
-    def find_greeting(self, call: Call, name: str | None) -> Answer[str | None]:
-        last = split(call, self._line.part_chars)[-1]
-        form, paid = self._asker.ask(questions.GREETING, tell(call, last, [("name", name or "")]), call.id)
-        sentence = form.sentence if form.sentence and not Secrecy(call).holds(form.sentence) else None
-        return Answer(sentence, self._trace(questions.GREETING, paid))
-
-    def find_facts(self, call: Call, known: Sequence[KnownFact] = ()) -> Answer[tuple[FactDraft, ...]]:
-        listed = "\n".join(f"{fact.id} ({fact.category}): {' '.join(fact.text.split())}" for fact in known)
-        parts, paid = self._ask_parts(questions.FACTS, call, [("known facts", listed)])
-        ids, at = {fact.id for fact in known}, Ground(call)
-        grounded = [_keep(part.facts, lambda form: ground.ground_fact(form, at, ids), "facts") for part in parts]
-        return Answer(Secrecy(call).keep_apart(merge.merge_facts(grounded)), self._trace(questions.FACTS, paid))
-
-    def find_asked(self, call: Call) -> Answer[Asked]:
-        at, secrecy, paid = Ground(call), Secrecy(call), Paid()
-        asked = Asked()
-        for part in split(call, self._line.part_chars):
-            still_open = "\n".join(request.title for request in asked.requests)
-            form, cost = self._asker.ask(questions.ASKED, tell(call, part, [("open requests", still_open)]), call.id)
-            asked, paid = merge.merge_asked([asked, _ground_asked(form, at)]), paid + cost
-        hidden = Asked(
-            requests=tuple(secrecy.hide_in(item, "title", "details") for item in asked.requests),
-            withdrawn=tuple(secrecy.hide_in(item, "title") for item in asked.withdrawn),
-            promises=tuple(secrecy.hide_in(item, "title") for item in asked.promises),
+        found = grounding.merge_profiles(
+            [grounding.ground_profile(part, Grounding(call)) for part in parts]
         )
-        return Answer(hidden, self._trace(questions.ASKED, paid))
+        return ReadingResult(
+            SecretMask(call).mask_fields(found, "notes", "context"),
+            self._trace(questions.PROFILE, paid),
+        )
+
+    def find_identity(self, call: Call) -> ReadingResult[Identity]:
+        parts, paid = self._ask_parts(questions.IDENTITY, call)
+        found = grounding.merge_identities(
+            [Identity.model_validate(part.model_dump()) for part in parts]
+        )
+        if is_generic_name(found.name or ""):
+            found = found.model_copy(update={"name": None})
+        return ReadingResult(
+            SecretMask(call).mask_fields(found, "creature", "vibe"),
+            self._trace(questions.IDENTITY, paid),
+        )
+
+    def find_greeting(self, call: Call, name: str | None) -> ReadingResult[str | None]:
+        last = split_transcript(call, self._line.part_chars)[-1]
+        form, paid = self._asker.ask(
+            questions.GREETING, format_call_data(call, last, [("name", name or "")]), call.id
+        )
+        sentence = (
+            form.sentence
+            if form.sentence and not SecretMask(call).has_secret(form.sentence)
+            else None
+        )
+        return ReadingResult(sentence, self._trace(questions.GREETING, paid))
+
+    def find_facts(
+        self, call: Call, known: Sequence[KnownFact] = ()
+    ) -> ReadingResult[tuple[FactDraft, ...]]:
+        listed = "\n".join(
+            f"{fact.id} ({fact.category}): {' '.join(fact.text.split())}" for fact in known
+        )
+        parts, paid = self._ask_parts(questions.FACTS, call, [("known facts", listed)])
+        ids, at = {fact.id for fact in known}, Grounding(call)
+        grounded = [
+            _drop_ungrounded(part.facts, lambda form: grounding.ground_fact(form, at, ids), "facts")
+            for part in parts
+        ]
+        return ReadingResult(
+            SecretMask(call).mark_secret_facts(grounding.merge_facts(grounded)),
+            self._trace(questions.FACTS, paid),
+        )
+
+    def find_requests(self, call: Call) -> ReadingResult[RequestsReading]:
+        at, secrecy, paid = Grounding(call), SecretMask(call), Usage()
+        asked = RequestsReading()
+        for part in split_transcript(call, self._line.part_chars):
+            still_open = "\n".join(request.title for request in asked.requests)
+            form, cost = self._asker.ask(
+                questions.ASKED,
+                format_call_data(call, part, [("open requests", still_open)]),
+                call.id,
+            )
+            asked, paid = grounding.merge_asked([asked, _ground_asked(form, at)]), paid + cost
+        hidden = RequestsReading(
+            requests=tuple(
+                secrecy.mask_fields(item, "title", "details") for item in asked.requests
+            ),
+            withdrawn=tuple(secrecy.mask_fields(item, "title") for item in asked.withdrawn),
+            promises=tuple(secrecy.mask_fields(item, "title") for item in asked.promises),
+        )
+        return ReadingResult(hidden, self._trace(questions.ASKED, paid))
 
     def read(self, call: Call) -> Reading:
-        language = language_of(turn.text for turn in call.turns)
+        language = detect_language(turn.text for turn in call.turns)
         if not call.turns:
             return Reading(language=language, summary="")
-        asked = self.find_asked(call).value
+        asked = self.find_requests(call).value
         return Reading(
             language=language,
             summary=self.summarise(call).value.text,
@@ -108,24 +213,43 @@ class ModelReader:
     def forget(self, call_id: str) -> None:
         """Nothing is kept here; answers that were paid for are in the database."""
 
-    def _ask_parts(self, question: Question[F], call: Call, extra: Extra = ()) -> tuple[list[F], Paid]:
-        answers = [self._asker.ask(question, tell(call, part, extra), call.id) for part in split(call, self._line.part_chars)]
-        return [form for form, _ in answers], sum((paid for _, paid in answers), Paid())
+    def _ask_parts(
+        self, question: Question[F], call: Call, extra: Extra = ()
+    ) -> tuple[list[F], Usage]:
+        answers = [
+            self._asker.ask(question, format_call_data(call, part, extra), call.id)
+            for part in split_transcript(call, self._line.part_chars)
+        ]
+        return [form for form, _ in answers], sum((paid for _, paid in answers), Usage())
 
-    def _trace(self, question: Question[F], paid: Paid) -> Trace:
-        return Trace(self.name, question.hash, paid.input_tokens, paid.output_tokens, paid.cost)
+    def _trace(self, question: Question[F], paid: Usage) -> ReadingTrace:
+        return ReadingTrace(
+            self.name, question.hash, paid.input_tokens, paid.output_tokens, paid.cost
+        )
 
 
-def _ground_asked(form: forms.AskedForm, at: Ground) -> Asked:
-    return Asked(
-        requests=_keep(form.requests, lambda item: ground.ground_request(item, at), "requests"),
-        withdrawn=_keep(form.withdrawn, lambda item: ground.ground_withdrawn(item, at), "withdrawn"),
-        promises=_keep(form.promises, lambda item: ground.ground_promise(item, at), "promises"),
+def _ground_asked(form: forms.AskedForm, at: Grounding) -> RequestsReading:
+    return RequestsReading(
+        requests=_drop_ungrounded(
+            form.requests, lambda item: grounding.ground_request(item, at), "requests"
+        ),
+        withdrawn=_drop_ungrounded(
+            form.withdrawn, lambda item: grounding.ground_withdrawn(item, at), "withdrawn"
+        ),
+        promises=_drop_ungrounded(
+            form.promises, lambda item: grounding.ground_promise(item, at), "promises"
+        ),
     )
 
 
-def _keep(items: Sequence[G], check: Callable[[G], T | None], kind: str) -> tuple[T, ...]:
+def _drop_ungrounded(
+    items: Sequence[G], check: Callable[[G], T | None], kind: str
+) -> tuple[T, ...]:
     kept = tuple(found for item in items if (found := check(item)) is not None)
     if len(kept) < len(items):
-        log.info("items without ground in the call were left out", kind=kind, count=len(items) - len(kept))
+        log.info(
+            "items without ground in the call were left out",
+            kind=kind,
+            count=len(items) - len(kept),
+        )
     return kept

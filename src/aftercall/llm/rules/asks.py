@@ -5,7 +5,14 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 
-from aftercall.llm.rules.corrections import erase, find_repair, is_broken_off, longest_without, new_number, settle_repairs
+from aftercall.llm.rules.corrections import (
+    erase,
+    find_repair,
+    is_broken_off,
+    longest_without,
+    new_number,
+    settle_repairs,
+)
 from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.cues import TIME_ONLY
 from aftercall.llm.rules.memo import remember
@@ -13,19 +20,47 @@ from aftercall.llm.rules.numbers import NUMBER_WORD, quantities
 from aftercall.llm.rules.persons import person_in, person_noted
 from aftercall.llm.rules.sentences import MASK, body_of
 from aftercall.llm.rules.stems import stems
-from aftercall.model.reading import Request, RequestKind, Withdrawn
+from aftercall.model.reading import Request, RequestKind, WithdrawnRequest
 
 _TITLE_LENGTH = 100
 _HEARD_BACK = 5  # of the agent's sentences about a request
 # What sentences trail off with, longest first.
 _TAILS = (
-    *("if that's possible", "if that's all right", "if that's okay", "if that's ok", "would you", "could you", "you know", "for me"),
-    *("though", "please", "because", "cause", "just", "then", "like", "with", "it's", "and", "but", "the", "for", "um", "uh", "umm", "uhh"),
+    *(
+        "if that's possible",
+        "if that's all right",
+        "if that's okay",
+        "if that's ok",
+        "would you",
+        "could you",
+        "you know",
+        "for me",
+    ),
+    *(
+        "though",
+        "please",
+        "because",
+        "cause",
+        "just",
+        "then",
+        "like",
+        "with",
+        "it's",
+        "and",
+        "but",
+        "the",
+        "for",
+        "um",
+        "uh",
+        "umm",
+        "uhh",
+    ),
     *("so", "or", "an", "to", "of", "is", "oh", "a"),
 )
 _POINTS = re.compile(r"\b(?:it|that|them|this|those|these|him|her|one|note|message)\b", re.I)
 _DANGLING = re.compile(
-    r"(?:(?:^|\s+)(?:not|no|the|a|an|instead of|rather than|for|on|at|in|with|by|from|to|of|about|and|or|but|is|"
+    r"(?:(?:^|\s+)(?:not|no|the|a|an|instead of|rather than|for|on|at|in|with|by|from|to|of"
+    "|about|and|or|but|is|"
     r"are|it['’]s|this|next|was|until|till))*\s*$",
     re.I,
 )
@@ -34,7 +69,9 @@ _DENIES = re.compile(r"\b(?:not|instead of|rather than)(?: \w+)?\s*$", re.I)
 _LISTED = re.compile(r",? (?:and|plus|with) (?:also )?|, ", re.I)
 _CLOCK = re.compile(rf"\bat (?:{NUMBER_WORD}|\d)", re.I)  # then a bare number may be the hour
 _FILLERS = Cue(r"(?:,\s*)?\b(?:umm?|uhh?|er+m|you know|i mean|sort of|kind of)\b,?\s*")
-_STUTTER = re.compile(rf"\b(?!{NUMBER_WORD}\b|\d|\w\b)(\w+)(?:, | )\1\b", re.I)  # figures and letters are said twice on purpose
+_STUTTER = re.compile(
+    rf"\b(?!{NUMBER_WORD}\b|\d|\w\b)(\w+)(?:, | )\1\b", re.I
+)  # figures and letters are said twice on purpose
 
 
 @dataclass(slots=True)
@@ -62,7 +99,9 @@ class Ask:
 
     @property
     def told_at(self) -> int:
-        """The last turn in which the caller said something of it; a yes to a day put forward does not count."""
+        """The last turn in which the caller said something of it; a yes to a day put forward
+        does not count.
+        """
         return max((self.turns[0], *(seq for seq, _ in self.details)))
 
     @property
@@ -90,26 +129,53 @@ class Ask:
         self.denied += self._outnumbered(text)
         if TIME_ONLY.match(text):
             self.details = [(at, known) for at, known in self.details if not TIME_ONLY.match(known)]
-        if text and text.lower() not in self.act.lower() and all(text != known for _, known in self.details):
+        if (
+            text
+            and text.lower() not in self.act.lower()
+            and all(text != known for _, known in self.details)
+        ):
             self.details.append((seq, text))
         self.cite(seq)
 
     def _outnumbered(self, text: str) -> list[str]:
         """ "Ten people" once "twelve people" was said."""
         new = quantities(text)
-        told = [quantities(earlier) for earlier in (self.act, *(known for _, known in self.details))] if new else []
-        return [f"{number} {noun}" for known in told for noun, number in known.items() if noun in new and new[noun] != number]
+        told = (
+            [quantities(earlier) for earlier in (self.act, *(known for _, known in self.details))]
+            if new
+            else []
+        )
+        return [
+            f"{number} {noun}"
+            for known in told
+            for noun, number in known.items()
+            if noun in new and new[noun] != number
+        ]
 
     def _disputes(self, text: str) -> bool:
         """Whether the agent's words have another number than the caller's for the same things."""
         theirs = quantities(text)
-        ours = [quantities(told) for told in (self.act, *(known for _, known in self.details))] if theirs else []
-        return any(noun in theirs and theirs[noun] != number for known in ours for noun, number in known.items())
+        ours = (
+            [quantities(told) for told in (self.act, *(known for _, known in self.details))]
+            if theirs
+            else []
+        )
+        return any(
+            noun in theirs and theirs[noun] != number
+            for known in ours
+            for noun, number in known.items()
+        )
 
     def renumber(self, text: str, seq: int) -> bool:
-        """ "Ten people." "Make that twelve.": changes the number, if it is clear which one is meant."""
+        """ "Ten people." "Make that twelve.": changes the number, if it is clear which one is
+        meant.
+        """
         new, named = new_number(text), quantities(text)
-        told = {noun: number for part in (self.act, *(known for _, known in self.details)) for noun, number in quantities(part).items()}
+        told = {
+            noun: number
+            for part in (self.act, *(known for _, known in self.details))
+            for noun, number in quantities(part).items()
+        }
         meant = {noun: number for noun, number in told.items() if noun in named} or told
         if not new or len(meant) != 1 or _CLOCK.search(self.all_said):
             return False
@@ -124,7 +190,12 @@ class Ask:
     def replace_act(self, act: str, words: str, seq: int) -> None:
         """Another thing is wanted in place of the one asked for; what was agreed about it stays."""
         verb = self.act.split(" ", 1)[0] if not act.lower().startswith(("the ", "that ")) else ""
-        self.act, self.words = f"{verb} {act}" if verb.isalpha() and verb.lower() not in ("a", "an", "the", "my") else act, words
+        self.act, self.words = (
+            f"{verb} {act}"
+            if verb.isalpha() and verb.lower() not in ("a", "an", "the", "my")
+            else act,
+            words,
+        )
         self.cite(seq)
 
     def drop_details(self, seq: int) -> None:
@@ -134,18 +205,34 @@ class Ask:
 
     def drop_saying(self, verb: str) -> bool:
         """ "Can you post it? No, don't post it.": a way of doing it is dropped, not the request."""
-        kept = [(seq, text) for seq, text in self.details if not re.search(rf"\b{re.escape(verb)} (?:it|them|that|this)\b", text, re.I)]
+        kept = [
+            (seq, text)
+            for seq, text in self.details
+            if not re.search(rf"\b{re.escape(verb)} (?:it|them|that|this)\b", text, re.I)
+        ]
         dropped = len(kept) < len(self.details)
         self.details = kept
         return dropped
 
     def drop_part(self, about: frozenset[str]) -> bool:
-        """ "Toner and paper", "scrap the paper": one of several things is dropped and the rest stays."""
+        """ "Toner and paper", "scrap the paper": one of several things is dropped and the rest
+        stays.
+        """
         pieces = _LISTED.split(self.act)
         left = [piece for piece in pieces if not stems(piece) or not stems(piece) <= about]
-        if len(left) == len(pieces) or not any(stems(piece) - about for piece in left) or not stems(pieces[0]) - about:
+        if (
+            len(left) == len(pieces)
+            or not any(stems(piece) - about for piece in left)
+            or not stems(pieces[0]) - about
+        ):
             return False
-        self.denied += [word for piece in pieces if piece not in left for word in re.findall(r"\w+", piece) if stems(word)]
+        self.denied += [
+            word
+            for piece in pieces
+            if piece not in left
+            for word in re.findall(r"\w+", piece)
+            if stems(word)
+        ]
         self.act = " and ".join(left)
         return True
 
@@ -159,7 +246,9 @@ class Ask:
             kind=self.kind,
             title=title,
             details=". ".join(dict.fromkeys(details)),
-            person=self.person or self._noted() or person_in(erase(" . ".join(persons), self.denied)),
+            person=self.person
+            or self._noted()
+            or person_in(erase(" . ".join(persons), self.denied)),
             due=self.due,
             turns=tuple(self.turns),
             words=self._ground() or visible(self.words),
@@ -170,20 +259,28 @@ class Ask:
 
     def _ground(self) -> str:
         """The caller's words, cut before anything they took back."""
-        words = self._verbatim(visible(self.words)) or longest_without(visible(self.words), self.denied)
+        words = self._verbatim(visible(self.words)) or longest_without(
+            visible(self.words), self.denied
+        )
         return words[: repaired.start()].strip(" ,") if (repaired := find_repair(words)) else words
 
-    def as_withdrawn(self) -> Withdrawn:
-        return Withdrawn(title=self._title(), turns=tuple(self.turns))
+    def as_withdrawn(self) -> WithdrawnRequest:
+        return WithdrawnRequest(title=self._title(), turns=tuple(self.turns))
 
     def _title(self) -> str:
         """An act that only points ("move it") is told together with what it points to."""
         act = self._without_denied(self.act) or erase(self.act, self.denied)
         pointed = next((text for _, text in self.details if stems(text)), "")
-        return title_of(f"{tidy(act)}: {pointed}" if pointed and _POINTS.search(act) and len(act.split()) <= 6 else act)
+        return title_of(
+            f"{tidy(act)}: {pointed}"
+            if pointed and _POINTS.search(act) and len(act.split()) <= 6
+            else act
+        )
 
     def _without_denied(self, text: str) -> str:
-        """Without what was taken back later; what a denial itself names goes with all that follows it."""
+        """Without what was taken back later; what a denial itself names goes with all that
+        follows it.
+        """
         kept: list[str] = []
         for piece in re.split(r",\s+", text):
             found = _mentions(piece, self.denied)

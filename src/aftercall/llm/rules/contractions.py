@@ -1,4 +1,7 @@
-"""Recognisers drop apostrophes: "dont ring its me". Put back for the rules, and taken out again of the words that are cited."""
+"""Recognisers drop apostrophes: "dont ring its me".
+
+Put back for the rules, and taken out again of the words that are cited.
+"""
 
 import re
 
@@ -13,13 +16,16 @@ _PLAIN = vocabulary(
     """
 )
 _TO_BE = (
-    r"(?:a|an|the|my|our|me|us|not|been|under|about|just|called|on|in|for|at|too|really|quite|all|only|now|still|gone|"
+    "(?:a|an|the|my|our|me|us|not|been|under|about|just|called|on|in|for|at|too|really|quite"
+    "|all|only|now|still|gone|"
     r"broken|urgent|to|got|so|uh|um|like|another|her|his)"
 )
 _SHORT = re.compile(
-    rf"\b(?:(?P<plain>{alternatives(_PLAIN)})|(?P<its>its)(?= {_TO_BE}\b)|(?P<ill>ill)(?= (?!in\b|and\b|today\b|"
+    rf"\b(?:(?P<plain>{alternatives(_PLAIN)})|(?P<its>its)(?= {_TO_BE}\b)|(?P<ill>ill)(?= "
+    r"(?!in\b|and\b|today\b|"
     rf"again\b|since\b|with\b|at\b)[a-z]+)|"
-    r"(?P<id>(?<=\bbut )id|(?<=\band )id|(?<=\bso )id|^id)(?= (?:like|love|rather|say|need|want|prefer)\b))\b",
+    r"(?P<id>(?<=\bbut )id|(?<=\band )id|(?<=\bso )id|^id)(?= (?:like|love|rather|say|need"
+    r"|want|prefer)\b))\b",
     re.I,
 )
 _MAY_MISS = _PLAIN | {"its", "ill", "id"}

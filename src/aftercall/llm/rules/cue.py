@@ -1,7 +1,8 @@
 """Patterns that first look whether a text has any of the words without which they cannot match.
 
-Most of what is said matches hardly any pattern. To know the words of a text once, and to ask each pattern only where one of its
-own words was said, is several times faster than to search; which words those are is read off the pattern itself.
+Most of what is said matches hardly any pattern. To know the words of a text once, and to ask
+each pattern only where one of its own words was said, is several times faster than to search;
+which words those are is read off the pattern itself.
 """
 
 import re
@@ -13,7 +14,9 @@ from aftercall.llm.rules.memo import remember
 from aftercall.llm.rules.needs import PREFIX, needed_words, prefix_of
 
 _WORD = re.compile(r"\w+")
-_SAME = str.maketrans({"ſ": "s", "ı": "i", "İ": "i"})  # letters that a pattern takes for plain ones, and lower case does not
+_SAME = str.maketrans(
+    {"ſ": "s", "ı": "i", "İ": "i"}
+)  # letters that a pattern takes for plain ones, and lower case does not
 Entry = TypeVar("Entry")
 
 
@@ -49,31 +52,58 @@ class Cue:
 
     def search(self, text: str) -> re.Match[str] | None:
         needs = self.needs
-        return None if needs is not None and needs.isdisjoint(words_of(text)) else self._compiled.search(text)
+        return (
+            None
+            if needs is not None and needs.isdisjoint(words_of(text))
+            else self._compiled.search(text)
+        )
 
     def match(self, text: str) -> re.Match[str] | None:
         needs = self._from_start
-        return None if needs is not None and needs.isdisjoint(words_of(text)) else self._compiled.match(text)
+        return (
+            None
+            if needs is not None and needs.isdisjoint(words_of(text))
+            else self._compiled.match(text)
+        )
 
     def fullmatch(self, text: str) -> re.Match[str] | None:
         needs = self._from_start
-        return None if needs is not None and needs.isdisjoint(words_of(text)) else self._compiled.fullmatch(text)
+        return (
+            None
+            if needs is not None and needs.isdisjoint(words_of(text))
+            else self._compiled.fullmatch(text)
+        )
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
         needs = self.needs
-        return iter(()) if needs is not None and needs.isdisjoint(words_of(text)) else self._compiled.finditer(text)
+        return (
+            iter(())
+            if needs is not None and needs.isdisjoint(words_of(text))
+            else self._compiled.finditer(text)
+        )
 
     def sub(self, new: str | Callable[[re.Match[str]], str], text: str, count: int = 0) -> str:
         needs = self.needs
-        return text if needs is not None and needs.isdisjoint(words_of(text)) else self._compiled.sub(new, text, count)
+        return (
+            text
+            if needs is not None and needs.isdisjoint(words_of(text))
+            else self._compiled.sub(new, text, count)
+        )
 
     def split(self, text: str) -> list[str]:
         needs = self.needs
-        return [text] if needs is not None and needs.isdisjoint(words_of(text)) else self._compiled.split(text)
+        return (
+            [text]
+            if needs is not None and needs.isdisjoint(words_of(text))
+            else self._compiled.split(text)
+        )
 
 
 class Caseless:
-    """A pattern written in lower case, for texts in any case. It answers yes or no: places in the lowered text may differ."""
+    """A pattern written in lower case, for texts in any case.
+
+    It answers yes or no: places in the lowered text may differ.
+    """
 
     def __init__(self, pattern: str) -> None:
         self._pattern: Final = pattern
@@ -99,7 +129,9 @@ class Table(Generic[Entry]):
     @cached_property
     def _by_word(self) -> tuple[dict[str, tuple[int, ...]], frozenset[int]]:
         index: dict[str, tuple[int, ...]] = {}
-        untold = frozenset(number for number, (cue, _) in enumerate(self._entries) if cue.needs is None)
+        untold = frozenset(
+            number for number, (cue, _) in enumerate(self._entries) if cue.needs is None
+        )
         for number, (cue, _) in enumerate(self._entries):
             for word in cue.needs or ():
                 index[word] = (*index.get(word, ()), number)

@@ -1,4 +1,6 @@
-"""Words that are not the caller's own wish: dictated to somebody else, supposed, or wished by others."""
+"""Words that are not the caller's own wish: dictated to somebody else, supposed, or wished by
+others.
+"""
 
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.asks import Ask
@@ -39,7 +41,11 @@ class Dictation(Exchange):
             return True
         if self._dictated != (clause.seq, clause.sentence):
             return False
-        if self._current and self._current.kind == "message" and (asked := cues.THEY_ARE_ASKED.match(clause.body)):
+        if (
+            self._current
+            and self._current.kind == "message"
+            and (asked := cues.THEY_ARE_ASKED.match(clause.body))
+        ):
             if cues.CALL_BACK.search(asked["act"]) or cues.BELL.search(asked["act"]):
                 self._current.due = self._current.due or self._first_day(clause.text)
             return True
@@ -51,14 +57,33 @@ class Dictation(Exchange):
             or kind_of(trigger.act) == "reminder"
         )
         runs_on = len(clause.whole.split()) > _RUN_ON_WORDS and "," not in clause.whole
-        if trigger and runs_on and (kind_of(trigger.act) == "reminder" or (trigger.is_order and cues.THEN_ALSO.match(clause.text))):
+        if (
+            trigger
+            and runs_on
+            and (
+                kind_of(trigger.act) == "reminder"
+                or (trigger.is_order and cues.THEN_ALSO.match(clause.text))
+            )
+        ):
             return False
         return not (cues.NEW_POINT.match(clause.text) and speaks_up)
 
     def _opens_note(self, ask: Ask, clause: Clause) -> bool:
-        """ "Put a note down from the sponsor call. Yusra said they'll renew.": the sentence after says what is noted."""
-        follows = self._dictated == (clause.seq, clause.sentence - 1) and ask.turns == [clause.seq] and not ask.details
-        return follows and ask.kind == "note" and not cues.SAYS_WHAT.search(ask.act) and not find_trigger(clause.text)
+        """ "Put a note down from the sponsor call.
+
+        Yusra said they'll renew.": the sentence after says what is noted.
+        """
+        follows = (
+            self._dictated == (clause.seq, clause.sentence - 1)
+            and ask.turns == [clause.seq]
+            and not ask.details
+        )
+        return (
+            follows
+            and ask.kind == "note"
+            and not cues.SAYS_WHAT.search(ask.act)
+            and not find_trigger(clause.text)
+        )
 
     def _answers_what_to_say(self, clause: Clause) -> bool:
         """Whatever answers "what's the message?" is the message, wishes and all."""
@@ -67,4 +92,6 @@ class Dictation(Exchange):
         if not (ask and asked):
             return False
         trigger = find_trigger(clause.text)
-        return ask.kind in ("message", "note") or not (trigger and not trigger.is_order and cues.STARTS_NEW.match(clause.text))
+        return ask.kind in ("message", "note") or not (
+            trigger and not trigger.is_order and cues.STARTS_NEW.match(clause.text)
+        )

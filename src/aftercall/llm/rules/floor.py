@@ -1,10 +1,18 @@
-"""Who wants what, turn by turn: requests are raised, filled in, corrected, accepted and called off as the call goes on."""
+"""Who wants what, turn by turn: requests are raised, filled in, corrected, accepted and called
+off as the call goes on.
+"""
 
 import re
 from datetime import date
 
 from aftercall.llm.rules import cues
-from aftercall.llm.rules.additions import is_slight, only_adds, replaces, says_how_to_reach, says_where_to
+from aftercall.llm.rules.additions import (
+    is_slight,
+    only_adds,
+    replaces,
+    says_how_to_reach,
+    says_where_to,
+)
 from aftercall.llm.rules.asks import Ask
 from aftercall.llm.rules.corrections import REPAIRS, REPLACES, denied_words, outnumbered
 from aftercall.llm.rules.dates import month_only, named_month
@@ -62,25 +70,62 @@ class Floor(Yielding):
                 self._keep_told(clause)
                 if REPAIRS.match(clause.text) or find_call_off(clause.text):
                     self._sound[clause.seq] = self._sound.get(clause.seq, [])[:-1]
-                asks = clause.is_question and not find_trigger(clause.whole) and not cues.CONDITION.match(clause.body)
-                if not (self._declined or asks or is_slight(clause.body) or find_call_off(clause.text)):
+                asks = (
+                    clause.is_question
+                    and not find_trigger(clause.whole)
+                    and not cues.CONDITION.match(clause.body)
+                )
+                if not (
+                    self._declined or asks or is_slight(clause.body) or find_call_off(clause.text)
+                ):
                     self._sound.setdefault(clause.seq, []).append(clause)
-        keeps_open = answer is None and bool(clauses) and (clauses[-1].is_question or self._echoes_offer(clauses))
+        keeps_open = (
+            answer is None
+            and bool(clauses)
+            and (clauses[-1].is_question or self._echoes_offer(clauses))
+        )
         self._offer = self._offer if keeps_open else None
-        self._proposals, self._question, self._declined, self._agent_dated, self._asked_when = [], "", False, False, False
+        self._proposals, self._question, self._declined, self._agent_dated, self._asked_when = (
+            [],
+            "",
+            False,
+            False,
+            False,
+        )
         self._asks_matter = self._rechecked = None
-        self._asked_after = next((clause for clause in clauses if clause.is_question and cues.ASKED_AFTER.search(clause.body)), None)
+        self._asked_after = next(
+            (
+                clause
+                for clause in clauses
+                if clause.is_question and cues.ASKED_AFTER.search(clause.body)
+            ),
+            None,
+        )
 
     def _keep_told(self, clause: Clause) -> None:
         """Until the agent acts on it, nobody knows whether what is told is a request."""
-        if self._used or self._declined or clause.is_question or is_slight(clause.body) or asks_name(self._question):
+        if (
+            self._used
+            or self._declined
+            or clause.is_question
+            or is_slight(clause.body)
+            or asks_name(self._question)
+        ):
             return
-        if len(clause.body.split()) > 2 and not find_call_off(clause.text) and not cues.POINTS_ACT.match(clause.body):
+        if (
+            len(clause.body.split()) > 2
+            and not find_call_off(clause.text)
+            and not cues.POINTS_ACT.match(clause.body)
+        ):
             self._told = [*self._told[-5:], clause]
 
     def _keep_matter(self, clause: Clause) -> None:
         """The first thing the caller tells of is what later pronouns and slots are about."""
-        plain = len(clause.body.split()) > 3 and bool(stems(clause.body)) and not cues.SMALL_TALK.search(clause.body)
+        plain = (
+            len(clause.body.split()) > 3
+            and bool(stems(clause.body))
+            and not cues.SMALL_TALK.search(clause.body)
+        )
         if self._matter is None and plain and cues.CONTEXT.search(clause.body):
             self._matter = clause
 
@@ -91,15 +136,23 @@ class Floor(Yielding):
             return
         if self._is_muted(clause) or (asks_name(self._said) and cues.CALL_ME.match(clause.body)):
             return
-        if (stop := cues.STOP.match(clause.body)) and not (self._current and self._is_of_the_current(clause)):
+        if (stop := cues.STOP.match(clause.body)) and not (
+            self._current and self._is_of_the_current(clause)
+        ):
             self._raise(Ask("other", stop["what"], clause.text, [clause.seq], is_stop=True))
             return
         if self._negates(clause) or is_confided(clause.text):
             return
         if self._thinks_better(clause, after):
             return
-        tells = cues.ADDRESSED.match(clause.body)  # "tell the team there's no meeting": what is off is their matter
-        if not tells and (call_off := find_call_off(clause.text)) and self._call_off(self._aimed(call_off, clause), clause):
+        tells = cues.ADDRESSED.match(
+            clause.body
+        )  # "tell the team there's no meeting": what is off is their matter
+        if (
+            not tells
+            and (call_off := find_call_off(clause.text))
+            and self._call_off(self._aimed(call_off, clause), clause)
+        ):
             return
         if self._gives_up(clause) or self._keeps(clause):
             return
@@ -111,17 +164,32 @@ class Floor(Yielding):
             and (not trigger or cues.ANAPHOR.match(trigger.act))
         ):
             self._correct(self._current, clause)
-        elif trigger and says_how_to_reach(trigger, self._said, [other for other in self._before if other.seq == clause.seq]):
+        elif trigger and says_how_to_reach(
+            trigger, self._said, [other for other in self._before if other.seq == clause.seq]
+        ):
             self._fill_in(clause, after)
         elif trigger and any(is_own_doing(other.text) for other in after[:1]):
             self._called_off_at = clause.seq
         elif trigger:
             self._ask(trigger, clause)
-        elif self._current is None and REPLACES.search(clause.text) and (self._changes_standing(clause) or self._moves_last(clause)):
+        elif (
+            self._current is None
+            and REPLACES.search(clause.text)
+            and (self._changes_standing(clause) or self._moves_last(clause))
+        ):
             return
-        elif self._current is None and not trigger and clause.is_question and cues.INQUIRY.search(clause.body):
+        elif (
+            self._current is None
+            and not trigger
+            and clause.is_question
+            and cues.INQUIRY.search(clause.body)
+        ):
             self._inquiry = clause
-        elif not trigger and (is_fault(clause.body) or is_absence(clause.body, self._said)) and not clause.is_question:
+        elif (
+            not trigger
+            and (is_fault(clause.body) or is_absence(clause.body, self._said))
+            and not clause.is_question
+        ):
             self._report(clause)
         elif self._current is None and not trigger and self._names_matter(clause, after):
             self._name(clause)
@@ -129,18 +197,28 @@ class Floor(Yielding):
             self._fill_in(clause, after)
 
     def _is_of_the_current(self, clause: Clause) -> bool:
-        """Whether calling something off means the request talked of, not a thing that runs since before."""
+        """Whether calling something off means the request talked of, not a thing that runs
+        since before.
+        """
         about = find_call_off(clause.text)
-        return bool(about and self._current and (not about.stems or about.stems & self._current.stems))
+        return bool(
+            about and self._current and (not about.stems or about.stems & self._current.stems)
+        )
 
     def _changes_standing(self, clause: Clause) -> bool:
         """ "I've an appointment tomorrow at four. Could you make it later?" """
         told = [other for other in self._before if other.seq == clause.seq]
-        standing = [other for other in told if cues.BOOKED.search(other.body) or other is self._topic]
-        if not standing or not (clause.is_question or cues.BIDS.match(clause.body) or cues.WISH.match(clause.body)):
+        standing = [
+            other for other in told if cues.BOOKED.search(other.body) or other is self._topic
+        ]
+        if not standing or not (
+            clause.is_question or cues.BIDS.match(clause.body) or cues.WISH.match(clause.body)
+        ):
             return False
         booked = any(cues.BOOKED.search(other.body) for other in standing)
-        ask = Ask("booking" if booked else kind_of(clause.body), clause.body, clause.text, [clause.seq])
+        ask = Ask(
+            "booking" if booked else kind_of(clause.body), clause.body, clause.text, [clause.seq]
+        )
         for other in standing:
             ask.add_detail(other.seq, other.text)
         ask.due = self._first_day(clause.text) or self._first_day(standing[-1].text)
@@ -148,7 +226,9 @@ class Floor(Yielding):
         return True
 
     def _moves_last(self, clause: Clause) -> bool:
-        """ "Anything else?", "Actually, make that Thursday": what was taken down last is put right, though nobody talks of it now."""
+        """ "Anything else?", "Actually, make that Thursday": what was taken down last is put
+        right, though nobody talks of it now.
+        """
         last = self.asks[-1] if self.asks else None
         if last is None or clause.seq - max(last.turns) > _NEAR:
             return False
@@ -158,43 +238,76 @@ class Floor(Yielding):
         return True
 
     def _name(self, clause: Clause) -> None:
-        ask = Ask(kind_of(clause.body), clause.body, clause.text, [clause.seq], due=self._first_day(clause.text))
+        ask = Ask(
+            kind_of(clause.body),
+            clause.body,
+            clause.text,
+            [clause.seq],
+            due=self._first_day(clause.text),
+        )
         for told in self._told[-2:]:
             ask.add_detail(told.seq, told.text)
         self._raise(ask)
 
     def _names_matter(self, clause: Clause, after: list[Clause]) -> bool:
-        """ "What do you need?", "The main hall."; but in "my boss, she says…" the thing only opens a sentence."""
+        """ "What do you need?", "The main hall."; but in "my boss, she says…" the thing only
+        opens a sentence.
+        """
         matter = self._asks_matter
-        goes_on = any(other.sentence == clause.sentence and cues.PRONOUN.match(other.text) for other in after[:1])
+        goes_on = any(
+            other.sentence == clause.sentence and cues.PRONOUN.match(other.text)
+            for other in after[:1]
+        )
         is_plain = not (clause.is_question or goes_on or cues.SMALL_TALK.search(clause.text))
         return bool(matter and is_plain and is_bare_thing(clause.body.strip(" .,!"), matter))
 
     def _ask(self, trigger: Trigger, clause: Clause) -> None:
         """Something is asked for: it changes or repeats what was asked before, or it is new."""
         current = self._current
-        if self._offer and self._offer.seq == clause.seq - 1 and not self._declined and cues.ANAPHOR.match(trigger.act):
+        if (
+            self._offer
+            and self._offer.seq == clause.seq - 1
+            and not self._declined
+            and cues.ANAPHOR.match(trigger.act)
+        ):
             self._accept_changed(self._offer, clause)
-        elif current and (cues.WITH_PERSON.fullmatch(trigger.act) or self._tells_another(current, trigger, clause)):
+        elif current and (
+            cues.WITH_PERSON.fullmatch(trigger.act) or self._tells_another(current, trigger, clause)
+        ):
             self._correct(current, clause)
-        elif says_where_to(trigger, self._said) and not (current and current.turns[-1] == clause.seq):
+        elif says_where_to(trigger, self._said) and not (
+            current and current.turns[-1] == clause.seq
+        ):
             if current:
                 self._add(current, clause)
         elif cues.RECORDS.match(trigger.act):
             self._record(trigger, clause)
         elif current and replaces(current, trigger, clause, self._before):
             self._current = current
-        elif cues.PASSIVE.match(trigger.act) and (known := self._overlapping(stems(trigger.words.partition(" be ")[0]))):
+        elif cues.PASSIVE.match(trigger.act) and (
+            known := self._overlapping(stems(trigger.words.partition(" be ")[0]))
+        ):
             self._correct(known, clause)
-        elif cues.ALL_DONE.match(trigger.act) and self.asks and (day := self._first_day(clause.text)):
+        elif (
+            cues.ALL_DONE.match(trigger.act) and self.asks and (day := self._first_day(clause.text))
+        ):
             self._date_all(day, clause.seq)
-        elif (current and self._points_elsewhere(current, trigger, clause)) or not self._asks_on(trigger, clause):
+        elif (current and self._points_elsewhere(current, trigger, clause)) or not self._asks_on(
+            trigger, clause
+        ):
             self._open(trigger, clause)
 
     def _tells_another(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
-        """ "Ask Hamza for the rota. No, not Hamza. Ask Lindiwe.": the message stays, whom it is for does not."""
+        """ "Ask Hamza for the rota. No, not Hamza.
+
+        Ask Lindiwe.": the message stays, whom it is for does not.
+        """
         near = current.kind == "message" and current.turns[-1] >= clause.seq - 2
-        return near and bool(cues.TELLS_ONLY.match(trigger.act)) and any(word[:1].isupper() for word in current.denied)
+        return (
+            near
+            and bool(cues.TELLS_ONLY.match(trigger.act))
+            and any(word[:1].isupper() for word in current.denied)
+        )
 
     def _asks_on(self, trigger: Trigger, clause: Clause) -> bool:
         """Whether the words fill in the request talked of, or ask for one once more."""
@@ -217,10 +330,25 @@ class Floor(Yielding):
     def _open(self, trigger: Trigger, clause: Clause) -> None:
         kind = kind_of(trigger.act)
         first, *others = cues.AND_ALSO.split(trigger.act) if kind == "reminder" else [trigger.act]
-        ask = Ask(kind, first, trigger.words, [clause.seq], is_question=clause.is_question, is_soft=bool(cues.SOFT.match(first)))
-        if cues.ANAPHOR.match(trigger.act) or cues.TELLS_ONLY.match(trigger.act) or not stems(trigger.act):
+        ask = Ask(
+            kind,
+            first,
+            trigger.words,
+            [clause.seq],
+            is_question=clause.is_question,
+            is_soft=bool(cues.SOFT.match(first)),
+        )
+        if (
+            cues.ANAPHOR.match(trigger.act)
+            or cues.TELLS_ONLY.match(trigger.act)
+            or not stems(trigger.act)
+        ):
             self._lean_back(ask, clause)
-            ask.kind = kind if kind != "task" else kind_of(" ".join((trigger.act, *(text for _, text in ask.details[:2]))))
+            ask.kind = (
+                kind
+                if kind != "task"
+                else kind_of(" ".join((trigger.act, *(text for _, text in ask.details[:2]))))
+            )
         else:
             for other in self._leading_up(clause):
                 ask.denied += denied_words(other.text)
@@ -234,17 +362,34 @@ class Floor(Yielding):
             self._dictates_on = clause.seq if cues.DICTATION.search(clause.whole) else 0
         self._raise(ask)
         for further in others:
-            self._raise(Ask(kind, further, trigger.words, [clause.seq], due=self._first_day(further)))
+            self._raise(
+                Ask(kind, further, trigger.words, [clause.seq], due=self._first_day(further))
+            )
 
     def _day_around(self, ask: Ask, clause: Clause) -> date | None:
-        """The day of the occasion it is for, of what the agent asked about, or of the question just before."""
+        """The day of the occasion it is for, of what the agent asked about, or of the question
+        just before.
+        """
         if takes_day(ask) and ask.kind != "reminder" and (day := self._day_of_occasion(clause)):
             return day
-        if takes_day(ask) and cues.THEN.search(self._question) and (day := self._first_day(self._said)):
+        if (
+            takes_day(ask)
+            and cues.THEN.search(self._question)
+            and (day := self._first_day(self._said))
+        ):
             return day
         before = self._before[-1] if self._before else None
-        asked = before and before.seq == clause.seq and before.is_question and not find_trigger(before.text)
-        return self._first_day(before.text) if before and asked and not cues.MOVES.match(ask.act) else None
+        asked = (
+            before
+            and before.seq == clause.seq
+            and before.is_question
+            and not find_trigger(before.text)
+        )
+        return (
+            self._first_day(before.text)
+            if before and asked and not cues.MOVES.match(ask.act)
+            else None
+        )
 
     def _date_all(self, day: date, seq: int) -> None:
         """ "I want the lot done by Friday." """
@@ -254,22 +399,46 @@ class Floor(Yielding):
                 ask.cite(seq)
 
     def _points_elsewhere(self, current: Ask, trigger: Trigger, clause: Clause) -> bool:
-        """ "I had a cleaning in April. Could you move that?", "I can't come, tell Grace that": not the request before."""
+        """ "I had a cleaning in April.
+
+        Could you move that?", "I can't come, tell Grace that": not the request before.
+        """
         brought = self._brought_up(clause, current)
-        if (addressed := cues.ADDRESSED.match(trigger.act)) and addressed["who"].lower() not in current.all_words:
+        if (addressed := cues.ADDRESSED.match(trigger.act)) and addressed[
+            "who"
+        ].lower() not in current.all_words:
             return bool(brought)
         before = self._before[-1] if self._before else None
-        fronted = before and (before.seq, before.sentence) == (clause.seq, clause.sentence) and cues.FRONTED.fullmatch(before.text)
-        if fronted and cues.ANAPHOR.match(trigger.act) and not stems(fronted.group()) & stems(current.act):
+        fronted = (
+            before
+            and (before.seq, before.sentence) == (clause.seq, clause.sentence)
+            and cues.FRONTED.fullmatch(before.text)
+        )
+        if (
+            fronted
+            and cues.ANAPHOR.match(trigger.act)
+            and not stems(fronted.group()) & stems(current.act)
+        ):
             return True
-        told = [other for other in brought if cues.CONTEXT.search(other.body) and len(stems(other.body)) > 1]
+        told = [
+            other
+            for other in brought
+            if cues.CONTEXT.search(other.body) and len(stems(other.body)) > 1
+        ]
         if cues.TO_THEM.match(trigger.act):
             someone = any(person_in(other.text) for other in brought)
-            return bool(told or someone or (brought and current.kind != "message" and not person_in(current.all_said)))
+            return bool(
+                told
+                or someone
+                or (brought and current.kind != "message" and not person_in(current.all_said))
+            )
         return bool(told and told[-1] is self._before[-1] and cues.ANAPHOR.match(trigger.act))
 
     def _leading_up(self, clause: Clause) -> list[Clause]:
-        """What the caller told in the same breath before asking: "I've got a sofa on order. It's the grey one. Can I change it?" """
+        """What the caller told in the same breath before asking: "I've got a sofa on order.
+
+        It's the grey one. Can I change it?"
+        """
         told: list[Clause] = []
         for other in reversed(self._before):
             if other.seq != clause.seq or find_trigger(other.text) or find_call_off(other.text):
@@ -284,13 +453,26 @@ class Floor(Yielding):
         kind = kind_of(trigger.act)
         current = self._current
         if current and current.turns[-1] == clause.seq and current in self._faults:
-            current.kind = kind if kind != "task" or re.search(r"to[- ]?do|task", trigger.act, re.I) else current.kind
+            current.kind = (
+                kind
+                if kind != "task" or re.search(r"to[- ]?do|task", trigger.act, re.I)
+                else current.kind
+            )
             current.from_fault = False
             return
-        if current and current.turns[-1] >= clause.seq - 2 and (not self._before or self._before[-1].seq != clause.seq):
+        if (
+            current
+            and current.turns[-1] >= clause.seq - 2
+            and (not self._before or self._before[-1].seq != clause.seq)
+        ):
             self._correct(current, clause)
             return
-        if current and self._before and current.turns[-1] == clause.seq and find_trigger(self._before[-1].text):
+        if (
+            current
+            and self._before
+            and current.turns[-1] == clause.seq
+            and find_trigger(self._before[-1].text)
+        ):
             current.kind = kind
             return
         ask = Ask(kind, trigger.act, trigger.words, [clause.seq])
@@ -301,9 +483,26 @@ class Floor(Yielding):
         """A fault stands until the agent shows that nobody here takes it up."""
         about = stems(clause.body)
         is_new = cues.AND_ANOTHER.match(clause.text) and not self._overlapping(about)
-        known = None if is_new else next((ask for ask in self._faults if ask in self.asks and clause.seq - ask.turns[-1] <= 4), None)
+        known = (
+            None
+            if is_new
+            else next(
+                (
+                    ask
+                    for ask in self._faults
+                    if ask in self.asks and clause.seq - ask.turns[-1] <= 4
+                ),
+                None,
+            )
+        )
         current = self._current
-        if known is None and current and not is_new and current.turns[-1] == clause.seq and cues.SEES_TO.search(current.act):
+        if (
+            known is None
+            and current
+            and not is_new
+            and current.turns[-1] == clause.seq
+            and cues.SEES_TO.search(current.act)
+        ):
             known = current
         if known or (known := self._overlapping(about, least=0.5)):
             self._add(known, clause)
@@ -311,7 +510,9 @@ class Floor(Yielding):
                 known.due = self._first_day(clause.text)
             return
         fault = is_fault(clause.body)
-        ask = Ask("issue" if fault else "task", clause.body, clause.body, [clause.seq], from_fault=True)
+        ask = Ask(
+            "issue" if fault else "task", clause.body, clause.body, [clause.seq], from_fault=True
+        )
         ask.due = None if fault else self._first_day(clause.text) or self._first_day(clause.whole)
         if re.match(r"(?:it|she|he|they|that|this)\b", clause.body, re.I):
             self._lean_back(ask, clause)
@@ -332,7 +533,9 @@ class Floor(Yielding):
     def _fill_in(self, clause: Clause, after: list[Clause]) -> None:
         """Answers to what the agent asked, and what follows a request in the same breath."""
         answers = self._question and self._before and self._before[-1].seq != clause.seq
-        if (cues.NEW_TOPIC.match(clause.text) and not answers) or (after and not self._question and cues.COUNTS_ON.fullmatch(clause.text)):
+        if (cues.NEW_TOPIC.match(clause.text) and not answers) or (
+            after and not self._question and cues.COUNTS_ON.fullmatch(clause.text)
+        ):
             self._current = None
         ask = self._current
         if self._leads_on(clause, after) or ask is None or (ask.is_stop and not self._question):
@@ -354,21 +557,36 @@ class Floor(Yielding):
             self._agreed = ask if ask.due in self._offered_days else self._agreed
         if not (same_breath or self._question or self._proposals):
             return
-        if not clause.is_question and not is_slight(body) and not self._declined and not asks_name(self._question):
+        if (
+            not clause.is_question
+            and not is_slight(body)
+            and not self._declined
+            and not asks_name(self._question)
+        ):
             self._add(ask, clause)
 
     def _may_date(self, ask: Ask, clause: Clause) -> bool:
         """Whether a day in these words is the day of the request."""
-        if ask is self._agreed and not (REPAIRS.match(clause.text) or REPLACES.search(clause.text) or cues.PREFERS.search(clause.text)):
+        if ask is self._agreed and not (
+            REPAIRS.match(clause.text)
+            or REPLACES.search(clause.text)
+            or cues.PREFERS.search(clause.text)
+        ):
             return False
         body = clause.body
         asked_when = self._agent_dated or self._asked_when
         told_of_else = not asked_when and not self._question and self._brought_up(clause, ask)
         if cues.ASKS_HOURS.search(body) or (told_of_else and not must_be(body)):
             return False
-        if not self._asked_when and (other := cues.DATED_THING.match(body)) and stems(other["thing"]) - ask.stems:
+        if (
+            not self._asked_when
+            and (other := cues.DATED_THING.match(body))
+            and stems(other["thing"]) - ask.stems
+        ):
             return False
-        about_matter = ask.kind == "issue" or (ask.kind == "message" and not cues.CALL_BACK.search(ask.act))
+        about_matter = ask.kind == "issue" or (
+            ask.kind == "message" and not cues.CALL_BACK.search(ask.act)
+        )
         if (
             not clause.is_question
             and len(body.split()) <= _SHORT
@@ -388,7 +606,9 @@ class Floor(Yielding):
         if ask.due is None:
             return short or not clause.is_question
         answers = ask.turns[-1] == clause.seq or bool(self._question) or self._agent_dated
-        return answers and (short or (not clause.is_question and bool(cues.HEAD.match(body) or self._asked_when)))
+        return answers and (
+            short or (not clause.is_question and bool(cues.HEAD.match(body) or self._asked_when))
+        )
 
     def _leads_on(self, clause: Clause, after: list[Clause]) -> bool:
         """ "In two weeks, remind me": the day belongs to what comes next in the sentence."""

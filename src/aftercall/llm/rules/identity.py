@@ -9,24 +9,43 @@ from aftercall.llm.rules.sentences import split_sentences
 from aftercall.model.reading import Identity
 
 _KIND = (
-    r"(?:assistant|agent|receptionist|concierge|front desk|operator|helper|bot|robot|voice|ai|a\.i\.|secretary|companion|"
+    "(?:assistant|agent|receptionist|concierge|front desk|operator|helper|bot|robot|voice|ai"
+    r"|a\.i\.|secretary|companion|"
     r"attendant|automated \w+|virtual [\w ]+?|digital \w+|system|machine|program|computer)"
 )
 _CREATURE = Cue(
-    r"\b(?:this is|i['’]m|i am|it['’]s|you['’]re (?:speaking|talking) (?:to|with)) (?P<creature>(?:just )?(?:the|an?|"
-    rf"your)\s(?:[\w'’-]+ ){{0,4}}?{_KIND})(?=[.,!?;]| (?:at|of|for|from|here|and|speaking|calling)\b|$)",
+    r"\b(?:this is|i['’]m|i am|it['’]s|you['’]re (?:speaking|talking) (?:to|with)) "
+    "(?P<creature>(?:just )?(?:the|an?|"
+    rf"your)\s(?:[\w'’-]+ ){{0,4}}?{_KIND})(?=[.,!?;]| (?:at|of|for|from|here|and|speaking"
+    r"|calling)\b|$)",
 )
 _NAMED = (
-    Cue(rf"\b(?i:my name(?:['’]s| is)|i['’]m called|they call me|you can call me|i go by) (?P<name>{NAME})", 0),
-    Cue(rf"\b(?i:this is|i['’]m|i am|it['’]s) (?P<name>{NAME})(?=,| (?i:the|your|an?|from|at|with|here|speaking)\b|[.!]|$)", 0),
-    Cue(rf"^(?:(?i:hi|hello|hey|good \w+|thanks for calling [\w ]+),? )?(?P<name>{NAME}) (?i:here|speaking)\b", 0),
+    Cue(
+        r"\b(?i:my name(?:['’]s| is)|i['’]m called|they call me|you can call me|i go by) "
+        f"(?P<name>{NAME})",
+        0,
+    ),
+    Cue(
+        rf"\b(?i:this is|i['’]m|i am|it['’]s) (?P<name>{NAME})(?=,| (?i:the|your|an?|from|at"
+        r"|with|here|speaking)\b|[.!]|$)",
+        0,
+    ),
+    Cue(
+        rf"^(?:(?i:hi|hello|hey|good \w+|thanks for calling [\w ]+),? )?(?P<name>{NAME}) "
+        r"(?i:here|speaking)\b",
+        0,
+    ),
 )
 _HOUSE = Cue(
-    r"\b(?:dental|medicine|clinic|bakery|inn|hotel|bank|insurance|desk|shop|store|services?|line|support|restaurant|garage|"
+    r"\b(?:dental|medicine|clinic|bakery|inn|hotel|bank|insurance|desk|shop|store|services?"
+    "|line|support|restaurant|garage|"
     r"trust|sales|reservations|veterinary|office|team|department|school|library|pharmacy|salon)\b",
 )
 _APPENDED = Cue(rf"^, (?P<creature>(?:the|an?|your) (?:[\w'’-]+ ){{0,4}}?{_KIND})\b")
-_VIBE = Cue(r"\b(?:my (?:style|vibe|tone|manner) is|i (?:like|try|aim) to (?:be|keep it|keep things)) (?P<vibe>[\w ,'’-]{3,60})")
+_VIBE = Cue(
+    r"\b(?:my (?:style|vibe|tone|manner) is|i (?:like|try|aim) to (?:be|keep it|keep things)) "
+    r"(?P<vibe>[\w ,'’-]{3,60})"
+)
 _EMOJI = Cue(r"\bmy emoji is (?P<emoji>[^\w\s]{1,4})")
 
 
@@ -46,7 +65,11 @@ def _group(match: re.Match[str] | None, name: str) -> str | None:
 
 def _name(sentence: str) -> str | None:
     for pattern in _NAMED:
-        if (match := pattern.search(sentence)) and (name := clean_name(match["name"])) and not _HOUSE.search(name):
+        if (
+            (match := pattern.search(sentence))
+            and (name := clean_name(match["name"]))
+            and not _HOUSE.search(name)
+        ):
             return name
     return None
 
@@ -58,8 +81,13 @@ def _creature(sentence: str) -> str | None:
             (
                 found
                 for pattern in _NAMED
-                if (named := pattern.search(sentence)) and (found := _APPENDED.match(sentence[named.end("name") :]))
+                if (named := pattern.search(sentence))
+                and (found := _APPENDED.match(sentence[named.end("name") :]))
             ),
             None,
         )
-    return re.sub(r"^(?:just )?(?:the|an?|your)\s", "", match["creature"], flags=re.I) if match else None
+    return (
+        re.sub(r"^(?:just )?(?:the|an?|your)\s", "", match["creature"], flags=re.I)
+        if match
+        else None
+    )

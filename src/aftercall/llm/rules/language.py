@@ -5,14 +5,38 @@ from collections import Counter
 from collections.abc import Iterable
 
 _SMALL_WORDS = {
-    "en": "the and is you i to it a my for of that in on can please with have not we this what yes no thanks hello would could need want",
-    "de": "der die das und ist ich nicht sie ein eine zu es mit wir haben bitte für auf auch ja nein danke mein kann noch guten tag möchte",
-    "fr": "le la les et est je vous un une des pour pas que nous avec mon ma oui non merci bonjour dans sur voudrais il elle ce",
-    "es": "el la los las y es yo un una de que por para con no mi sí gracias hola buenos días quiero quisiera está usted en muy",
-    "it": "il la gli e è io un una di che per con non mi sì grazie ciao buongiorno vorrei sono della nel anche questo",
-    "pt": "o a os as e é eu um uma de que por para com não meu minha sim obrigado obrigada olá bom dia queria está você em",
-    "nl": "de het een en is ik niet u je van te dat met voor op mijn ja nee dank hallo graag wil kan ook zijn we",
-    "pl": "nie tak jest się to na do z w i dzień dobry proszę dziękuję mam chciałbym chciałabym czy mój moja jak",
+    "en": (
+        "the and is you i to it a my for of that in on can please with have not we this what "
+        "yes no thanks hello would could need want"
+    ),
+    "de": (
+        "der die das und ist ich nicht sie ein eine zu es mit wir haben bitte für auf auch ja "
+        "nein danke mein kann noch guten tag möchte"
+    ),
+    "fr": (
+        "le la les et est je vous un une des pour pas que nous avec mon ma oui non merci "
+        "bonjour dans sur voudrais il elle ce"
+    ),
+    "es": (
+        "el la los las y es yo un una de que por para con no mi sí gracias hola buenos días "
+        "quiero quisiera está usted en muy"
+    ),
+    "it": (
+        "il la gli e è io un una di che per con non mi sì grazie ciao buongiorno vorrei sono "
+        "della nel anche questo"
+    ),
+    "pt": (
+        "o a os as e é eu um uma de que por para com não meu minha sim obrigado obrigada olá "
+        "bom dia queria está você em"
+    ),
+    "nl": (
+        "de het een en is ik niet u je van te dat met voor op mijn ja nee dank hallo graag "
+        "wil kan ook zijn we"
+    ),
+    "pl": (
+        "nie tak jest się to na do z w i dzień dobry proszę dziękuję mam chciałbym chciałabym "
+        "czy mój moja jak"
+    ),
 }
 _SETS = {language: frozenset(words.split()) for language, words in _SMALL_WORDS.items()}
 _SCRIPTS = (
@@ -50,7 +74,7 @@ NAMES = {
 }
 
 
-def language_of(texts: Iterable[str]) -> str:
+def detect_language(texts: Iterable[str]) -> str:
     """The two-letter code; English unless another language is clearly ahead."""
     text = " ".join(texts)
     if not text.isascii():

@@ -1,4 +1,6 @@
-"""Answers kept while one call is read, and forgotten with it: speech must not outlive its reading in memory."""
+"""Answers kept while one call is read, and forgotten with it: speech must not outlive its
+reading in memory.
+"""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -16,6 +18,6 @@ def remember(ask: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
     return cast("Callable[Asked, Answer]", kept)
 
 
-def forget() -> None:
+def clear_caches() -> None:
     for clear in _FORGET:
         clear()

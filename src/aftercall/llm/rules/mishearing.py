@@ -11,10 +11,13 @@ _SAYS_BACK = 6  # words of a question that only says back
 _ALIKE = 0.5
 _WORD = re.compile(r"[^\W\d_]{3,}|\d+")
 _ASKS = re.compile(
-    r"\b(?:what|which|who|where|when|why|how|would|could|can|shall|should|do|does|did|have|may|will|are|want|any|or|anything|else)\b", re.I
+    r"\b(?:what|which|who|where|when|why|how|would|could|can|shall|should|do|does|did|have|may"
+    r"|will|are|want|any|or|anything|else)\b",
+    re.I,
 )
 _AGREES = re.compile(
-    r"(?:yes|yeah|yep|yup|correct|right|that['’]s|that (?:works|would|will|suits)|exactly|sure|uh huh|mm|perfect|great|fine|good|lovely|"
+    "(?:yes|yeah|yep|yup|correct|right|that['’]s|that (?:works|would|will|suits)|exactly|sure"
+    "|uh huh|mm|perfect|great|fine|good|lovely|"
     r"ok|okay|"
     r"please|sounds)\b",
     re.I,
@@ -22,7 +25,10 @@ _AGREES = re.compile(
 
 
 def misheard(said: str, reply: str) -> list[str]:
-    """ "Seventeen Tannery Close?" "Seven. Just seven.": the agent's word that the caller has another one for."""
+    """ "Seventeen Tannery Close?" "Seven.
+
+    Just seven.": the agent's word that the caller has another one for.
+    """
     if _AGREES.match(reply):
         return []
     asked = [sentence for sentence in split_sentences(said) if sentence.endswith("?")]
@@ -32,9 +38,16 @@ def misheard(said: str, reply: str) -> list[str]:
         return []
     answered = {word.lower() for word in _WORD.findall(reply)}
     answered |= {word.lower() for word in spelled_words(reply)}
-    return [word for word in (*_WORD.findall(back), *spelled) if word.lower() not in answered and _is_like(word, answered)]
+    return [
+        word
+        for word in (*_WORD.findall(back), *spelled)
+        if word.lower() not in answered and _is_like(word, answered)
+    ]
 
 
 def _is_like(word: str, others: set[str]) -> bool:
     low = word.lower()
-    return bool(stems(word)) and any(low[0] == other[0] and SequenceMatcher(None, low, other).ratio() >= _ALIKE for other in others)
+    return bool(stems(word)) and any(
+        low[0] == other[0] and SequenceMatcher(None, low, other).ratio() >= _ALIKE
+        for other in others
+    )

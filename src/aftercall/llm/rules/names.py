@@ -1,4 +1,6 @@
-"""The names a caller gives for themself: full name, the form they want to be called by, pronouns."""
+"""The names a caller gives for themself: full name, the form they want to be called by,
+pronouns.
+"""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +19,10 @@ _LOW = r"[^\W\d_A-Z]"
 PART = rf"(?:(?:al|el|ben|bin)-)?[{_UPPER}]{_LOW}*(?:['’\-][^\W\d_]+|[A-Z]{_LOW}+)*"
 _PARTICLE = r"(?:de|da|di|del|della|der|den|van|von|zu|la|le|el|al|bin|ibn|dos|du|ter|ten)"
 NAME = rf"{PART}(?: (?:{_PARTICLE} ){{0,2}}{PART}){{0,3}}"
-TITLE = r"(?:(?:Mr|Mrs|Ms|Miss|Mister|Doctor|Dr|Professor|Prof|Sir|Madam|Father|Sister|Sergeant|Captain)\b\.? )?"
+TITLE = (
+    "(?:(?:Mr|Mrs|Ms|Miss|Mister|Doctor|Dr|Professor|Prof|Sir|Madam|Father|Sister|Sergeant"
+    r"|Captain)\b\.? )?"
+)
 END = r"(?!['’]s\b|\w)"
 
 NOT_NAMES = vocabulary(
@@ -45,43 +50,58 @@ _PLACES = vocabulary(
     tower towers apartments centre center shop cafe garage
     """
 )
-_HERE = r"(?: here| calling| speaking| from\b| again| with\b| over at| at\b|[,.!?;]|$| and (?:i|my|we|this)\b| i\b| um\b| uh\b| on\b| in\b)"
+_HERE = (
+    r"(?: here| calling| speaking| from\b| again| with\b| over at| at\b|[,.!?;]|$| and (?:i|my"
+    r"|we|this)\b| i\b| um\b| uh\b| on\b| in\b)"
+)
 _INTRODUCED = tuple(
     Cue(pattern, 0)
     for pattern in (
         (
-            r"\b(?i:(?:my (?:full |maiden )?|full )name(?:['’]s| is| would be| will be|,)) (?:(?i:uh|um|"
+            r"\b(?i:(?:my (?:full |maiden )?|full )name(?:['’]s| is| would be| will be|,)) "
+            "(?:(?i:uh|um|"
             rf"actually),? )*{TITLE}(?P<name>{NAME}){END}"
         ),
         (
-            r"(?:\b(?i:(?<!my )(?:the|and the) name)|(?:^|, )(?i:(?:hi|hello|yeah|yes|and),? )?(?i:name))(?i:['’]s| is) (?:(?i:uh|"
+            r"(?:\b(?i:(?<!my )(?:the|and the) name)|(?:^|, )(?i:(?:hi|hello|yeah|yes|and),? "
+            ")?(?i:name))(?i:['’]s| is) (?:(?i:uh|"
             rf"um),? )*{TITLE}(?P<name>{NAME}){END}"
         ),
         (
-            r"\b(?i:(?:it['’]?s|it is|that['’]s|put it|book it|reservation|booking|order|table|appointment|all|is|be|account|"
+            r"\b(?i:(?:it['’]?s|it is|that['’]s|put it|book it|reservation|booking|order|table"
+            "|appointment|all|is|be|account|"
             rf"account['’]s)(?: is| all)? under(?: the name(?: of)?)?) {TITLE}(?P<name>{NAME}){END}"
         ),
         rf"\b(?i:under the name(?: of)?|in the name of|name of) {TITLE}(?P<name>{NAME}){END}",
         rf"^(?i:(?:it['’]s )?under) {TITLE}(?P<name>{NAME}){END}",
-        # "It's Leo's mum, Ines Duarte", "I'm her daughter, Simone Hunt", "I'm the tenant, Jerome Baptiste"
+        # "It's Leo's mum, Ines Duarte", "I'm her daughter, Simone Hunt", "I'm the tenant,
+        # Jerome Baptiste"
         (
-            rf"\b(?i:it['’]s|this is|i['’]m|i am) (?:{PART}['’]s|(?i:her|his|their|the|your)) (?:(?!(?i:name|"
+            rf"\b(?i:it['’]s|this is|i['’]m|i am) (?:{PART}['’]s|(?i:her|his|their|the|your)) "
+            "(?:(?!(?i:name|"
             rf"number|address|same)\b)[a-z-]+ ?){{1,3}}, "
             rf"{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}){END}"
         ),
         (
-            r"\b(?i:i['’]m|i am|it['’]s|this is) (?i:her|his|their|your) (?:[a-z]+ )?(?i:son|daughter|wife|husband|partner|mother|mum|"
+            r"\b(?i:i['’]m|i am|it['’]s|this is) (?i:her|his|their|your) (?:[a-z]+ )?(?i:son"
+            "|daughter|wife|husband|partner|mother|mum|"
             r"mom|father|"
-            rf"dad|brother|sister|carer|assistant|secretary|neighbou?r|landlord|tenant|friend),? (?P<name>{NAME}){END}"
+            "dad|brother|sister|carer|assistant|secretary|neighbou?r|landlord|tenant"
+            f"|friend),? (?P<name>{NAME}){END}"
         ),
         rf"(?:^|[.,!?] )(?P<name>{PART}(?: {PART})?)['’]s (?i:the|my) (?i:name)\b",
         (
             rf"\b(?i:(?:it['’]s |this is )?for me|it['’]s me|(?:tell|let) (?:him|her|"
-            rf"them)(?: know)?(?: that)?),? (?P<name>{PART} {PART}){END}(?=[.,!]|$| (?i:rang|called|phoned))"
+            f"them)(?: know)?(?: that)?),? (?P<name>{PART} {PART}){END}(?=[.,!]|$| (?i:rang"
+            "|called|phoned))"
         ),
-        rf"\b(?i:name(?:['’]s| has| is)? (?:changed|different)[^.]*?\bit['’]s (?:now )?)(?:{PART}(?i: now)?, )?(?P<name>{NAME}){END}",
         (
-            r"(?:^|[.!?,] |(?i:\b(?:hi|hello|hey|yeah|and|so|but|well|um|uh|yes) ))(?i:i['’]m|i am|im) (?:(?i:uh|um|actually|"
+            r"\b(?i:name(?:['’]s| has| is)? (?:changed|different)[^.]*?\bit['’]s (?:now "
+            f")?)(?:{PART}(?i: now)?, )?(?P<name>{NAME}){END}"
+        ),
+        (
+            r"(?:^|[.!?,] |(?i:\b(?:hi|hello|hey|yeah|and|so|but|well|um|uh|yes) ))(?i:i['’]m"
+            "|i am|im) (?:(?i:uh|um|actually|"
             rf"called),? )*{TITLE}(?P<name>{NAME}){END}(?! (?:time|Time)\b)"
         ),
     )
@@ -90,26 +110,41 @@ _OPENING = tuple(
     Cue(pattern, 0)
     for pattern in (
         (
-            r"\b(?i:this is|this['’]ll be|it['’]ll be|it['’]?s|it is|you['’]re (?:speaking|talking) (?:to|with)) (?:(?i:uh|um|just|only|"
+            r"\b(?i:this is|this['’]ll be|it['’]ll be|it['’]?s|it is|you['’]re (?:speaking"
+            "|talking) (?:to|with)) (?:(?i:uh|um|just|only|"
             rf"me),? )*{TITLE}(?P<name>{NAME}){END}(?={_HERE})"
         ),
         (
-            r"^(?:(?i:hi|hiya|hello|hey|yes|yeah|good morning|good afternoon|good evening|morning|oh|um|uh|so|okay|there|right|"
-            rf"dear),? )*{TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again|this side|on the line)\b)"
+            "^(?:(?i:hi|hiya|hello|hey|yes|yeah|good morning|good afternoon|good evening"
+            "|morning|oh|um|uh|so|okay|there|right|"
+            f"dear),? )*{TITLE}(?P<name>{NAME})(?i:,? (?:here|speaking|calling|again|this "
+            r"side|on the line)\b)"
         ),
         (
-            r"^(?:(?i:hi|hello|hey|good morning|good afternoon|good evening|morning|there|yes|yeah|oh|um|uh)[,.!]? )*"
-            rf"{TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b(?! (?:year|class|form|grade|room)\b))"
+            "^(?:(?i:hi|hello|hey|good morning|good afternoon|good evening|morning|there|yes"
+            "|yeah|oh|um|uh)[,.!]? )*"
+            rf"{TITLE}(?P<name>{PART} {PART})(?=,? (?:from|in|at|over|on)\b(?! (?:year|class"
+            r"|form|grade|room)\b))"
             r"(?!.*\b(?:won['’]t|isn['’]t|(?:is|['’]s) (?:off|sick|ill)|can['’]t come)\b)"
         ),
-        rf"(?:^|[.!?,] )(?i:me again|it['’]s only me|only me|just me|me),? (?P<name>{NAME}){END}(?=[.,!]|$)",
         (
-            r"^(?i:(?:hi|hello|hey|good morning|good afternoon|good evening|yes)[,.!]? )*(?:Mr|Mrs|Ms|Miss|"
+            "(?:^|[.!?,] )(?i:me again|it['’]s only me|only me|just me|me),? "
+            f"(?P<name>{NAME}){END}(?=[.,!]|$)"
+        ),
+        (
+            "^(?i:(?:hi|hello|hey|good morning|good afternoon|good evening|yes)[,.!]? )*(?:Mr"
+            "|Mrs|Ms|Miss|"
             rf"Dr)\b\.? (?P<name>{PART}(?: {PART})?)"
             r"(?=,? (?:from|in|at|over|on|here|again|room|flat|apartment|number|unit|table)\b)"
         ),
-        rf"\b(?i:this is|it['’]s) (?i:room|flat|apartment|unit|number) [\w ]+?,? (?:Mr|Mrs|Ms|Miss|Dr)\b\.? (?P<name>{NAME}){END}",
-        rf"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?[,.!]? (?P<name>{NAME}){END}(?=[.,!]|$)",
+        (
+            r"\b(?i:this is|it['’]s) (?i:room|flat|apartment|unit|number) [\w ]+?,? (?:Mr|Mrs|Ms"
+            rf"|Miss|Dr)\b\.? (?P<name>{NAME}){END}"
+        ),
+        (
+            r"\b(?i:it['’]s|it is) (?i:only |just )?(?i:me)(?i: again)?[,.!]? "
+            f"(?P<name>{NAME}){END}(?=[.,!]|$)"
+        ),
         (
             rf"^(?i:(?:hi|hello|hey|good morning|good afternoon|yes|yeah|um|"
             rf"uh)[,.!]? )*(?P<name>{PART}) from (?:the )?[a-z]+(?: [a-z]+)?[,.](?= |$)"
@@ -117,83 +152,117 @@ _OPENING = tuple(
     )
 )
 _FOREIGN = Cue(
-    r"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|il mio nome è|"
+    r"\b(?i:ich heiße|ich heisse|mein name ist|je m['’]appelle|mon nom est|me llamo|mi nombre "
+    "es|mi chiamo|il mio nome è|"
     rf"meu nome é|chamo-me|ik heet|mijn naam is|nazywam się) (?P<name>{NAME}){END}",
     0,
 )
 _WITHIN = Table((cue, None) for cue in (*_INTRODUCED, _FOREIGN))
 _AT_OPENING = Table((cue, None) for cue in (*_INTRODUCED, *_OPENING, _FOREIGN))
 _NAMED_PART = Cue(
-    r"(?<!his )(?<!her )(?<!their )\b(?i:(?P<which>first|last|family|sur) ?name)(?i:['’]s| is| would be|,)? (?i:uh,? |"
+    r"(?<!his )(?<!her )(?<!their )\b(?i:(?P<which>first|last|family|sur) ?name)(?i:['’]s| is"
+    "| would be|,)? (?i:uh,? |"
     rf"um,? )*(?P<name>{NAME}){END}",
     0,
 )
 # A sentence that is nothing but a full name.
-_BARE = Cue(rf"(?:{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}(?: {PART})?))(?: is)?[.!,]?", 0)
+_BARE = Cue(
+    rf"(?:{TITLE}(?P<name>{PART} (?:{_PARTICLE} ){{0,2}}{PART}(?: {PART})?))(?: is)?[.!,]?", 0
+)
 _ABOUT_ONESELF = Cue(
-    r"(?:(?:hi|hello|hey|yes|yeah|yep|um+|uh+|oh|right|so|well|okay|good|morning|afternoon|evening|there|sorry)\b[ !.]*)+$|"
-    r"(?:(?:hi|hello|hey|yes|yeah|um|uh|so|well|and|but) )*(?:i['’]m|i am|it['’]s me|it is me|me again|my name|"
+    "(?:(?:hi|hello|hey|yes|yeah|yep|um+|uh+|oh|right|so|well|okay|good|morning|afternoon"
+    r"|evening|there|sorry)\b[ !.]*)+$|"
+    "(?:(?:hi|hello|hey|yes|yeah|um|uh|so|well|and|but) )*(?:i['’]m|i am|it['’]s me|it is me"
+    "|me again|my name|"
     r"it['’]s in my name|that['’]s me)\b",
 )
 _OTHER_PERSON = Cue(
-    r"\b(?:for|with|to|from|about|behalf|calling|named|called|mother|father|mum|mom|dad|wife|husband|partner|son|daughter|brother|sister|"
+    r"\b(?:for|with|to|from|about|behalf|calling|named|called|mother|father|mum|mom|dad|wife"
+    "|husband|partner|son|daughter|brother|sister|"
     r"friend|boss|doctor|dr|neighbou?r|colleague|assistant|carer|manager)['’]?s?$",
 )
 _ASKED_WHICH = Cue(
-    r"\bwho(?:['’]s| is) (?:it|this|that) (?:for|going|from|to|by|with)\b|\bwho (?:wrote|made|did)\b|\b(?:deliver|send|go) (?:it |them |"
+    r"\bwho(?:['’]s| is) (?:it|this|that) (?:for|going|from|to|by|with)\b|\bwho (?:wrote|made"
+    r"|did)\b|\b(?:deliver|send|go) (?:it |them |"
     r"this )?to\b|"
-    r"\b(?:which|where|what (?!name|can|may|could|['’])\w+|address|street|town|company|who (?:is|are|should|shall|"
+    r"\b(?:which|where|what (?!name|can|may|could|['’])\w+|address|street|town|company|who "
+    "(?:is|are|should|shall|"
     r"was) (?!calling|this|speaking))\b|"
     r"\b(?:his|her|their|child|patient|pet|recipient)\b|['’]s name\b",
 )
 # The agent says a name back to have it confirmed: "Ana Lopes?"
-_ECHO = Cue(rf"^(?:(?i:was that|is that|so that['’]s|sorry|and|got it|thank you|did you say|that['’]s)[,.]? )*{NAME}\?", 0)
+_ECHO = Cue(
+    "^(?:(?i:was that|is that|so that['’]s|sorry|and|got it|thank you|did you say"
+    rf"|that['’]s)[,.]? )*{NAME}\?",
+    0,
+)
 # "And it's Mr. Rowe, James?", "Mrs. Pruitt?": the agent takes the caller for somebody.
 _TAKEN_FOR = Cue(
-    rf"\b(?:Mr|Mrs|Ms|Miss|Mister|Mx)\b\.? {NAME}(?:, {NAME})?\?|(?i:(?:and (?:it['’]s|that['’]s|the name is)|is it)) {NAME}\?|"
+    rf"\b(?:Mr|Mrs|Ms|Miss|Mister|Mx)\b\.? {NAME}(?:, {NAME})?\?|(?i:(?:and (?:it['’]s"
+    rf"|that['’]s|the name is)|is it)) {NAME}\?|"
     rf"(?i:it['’]s|that['’]s|is it) {NAME}, (?i:right|correct|isn['’]t it|yes)\?",
     0,
 )
 # "Am I speaking with Ana Lopes?" "You are."
-_ADDRESSED = Cue(rf"\b(?i:is (?:this|that)|am i (?:speaking|talking) (?:to|with)|you['’]re|you are) {TITLE}(?P<name>{NAME})\?", 0)
-_IS_ME = Cue(r"(?:yes|yeah|yep|speaking|that['’]s (?:me|right|correct)|you are|correct|it is|this is (?:she|he|me)|the same)\b")
+_ADDRESSED = Cue(
+    r"\b(?i:is (?:this|that)|am i (?:speaking|talking) (?:to|with)|you['’]re|you are) "
+    rf"{TITLE}(?P<name>{NAME})\?",
+    0,
+)
+_IS_ME = Cue(
+    "(?:yes|yeah|yep|speaking|that['’]s (?:me|right|correct)|you are|correct|it is|this is "
+    r"(?:she|he|me)|the same)\b"
+)
 _FULLER = Cue(rf"^(?: (?i:here|speaking|again))?(?:,| —|\.)? (?P<name>{NAME}){END}", 0)
 _ASKED = Cue(
-    r"\b(?:(?:your(?: own)?|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what|which|a) (?:full |last |"
-    r"first )?(?:sur)?name|surname|who should (?:i|we|he|she|they) ask for|who(?:['’]s| is| am i| do i have)"
-    r"(?: i)?(?: the pleasure of)? ?(?:calling|speaking|talking|this|on the line)|who['’]s calling|who shall i say)\b|"
-    r"\bwhose name\b|\bwhat (?:should|shall|can|may|do) (?:i|we) call you\b|\band you are\?|^name\?|\bname,? please\b",
+    r"\b(?:(?:your(?: own)?|full|last|first|family|the|account holder['’]?s?|owner['’]?s|what"
+    "|which|a) (?:full |last |"
+    "first )?(?:sur)?name|surname|who should (?:i|we|he|she|they) ask for|who(?:['’]s| is| "
+    "am i| do i have)"
+    "(?: i)?(?: the pleasure of)? ?(?:calling|speaking|talking|this|on the line)|who['’]s "
+    r"calling|who shall i say)\b|"
+    r"\bwhose name\b|\bwhat (?:should|shall|can|may|do) (?:i|we) call you\b|\band you are\?"
+    r"|^name\?|\bname,? please\b",
 )
 _ASKED_OTHER = Cue(
-    r"(?:\b(?:patient|child|kid|student|pet|son|daughter|dog|cat|guest|recipient|doctor|company|business|street|baby|account|"
-    r"file|user|model|product)(?:['’]?s)? (?:full |last |first )?name|\bhis name|\bher name|\btheir name|\busername)",
+    r"(?:\b(?:patient|child|kid|student|pet|son|daughter|dog|cat|guest|recipient|doctor"
+    "|company|business|street|baby|account|"
+    r"file|user|model|product)(?:['’]?s)? (?:full |last |first )?name|\bhis name|\bher name"
+    r"|\btheir name|\busername)",
 )
 _ASKING = Cue(r"\?|\bname,? please\b|\bmay i\b|\bcan i\b|\bi(?:['’]ll| just)? need\b|\btell me\b")
 _SURNAME = Cue(r"\b(?:last name|surname|family name)\b")
 _FIRST_NAME = Cue(r"\bfirst name\b")
 _ANSWER = Cue(
-    r"^(?:(?i:yes|yeah|sure|okay|oh|um|uh|hi|hello|of course|it['’]s|it is|that['’]s|that would be|that['’]ll be|"
+    "^(?:(?i:yes|yeah|sure|okay|oh|um|uh|hi|hello|of course|it['’]s|it is|that['’]s|that "
+    "would be|that['’]ll be|"
     r"so|well|er|with|to|just|me|sorry|put|under|"
     rf"right)[,.]? )*{TITLE}(?P<name>{NAME}){END}",
     0,
 )
 # "Caputo. Vincent." to "what name?"
 _LAST_THEN_FIRST = Cue(
-    rf"(?:(?i:it['’]s|that['’]s|uh|um|yes|oh|sure),? )*(?P<last>{PART})\. (?P<first>(?!(?i:yes|no|yeah|thanks?|please|"
+    rf"(?:(?i:it['’]s|that['’]s|uh|um|yes|oh|sure),? )*(?P<last>{PART})\. (?P<first>(?!(?i:yes"
+    "|no|yeah|thanks?|please|"
     rf"just|sorry)\b){PART})[.!]?$",
     0,
 )
 _OPENING_TURNS = 2  # of the caller's, in which people say who they are
 _CORRECTS = Cue(
-    r"^(?:no\b|actually\b|sorry\b|it['’]s not\b)|\bnot [A-Z]|\byou have me (?:as|down)|\bwrong\b|\bmisspel|\bspelled\b|"
+    r"^(?:no\b|actually\b|sorry\b|it['’]s not\b)|\bnot [A-Z]|\byou have me (?:as|down)"
+    r"|\bwrong\b|\bmisspel|\bspelled\b|"
     r"\bi said\b",
 )
 _SECOND_CALLER = Cue(
-    r"\b(?:(?:her|his) (?:husband|wife|partner|mother|father|mum|mom|dad|son|daughter|sister|brother)|(?:i['’]m|this is|"
-    r"it['’]s) \w+ now|put (?:you|me) on|handing you|on the line too|also here|both (?:of us|here)|here too|taking over|"
+    r"\b(?:(?:her|his) (?:husband|wife|partner|mother|father|mum|mom|dad|son|daughter|sister"
+    "|brother)|(?:i['’]m|this is|"
+    r"it['’]s) \w+ now|put (?:you|me) on|handing you|on the line too|also here|both (?:of us"
+    "|here)|here too|taking over|"
     r"took the phone)\b",
 )
-_TWO = Cue(rf"\b(?i:we['’]re|we are|this is|it['’]s) (?P<one>{NAME}) (?i:and) (?P<two>{NAME}){END}", 0)
+_TWO = Cue(
+    rf"\b(?i:we['’]re|we are|this is|it['’]s) (?P<one>{NAME}) (?i:and) (?P<two>{NAME}){END}", 0
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,18 +291,30 @@ def read_names(turns: tuple[Turn, ...]) -> Named:
     candidates = list(_candidates(turns))
     together = _together(turns, candidates)
     name = None if together else _fullest(_settle(candidates), turns)
-    return Named(respell(name, (turn.text for turn in turns if turn.speaker == "caller")) if name else None, tuple(candidates), together)
+    return Named(
+        respell(name, (turn.text for turn in turns if turn.speaker == "caller")) if name else None,
+        tuple(candidates),
+        together,
+    )
 
 
 def _fullest(name: str | None, turns: tuple[Turn, ...]) -> str | None:
-    """A lone name in the full form the caller uses elsewhere: "it's Gwen with a G … Gwen Pritchard"."""
+    """A lone name in the full form the caller uses elsewhere: "it's Gwen with a G … Gwen
+    Pritchard".
+    """
     if name is None or " " in name:
         return name
     fuller = re.compile(
-        rf"(?:^|[.!?,] |(?i:it['’]s|i['’]m|is|under|name) ){TITLE}(?P<name>{re.escape(name)} {PART}|"
+        f"(?:^|[.!?,] |(?i:it['’]s|i['’]m|is|under|name) ){TITLE}(?P<name>{re.escape(name)} "
+        f"{PART}|"
         rf"{PART} {re.escape(name)}){END}(?=[.,!?]|$)"
     )
-    found = (match["name"] for turn in turns if turn.speaker == "caller" for match in fuller.finditer(turn.text))
+    found = (
+        match["name"]
+        for turn in turns
+        if turn.speaker == "caller"
+        for match in fuller.finditer(turn.text)
+    )
     return next((longer for longer in found if clean_name(longer) == longer), name)
 
 
@@ -241,7 +322,13 @@ def clean_name(words: str) -> str | None:
     """The leading words that can be a name; None when the first cannot."""
     kept: list[str] = []
     for word in words.split():
-        if word.lower().replace("’", "'") in NOT_NAMES and word.lower() not in ("de", "la", "al", "di", "da"):
+        if word.lower().replace("’", "'") in NOT_NAMES and word.lower() not in (
+            "de",
+            "la",
+            "al",
+            "di",
+            "da",
+        ):
             break
         if word not in kept[-1:]:
             kept.append(word)
@@ -259,33 +346,59 @@ def _candidates(turns: tuple[Turn, ...]) -> Iterator[Candidate]:
         if turn.speaker == "agent":
             echoed = asked and bool(_ECHO.match(turn.text))
             asked = echoed or asks_name(turn.text) or bool(_TAKEN_FOR.search(turn.text))
-            part = "last" if _SURNAME.search(turn.text) else "first" if _FIRST_NAME.search(turn.text) else ""
+            part = (
+                "last"
+                if _SURNAME.search(turn.text)
+                else "first"
+                if _FIRST_NAME.search(turn.text)
+                else ""
+            )
             said = turn.text
             continue
         caller_turns += 1
-        if (addressed := _ADDRESSED.search(said)) and _IS_ME.match(turn.text) and (name := clean_name(addressed["name"])):
+        if (
+            (addressed := _ADDRESSED.search(said))
+            and _IS_ME.match(turn.text)
+            and (name := clean_name(addressed["name"]))
+        ):
             yield Candidate(turn.seq, name, False)
-        spells = bool(spelled_words(turn.text)) and not (_ASKED_OTHER.search(said) or _ASKED_WHICH.search(said))
-        opening = caller_turns <= _OPENING_TURNS or asked or spells  # who spells a word is giving a name
+        spells = bool(spelled_words(turn.text)) and not (
+            _ASKED_OTHER.search(said) or _ASKED_WHICH.search(said)
+        )
+        opening = (
+            caller_turns <= _OPENING_TURNS or asked or spells
+        )  # who spells a word is giving a name
         found = list(_introduced(turn, opening=opening))
         if asked and all(candidate.part for candidate in found):
             found = [*_answered(turn, part), *found]
-        if opening and not any(" " in candidate.name for candidate in found) and not _ASKED_WHICH.search(said):
+        if (
+            opening
+            and not any(" " in candidate.name for candidate in found)
+            and not _ASKED_WHICH.search(said)
+        ):
             found += _bare(turn)
         yield from (replace(candidate, corrects=True) for candidate in found) if echoed else found
 
 
 @remember
 def asks_name(text: str) -> bool:
-    return bool(_ASKED.search(text)) and not _ASKED_OTHER.search(text) and bool(_ASKING.search(text))
+    return (
+        bool(_ASKED.search(text)) and not _ASKED_OTHER.search(text) and bool(_ASKING.search(text))
+    )
 
 
 def _bare(turn: Turn) -> Iterator[Candidate]:
-    """A piece of a sentence that is only a full name, set off by commas, after a greeting or words about oneself."""
+    """A piece of a sentence that is only a full name, set off by commas, after a greeting or
+    words about oneself.
+    """
     for sentence in split_sentences(without_spelling(turn.text)):
         before = ""
         for piece in re.split(r"[,;:]\s+", sentence):
-            if (match := _BARE.fullmatch(piece)) and clean_name(match["name"]) == match["name"] and _leads_to_name(before):
+            if (
+                (match := _BARE.fullmatch(piece))
+                and clean_name(match["name"]) == match["name"]
+                and _leads_to_name(before)
+            ):
                 yield Candidate(turn.seq, match["name"], False)
             before = piece
 
@@ -301,9 +414,19 @@ def _introduced(turn: Turn, *, opening: bool) -> Iterator[Candidate]:
         for pattern, _ in patterns.of(sentence):
             if (match := pattern.search(sentence)) and (name := clean_name(match["name"])):
                 fuller = _FULLER.match(sentence[match.end("name") :])
-                if fuller and (longer := clean_name(fuller["name"])) and " " in longer and " " not in name:
+                if (
+                    fuller
+                    and (longer := clean_name(fuller["name"]))
+                    and " " in longer
+                    and " " not in name
+                ):
                     name = longer
-                yield Candidate(turn.seq, name, bool(_CORRECTS.search(sentence)), bool(_SECOND_CALLER.search(turn.text)))
+                yield Candidate(
+                    turn.seq,
+                    name,
+                    bool(_CORRECTS.search(sentence)),
+                    bool(_SECOND_CALLER.search(turn.text)),
+                )
                 break
         if _is_uncased(sentence) and (name := find_uncased(sentence, asked=False, opening=opening)):
             yield Candidate(turn.seq, name, False)
@@ -314,7 +437,9 @@ def _in_parts(seq: int, text: str) -> Iterator[Candidate]:
     """ "First name Yusuf, surname Demir." """
     for match in _NAMED_PART.finditer(text) if "name" in lowered(text) else ():
         if name := clean_name(match["name"]):
-            yield Candidate(seq, name, False, part="first" if match["which"].lower() == "first" else "last")
+            yield Candidate(
+                seq, name, False, part="first" if match["which"].lower() == "first" else "last"
+            )
 
 
 def _is_uncased(text: str) -> bool:
@@ -322,12 +447,17 @@ def _is_uncased(text: str) -> bool:
 
 
 def _with_next(text: str) -> Iterator[str]:
-    """Each sentence, joined with the next when that is only a (fuller) name: "It's Rhys. Rhys Howell.", "It's me. Ana." """
+    """Each sentence, joined with the next when that is only a (fuller) name: "It's Rhys.
+
+    Rhys Howell.", "It's me. Ana."
+    """
     sentences = list(split_sentences(text))
     for index, sentence in enumerate(sentences):
         follower = sentences[index + 1] if index + 1 < len(sentences) else ""
         last = sentence.rstrip(".!").rpartition(" ")[2]
-        joins = re.fullmatch(rf"{NAME}[.!,]?", follower) and (last in follower.rstrip(".!,").split() or last == "me")
+        joins = re.fullmatch(rf"{NAME}[.!,]?", follower) and (
+            last in follower.rstrip(".!,").split() or last == "me"
+        )
         yield f"{sentence} {follower}" if joins else sentence
 
 
@@ -341,9 +471,20 @@ def _answered(turn: Turn, part: str) -> Iterator[Candidate]:
         yield Candidate(turn.seq, f"{two['first']} {two['last']}", False)
         return
     for sentence in sentences[:4]:
-        if (match := _ANSWER.match(sentence)) and (name := clean_name(match["name"])) and len(name) > 1:
+        if (
+            (match := _ANSWER.match(sentence))
+            and (name := clean_name(match["name"]))
+            and len(name) > 1
+        ):
             rest = sentence[match.end("name") :]
-            if re.match(r"[,.!?]|$|['’]ll do|['’]s (?:fine|it)| (?:here|speaking|calling|from|with|and|is|will do)\b", rest) or part:
+            if (
+                re.match(
+                    "[,.!?]|$|['’]ll do|['’]s (?:fine|it)| (?:here|speaking|calling|from|with"
+                    r"|and|is|will do)\b",
+                    rest,
+                )
+                or part
+            ):
                 yield Candidate(turn.seq, name, False, part=part)
 
 
@@ -358,8 +499,16 @@ def _settle(candidates: list[Candidate]) -> str | None:
             name, part = (name, part) if keeps_more else (candidate.name, candidate.part)
         elif parts > known or (" " in candidate.name and " " not in name and not candidate.second):
             name = candidate.name
-        elif candidate.part and (" " not in name or {part, candidate.part} == {"first", "last"}) and " " not in candidate.name:
-            name = f"{candidate.name} {name}" if candidate.part == "first" else f"{name} {candidate.name}"
+        elif (
+            candidate.part
+            and (" " not in name or {part, candidate.part} == {"first", "last"})
+            and " " not in candidate.name
+        ):
+            name = (
+                f"{candidate.name} {name}"
+                if candidate.part == "first"
+                else f"{name} {candidate.name}"
+            )
     return name
 
 
@@ -371,10 +520,20 @@ def _together(turns: tuple[Turn, ...], candidates: list[Candidate]) -> tuple[tup
     for turn in turns:
         if turn.speaker == "caller" and (match := _TWO.search(turn.text)):
             one, two = clean_name(match["one"]), clean_name(match["two"])
-            if one and two and not re.search(rf"{re.escape(two)}(?: {PART})* (?i:is|are|has|needs|wants)", turn.text):
+            if (
+                one
+                and two
+                and not re.search(
+                    rf"{re.escape(two)}(?: {PART})* (?i:is|are|has|needs|wants)", turn.text
+                )
+            ):
                 return ((turn.seq, one), (turn.seq, two))
     for later in candidates[1:]:
         first = candidates[0]
-        if later.second and later.seq != first.seq and not set(later.name.split()) & set(first.name.split()):
+        if (
+            later.second
+            and later.seq != first.seq
+            and not set(later.name.split()) & set(first.name.split())
+        ):
             return ((first.seq, first.name), (later.seq, later.name))
     return ()

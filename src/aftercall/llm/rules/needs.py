@@ -1,13 +1,25 @@
-"""Which words a text must have, one of them at least, for a pattern to match it: read off the pattern's syntax tree."""
+"""Which words a text must have, one of them at least, for a pattern to match it: read off the
+pattern's syntax tree.
+"""
 
 from collections.abc import Iterable
 
-from aftercall.llm.rules.syntax import Border, Either, Letter, Node, Repeated, Sequence, Unreadable, read_pattern
+from aftercall.llm.rules.syntax import (
+    Border,
+    Either,
+    Letter,
+    Node,
+    Repeated,
+    Sequence,
+    Unreadable,
+    read_pattern,
+)
 from aftercall.llm.rules.vocabulary import vocabulary
 
 # Said in almost every sentence, so that a pattern is better told by a further word.
 _COMMON = vocabulary(
-    "a an and are as at be but can could d do for have he i if in is it just like ll m me my no not of oh on or our re s "
+    "a an and are as at be but can could d do for have he i if in is it just like ll m me my "
+    "no not of oh on or our re s "
     "she so t that the then they this to ve was we well what will with would yes you your"
 )
 PREFIX = 4  # letters by which a word is known whose end may differ
@@ -19,11 +31,15 @@ def prefix_of(word: str) -> str:
 
 Said = frozenset[str] | None
 Place = tuple[str, bool]
-"""The piece of a word that a way through the pattern stands in, and whether that piece began at the border of a word."""
+"""The piece of a word that a way through the pattern stands in, and whether that piece began at
+the border of a word.
+"""
 
 
 class _Ways:
-    """All ways through a pattern up to some place in it: by where each stands, the words of which it has surely said one."""
+    """All ways through a pattern up to some place in it: by where each stands, the words of
+    which it has surely said one.
+    """
 
     def __init__(self, places: dict[Place, Said]) -> None:
         self.places = places
@@ -39,7 +55,9 @@ class _Ways:
         return self
 
     def letter(self, letter: str) -> "_Ways":
-        return _Ways({(piece + letter, clean): said for (piece, clean), said in self.places.items()})
+        return _Ways(
+            {(piece + letter, clean): said for (piece, clean), said in self.places.items()}
+        )
 
     def border(self) -> "_Ways":
         after = _Ways({})
@@ -67,7 +85,9 @@ def _better(first: Said, second: Said) -> Said:
 
 
 def needed_words(pattern: str, *, at_start: bool = False) -> frozenset[str] | None:
-    """None where the pattern can match a text without any word of its own; `at_start` when it is to match from there."""
+    """None where the pattern can match a text without any word of its own; `at_start` when it
+    is to match from there.
+    """
     try:
         tree = read_pattern(pattern)
     except Unreadable:
@@ -102,7 +122,9 @@ def _union(many: Iterable[_Ways]) -> _Ways:
 
 
 def _repeat(node: Repeated, ways: _Ways) -> _Ways:
-    """What is said more than once is followed once, and then could stand anywhere unless it ended at a border."""
+    """What is said more than once is followed once, and then could stand anywhere unless it
+    ended at a border.
+    """
     once = _follow(node.body, ways)
     if node.may_be_many:
         ends = _Ways({})

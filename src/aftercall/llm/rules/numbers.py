@@ -5,32 +5,97 @@ import re
 from aftercall.llm.rules.cue import words_of
 
 UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+TEENS = (
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+)
 TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 ORDINAL_WORDS = (
-    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
-    *("eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth", "twentieth"),
-    *(f"twenty-{word}" for word in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")),
+    *(
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "ninth",
+        "tenth",
+    ),
+    *(
+        "eleventh",
+        "twelfth",
+        "thirteenth",
+        "fourteenth",
+        "fifteenth",
+        "sixteenth",
+        "seventeenth",
+        "eighteenth",
+        "nineteenth",
+        "twentieth",
+    ),
+    *(
+        f"twenty-{word}"
+        for word in (
+            "first",
+            "second",
+            "third",
+            "fourth",
+            "fifth",
+            "sixth",
+            "seventh",
+            "eighth",
+            "ninth",
+        )
+    ),
     *("thirtieth", "thirty-first"),
 )
 _DAY_OF = {word: day for day, word in enumerate(ORDINAL_WORDS, 1)}
-_COUNT_OF = {"a": 1, "an": 1, "couple": 2, "couple of": 2, "a couple": 2, "a couple of": 2, "few": 3, "a few": 3} | {
-    word: number for number, word in enumerate((*UNITS, *TEENS), 1)
-}
+_COUNT_OF = {
+    "a": 1,
+    "an": 1,
+    "couple": 2,
+    "couple of": 2,
+    "a couple": 2,
+    "a couple of": 2,
+    "few": 3,
+    "a few": 3,
+} | {word: number for number, word in enumerate((*UNITS, *TEENS), 1)}
 
 # Longest first: "twenty-second" before "second".
-_SPOKEN = "|".join(sorted((word.replace("-", "[- ]") for word in ORDINAL_WORDS), key=len, reverse=True))
+_SPOKEN = "|".join(
+    sorted((word.replace("-", "[- ]") for word in ORDINAL_WORDS), key=len, reverse=True)
+)
 ORDINAL_WORD = f"(?:{_SPOKEN})"
 ORDINAL = rf"(?:{_SPOKEN}|\d{{1,2}}(?:st|nd|rd|th))"
-COUNT = r"(?:\d{1,3}|a couple of|a couple|couple of|a few|" + "|".join((*UNITS, *TEENS, "an", "a")) + ")"
+COUNT = (
+    r"(?:\d{1,3}|a couple of|a couple|couple of|a few|"
+    + "|".join((*UNITS, *TEENS, "an", "a"))
+    + ")"
+)
 
-_DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {word: str(number) for number, word in enumerate(UNITS, 1)}
+_DIGIT_WORDS = {"oh": "0", "o": "0", "zero": "0"} | {
+    word: str(number) for number, word in enumerate(UNITS, 1)
+}
 NUMBER_WORD = "(?:zero|oh|" + "|".join((*UNITS, *TEENS, *TENS)) + "|hundred|thousand|double|triple)"
 ALL_NUMBERS = re.compile(rf"(?:(?:{NUMBER_WORD}|\d+|uh|um|er|then|and)[\s,\-]*)+", re.I)
 
 
-_NUMBERS = frozenset((*UNITS, *TEENS, *TENS, "zero", "oh", "hundred", "thousand", "double", "triple"))
-_QUANTITY = re.compile(rf"\b(?P<number>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})?|\d+) (?P<noun>[a-z]{{3,}})\b", re.I)
+_NUMBERS = frozenset(
+    (*UNITS, *TEENS, *TENS, "zero", "oh", "hundred", "thousand", "double", "triple")
+)
+_QUANTITY = re.compile(
+    rf"\b(?P<number>{NUMBER_WORD}(?:[ -]{NUMBER_WORD})?|\d+) (?P<noun>[a-z]{{3,}})\b", re.I
+)
 
 
 def quantities(text: str) -> dict[str, str]:
@@ -54,7 +119,9 @@ def count(words: str) -> int | None:
 
 
 def figures_of(words: str) -> str:
-    """The figures of a run however it is grouped: "nineteen eighty four" and "one nine eight four" are 1984; empty past a hundred."""
+    """The figures of a run however it is grouped: "nineteen eighty four" and "one nine eight
+    four" are 1984; empty past a hundred.
+    """
     figures = ""
     repeat, tens = 1, False
     for word in re.findall(r"[a-z]+|\d+", words.lower()):
@@ -69,7 +136,11 @@ def figures_of(words: str) -> str:
                 return ""
             continue
         else:
-            figures = figures[:-1] + figure if tens and figure != "0" and len(figure) == 1 else figures + figure * repeat
+            figures = (
+                figures[:-1] + figure
+                if tens and figure != "0" and len(figure) == 1
+                else figures + figure * repeat
+            )
             repeat = 1
         tens = word in TENS
     return figures
@@ -92,5 +163,8 @@ def _in_words(number: int) -> str:
 
 def digit_pattern(figures: str) -> str:
     """A pattern that finds the same figures however they are said or written."""
-    spoken = {figure: [word for word, value in _DIGIT_WORDS.items() if value == figure] for figure in "0123456789"}
+    spoken = {
+        figure: [word for word, value in _DIGIT_WORDS.items() if value == figure]
+        for figure in "0123456789"
+    }
     return r"[\s,\-]*".join(f"(?:{'|'.join([figure, *spoken[figure]])})" for figure in figures)

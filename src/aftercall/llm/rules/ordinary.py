@@ -1,10 +1,29 @@
-"""Words that describe and do not name, for what is written without capitals: "my bank is useless", not "my bank is barclays"."""
+"""Words that describe and do not name, for what is written without capitals: "my bank is
+useless", not "my bank is barclays".
+"""
 
 from collections.abc import Sequence
 
 from aftercall.llm.rules.vocabulary import vocabulary
 
-_ENDINGS = ("ing", "ed", "ful", "less", "ous", "able", "ible", "ish", "ant", "ent", "ior", "tic", "sive", "tive", "ical", "ional")
+_ENDINGS = (
+    "ing",
+    "ed",
+    "ful",
+    "less",
+    "ous",
+    "able",
+    "ible",
+    "ish",
+    "ant",
+    "ent",
+    "ior",
+    "tic",
+    "sive",
+    "tive",
+    "ical",
+    "ional",
+)
 _YET_NAMES = vocabulary(
     """
     ahmed alfred ashish belarus brent browning bryant clement constable corbyn danish diamant durant ed fleming fred gable girish
@@ -68,6 +87,9 @@ MAKES = vocabulary(
 """Of things, only these are surely named where nothing is written large."""
 
 
-def is_ordinary(words: Sequence[str]) -> bool:
+def has_descriptive_word(words: Sequence[str]) -> bool:
     """Whether one of them describes."""
-    return any(word in _PLAIN or (word.endswith(_ENDINGS) and word not in _YET_NAMES and len(word) > 4) for word in words)
+    return any(
+        word in _PLAIN or (word.endswith(_ENDINGS) and word not in _YET_NAMES and len(word) > 4)
+        for word in words
+    )

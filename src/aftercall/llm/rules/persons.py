@@ -5,11 +5,16 @@ from aftercall.llm.rules.names import NOT_NAMES
 from aftercall.llm.rules.vocabulary import vocabulary
 
 _NAME = r"(?P<name>[^\W\d_a-z][^\W\d_A-Z'’\-]+(?:['’\-]\w+)?(?: [^\W\d_a-z][^\W\d_A-Z'’\-]+)?)"
-_TITLE = r"(?:(?:Dr|Mr|Mrs|Ms|Miss|Missus|Mister|Doctor|Professor|Prof|Nurse|Aunt|Uncle|Auntie|Coach|Father)\b\.? )"
+_TITLE = (
+    "(?:(?:Dr|Mr|Mrs|Ms|Miss|Missus|Mister|Doctor|Professor|Prof|Nurse|Aunt|Uncle|Auntie"
+    r"|Coach|Father)\b\.? )"
+)
 _RELATION = (
-    r"(?:wife|husband|partner|son|daughter|brother|sister|mother|father|mum|mom|dad|boss|manager|assistant|friend|colleague|"
+    "(?:wife|husband|partner|son|daughter|brother|sister|mother|father|mum|mom|dad|boss"
+    "|manager|assistant|friend|colleague|"
     r"neighbou?r|cousin|aunt|uncle|niece|nephew|"
-    r"grandson|granddaughter|grandmother|grandfather|boyfriend|girlfriend|fianc[eé]e?|kid|boy|girl|landlord|lawyer|accountant|"
+    "grandson|granddaughter|grandmother|grandfather|boyfriend|girlfriend|fianc[eé]e?|kid|boy"
+    "|girl|landlord|lawyer|accountant|"
     r"doctor|tenant|client|roommate|flatmate|secretary)"
 )
 _WHO = tuple(
@@ -18,20 +23,30 @@ _WHO = tuple(
         rf"\b{_TITLE}{_NAME}",
         rf"\b(?:(?i:my|our|his|her)) (?:\w+ )?{_RELATION}(?: in law)?,? {_NAME}",
         (
-            r"\b(?i:tell|ask|remind|call|ring|phone|text|email|message|notify|inform|contact|invite|let|pay|give|see|warn|"
+            r"\b(?i:tell|ask|remind|call|ring|phone|text|email|message|notify|inform|contact"
+            "|invite|let|pay|give|see|warn|"
             rf"have) {_NAME}(?!['’]s)"
         ),
-        rf"\b(?i:send|give|get|bring|buy|write|forward|wire|mail|order|pass) {_NAME} (?:a|an|the|my|his|her|that|this|some)\b",
+        (
+            rf"\b(?i:send|give|get|bring|buy|write|forward|wire|mail|order|pass) {_NAME} (?:a|an"
+            r"|the|my|his|her|that|this|some)\b"
+        ),
         (
             r"\b(?i:with|to|for|from|assign(?:ed)? (?:it |this |that )?to|call(?:ed)? from|"
-            rf"behalf of) (?:{_TITLE})?{_NAME}(?!['’]s| (?i:street|road|avenue|lane|drive|hotel|hospital|airport|station|office|"
+            f"behalf of) (?:{_TITLE})?{_NAME}(?!['’]s| (?i:street|road|avenue|lane|drive"
+            "|hotel|hospital|airport|station|office|"
             r"time)\b)"
         ),
-        rf"\b{_NAME}['’]s (?i:birthday|appointment|present|gift|party|prescription|order|room|number|flight|lesson|school)\b",
+        (
+            rf"\b{_NAME}['’]s (?i:birthday|appointment|present|gift|party|prescription|order|room"
+            r"|number|flight|lesson|school)\b"
+        ),
     )
 )
 _NOTED = Cue(
-    rf"\b(?i:about|regarding|concerning) (?i:the )?{_NAME}(?: (?i:conversation|meeting|call|talk|chat))?(?=(?:\W*please)?\W*(?:$|[:,.]))", 0
+    rf"\b(?i:about|regarding|concerning) (?i:the )?{_NAME}(?: (?i:conversation|meeting|call"
+    r"|talk|chat))?(?=(?:\W*please)?\W*(?:$|[:,.]))",
+    0,
 )
 _NO_PERSON = vocabulary(
     """
@@ -56,7 +71,11 @@ def person_in(text: str) -> str | None:
 def _first_name(text: str, patterns: tuple[Cue, ...]) -> str | None:
     for pattern in patterns:
         for match in pattern.finditer(text):
-            words = [word for word in match["name"].removesuffix("'s").removesuffix("’s").split() if _can_be_name(word)]
+            words = [
+                word
+                for word in match["name"].removesuffix("'s").removesuffix("’s").split()
+                if _can_be_name(word)
+            ]
             if words and words[0] == match["name"].split()[0].removesuffix("'s").removesuffix("’s"):
                 return " ".join(words)
     return None

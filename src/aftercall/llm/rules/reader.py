@@ -1,4 +1,6 @@
-"""The reader by rules: one call in, one reading out; nothing but the call decides what comes out."""
+"""The reader by rules: one call in, one reading out; nothing but the call decides what comes
+out.
+"""
 
 import re
 from collections.abc import Iterable
@@ -15,8 +17,8 @@ from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.facts import Heard, draft, find_facts
 from aftercall.llm.rules.floor import Floor
 from aftercall.llm.rules.identity import read_identity
-from aftercall.llm.rules.language import language_of
-from aftercall.llm.rules.memo import forget
+from aftercall.llm.rules.language import detect_language
+from aftercall.llm.rules.memo import clear_caches
 from aftercall.llm.rules.names import Named, read_names
 from aftercall.llm.rules.promises import find_promises
 from aftercall.llm.rules.reality import is_real
@@ -29,19 +31,32 @@ from aftercall.llm.rules.todos import find_todos
 from aftercall.llm.rules.triggers import find_trigger
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.llm.rules.zones import stated_zone, zone_of_place
-from aftercall.llm.whole import WholeReader, as_sentence
+from aftercall.llm.safe_reader import SafeReader, as_sentence
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Request
 
-_PASSING = ("technical", "preference", "routine", "action_item")  # told by words that a refused offer may have as well
+_PASSING = (
+    "technical",
+    "preference",
+    "routine",
+    "action_item",
+)  # told by words that a refused offer may have as well
 _DECLINES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.I)
 _WEEKDAY_HERE = Cue(rf"\bit(?:['’]s| is) (?:still|already|only) (?P<weekday>{WEEKDAY})\b")
 _WHAT_WAS_DECIDED = re.compile(
-    r"\bwhat (?:we|i|they|was|is)\b.*\b(?:decided|agreed|settled)\b|\b(?:the|our) (?:decision|agreement)s?\b", re.I
+    r"\bwhat (?:we|i|they|was|is)\b.*\b(?:decided|agreed|settled)\b|\b(?:the|our) (?:decision"
+    r"|agreement)s?\b",
+    re.I,
 )
 _STANDS_ALONE = re.compile(r"(?:I|we|my|our)\b(?!.*\b(?:it|that|this|them|him|her|one)\b)", re.I)
-_CARES = re.compile(r"(?:I|we|my|our)\b.{0,30}\b(?:working on|building|planning|training for|care about|love|hate)\b", re.I)
-_EMPTY = re.compile(r"\bif\b|^(?:thanks?|bye|good ?bye|have a|that['’]s (?:all|it|fine|great)|sounds)\b", re.I)
+_CARES = re.compile(
+    r"(?:I|we|my|our)\b.{0,30}\b(?:working on|building|planning|training for|care about|love"
+    r"|hate)\b",
+    re.I,
+)
+_EMPTY = re.compile(
+    r"\bif\b|^(?:thanks?|bye|good ?bye|have a|that['’]s (?:all|it|fine|great)|sounds)\b", re.I
+)
 _PLAINLY = 0.8
 _MOST_NOTES, _MOST_TOLD = 3, 3  # sentences
 _LEAST_TOLD, _LONGEST_TOLD = 3, 25  # words of a sentence
@@ -49,8 +64,11 @@ _NEAR = 2  # turns: what the caller says right before or after
 Cited = TypeVar("Cited", Request, Promise, FactDraft)
 
 
-class RulesReader(WholeReader):
-    """Deterministic and offline. It understands English; of other languages it takes the caller's name and secrets."""
+class RulesReader(SafeReader):
+    """Deterministic and offline.
+
+    It understands English; of other languages it takes the caller's name and secrets.
+    """
 
     name = "rules"
 
@@ -58,31 +76,40 @@ class RulesReader(WholeReader):
         try:
             return _read(call)
         finally:
-            forget()
+            clear_caches()
 
 
 def _read(call: Call) -> Reading:
     spoken = {turn.seq: turn.text for turn in call.turns}
     call = _with_texts(call, {seq: restore(text) for seq, text in spoken.items()})
-    language = language_of(turn.text for turn in call.turns)
+    language = detect_language(turn.text for turn in call.turns)
     secrets = find_secrets(call.turns)
     call = _with_texts(call, {turn.seq: mask(turn.text, secrets) for turn in call.turns})
     named = read_names(call.turns)
     if language != "en":
         profile = Profile(name=named.name)
         facts = _grounded(secret_facts(secrets), spoken)
-        return Reading(language=language, summary=summarise_foreign(language, profile), profile=profile, facts=facts)
+        return Reading(
+            language=language,
+            summary=summarise_foreign(language, profile),
+            profile=profile,
+            facts=facts,
+        )
     texts = {turn.seq: turn.text for turn in call.turns}
     clauses = {turn.seq: split_clauses(turn) for turn in call.turns if turn.speaker == "caller"}
     zone = _zone(call, clauses)
     floor = _walk(call, texts, clauses, _today(call, zone, clauses))
     requests = [ask.as_request() for ask in floor.asks if is_worth_keeping(ask)]
     withdrawn = [ask.as_withdrawn() for ask in floor.withdrawn if is_worth_keeping(ask)]
-    promises = find_promises(((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"), floor.withdrawn)
+    promises = find_promises(
+        ((turn.seq, texts[turn.seq]) for turn in call.turns if turn.speaker == "agent"),
+        floor.withdrawn,
+    )
     told = [
         fact
         for fact in _facts(_heard(call, texts, clauses), named, floor.misheard)
-        if not stems(fact.text) & floor.refused or not (fact.category in _PASSING or _DECLINES.search(fact.text))
+        if not stems(fact.text) & floor.refused
+        or not (fact.category in _PASSING or _DECLINES.search(fact.text))
     ]
     facts_told = [*secret_facts(secrets), *told]
     requests = [_with_decisions(request, told) for request in requests]
@@ -101,14 +128,22 @@ def _read(call: Call) -> Reading:
 
 
 def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
-    """ "Note what we decided about Carl" holds what was decided: of Carl, or just before or after."""
+    """ "Note what we decided about Carl" holds what was decided: of Carl, or just before or
+    after.
+    """
     if request.kind != "note" or not _WHAT_WAS_DECIDED.search(request.words):
         return request
     decided = [fact for fact in facts if fact.category == "decision"]
     named = [fact for fact in decided if request.person and request.person in fact.text]
-    near = [fact for fact in decided if any(abs(seq - fact.turns[0]) <= _NEAR for seq in request.turns)]
+    near = [
+        fact for fact in decided if any(abs(seq - fact.turns[0]) <= _NEAR for seq in request.turns)
+    ]
     found = [fact.text for fact in named or near]
-    known = [part for part in request.details.split(". ") if part and not any(part.lower() in text.lower() for text in found)]
+    known = [
+        part
+        for part in request.details.split(". ")
+        if part and not any(part.lower() in text.lower() for text in found)
+    ]
     details = ". ".join((*known, *found))
     title = request.title.partition(": ")[0] if details else request.title
     turns = tuple(sorted({*request.turns, *(fact.turns[0] for fact in named or near)}))
@@ -116,10 +151,17 @@ def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
 
 
 def _with_texts(call: Call, texts: dict[int, str]) -> Call:
-    """The call in other words: apostrophes put back, secrets blotted out. That is all the rules get to see."""
+    """The call in other words: apostrophes put back, secrets blotted out.
+
+    That is all the rules get to see.
+    """
     if all(turn.text == texts[turn.seq] for turn in call.turns):
         return call
-    return call.model_copy(update={"turns": tuple(turn.model_copy(update={"text": texts[turn.seq]}) for turn in call.turns)})
+    return call.model_copy(
+        update={
+            "turns": tuple(turn.model_copy(update={"text": texts[turn.seq]}) for turn in call.turns)
+        }
+    )
 
 
 def _grounded(items: Iterable[Cited], spoken: dict[int, str]) -> tuple[Cited, ...]:
@@ -128,11 +170,20 @@ def _grounded(items: Iterable[Cited], spoken: dict[int, str]) -> tuple[Cited, ..
 
 
 def _ground(item: Cited, spoken: dict[int, str]) -> Cited:
-    words = next((found for seq in item.turns if (found := as_spoken(item.words, spoken[seq])) in spoken[seq]), item.words)
+    words = next(
+        (
+            found
+            for seq in item.turns
+            if (found := as_spoken(item.words, spoken[seq])) in spoken[seq]
+        ),
+        item.words,
+    )
     return item if words == item.words else item.model_copy(update={"words": words})
 
 
-def _profile(call: Call, named: Named, zone: str | None, facts: list[FactDraft], matters: list[str]) -> Profile:
+def _profile(
+    call: Call, named: Named, zone: str | None, facts: list[FactDraft], matters: list[str]
+) -> Profile:
     said = [turn.text for turn in call.turns if turn.speaker == "caller"]
     call_name = find_call_name(call.turns, named) or put_right(call.turns, named.parts)
     plain = [fact for fact in facts if fact.visibility != "secret" and fact.confidence >= _PLAINLY]
@@ -141,7 +192,11 @@ def _profile(call: Call, named: Named, zone: str | None, facts: list[FactDraft],
         call_name=call_name if call_name != named.name else None,
         pronouns=find_pronouns(said),
         timezone=zone,
-        notes=_join(fact.text for fact in plain if fact.category == "preference" and _STANDS_ALONE.match(fact.text)),
+        notes=_join(
+            fact.text
+            for fact in plain
+            if fact.category == "preference" and _STANDS_ALONE.match(fact.text)
+        ),
         context=_join(matter for matter in matters if _CARES.match(matter)),
     )
 
@@ -150,13 +205,16 @@ def _join(texts: Iterable[str]) -> str | None:
     return " ".join(as_sentence(text) for text in list(dict.fromkeys(texts))[:_MOST_NOTES]) or None
 
 
-def _matters(clauses: dict[int, list[Clause]], secrets: list[Secret], refused: frozenset[str]) -> list[str]:
+def _matters(
+    clauses: dict[int, list[Clause]], secrets: list[Secret], refused: frozenset[str]
+) -> list[str]:
     """Sentences in which the caller tells something, asks for nothing and confides nothing."""
     hidden = {secret.seq for secret in secrets}
     told = [
         tidy(clause.whole)
         for seq, spoken in clauses.items()
-        if seq not in hidden and not any(REPAIRS.match(clause.text) or denied_words(clause.text) for clause in spoken)
+        if seq not in hidden
+        and not any(REPAIRS.match(clause.text) or denied_words(clause.text) for clause in spoken)
         for clause in spoken
         if _tells(clause) and not stems(clause.text) & refused
     ]
@@ -166,29 +224,46 @@ def _matters(clauses: dict[int, list[Clause]], secrets: list[Secret], refused: f
 def _tells(clause: Clause) -> bool:
     if clause.is_masked or clause.is_question or not is_real(clause) or is_confided(clause.whole):
         return False
-    if find_trigger(clause.whole) or find_call_off(clause.whole) or cues.INTRODUCES.match(clause.body):
+    if (
+        find_trigger(clause.whole)
+        or find_call_off(clause.whole)
+        or cues.INTRODUCES.match(clause.body)
+    ):
         return False
-    is_sentence = len(clause.body.split()) >= _LEAST_TOLD and len(clause.whole.split()) <= _LONGEST_TOLD
+    is_sentence = (
+        len(clause.body.split()) >= _LEAST_TOLD and len(clause.whole.split()) <= _LONGEST_TOLD
+    )
     return is_sentence and not _EMPTY.search(clause.body) and not cues.SLIGHT.match(clause.body)
 
 
 def _zone(call: Call, clauses: dict[int, list[Clause]]) -> str | None:
     """The last zone the caller claims."""
-    spoken = [clause for turn in call.turns if turn.speaker == "caller" for clause in clauses[turn.seq]]
+    spoken = [
+        clause for turn in call.turns if turn.speaker == "caller" for clause in clauses[turn.seq]
+    ]
     zones = [zone for clause in spoken if is_real(clause) and (zone := stated_zone(clause.text))]
     placed = (zone_of_place(turn.text) for turn in call.turns if turn.speaker == "caller")
     return zones[-1] if zones else next(filter(None, placed), None)
 
 
 def _today(call: Call, zone: str | None, clauses: dict[int, list[Clause]]) -> date:
-    """The day it is for the caller: by the zone they state, or by the weekday they say it still or already is."""
+    """The day it is for the caller: by the zone they state, or by the weekday they say it still
+    or already is.
+    """
     today = call.started_at.astimezone(ZoneInfo(zone or "UTC")).date()
-    said = [match["weekday"] for spoken in clauses.values() for clause in spoken if (match := _WEEKDAY_HERE.search(clause.text))]
+    said = [
+        match["weekday"]
+        for spoken in clauses.values()
+        for clause in spoken
+        if (match := _WEEKDAY_HERE.search(clause.text))
+    ]
     near = [today + timedelta(days=days) for days in (0, -1, 1)]
     return next((day for day in near if said and day.weekday() == weekday_of(said[-1])), today)
 
 
-def _walk(call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]], today: date) -> Floor:
+def _walk(
+    call: Call, texts: dict[int, str], clauses: dict[int, list[Clause]], today: date
+) -> Floor:
     floor = Floor(today)
     for turn in call.turns:
         if turn.speaker == "agent":

@@ -1,4 +1,6 @@
-"""Whether callers mean what they say, and mean it of their own matters: nothing supposed, quoted or wished by others."""
+"""Whether callers mean what they say, and mean it of their own matters: nothing supposed,
+quoted or wished by others.
+"""
 
 from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.memo import remember
@@ -7,54 +9,74 @@ from aftercall.llm.rules.verbs import IMPERATIVE
 
 # "Poppy wants to swap, but she can ring you herself": their matter, not the caller's.
 _THEIR_OWN = Cue(
-    r"\b(?:he|she|they)(?:['’](?:d|ll)| can| could| should| will|['’]s going to)\b[^.!?]*\b(?:himself|herself|themselves|themself)\b"
+    r"\b(?:he|she|they)(?:['’](?:d|ll)| can| could| should| will|['’]s going "
+    r"to)\b[^.!?]*\b(?:himself|herself|themselves|themself)\b"
 )
 _THEN_I_WILL = Cue(
-    r"(?:and |but |so |well )*if (?:i|we|it|they|he|she|that|my|the)\b[^.!?]*\b(?:i|we)(?:['’]ll| will|['’]m going to)\b(?! (?:need|want|"
+    r"(?:and |but |so |well )*if (?:i|we|it|they|he|she|that|my|the)\b[^.!?]*\b(?:i"
+    r"|we)(?:['’]ll| will|['’]m going to)\b(?! (?:need|want|"
     r"like))"
 )
 HYPOTHETICAL = Caseless(
-    r"^(?:and |but |so |well )*if\b(?! you (?:would|do)n['’]?t mind)[^,.]*\b(?:nobody|no one|again|never|keeps?|\w+n['’]t)\b|"
-    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\byou['’]ll be hearing from\b|\bi swear\b|\bif\b[^,.]*\bever\b|"
+    r"^(?:and |but |so |well )*if\b(?! you (?:would|do)n['’]?t mind)[^,.]*\b(?:nobody|no one"
+    r"|again|never|keeps?|\w+n['’]t)\b|"
+    r"\bif\b[^.]*\w+n['’]t\b[^.]*\bi['’](?:ll|m going to)\b|\byou['’]ll be hearing from\b|\bi "
+    r"swear\b|\bif\b[^,.]*\bever\b|"
     r"\bif (?:i|we)['’]d\b(?! (?:like|rather|better))|\bif (?:i|"
-    r"we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted|needed|don['’]t)\b|"
+    "we) (?:ever|were|was|decided?|did|do go|had|won|could ever|end up|go back|went|wanted"
+    r"|needed|don['’]t)\b|"
     r"\bif (?:it|this|that|they)(?:['’]s|['’]re| is| are) not\b|\bif (?:it|"
-    r"this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t(?! mind)|doesn['’]t)\b|"
-    r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the (?:road|line)|at some point|"
+    "this|that|he|she|they|you) (?:ever|keeps?|were|was|happens? again|don['’]t(?! mind)"
+    r"|doesn['’]t)\b|"
+    r"\b(?:some other|another) time\b|\b(?:some ?day|one of these days|one day|down the "
+    "(?:road|line)|at some point|"
     r"eventually|^next time\b|next time (?:maybe|perhaps)|maybe next (?:time|year|month|week))\b|"
-    r"\b(?:i|we|he|she|they) (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just |still |only )?(?:thinking (?:of|about)|"
+    r"\b(?:i|we|he|she|they) (?:might|may)\b|\b(?:i['’]m|i was|we['’]re|we were|been) (?:just "
+    "|still |only )?(?:thinking (?:of|about)|"
     r"considering|toying|debating)\b|\bsuppos(?:e|ing) (?:i|we)\b|\bhypothetically\b|"
-    r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b|\bwould(?:['’]ve| have)\b|\bi used to\b|"
-    r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b|\botherwise i\b|"
+    r"\bwhat if\b|\bi (?:would|['’]d) (?:probably|maybe|have you)\b|\bone day\b"
+    r"|\bwould(?:['’]ve| have)\b|\bi used to\b|"
+    r"\bwhen i was (?:a|young|little)\b|\bor (?:else )?i(?:['’]ll|['’]m going to)\b"
+    r"|\botherwise i\b|"
     r"\bwe(?:['’]d| would) (?:probably|maybe)\b|\bunless\b|\bi wish (?!to\b)",
 )
 _TO_THE_MACHINE = Cue(
-    r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your |the |my |these |previous |"
-    r"prior |earlier |above )*(?:instructions?|rules|prompts?|guidelines|programming)\b|\bsystem prompt\b",
+    r"\b(?:ignore|disregard|forget|override|bypass) (?:all |any |every |everything |of |your "
+    "|the |my |these |previous |"
+    r"prior |earlier |above )*(?:instructions?|rules|prompts?|guidelines|programming)\b"
+    r"|\bsystem prompt\b",
 )
 _SPEAKER = (
-    r"(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but|can|could|would|will|please|should|may|must|do|does|did|"
+    "(?:(?!(?:i|we|you|that|this|what|who|it|which|and|but|can|could|would|will|please|should"
+    "|may|must|do|does|did|"
     r"to|then|just|let|if|when)\b)(?:my (?:\w+[ -]){0,2}\w+(?: in law)?(?:,? [A-Z]\w+,?)?|(?:he|"
-    r"she|they|everyone|everybody|somebody|someone|people|the (?:boss|doctor|neighbou?rs?|wife|husband|kids|guy|lady|man|"
+    "she|they|everyone|everybody|somebody|someone|people|the (?:boss|doctor|neighbou?rs?|wife"
+    "|husband|kids|guy|lady|man|"
     r"woman))|[A-Z]\w+(?: [A-Z]\w+)?(?: (?:from|at|in) (?:the )?\w+(?: \w+)?)?))"
 )
 _WISHES = (
-    r"(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me|suggested|suggests|keeps? (?:asking|"
+    "(?:says?|said|wants?|wanted|asks?|asked|asking|thinks?|reckons?|told me|tells me"
+    "|suggested|suggests|keeps? (?:asking|"
     r"going(?! (?:off|out|down|up|on|wrong|dead|blank|slow))|"
-    r"saying|telling)|(?:(?:is|are|['’]s) going to|will|might|may) (?:\w+ ){0,4}(?:ask|want)|would like|['’]d like|would love|"
+    r"saying|telling)|(?:(?:is|are|['’]s) going to|will|might|may) (?:\w+ ){0,4}(?:ask|want)"
+    "|would like|['’]d like|would love|"
     r"would prefer|is asking|is always|insists|recommended|figures|mentioned|"
-    r"was saying|was asking|(?:has|have|['’]s|['’]ve) been (?:saying|telling|asking|nagging|on at)|(?:keeps?|kept|is|was) (?:\w+ing) "
+    "was saying|was asking|(?:has|have|['’]s|['’]ve) been (?:saying|telling|asking|nagging"
+    r"|on at)|(?:keeps?|kept|is|was) (?:\w+ing) "
     r"(?:me|us|on at)|nags?|wishes|begged|hopes)"
 )
 # "She goes book me a flight": their words, quoted; but she may also just go to school.
 _QUOTES = (
-    rf"(?:(?:goes|went)(?=,|\W*$| (?:{IMPERATIVE}|oh|no|well|hey|like|you)\b)|(?:is|was|were) (?:all )?like(?! (?:a|an|"
+    rf"(?:(?:goes|went)(?=,|\W*$| (?:{IMPERATIVE}|oh|no|well|hey|like|you)\b)|(?:is|was|were) "
+    "(?:all )?like(?! (?:a|an|"
     r"the|my|that|this)\b)|"
     r"(?:keeps|kept) (?:going on|on at me)|(?:yells?|shouts?|shouted|yelled))"
 )
 THIRD_PARTY = Cue(
-    rf"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always |keeps )?(?:{_WISHES}|{_QUOTES})|"
-    r"['’]s (?:all |been |always |forever )*(?:after|at me|on at me|looking for|hoping|like|saying|asking|telling me)(?! (?:a|an|"
+    f"^(?:(?:he|she|they),? )?{_SPEAKER}(?:,? (?:he |she |they )?(?:also |just |always "
+    f"|keeps )?(?:{_WISHES}|{_QUOTES})|"
+    "['’]s (?:all |been |always |forever )*(?:after|at me|on at me|looking for|hoping|like"
+    "|saying|asking|telling me)(?! (?:a|an|"
     r"the|my|that|this|"
     r"me)\b))\b(?! (?:me to ask you|"
     r"i could|i can|i should call|"
@@ -75,7 +97,9 @@ def is_others_wish(text: str) -> bool:
 
 
 def is_real(clause: Clause) -> bool:
-    """Whether the caller means it, and means it of their own matters: nothing supposed, wished by others or left to them."""
+    """Whether the caller means it, and means it of their own matters: nothing supposed, wished
+    by others or left to them.
+    """
     return _is_meant(clause.text, clause.whole)
 
 

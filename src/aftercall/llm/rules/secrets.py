@@ -1,4 +1,6 @@
-"""Secrets: what was told in confidence, found first and masked, so that no later rule can repeat it."""
+"""Secrets: what was told in confidence, found first and masked, so that no later rule can
+repeat it.
+"""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +11,13 @@ from aftercall.llm.rules.cue import Caseless, Cue
 from aftercall.llm.rules.diagnoses import find_diagnoses, find_medicines, may_name
 from aftercall.llm.rules.faults import is_fault
 from aftercall.llm.rules.memo import remember
-from aftercall.llm.rules.numbers import ALL_NUMBERS, NUMBER_WORD, digit_pattern, figures_of, paired_pattern
+from aftercall.llm.rules.numbers import (
+    ALL_NUMBERS,
+    NUMBER_WORD,
+    digit_pattern,
+    figures_of,
+    paired_pattern,
+)
 from aftercall.llm.rules.sentences import LEAD_IN, MASK, Clause, split_clauses
 from aftercall.llm.rules.stems import stems
 from aftercall.llm.rules.triggers import is_asking
@@ -17,45 +25,67 @@ from aftercall.model.reading import Category, FactDraft
 from aftercall.model.turns import Turn
 
 _CONFIDED = Cue(
-    r"\b(?:(?:please )?(?:don['’]?t|do not|never) (?:you |y['’]all |any of you |anybody |anyone |go |have to |need to )?"
+    r"\b(?:(?:please )?(?:don['’]?t|do not|never) (?:you |y['’]all |any of you |anybody "
+    "|anyone |go |have to |need to )?"
     r"(?:tell(?:ing)?(?! me\b)|shout|discuss (?:it|this|that)|"
-    r"mention(?:ing)?(?: (?:it|this|that))?(?: to)?|share (?:it|this|that)? ?with|breathe a word|repeat (?:it|this|that)|"
-    r"say (?=.*\b(?:to|in front of|around|out loud)\b)|let (?:on|anyone|anybody|it slip)|announce|spread)|"
-    r"between (?:you and me|us|ourselves)|(?:keep|keeping) (?:it|this|that) (?:to yourself|quiet|between us|secret|confidential|private|"
+    "mention(?:ing)?(?: (?:it|this|that))?(?: to)?|share (?:it|this|that)? ?with|breathe a "
+    "word|repeat (?:it|this|that)|"
+    r"say (?=.*\b(?:to|in front of|around|out loud)\b)|let (?:on|anyone|anybody|it slip)"
+    "|announce|spread)|"
+    "between (?:you and me|us|ourselves)|(?:keep|keeping) (?:it|this|that) (?:to yourself"
+    "|quiet|between us|secret|confidential|private|"
     r"under your hat|inside|within|in the (?:family|team|house)|off the record|hush)|"
-    r"(?:it|that|this)(?:['’]?s| is) (?:a secret|confidential|strictly private|not public|private)|(?:nobody|no one|none of them)(?: else|"
-    r" at \w+| in [\w ]{3,14}?| here)* (?:knows|is to know|must know|can know|should know)(?: yet| about (?:it|this))?|"
-    r"(?:doesn['’]?t|don['’]?t|wouldn['’]?t) want (?:the |my |his |her |their )?[\w ]{2,20} (?:knowing|to know|finding out|to find out)|"
-    r"(?:i|we)(?: haven['’]?t| have not| didn['’]?t|['’]ve not) (?:even )?(?:told|tell) (?:anyone|anybody|a soul|people|my \w+|the \w+)|"
-    r"(?:not|n['’]?t|never) (?:to )?(?:go|get|goes) (?:any )?(?:further|out|round|around)|(?:want|like) to keep it that way|"
-    r"(?:my|the|our) \w+(?: \w+)? (?:doesn['’]?t|don['’]?t|didn['’]?t|mustn['’]?t|can['’]?t|needn['’]?t|shouldn['’]?t|isn['’]?t to) "
-    r"(?:even |ever |have to |need to )?(?:know(?: about| of)?|hear (?:about|of)|find out(?: about)?|learn of)(?: it| this| that)?|"
+    "(?:it|that|this)(?:['’]?s| is) (?:a secret|confidential|strictly private|not public"
+    "|private)|(?:nobody|no one|none of them)(?: else|"
+    r" at \w+| in [\w ]{3,14}?| here)* (?:knows|is to know|must know|can know|should know)(?: "
+    "yet| about (?:it|this))?|"
+    r"(?:doesn['’]?t|don['’]?t|wouldn['’]?t) want (?:the |my |his |her |their )?[\w ]{2,20} "
+    "(?:knowing|to know|finding out|to find out)|"
+    "(?:i|we)(?: haven['’]?t| have not| didn['’]?t|['’]ve not) (?:even )?(?:told|tell) "
+    r"(?:anyone|anybody|a soul|people|my \w+|the \w+)|"
+    "(?:not|n['’]?t|never) (?:to )?(?:go|get|goes) (?:any )?(?:further|out|round|around)"
+    "|(?:want|like) to keep it that way|"
+    r"(?:my|the|our) \w+(?: \w+)? (?:doesn['’]?t|don['’]?t|didn['’]?t|mustn['’]?t|can['’]?t"
+    "|needn['’]?t|shouldn['’]?t|isn['’]?t to) "
+    "(?:even |ever |have to |need to )?(?:know(?: about| of)?|hear (?:about|of)|find out(?: "
+    "about)?|learn of)(?: it| this| that)?|"
     r"(?:but|and),? (?:nobody|no one|not anyone) else(?=\W*$)|"
-    r"(?:not|without) (?:a word|telling anyone)|(?:under wraps|hush[- ]hush|on the quiet|for your ears only|"
+    "(?:not|without) (?:a word|telling anyone)|(?:under wraps|hush[- ]hush|on the quiet|for "
+    "your ears only|"
     r"didn['’]?t hear (?:it|that) from me)|"
     r"(?:stays?|staying) (?:between|in this|with you|inside)|(?:be|very) discreet|"
     r"not for (?:anyone|anybody|everyone|general)(?:['’]s)?(?: ears| else| to know)?|"
-    r"not for (?:the|my|his|her|our) \w+(?: at \w+| in \w+)?(?=\W*$)|only (?:my|the|our) \w+ knows?|(?:don['’]?t|never|not) say a word|"
-    r"(?:don['’]?t|do not|never) (?:write|put) (?:it|this|that) down|(?:you['’]re|you are) not to (?:tell|say|mention|repeat)|"
-    r"nobody[\w ]{0,14} (?:can|must|should|is to) (?:find out|hear|know)|rather (?:nobody|no one) (?:heard|knew|found out)|"
+    r"not for (?:the|my|his|her|our) \w+(?: at \w+| in \w+)?(?=\W*$)|only (?:my|the|our) \w+ "
+    "knows?|(?:don['’]?t|never|not) say a word|"
+    "(?:don['’]?t|do not|never) (?:write|put) (?:it|this|that) down|(?:you['’]re|you are) "
+    "not to (?:tell|say|mention|repeat)|"
+    r"nobody[\w ]{0,14} (?:can|must|should|is to) (?:find out|hear|know)|rather (?:nobody|no "
+    "one) (?:heard|knew|found out)|"
     r"(?:haven['’]?t|have not|hasn['’]?t been) announced|we tell people|"
     r"off the record|in confidence|swear you won['’]?t tell)\b",
 )
 _MAY_CONFIDE = Caseless(
-    r"tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep|secret|confiden|"
+    "tell|mention|share|breathe|repeat|say|let (?:on|any|it)|announce|spread|between|keep"
+    "|secret|confiden|"
     r"private|public|know|find|told|word|wraps|shout|discuss|hear|learn|else|"
-    r"hush|quiet|ears|from me|stay|discreet|record|n['’]?t g|not g|not for|announce|rather no|write|put"
+    "hush|quiet|ears|from me|stay|discreet|record|n['’]?t g|not g|not for|announce|rather no"
+    "|write|put"
 )
-_DENIAL = re.compile(rf",? not (?:{NUMBER_WORD}|\d)[\w ]*\W*$", re.I)  # "eight one six now, not six one eight"
+_DENIAL = re.compile(
+    rf",? not (?:{NUMBER_WORD}|\d)[\w ]*\W*$", re.I
+)  # "eight one six now, not six one eight"
 _TELLING = Cue(r"\b(?:tell|telling|mention|share|say|let)\b")
 _TO_WHOM = Cue(
-    r"^\W*(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people|(?-i:[A-Z])\w+)?\s*(?:that|this|it|about (?:it|that|"
+    r"^\W*(?:anyone|anybody|the \w+|my \w+|him|her|them|everyone|people"
+    r"|(?-i:[A-Z])\w+)?\s*(?:that|this|it|about (?:it|that|"
     r"this))?\b",
 )
 _LISTENERS = Cue(
-    r"^(?:that |it |this |about |the word )+|\b(?:to|in front of|around|with) (?:anyone|anybody|nobody|"
+    r"^(?:that |it |this |about |the word )+|\b(?:to|in front of|around|with) (?:anyone"
+    "|anybody|nobody|"
     r"any of them|the \w+|my \w+|him|her|them|"
-    r"everyone|people|(?-i:[A-Z])\w+)\b.*$|\bout loud\b.*$|^(?:anyone|anybody|the \w+|my \w+|him|her|them|"
+    r"everyone|people|(?-i:[A-Z])\w+)\b.*$|\bout loud\b.*$|^(?:anyone|anybody|the \w+|my \w+"
+    "|him|her|them|"
     r"everyone|people|(?-i:[A-Z])\w+)\b,?|"
     r"^\W*not even\b.*$|^y['’]all\b",
 )
@@ -81,7 +111,11 @@ class Secret:
 
     @property
     def text(self) -> str:
-        return f"{self.label}: {self.words}" if self.label and self.label.lower() not in self.words.lower() else self.words
+        return (
+            f"{self.label}: {self.words}"
+            if self.label and self.label.lower() not in self.words.lower()
+            else self.words
+        )
 
 
 def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
@@ -93,18 +127,27 @@ def find_secrets(turns: tuple[Turn, ...]) -> list[Secret]:
         if turn.speaker == "agent":
             question = turn.text
             continue
-        reply = turns[index + 1].text if index + 1 < len(turns) and turns[index + 1].speaker == "agent" else ""
+        reply = (
+            turns[index + 1].text
+            if index + 1 < len(turns) and turns[index + 1].speaker == "agent"
+            else ""
+        )
         secrets += _codes(turn, question, reply)
         if _may_tell(turn.text.rstrip(" .!?")):
             clauses = split_clauses(turn)
-            secrets += [*_illnesses(clauses, spoken), *_confidences(clauses, split_clauses(earlier) if earlier else [])]
+            secrets += [
+                *_illnesses(clauses, spoken),
+                *_confidences(clauses, split_clauses(earlier) if earlier else []),
+            ]
         question, earlier = "", turn
     return _once(secrets)
 
 
 @remember
 def _may_tell(text: str) -> bool:
-    """Most turns hold no word of confidence or illness, and need not be taken apart to be sure of it."""
+    """Most turns hold no word of confidence or illness, and need not be taken apart to be sure
+    of it.
+    """
     return _MAY_CONFIDE.occurs(text) or may_name(text)
 
 
@@ -138,17 +181,35 @@ def _tells(run: list[str]) -> bool:
 
 @remember
 def _patterns(value: str) -> list[str]:
-    """The whole value first; then the groups of a long number and the telling runs of a sentence, which agents repeat."""
+    """The whole value first; then the groups of a long number and the telling runs of a
+    sentence, which agents repeat.
+    """
     words = re.findall(r"\w+", value)
     whole = r"(?<!\w)" + r"\W+".join(map(re.escape, words)) + r"(?!\w)"
     figures = figures_of(value) if ALL_NUMBERS.fullmatch(value) else ""
     if len(figures) >= _FEWEST:
-        groups = [group for group in (*re.findall(r"\d{3,}", value), figures[:4], figures[-4:]) if len(figures) >= _LONG]
+        groups = [
+            group
+            for group in (*re.findall(r"\d{3,}", value), figures[:4], figures[-4:])
+            if len(figures) >= _LONG
+        ]
         pairs = paired_pattern(figures)
         said = [rf"(?<!\w){pairs}(?!\w)"] if pairs else []
-        return [whole, *said, *(rf"(?<!\d){digit_pattern(group)}(?!\d)" for group in (figures, *groups))]
-    telling = [words[at : at + 3] for at in range(len(words) - 2) if _tells(words[at : at + 3])] if len(words) > 3 else []
-    return [whole, *(r"(?<!\w)" + r"\W+".join(map(re.escape, run)) + r"(?!\w)" for run in telling)] if words else []
+        return [
+            whole,
+            *said,
+            *(rf"(?<!\d){digit_pattern(group)}(?!\d)" for group in (figures, *groups)),
+        ]
+    telling = (
+        [words[at : at + 3] for at in range(len(words) - 2) if _tells(words[at : at + 3])]
+        if len(words) > 3
+        else []
+    )
+    return (
+        [whole, *(r"(?<!\w)" + r"\W+".join(map(re.escape, run)) + r"(?!\w)" for run in telling)]
+        if words
+        else []
+    )
 
 
 def _codes(turn: Turn, question: str, reply: str) -> Iterator[Secret]:
@@ -164,43 +225,88 @@ def _illnesses(clauses: list[Clause], spoken: str) -> Iterator[Secret]:
 
 
 def _beside(clauses: list[Clause], index: int) -> str:
-    """What stands next to a bare "between us": the rest of the sentence it opens, or the words before it, whichever tells something."""
+    """What stands next to a bare "between us": the rest of the sentence it opens, or the words
+    before it, whichever tells something.
+    """
     clause = clauses[index]
     before = clauses[index - 1] if index else None
     after = clauses[index + 1] if index + 1 < len(clauses) else None
     opens = before is None or before.sentence != clause.sentence
-    sides = (after, before) if opens and after and after.sentence == clause.sentence else (before, after)
-    tells = (side.text for side in sides if side and stems(side.body) and not _CONFIDED.search(side.text) and not is_asking(side.text))
+    sides = (
+        (after, before)
+        if opens and after and after.sentence == clause.sentence
+        else (before, after)
+    )
+    tells = (
+        side.text
+        for side in sides
+        if side
+        and stems(side.body)
+        and not _CONFIDED.search(side.text)
+        and not is_asking(side.text)
+    )
     return next(tells, "")
 
 
 def _just_told(clauses: list[Clause]) -> list[Clause]:
-    """What the caller told of themself right before asking that it go no further: "I'm pregnant. Twelve weeks. Nobody knows." """
+    """What the caller told of themself right before asking that it go no further: "I'm
+    pregnant. Twelve weeks. Nobody knows."
+    """
     last = clauses[-_JUST:]
-    personal = [clause for clause in last if _OF_ONESELF.search(clause.text) and len(clause.text) >= _TOO_SHORT and stems(clause.body)]
+    personal = [
+        clause
+        for clause in last
+        if _OF_ONESELF.search(clause.text) and len(clause.text) >= _TOO_SHORT and stems(clause.body)
+    ]
     return [
         clause
         for clause in personal
-        if not (clause.is_question or is_asking(clause.text) or is_fault(clause.body) or is_confided(clause.text))
+        if not (
+            clause.is_question
+            or is_asking(clause.text)
+            or is_fault(clause.body)
+            or is_confided(clause.text)
+        )
     ]
 
 
 def _confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[Secret]:
-    """ "…, don't tell anyone": the words before it in the sentence, or the sentence before, or what follows."""
+    """ "…, don't tell anyone": the words before it in the sentence, or the sentence before, or
+    what follows.
+    """
     for index, clause in enumerate(clauses):
         match = _CONFIDED.search(clause.text) if is_confided(clause.text) else None
         if not match:
             continue
         before = clause.text[: match.start()].strip(" ,;:-")
         rest = clause.text[match.end() :]
-        after = (_TO_WHOM.sub("", rest, count=1) if _TELLING.search(match.group()) else rest).strip(" ,;:-")
-        sides = (words for words in (before, after) if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT and not _WHEN.match(words))
-        if (told := next(sides, "") or _beside(clauses, index)) and len(told) >= _TOO_SHORT and not is_asking(told):
+        after = (_TO_WHOM.sub("", rest, count=1) if _TELLING.search(match.group()) else rest).strip(
+            " ,;:-"
+        )
+        sides = (
+            words
+            for words in (before, after)
+            if len(LEAD_IN.sub("", words, count=1)) >= _TOO_SHORT and not _WHEN.match(words)
+        )
+        if (
+            (told := next(sides, "") or _beside(clauses, index))
+            and len(told) >= _TOO_SHORT
+            and not is_asking(told)
+        ):
             yield Secret(clause.seq, told, told, "emotional" if FEELING.occurs(told) else "person")
         for other in _just_told(clauses[:index] or earlier):
             if other.text not in told:
-                yield Secret(other.seq, other.text, other.text, "emotional" if FEELING.occurs(other.text) else "person")
-        if (named := _LISTENERS.sub("", after).strip(" ,;:-")) and stems(named) and not _WHEN.match(named):
+                yield Secret(
+                    other.seq,
+                    other.text,
+                    other.text,
+                    "emotional" if FEELING.occurs(other.text) else "person",
+                )
+        if (
+            (named := _LISTENERS.sub("", after).strip(" ,;:-"))
+            and stems(named)
+            and not _WHEN.match(named)
+        ):
             yield Secret(clause.seq, clause.text, named, "person")
 
 
@@ -211,19 +317,28 @@ def is_confided(text: str) -> bool:
 
 
 FEELING = Caseless(
-    r"\b(?:burn(?:t|ed|ing)?[ -]?out|feel(?:ing)? (?:like (?:such )?a|so (?:alone|low|lost|bad|guilty)|awful|terrible|lost|"
-    r"alone|guilty|useless|hopeless|down)|nerves|end of my (?:rope|tether)|(?:broke|breaks|breaking) my heart|in bits|sacked|"
-    r"worry (?:all|so|about him|about her)|just worry|(?:he|she)['’]s gone|without (?:him|her)\b|can['’]?t stop (?:crying|"
-    r"thinking|worrying)|don['’]?t sleep|depress\w*|anxious|anxiety|scared|afraid(?! (?:i|we|it|that|not|so|you|he|"
+    r"\b(?:burn(?:t|ed|ing)?[ -]?out|feel(?:ing)? (?:like (?:such )?a|so (?:alone|low|lost|bad"
+    "|guilty)|awful|terrible|lost|"
+    "alone|guilty|useless|hopeless|down)|nerves|end of my (?:rope|tether)|(?:broke|breaks"
+    "|breaking) my heart|in bits|sacked|"
+    "worry (?:all|so|about him|about her)|just worry|(?:he|she)['’]s gone|without (?:him"
+    r"|her)\b|can['’]?t stop (?:crying|"
+    r"thinking|worrying)|don['’]?t sleep|depress\w*|anxious|anxiety|scared|afraid(?! (?:i|we"
+    "|it|that|not|so|you|he|"
     r"she|the)\b)|terrified|lonely|grie(?:f|ving|ve)|"
     r"heartbroken|devastated|overwhelmed|crying|cried|tears|miserable|"
-    r"exhausted|stressed|struggling|hard for me|still hard|so hard|really hard|hit me hard|sleeping (?:terribly|badly)|"
+    "exhausted|stressed|struggling|hard for me|still hard|so hard|really hard|hit me hard"
+    "|sleeping (?:terribly|badly)|"
     r"can['’]?t sleep|not sleeping|haven['’]?t slept|"
-    r"laid off|lost my job|made redundant|got fired|let me go|divorc\w+|split up|passed away|passed (?:in|on|last)|died|"
-    r"not coping|can['’]?t cope|been (?:awful|terrible|a nightmare|a rough|hell)|can['’]?t go on|rough (?:year|month|time|"
-    r"patch)|hard (?:year|time|month)|lost my (?:brother|sister|wife|husband|partner|best friend|nan|grandmother|grandfather|"
+    r"laid off|lost my job|made redundant|got fired|let me go|divorc\w+|split up|passed away"
+    "|passed (?:in|on|last)|died|"
+    "not coping|can['’]?t cope|been (?:awful|terrible|a nightmare|a rough|hell)|can['’]?t go "
+    "on|rough (?:year|month|time|"
+    "patch)|hard (?:year|time|month)|lost my (?:brother|sister|wife|husband|partner|best "
+    "friend|nan|grandmother|grandfather|"
     r"mother|father|mom|mum|dad|son|daughter|dog|cat)|"
-    r"miss (?:him|her|them) |at my wits? end|falling apart|breaking point|upset|worried sick|fed up|ashamed|embarrassed)\b",
+    "miss (?:him|her|them) |at my wits? end|falling apart|breaking point|upset|worried sick"
+    r"|fed up|ashamed|embarrassed)\b",
 )
 
 

@@ -9,7 +9,9 @@ _ONE = r"(?<!['’])(?:double |capital )?(?!I['’]|[Ii] [a-z]{2,})[A-Za-z]\b"
 _LETTERS = re.compile(rf"\b(?:{_ONE}[\s,.\-]+(?={_ONE})){{2,}}{_ONE}")
 _SPELLED = re.compile(rf"(?:,\s*)?{_LETTERS.pattern}(?:\s*,)?")
 _LETTER = re.compile(r"(double )?(?:capital )?\b([A-Za-z])\b", re.I)
-_MAY_SPELL = re.compile(r"\b[A-Za-z](?:[\s,.\-]+(?:[A-Za-z]\b|double |capital )| (?:as in|like|for) )")
+_MAY_SPELL = re.compile(
+    r"\b[A-Za-z](?:[\s,.\-]+(?:[A-Za-z]\b|double |capital )| (?:as in|like|for) )"
+)
 _ALIKE = 0.55
 
 
@@ -19,7 +21,9 @@ def spelled_words(text: str) -> list[str]:
         return []
     plain = _AS_IN.sub(r"\1", text)
     return [
-        "".join(letter * (2 if double else 1) for double, letter in _LETTER.findall(match.group())).capitalize()
+        "".join(
+            letter * (2 if double else 1) for double, letter in _LETTER.findall(match.group())
+        ).capitalize()
         for match in _LETTERS.finditer(plain)
     ]
 
@@ -27,7 +31,11 @@ def spelled_words(text: str) -> list[str]:
 def without_spelling(text: str) -> str:
     """The text with nothing left of what was only spelled."""
     plain = _SPELLED.sub(" ", _AS_IN.sub("", text)) if _MAY_SPELL.search(text) else text
-    return text if plain == text else re.sub(r"\s*([.,!?])(?:\s*[.,!?])*", r"\1", " ".join(plain.split()))
+    return (
+        text
+        if plain == text
+        else re.sub(r"\s*([.,!?])(?:\s*[.,!?])*", r"\1", " ".join(plain.split()))
+    )
 
 
 def respell(name: str, texts: Iterable[str]) -> str:

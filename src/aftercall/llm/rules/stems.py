@@ -1,4 +1,6 @@
-"""Words that carry meaning, cut to stems, so that two ways of naming one thing can be recognised."""
+"""Words that carry meaning, cut to stems, so that two ways of naming one thing can be
+recognised.
+"""
 
 import re
 
@@ -23,7 +25,26 @@ _EMPTY = vocabulary(
     reminder thursday friday saturday sunday afternoon evening night noon book booked order
     """
 )
-_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ers", "ies", "ied", "ors", "er", "or", "ed", "es", "ly", "s", "e", "y")
+_ENDINGS = (
+    "ations",
+    "ation",
+    "ments",
+    "ment",
+    "ings",
+    "ing",
+    "ers",
+    "ies",
+    "ied",
+    "ors",
+    "er",
+    "or",
+    "ed",
+    "es",
+    "ly",
+    "s",
+    "e",
+    "y",
+)
 
 
 @remember
@@ -42,12 +63,12 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words if len(word) > 1)
 
 
-def share(first: frozenset[str], second: frozenset[str]) -> float:
+def overlap_coefficient(first: frozenset[str], second: frozenset[str]) -> float:
     """How much of the smaller set is in the other."""
     smaller = min(len(first), len(second))
     return len(first & second) / smaller if smaller else 0.0
 
 
-def likeness(first: frozenset[str], second: frozenset[str]) -> float:
+def jaccard_similarity(first: frozenset[str], second: frozenset[str]) -> float:
     """How much of both together is common to both."""
     return len(first & second) / len(first | second) if first | second else 0.0

@@ -1,9 +1,11 @@
-"""The call in a few plain sentences: who rang, what was asked, called off, promised, decided and told."""
+"""The call in a few plain sentences: who rang, what was asked, called off, promised, decided
+and told.
+"""
 
 from collections.abc import Iterable
 
 from aftercall.llm.rules.language import NAMES
-from aftercall.model.reading import FactDraft, Profile, Promise, Request, Withdrawn
+from aftercall.model.reading import FactDraft, Profile, Promise, Request, WithdrawnRequest
 
 _MOST = 5
 
@@ -11,15 +13,24 @@ _MOST = 5
 def summarise(
     profile: Profile,
     requests: list[Request],
-    withdrawn: list[Withdrawn],
+    withdrawn: list[WithdrawnRequest],
     promises: list[Promise],
     facts: list[FactDraft],
     said: Iterable[str] = (),
 ) -> str:
-    """Built from what was read; `said` are sentences of the caller that tell what the call was about."""
+    """Built from what was read; `said` are sentences of the caller that tell what the call was
+    about.
+    """
     who = profile.call_name or profile.name or "The caller"
-    told = [fact.summary for fact in facts if fact.visibility != "secret" and fact.category in ("decision", "action_item", "correction")]
-    asked = " ".join((*(f"{request.title} {request.details}" for request in requests), *told)).lower()
+    told = [
+        fact.summary
+        for fact in facts
+        if fact.visibility != "secret"
+        and fact.category in ("decision", "action_item", "correction")
+    ]
+    asked = " ".join(
+        (*(f"{request.title} {request.details}" for request in requests), *told)
+    ).lower()
     told += [sentence for sentence in said if sentence.lower() not in asked]
     parts = (
         _sentence(f"{who} asked for", (_dated(request) for request in requests)),
@@ -33,7 +44,9 @@ def summarise(
 
 def summarise_foreign(language: str, profile: Profile) -> str:
     who = profile.name or "The caller"
-    return f"{who} called and spoke {NAMES.get(language, language)}; the words are in the transcript."
+    return (
+        f"{who} called and spoke {NAMES.get(language, language)}; the words are in the transcript."
+    )
 
 
 def _dated(request: Request) -> str:

@@ -1,6 +1,8 @@
-"""A regular expression as far as its words can be told: letters, borders between words, and what may be left out or repeated.
+"""A regular expression as far as its words can be told: letters, borders between words, and
+what may be left out or repeated.
 
-Reads what our patterns are written in and refuses the rest. Python's own parser is not a public module, and changes with it.
+Reads what our patterns are written in and refuses the rest. Python's own parser is not a public
+module, and changes with it.
 """
 
 import re
@@ -152,12 +154,17 @@ class _Reader:
         return Either(tuple((letter,) for letter in letters)) if len(letters) <= FEW else Anything()
 
     def _read_member(self, members: list[Node]) -> bool:
-        """Whether it is a range, whose letters are not followed. A backspace is written as a border is elsewhere; it is none here."""
+        """Whether it is a range, whose letters are not followed.
+
+        A backspace is written as a border is elsewhere; it is none here.
+        """
         if self._pattern[self._at : self._at + 1] == "\\":
             members += self._read_escape() or (Anything(),)
         else:
             members.append(_spell(self._next()))
-        is_range = self._pattern[self._at : self._at + 1] == "-" and self._pattern[self._at + 1 : self._at + 2] not in ("]", "")
+        is_range = self._pattern[self._at : self._at + 1] == "-" and self._pattern[
+            self._at + 1 : self._at + 2
+        ] not in ("]", "")
         self._at += is_range
         return is_range
 
@@ -195,7 +202,9 @@ class _Reader:
 
 @cache
 def _spell(letter: str) -> Node:
-    """Letters beyond the plain ones have forms that match each other in ways of their own: they are not followed."""
+    """Letters beyond the plain ones have forms that match each other in ways of their own: they
+    are not followed.
+    """
     if not (letter.isalnum() or letter == "_"):
         return Border()
     return Letter(letter.lower()) if letter.isascii() else Anything()

@@ -1,4 +1,6 @@
-"""Names in transcripts that write no capitals: only in frames that nothing but a name fills, and never a common word."""
+"""Names in transcripts that write no capitals: only in frames that nothing but a name fills,
+and never a common word.
+"""
 
 import re
 
@@ -7,7 +9,8 @@ from aftercall.llm.rules.vocabulary import vocabulary
 
 _WORD = r"[a-zà-ÿ][a-zà-ÿ'’\-]+"
 _GREETING = (
-    r"(?:(?:hi|hello|hey|yo|yes|yeah|yep|sure|okay|ok|oh|um+|uh+|er+m?|so|well|good|morning|afternoon|evening|day|there|sorry|no)[,.!]* )*"
+    "(?:(?:hi|hello|hey|yo|yes|yeah|yep|sure|okay|ok|oh|um+|uh+|er+m?|so|well|good|morning"
+    "|afternoon|evening|day|there|sorry|no)[,.!]* )*"
 )
 _AFTER = r"(?=,? (?:here|speaking|calling|again|from|with|over at|on the line)\b)"
 # "this is ana lopez from the bakery": what follows shows that the words before it name somebody.
@@ -15,29 +18,47 @@ _FRAMES = tuple(
     re.compile(pattern)
     for pattern in (
         rf"\bmy (?:full )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD}){{0,2}})",
-        rf"\b(?:it['’]?s|this is|i['’]?m) (?P<once>{_WORD})(?: by the way| that['’]?s|,)? (?P<name>(?P=once) {_WORD})\b",
+        (
+            rf"\b(?:it['’]?s|this is|i['’]?m) (?P<once>{_WORD})(?: by the way| that['’]?s|,)? "
+            rf"(?P<name>(?P=once) {_WORD})\b"
+        ),
         rf"\b(?:the )?name(?:['’]?s| is) (?P<name>{_WORD}(?: {_WORD})?)(?=[,.!]|$)",
         (
-            r"\b(?:i['’]?m|i am|it['’]?s) (?:the|her|his|their|your) (?:tenant|owner|daughter|son|wife|husband|"
+            r"\b(?:i['’]?m|i am|it['’]?s) (?:the|her|his|their|your) (?:tenant|owner|daughter"
+            "|son|wife|husband|"
             r"mum|mom|mother|father|dad|parent|"
-            rf"account holder|customer|manager|carer|landlord|sister|brother),? (?P<name>{_WORD} {_WORD})\b"
+            "account holder|customer|manager|carer|landlord|sister|brother),? "
+            rf"(?P<name>{_WORD} {_WORD})\b"
         ),
-        rf"\b(?:this is|it['’]?s|it is) (?:uh |um |just |me )*(?P<name>{_WORD}(?: {_WORD}){{0,2}}?){_AFTER}",
-        rf"\b(?:i['’]m|i am) (?:uh |um )*(?P<name>{_WORD}(?: {_WORD})?),? (?=(?:from|with|calling from)\b)",
         (
-            rf"\b(?:this is|it['’]?s|it is) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| (?:i|i['’]m|i['’]ve|and|we|my|about|in|at|"
+            rf"\b(?:this is|it['’]?s|it is) (?:uh |um |just |me )*(?P<name>{_WORD}(?: "
+            f"{_WORD}){{0,2}}?){_AFTER}"
+        ),
+        (
+            rf"\b(?:i['’]m|i am) (?:uh |um )*(?P<name>{_WORD}(?: {_WORD})?),? (?=(?:from|with"
+            r"|calling from)\b)"
+        ),
+        (
+            rf"\b(?:this is|it['’]?s|it is) (?:uh |um )*(?P<name>{_WORD} {_WORD})(?=[,.!]|$| "
+            "(?:i|i['’]m|i['’]ve|and|we|my|about|in|at|"
             rf"um+|uh+)\b)"
         ),
         (
-            rf"^{_GREETING}(?:this is|it['’]?s|it is) (?:uh |um |me |again )*(?P<name>{_WORD})(?=[,.!]? (?:so|um|uh|i|i['’]m|"
+            f"^{_GREETING}(?:this is|it['’]?s|it is) (?:uh |um |me |again "
+            f")*(?P<name>{_WORD})(?=[,.!]? (?:so|um|uh|i|i['’]m|"
             r"i['’]ve|and i|my)\b|[,.!]*$)"
         ),
-        rf"^{_GREETING}(?P<name>{_WORD}(?: {_WORD}){{0,2}}?),? (?:here|speaking|calling)(?! (?:about|from|to|for)\b)\b",
+        (
+            f"^{_GREETING}(?P<name>{_WORD}(?: {_WORD}){{0,2}}?),? (?:here|speaking|calling)(?! "
+            r"(?:about|from|to|for)\b)\b"
+        ),
     )
 )
 _ANSWER = re.compile(
-    rf"^{_GREETING}(?:(?:it['’]?s|it is|that['’]s|that would be|this is|i['’]m|my name(?:['’]?s| is)?|yeah|uh|um) )*"
-    rf"(?P<name>{_WORD}(?: {_WORD}){{0,2}})(?=[,.!]|$| (?:i|i['’]m|and|from|with|spelled|that['’]s|it['’]s)\b)"
+    f"^{_GREETING}(?:(?:it['’]?s|it is|that['’]s|that would be|this is|i['’]m|my "
+    "name(?:['’]?s| is)?|yeah|uh|um) )*"
+    f"(?P<name>{_WORD}(?: {_WORD}){{0,2}})(?=[,.!]|$| (?:i|i['’]m|and|from|with|spelled"
+    r"|that['’]s|it['’]s)\b)"
 )
 _LEAD = re.compile(rf"^{_GREETING}")
 _MOST = 3
@@ -65,7 +86,9 @@ _COMMON = vocabulary(
 
 
 def find_uncased(text: str, *, asked: bool, opening: bool = True) -> str | None:
-    """The caller's own name in a text without capitals; a bare answer counts where the agent had asked for one."""
+    """The caller's own name in a text without capitals; a bare answer counts where the agent
+    had asked for one.
+    """
     for pattern in _FRAMES if opening else _FRAMES[:_SURE]:
         if (match := pattern.search(text)) and (name := _named(match["name"])):
             return name
@@ -77,7 +100,14 @@ def _named(words: str) -> str | None:
     if any(part in _COMMON or part.endswith(("ing", "ed", "ly")) for part in parts[:1]):
         return None
     parts = [part for at, part in enumerate(parts) if not at or part != parts[at - 1]]
-    kept = next((parts[:at] for at, part in enumerate(parts) if part in _COMMON or part.startswith(("i'", "i’"))), parts)
+    kept = next(
+        (
+            parts[:at]
+            for at, part in enumerate(parts)
+            if part in _COMMON or part.startswith(("i'", "i’"))
+        ),
+        parts,
+    )
     return " ".join(part.capitalize() for part in kept)
 
 

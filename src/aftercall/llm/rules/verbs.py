@@ -19,7 +19,8 @@ _ACTS = vocabulary(
 )
 IMPERATIVE = alternatives(_ACTS)
 
-# With "can I", "I need to", "I'd like to": things one does through whoever answers the phone, not alone.
+# With "can I", "I need to", "I'd like to": things one does through whoever answers the phone,
+# not alone.
 _THROUGH_US = vocabulary(
     """
     add amend arrange book bring buy cancel change collect correct downgrade drop enrol enroll exchange extend file fix
@@ -29,7 +30,8 @@ _THROUGH_US = vocabulary(
     claim submit opt withdraw donate pick
     """
 )
-# With "I have to", only what nobody does alone; with "I need to" also some plainer verbs where their object tells.
+# With "I have to", only what nobody does alone; with "I need to" also some plainer verbs where
+# their object tells.
 _SERVICE = vocabulary(
     """
     amend arrange book cancel change claim close correct dispute downgrade enrol enroll exchange extend file order pause
@@ -38,11 +40,15 @@ _SERVICE = vocabulary(
     """
 )
 _PLAINER = (
-    r"see (?:dr|doctor|the (?:doctor|dentist|vet|nurse)|a |an |someone|somebody)|make (?:a|an|another) |get (?:a|an|another|"
-    r"some|my|the|it|that|this|new|him|her|one) |have (?:a|an|my|the|it|someone|somebody) |set up|sign up|put (?:in|it|my|a|"
+    "see (?:dr|doctor|the (?:doctor|dentist|vet|nurse)|a |an |someone|somebody)|make (?:a|an"
+    "|another) |get (?:a|an|another|"
+    "some|my|the|it|that|this|new|him|her|one) |have (?:a|an|my|the|it|someone|somebody) "
+    "|set up|sign up|put (?:in|it|my|a|"
     r"an|the|through)|"
-    r"bring (?:my|the|it|him|her|in|\w+)|come (?:in|and)|send (?:a|an|some|my|the|flowers|it|this|back)|leave a (?:message|"
-    r"note)|drop off|speak|talk (?:to|with)|stop|opt|open (?:a|an)|lower|raise|increase|decrease|shift|push|bump|join|"
+    r"bring (?:my|the|it|him|her|in|\w+)|come (?:in|and)|send (?:a|an|some|my|the|flowers|it"
+    "|this|back)|leave a (?:message|"
+    "note)|drop off|speak|talk (?:to|with)|stop|opt|open (?:a|an)|lower|raise|increase"
+    "|decrease|shift|push|bump|join|"
     r"pick up (?:a|an|my)"
 )
 SERVICE = alternatives(_SERVICE)

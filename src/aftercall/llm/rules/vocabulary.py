@@ -13,5 +13,7 @@ def alternatives(words: Iterable[str]) -> str:
 
 
 def by_form(forms: Mapping[str, str]) -> dict[str, str]:
-    """Each form of a word, and the word it stands for; written the other way round, a word and all its forms."""
+    """Each form of a word, and the word it stands for; written the other way round, a word and
+    all its forms.
+    """
     return {form: word for word, others in forms.items() for form in others.split()}

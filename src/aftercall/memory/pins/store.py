@@ -1,4 +1,7 @@
-"""The SQL of pins, and of what calls spoke of. Functions work inside the transaction they are given."""
+"""The SQL of pins, and of what calls spoke of.
+
+Functions work inside the transaction they are given.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -6,29 +9,34 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, text, update
 
-from aftercall.db.freshness import outdate
+from aftercall.db.stale_briefings import invalidate_briefing
+from aftercall.db.statements import upsert
 from aftercall.db.tables import call_topics, followups, pins
-from aftercall.db.upsert import upsert
 from aftercall.errors import NotFound
-from aftercall.model.followups import stand
+from aftercall.model.facts import SHARED_CALLER, MemoryKey
+from aftercall.model.followups import describe_state
 from aftercall.model.instants import format_instant, parse_instant
-from aftercall.model.knowledge import SHARED, MemoryKey
-from aftercall.model.pins import Item, Mention, Pin, Sentence, Spoken
+from aftercall.model.pins import Pin, PinItem, PinMention, Sentence, SpokenTopic
 
-LOOKED_AT = 100  # calls of one memory, newest first
-SAMPLE = 400  # calls of others that a topic is compared with
-MOST_ITEMS = 100
-SOME = 500
+MAX_CALLS = 100  # calls of one memory, newest first
+SAMPLE_CALLS = 400  # calls of others that a topic is compared with
+MAX_ITEMS = 100
+BATCH_SIZE = 500
 
 
 def lock(connection: Connection, key: MemoryKey) -> None:
-    """One writer at a time for the pins of a memory. SQLite's writers wait for each other anyway."""
+    """One writer at a time for the pins of a memory.
+
+    SQLite's writers wait for each other anyway.
+    """
     if connection.dialect.name == "postgresql":
         name = "\n".join(("pins", *key))
-        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"), {"key": name})
+        connection.execute(
+            text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"), {"key": name}
+        )
 
 
-def keep_spoken(connection: Connection, key: MemoryKey, spoken: Spoken) -> None:
+def save_spoken_topic(connection: Connection, key: MemoryKey, spoken: SpokenTopic) -> None:
     """What a call spoke of, once however often it is read."""
     values = {
         "agent_id": key.agent_id,
@@ -38,74 +46,124 @@ def keep_spoken(connection: Connection, key: MemoryKey, spoken: Spoken) -> None:
         "terms": " ".join(sorted(spoken.terms)),
         "central": " ".join(sorted(spoken.central)),
         "settled": " ".join(sorted(spoken.settled)),
-        "said": [{"text": each.text, "terms": list(each.terms), "runs": list(each.runs)} for each in spoken.said],
+        "said": [
+            {"text": each.text, "terms": list(each.terms), "runs": list(each.runs)}
+            for each in spoken.said
+        ],
     }
     upsert(connection, call_topics, {"call_id": spoken.call_id}, values)
-    outdate(connection, *key)
+    invalidate_briefing(connection, *key)
 
 
-def spoken_in(connection: Connection, key: MemoryKey) -> list[Spoken]:
+def list_spoken_topics(connection: Connection, key: MemoryKey) -> list[SpokenTopic]:
     """What the newest calls of a memory spoke of, oldest first."""
     mine = (call_topics.c.agent_id == key.agent_id, call_topics.c.caller == key.caller)
-    query = select(call_topics).where(*mine).order_by(call_topics.c.at.desc(), call_topics.c.call_id.desc()).limit(LOOKED_AT)
+    query = (
+        select(call_topics)
+        .where(*mine)
+        .order_by(call_topics.c.at.desc(), call_topics.c.call_id.desc())
+        .limit(MAX_CALLS)
+    )
     return [_to_spoken(row) for row in connection.execute(query)][::-1]
 
 
-def spoken_by_others(connection: Connection, key: MemoryKey) -> list[tuple[str, frozenset[str]]]:
-    """Callers and their terms, a sample of the newest calls; nobody else speaks in a memory that all share."""
-    if key.caller == SHARED:
+def sample_other_callers(
+    connection: Connection, key: MemoryKey
+) -> list[tuple[str, frozenset[str]]]:
+    """Callers and their terms, a sample of the newest calls; nobody else speaks in a memory
+    that all share.
+    """
+    if key.caller == SHARED_CALLER:
         return []
     known = call_topics.c
-    query = select(known.caller, known.terms).where(known.agent_id == key.agent_id, known.caller.not_in((key.caller, SHARED)))
-    return [(row.caller, frozenset(row.terms.split())) for row in connection.execute(query.order_by(known.at.desc()).limit(SAMPLE))]
+    query = select(known.caller, known.terms).where(
+        known.agent_id == key.agent_id, known.caller.not_in((key.caller, SHARED_CALLER))
+    )
+    return [
+        (row.caller, frozenset(row.terms.split()))
+        for row in connection.execute(query.order_by(known.at.desc()).limit(SAMPLE_CALLS))
+    ]
 
 
-def items_in(connection: Connection, key: MemoryKey) -> list[tuple[Item, str]]:
+def list_items(connection: Connection, key: MemoryKey) -> list[tuple[PinItem, str]]:
     """The newest requests and promises of a memory, each with the words it is known by."""
-    own = [followups.c.agent_id == key.agent_id, *([followups.c.caller == key.caller] if key.caller != SHARED else [])]
+    own = [
+        followups.c.agent_id == key.agent_id,
+        *([followups.c.caller == key.caller] if key.caller != SHARED_CALLER else []),
+    ]
     known = followups.c
-    columns = (known.id, known.title, known.state, known.due, known.changed_at, known.details, known.sink, known.kind, known.request_kind)
-    query = select(*columns).where(*own).order_by(known.id.desc()).limit(MOST_ITEMS)
+    columns = (
+        known.id,
+        known.title,
+        known.state,
+        known.due,
+        known.changed_at,
+        known.details,
+        known.sink,
+        known.kind,
+        known.request_kind,
+    )
+    query = select(*columns).where(*own).order_by(known.id.desc()).limit(MAX_ITEMS)
     rows = list(connection.execute(query))[::-1]
     return [(_to_item(row), f"{row.title} {row.details}") for row in rows]
 
 
-def _to_item(row: Any) -> Item:
-    standing = stand(row.state, row.kind, row.request_kind, row.sink)
-    return Item(row.id, row.title, row.state, row.due, row.changed_at, standing=standing)
+def _to_item(row: Any) -> PinItem:
+    standing = describe_state(row.state, row.kind, row.request_kind, row.sink)
+    return PinItem(row.id, row.title, row.state, row.due, row.changed_at, standing=standing)
 
 
-def pins_of(connection: Connection, key: MemoryKey, *, state: str | None = None) -> list[Pin]:
+def list_pins(connection: Connection, key: MemoryKey, *, state: str | None = None) -> list[Pin]:
     """Pinned ones first, and of those the last spoken of."""
-    mine = [pins.c.agent_id == key.agent_id, pins.c.caller == key.caller, *([pins.c.state == state] if state else [])]
-    return [_to_pin(row) for row in connection.execute(select(pins).where(*mine).order_by(pins.c.state, pins.c.last_at.desc(), pins.c.id))]
+    mine = [
+        pins.c.agent_id == key.agent_id,
+        pins.c.caller == key.caller,
+        *([pins.c.state == state] if state else []),
+    ]
+    return [
+        _to_pin(row)
+        for row in connection.execute(
+            select(pins).where(*mine).order_by(pins.c.state, pins.c.last_at.desc(), pins.c.id)
+        )
+    ]
 
 
 def get_pin(connection: Connection, pin_id: str) -> Pin:
     row = connection.execute(select(pins).where(pins.c.id == pin_id)).first()
     if row is None:
-        raise NotFound(f"there is no pin {pin_id}; `aftercall memory pins CALLER` shows those there are")
+        raise NotFound(
+            f"there is no pin {pin_id}; `aftercall memory pins CALLER` shows those there are"
+        )
     return _to_pin(row)
 
 
-def put_pin(connection: Connection, pin: Pin) -> None:
+def save_pin(connection: Connection, pin: Pin) -> None:
     """A new pin, or its changes."""
     values = _columns(pin)
     upsert(connection, pins, {"id": values.pop("id")}, values)
-    outdate(connection, *pin.key)
+    invalidate_briefing(connection, *pin.key)
 
 
-def quiet_memories(connection: Connection, before: datetime, after: tuple[str, str]) -> list[MemoryKey]:
+def list_quiet_memories(
+    connection: Connection, before: datetime, after: tuple[str, str]
+) -> list[MemoryKey]:
     """Memories with a pin that nobody spoke of since, in order; `after` continues."""
     known = pins.c
-    query = select(known.agent_id, known.caller).where(known.state == "pinned", known.last_at < before, ~known.is_decided_by_hand)
+    query = select(known.agent_id, known.caller).where(
+        known.state == "pinned", known.last_at < before, ~known.is_decided_by_hand
+    )
     later = (known.agent_id > after[0]) | ((known.agent_id == after[0]) & (known.caller > after[1]))
-    rows = connection.execute(query.where(later).distinct().order_by(known.agent_id, known.caller).limit(SOME))
+    rows = connection.execute(
+        query.where(later).distinct().order_by(known.agent_id, known.caller).limit(BATCH_SIZE)
+    )
     return [MemoryKey(row.agent_id, row.caller) for row in rows]
 
 
 def clear_pins(connection: Connection) -> None:
-    """Take away what can be made again from the archive. What a person wrote, named or decided stays."""
+    """Take away what can be made again from the archive.
+
+    What a person wrote, named or decided stays.
+    """
     connection.execute(delete(call_topics))
     is_ours = ~pins.c.is_titled_by_hand & ~pins.c.is_decided_by_hand & pins.c.note.is_(None)
     connection.execute(delete(pins).where(is_ours))
@@ -113,9 +171,11 @@ def clear_pins(connection: Connection) -> None:
 
 
 def strip_calls(connection: Connection, call_ids: Iterable[str]) -> list[str]:
-    """Take calls out of the histories of shared pins; the ids of pins that rest on nothing else and on nobody's hand."""
+    """Take calls out of the histories of shared pins; the ids of pins that rest on nothing else
+    and on nobody's hand.
+    """
     gone, alone = set(call_ids), []
-    for row in connection.execute(select(pins).where(pins.c.caller == SHARED)).all():
+    for row in connection.execute(select(pins).where(pins.c.caller == SHARED_CALLER)).all():
         left = [mention for mention in row.history if mention["call"] not in gone]
         if len(left) < len(row.history):
             connection.execute(update(pins).where(pins.c.id == row.id).values(history=left))
@@ -124,9 +184,18 @@ def strip_calls(connection: Connection, call_ids: Iterable[str]) -> list[str]:
 
 
 def _columns(pin: Pin) -> dict[str, Any]:
-    plain = {name: getattr(pin, name) for name in Pin.__dataclass_fields__ if name not in ("key", "terms", "history")}
+    plain = {
+        name: getattr(pin, name)
+        for name in Pin.__dataclass_fields__
+        if name not in ("key", "terms", "history")
+    }
     history = [
-        {"call": each.call_id, "conversation": each.conversation, "at": format_instant(each.at), "words": each.words}
+        {
+            "call": each.call_id,
+            "conversation": each.conversation,
+            "at": format_instant(each.at),
+            "words": each.words,
+        }
         for each in pin.history
     ]
     return plain | {
@@ -139,12 +208,25 @@ def _columns(pin: Pin) -> dict[str, Any]:
 
 
 def _to_pin(row: Row[Any]) -> Pin:
-    fields = {name: row._mapping[name] for name in Pin.__dataclass_fields__ if name not in ("key", "terms", "history")}
-    history = tuple(Mention(each["call"], each["conversation"], parse_instant(each["at"]), each["words"]) for each in row.history)
-    return Pin(key=MemoryKey(row.agent_id, row.caller), terms=tuple(row.terms), history=history, **fields)
+    fields = {
+        name: row._mapping[name]
+        for name in Pin.__dataclass_fields__
+        if name not in ("key", "terms", "history")
+    }
+    history = tuple(
+        PinMention(each["call"], each["conversation"], parse_instant(each["at"]), each["words"])
+        for each in row.history
+    )
+    return Pin(
+        key=MemoryKey(row.agent_id, row.caller), terms=tuple(row.terms), history=history, **fields
+    )
 
 
-def _to_spoken(row: Row[Any]) -> Spoken:
-    said = tuple(Sentence(each["text"], tuple(each["terms"]), tuple(each["runs"])) for each in row.said)
-    terms, central, settled = (frozenset(value.split()) for value in (row.terms, row.central, row.settled))
-    return Spoken(row.call_id, row.conversation, row.at, terms, central, settled, said)
+def _to_spoken(row: Row[Any]) -> SpokenTopic:
+    said = tuple(
+        Sentence(each["text"], tuple(each["terms"]), tuple(each["runs"])) for each in row.said
+    )
+    terms, central, settled = (
+        frozenset(value.split()) for value in (row.terms, row.central, row.settled)
+    )
+    return SpokenTopic(row.call_id, row.conversation, row.at, terms, central, settled, said)

@@ -6,18 +6,18 @@ from importlib import import_module
 from typing import Any
 
 from aftercall.errors import LineFailed
-from aftercall.speech.sound import FRAME, from_pcm
-from aftercall.tester.line import Dial, Far, Kind, Near, Outcome, Reply
+from aftercall.speech.sound import FRAME_BYTES, from_pcm
+from aftercall.tester.line import AgentAnswer, AgentTick, CallerTick, DialedCall, Kind, Outcome
 
-Answer = str | Reply | Sequence[str | Reply] | None
+Answer = str | AgentAnswer | Sequence[str | AgentAnswer] | None
 TextFunction = Callable[[str], Answer | Awaitable[Answer]]
 
 
-def as_replies(answer: Answer) -> list[Reply]:
+def as_replies(answer: Answer) -> list[AgentAnswer]:
     if answer is None:
         return []
-    items = [answer] if isinstance(answer, str | Reply) else list(answer)
-    return [item if isinstance(item, Reply) else Reply(item) for item in items]
+    items = [answer] if isinstance(answer, str | AgentAnswer) else list(answer)
+    return [item if isinstance(item, AgentAnswer) else AgentAnswer(item) for item in items]
 
 
 class CallableAgent:
@@ -26,33 +26,38 @@ class CallableAgent:
     def __init__(self, function: TextFunction) -> None:
         self._function = function
 
-    async def begin(self, dial: Dial) -> Sequence[Reply]:
-        return await self.hear("")
+    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+        return await self.respond("")
 
-    async def hear(self, text: str) -> Sequence[Reply]:
+    async def respond(self, text: str) -> Sequence[AgentAnswer]:
         try:
             answer = self._function(text)
             return as_replies(await answer if inspect.isawaitable(answer) else answer)
-        except Exception as error:  # the edge of somebody else's agent: whatever breaks there is a result of the test
+        # the edge of somebody else's agent: whatever breaks there is a result of the test
+        except Exception as error:
             raise LineFailed(f"the agent broke ({type(error).__name__})") from error
 
-    async def press(self, digits: str) -> Sequence[Reply]:
-        return await self.hear(f"[keys {digits}]")
+    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+        return await self.respond(f"[keys {digits}]")
 
-    async def idle(self, seconds: int) -> Sequence[Reply]:
+    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
         return ()
 
     async def hang_up(self) -> None:
         return
 
 
-class AudioEnd:
-    """`function(sound)` is called every 20 ms with a μ-law frame and gives sound in return, in pieces of any length.
+class AudioAgentConnection:
+    """`function(sound)` is called every 20 ms with a μ-law frame and gives sound in return, in
+    pieces of any length.
 
-    Sound in another form says so: `rate` and `channels` of 16-bit samples; it is brought to the line's form here.
+    Sound in another form says so: `rate` and `channels` of 16-bit samples; it is brought to the
+    line's form here.
     """
 
-    def __init__(self, function: Callable[[bytes], bytes | None], *, rate: int = 0, channels: int = 1) -> None:
+    def __init__(
+        self, function: Callable[[bytes], bytes | None], *, rate: int = 0, channels: int = 1
+    ) -> None:
         self._function = function
         self._rate = rate
         self._channels = channels
@@ -62,17 +67,18 @@ class AudioEnd:
     def kind(self) -> Kind:
         return "audio"
 
-    async def connect(self, dial: Dial) -> Outcome:
+    async def connect(self, dial: DialedCall) -> Outcome:
         return "answered"
 
-    async def tick(self, at_s: float, near: Near) -> Far:
+    async def tick(self, at_s: float, near: CallerTick) -> AgentTick:
         try:
             sound = self._function(near.frame) or b""
-        except Exception as error:  # the edge of somebody else's agent: whatever breaks there is a result of the test
+        # the edge of somebody else's agent: whatever breaks there is a result of the test
+        except Exception as error:
             raise LineFailed(f"the agent broke ({type(error).__name__})") from error
         self._rest += from_pcm(sound, self._rate, self._channels) if self._rate and sound else sound
-        frame, self._rest = self._rest[:FRAME], self._rest[FRAME:]
-        return Far(frame.ljust(FRAME, b"\xff"))
+        frame, self._rest = self._rest[:FRAME_BYTES], self._rest[FRAME_BYTES:]
+        return AgentTick(frame.ljust(FRAME_BYTES, b"\xff"))
 
     async def hang_up(self) -> None:
         return
@@ -84,4 +90,6 @@ def load_function(address: str) -> Any:
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise LineFailed(f"python:{address} cannot be loaded ({error}); write python:module:function") from None
+        raise LineFailed(
+            f"python:{address} cannot be loaded ({error}); write python:module:function"
+        ) from None

@@ -1,30 +1,68 @@
-"""A real phone through Twilio, in `gather` mode: Twilio rings the agent, listens and speaks for the caller; webhooks carry the words.
+"""A real phone through Twilio, in `gather` mode: Twilio rings the agent, listens and speaks for
+the caller; webhooks carry the words.
 
-The caller cannot interrupt here, and times of turns are estimates until the two-channel recording is in: webhooks tell what was
-said, not when, and the emulated network does not even keep our time.
+The caller cannot interrupt here, and times of turns are estimates until the two-channel
+recording is in: webhooks tell what was said, not when, and the emulated network does not even
+keep our time.
 """
 
 import asyncio
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from aftercall.clock import Clock
 from aftercall.errors import LineFailed
 from aftercall.ids import new_id
 from aftercall.tester.alignment import expected_s
+from aftercall.tester.budget import SpendingLimit
 from aftercall.tester.call_log import CallLog
-from aftercall.tester.caller import Caller, Move
-from aftercall.tester.drivers.twilio_rest import TwilioRest
-from aftercall.tester.drivers.twilio_twiml import PAUSE_S, SPEECH_TIMEOUT_S, answer_move
+from aftercall.tester.caller import Caller, CallerMove
+from aftercall.tester.drivers.twilio_rest import TesterTwilio
 from aftercall.tester.line import Outcome
 from aftercall.tester.phrases import find_any
-from aftercall.tester.purse import Purse
 from aftercall.tester.record import CallRecord, EndedBy, LineEvent, Span
-from aftercall.tester.recording import lay_over
+from aftercall.tester.recording import align_recording
 from aftercall.tester.scenario import Scenario
+
+PAUSE_S = 1
+SPEECH_TIMEOUT_S = 3  # shorter cuts the agent off in the middle of a sentence
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def answer_move(move: CallerMove | None, listen_at: str, *, wait_s: float, voice: str) -> str:
+    """Do this, then listen; nothing to do is listening."""
+    response = Element("Response")
+    if move is not None and move.kind == "press":
+        SubElement(response, "Play", digits=move.text)
+    elif move is not None and move.text:
+        SubElement(response, "Pause", length=str(PAUSE_S))
+        SubElement(response, "Say", voice=voice).text = _NOT_XML.sub("", move.text)
+    elif move is not None and move.kind == "wait" and move.seconds:
+        SubElement(response, "Pause", length=str(max(1, round(move.seconds))))
+    if move is not None and move.kind == "hang_up":
+        SubElement(response, "Hangup")
+    else:
+        _listen(response, listen_at, wait_s)
+    return '<?xml version="1.0" encoding="UTF-8"?>' + tostring(response, encoding="unicode")
+
+
+def _listen(response: Element, action: str, wait_s: float) -> None:
+    SubElement(
+        response,
+        "Gather",
+        input="speech",
+        action=action,
+        method="POST",
+        timeout=str(max(1, round(wait_s))),
+        speechTimeout=str(SPEECH_TIMEOUT_S),
+        actionOnEmptyResult="true",
+    )
+
 
 RECORDING_S = 60.0
 GRACE_S = 30.0
@@ -72,24 +110,41 @@ class GatherCall:
         return self.spans[-1].end_s if self.spans else 0.0
 
 
-class GatherDesk:
+class GatherCalls:
     """Rings and answers webhooks; the ASGI app in `twilio_webhooks.py` brings them here."""
 
-    def __init__(self, rest: TwilioRest, public_url: str, to: str, purse: Purse, clock: Clock) -> None:
+    def __init__(
+        self,
+        rest: TesterTwilio,
+        public_url: str,
+        to: str,
+        spending_limit: SpendingLimit,
+        clock: Clock,
+    ) -> None:
         self._rest = rest
         self._address = public_url.rstrip("/") + "/tester"
         self._to = to
-        self._purse = purse
+        self._spending_limit = spending_limit
         self._clock = clock
         self._calls: dict[str, GatherCall] = {}
 
-    async def call(self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None) -> CallRecord:
-        call = GatherCall(log.call_id if log else new_id(), caller, scenario, number, self._clock, log)
+    async def call(
+        self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
+    ) -> CallRecord:
+        call = GatherCall(
+            log.call_id if log else new_id(), caller, scenario, number, self._clock, log
+        )
         self._calls[call.id] = call
         limits, started_at = scenario.limits, self._clock.now()
-        reserved = self._purse.reserve(limits.max_duration_s)
+        reserved = self._spending_limit.reserve(limits.max_duration_s)
         try:
-            call.sid = await self._rest.dial(self._to, self._address, call.id, ring_s=limits.ring_s, limit_s=limits.max_duration_s)
+            call.sid = await self._rest.dial(
+                self._to,
+                self._address,
+                call.id,
+                ring_s=limits.ring_s,
+                limit_s=limits.max_duration_s,
+            )
             if log is not None:
                 await log.add(sid=call.sid)
             await self._wait(call.over, limits.ring_s + limits.max_duration_s + GRACE_S)
@@ -98,7 +153,7 @@ class GatherDesk:
         except LineFailed as error:
             call.outcome, call.ended_by, call.end_why = "failed", "line", str(error)
         finally:
-            self._purse.give_back(reserved, max(call.at_s(), call.carrier_s))
+            self._spending_limit.refund_unused(reserved, max(call.at_s(), call.carrier_s))
             del self._calls[call.id]
         return self._record(call, run, started_at)
 
@@ -121,24 +176,35 @@ class GatherDesk:
             started_at=started_at,
             duration_s=max(call.carrier_s or call.at_s(), call.last_s()),
             outcome=outcome,
-            ended_by=call.ended_by if outcome == "answered" else "nobody" if call.ended_by == "agent" else call.ended_by,
+            ended_by=call.ended_by
+            if outcome == "answered"
+            else "nobody"
+            if call.ended_by == "agent"
+            else call.ended_by,
             end_why=call.end_why,
             spans=tuple(call.spans),
             events=tuple(call.events),
             sid=call.sid or None,
         )
-        return lay_over(record, call.recording) if call.recording else record
+        return align_recording(record, call.recording) if call.recording else record
 
     async def answer(self, page: str, call_id: str, form: Form) -> str | None:
-        """TwiML for a webhook, or None where Twilio wants none. The same webhook twice gets the same answer, and changes nothing."""
+        """TwiML for a webhook, or None where Twilio wants none.
+
+        The same webhook twice gets the same answer, and changes nothing.
+        """
         call = self._calls.get(call_id)
         if call is None:
-            return answer_move(Move("hang_up"), "", wait_s=1, voice="alice") if page in ("voice", "agent") else None
+            return (
+                answer_move(CallerMove("hang_up"), "", wait_s=1, voice="alice")
+                if page in ("voice", "agent")
+                else None
+            )
         if page == "status":
-            self._take_status(call, form)
+            self._on_status(call, form)
             return None
         if page == "recording":
-            await self._take_recording(call, form)
+            await self._on_recording(call, form)
             return None
         body = tuple(sorted(form.items()))
         if body == call.last_body and call.last_answer:
@@ -167,33 +233,39 @@ class GatherDesk:
         if not text:
             call.silences += 1
             call.events.append(LineEvent(call.at_s(), "dead_air"))
-            move = await (call.caller.open() if not call.spans else call.caller.nudge(call.silences))
+            move = await (
+                call.caller.open() if not call.spans else call.caller.nudge(call.silences)
+            )
         else:
             call.silences = 0
             call.spans.append(_agent_span(call, text, form.get("Confidence")))
-            move = _interject(call, text) or await call.caller.hear(text)
+            move = _interject(call, text) or await call.caller.respond(text)
         if move.kind in ("say", "press") or (move.kind == "hang_up" and move.text):
             call.spans.append(_caller_span(call, move))
         if move.kind == "hang_up":
             call.ended_by, call.end_why = "caller", move.why
         return self._listen(call, move, call.scenario.limits.max_silence_s)
 
-    def _listen(self, call: GatherCall, move: Move | None, wait_s: float) -> str:
+    def _listen(self, call: GatherCall, move: CallerMove | None, wait_s: float) -> str:
         if len(call.spans) >= call.scenario.limits.max_turns:
             call.ended_by, call.end_why = "limit", "max_turns"
-            move = Move("hang_up")
-        return answer_move(move, f"{self._address}/agent?call={call.id}", wait_s=wait_s, voice=self._rest.voice)
+            move = CallerMove("hang_up")
+        return answer_move(
+            move, f"{self._address}/agent?call={call.id}", wait_s=wait_s, voice=self._rest.voice
+        )
 
-    def _take_status(self, call: GatherCall, form: Form) -> None:
+    def _on_status(self, call: GatherCall, form: Form) -> None:
         state = _OVER.get(form.get("CallStatus", ""))
         if state is None or call.over.is_set():
             return
         with suppress(ValueError):
             call.carrier_s = float(form.get("CallDuration", ""))
-        call.outcome = call.outcome if call.outcome == "voicemail" and state == "answered" else state
+        call.outcome = (
+            call.outcome if call.outcome == "voicemail" and state == "answered" else state
+        )
         call.over.set()
 
-    async def _take_recording(self, call: GatherCall, form: Form) -> None:
+    async def _on_recording(self, call: GatherCall, form: Form) -> None:
         """May come before or after the end of the call; an absent one is told, and final."""
         if form.get("RecordingStatus", "completed") == "completed" and form.get("RecordingUrl"):
             try:
@@ -205,21 +277,36 @@ class GatherDesk:
         call.recorded.set()
 
 
-def _interject(call: GatherCall, text: str) -> Move | None:
-    """A turn that begins at an event: said when the agent is done, as nothing can be said before on this line."""
+def _interject(call: GatherCall, text: str) -> CallerMove | None:
+    """A turn that begins at an event: said when the agent is done, as nothing can be said
+    before on this line.
+    """
     turn = call.caller.interjection()
-    if turn is None or turn.after is None or (turn.after.words and not find_any(turn.after.words, text)):
+    if (
+        turn is None
+        or turn.after is None
+        or (turn.after.words and not find_any(turn.after.words, text))
+    ):
         return None
     if turn.after.event not in ("agent_stops", "call_starts"):
         call.events.append(LineEvent(call.at_s(), "not_interrupted", turn.after.event))
-    return call.caller.take_interjection()
+    return call.caller.pop_interjection()
 
 
 def _agent_span(call: GatherCall, text: str, confidence: str | None) -> Span:
-    """It ended when the silence began that the carrier waited for, and not before there was time to say it."""
+    """It ended when the silence began that the carrier waited for, and not before there was
+    time to say it.
+    """
     seconds = expected_s(text)
     end_s = max(call.at_s() - SPEECH_TIMEOUT_S, call.last_s() + seconds)
-    return Span("agent", end_s - seconds, end_s, text, confidence=_read_confidence(confidence), is_estimated=True)
+    return Span(
+        "agent",
+        end_s - seconds,
+        end_s,
+        text,
+        confidence=_read_confidence(confidence),
+        is_estimated=True,
+    )
 
 
 def _read_confidence(told: str | None) -> float | None:
@@ -230,8 +317,15 @@ def _read_confidence(told: str | None) -> float | None:
     return min(1.0, max(0.0, sure)) if math.isfinite(sure) else None
 
 
-def _caller_span(call: GatherCall, move: Move) -> Span:
+def _caller_span(call: GatherCall, move: CallerMove) -> Span:
     is_keys = move.kind == "press"
     start_s = max(call.at_s(), call.last_s()) + (0 if is_keys else PAUSE_S)
     text = f"[keys {move.text}]" if is_keys else move.text
-    return Span("caller", start_s, start_s + expected_s(move.text, is_keys=is_keys), text, move.why, is_estimated=True)
+    return Span(
+        "caller",
+        start_s,
+        start_s + expected_s(move.text, is_keys=is_keys),
+        text,
+        move.why,
+        is_estimated=True,
+    )

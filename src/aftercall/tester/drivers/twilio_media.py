@@ -1,6 +1,8 @@
-"""A real phone through Twilio, in `media` mode: both directions as sound, so that the caller can really interrupt.
+"""A real phone through Twilio, in `media` mode: both directions as sound, so that the caller
+can really interrupt.
 
-Times are those of our end of the line: the way to the agent and back is in them, as it is for any caller.
+Times are those of our end of the line: the way to the agent and back is in them, as it is for
+any caller.
 """
 
 import asyncio
@@ -12,14 +14,23 @@ from aftercall.errors import LineFailed, StreamNotOpen
 from aftercall.ids import new_id
 from aftercall.phone.twilio import TwilioWire
 from aftercall.phone.twiml import connect_stream
-from aftercall.phone.wire import AudioIn, AudioOut, Started, Stopped, StopReason, WireEvent
-from aftercall.speech.sound import FRAME
-from aftercall.tester.drivers.twilio_rest import TwilioRest
-from aftercall.tester.line import Dial, Far, Kind, Near, Outcome, Pace
+from aftercall.phone.wire import (
+    AudioIn,
+    AudioOut,
+    StopReason,
+    StreamStarted,
+    StreamStopped,
+    WireEvent,
+)
+from aftercall.speech.sound import FRAME_BYTES
+from aftercall.tester.drivers.twilio_rest import TesterTwilio
+from aftercall.tester.line import AgentTick, CallerTick, DialedCall, Kind, Outcome, TickPace
 
-LONGEST_BUFFER = 100 * FRAME  # two seconds; a line that is further behind than this has stalled
-LAB_PATIENCE_S = 1.0
-CONNECT_S = 10.0
+MAX_BUFFER_BYTES = (
+    100 * FRAME_BYTES
+)  # two seconds; a line that is further behind than this has stalled
+LAB_FRAME_TIMEOUT_S = 1.0
+CONNECT_TIMEOUT_S = 10.0
 _OVER: dict[str, Outcome] = {
     "busy": "busy",
     "no-answer": "no-answer",
@@ -38,46 +49,50 @@ class MediaCall:
     incoming: bytearray = field(default_factory=bytearray)
     outgoing: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
-    outcome: "asyncio.Future[Outcome]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    outcome: "asyncio.Future[Outcome]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
     stopped: StopReason | None = None
     lost: int = 0
     last_chunk: int = 0
 
-    def take(self, event: WireEvent) -> None:
-        if isinstance(event, Started):
-            self.settle("answered")
+    def apply_event(self, event: WireEvent) -> None:
+        if isinstance(event, StreamStarted):
+            self.set_outcome("answered")
         elif isinstance(event, AudioIn):
             self.lost += max(0, event.sequence - self.last_chunk - 1) if self.last_chunk else 0
             self.last_chunk = event.sequence
             self.incoming += event.payload
-            del self.incoming[:-LONGEST_BUFFER]
-        elif isinstance(event, Stopped):
+            del self.incoming[:-MAX_BUFFER_BYTES]
+        elif isinstance(event, StreamStopped):
             self.stopped = event.reason
         self.arrived.set()
 
-    def settle(self, outcome: Outcome) -> None:
+    def set_outcome(self, outcome: Outcome) -> None:
         if not self.outcome.done():
             self.outcome.set_result(outcome)
 
 
-class MediaDesk:
+class MediaCalls:
     """Rings, and brings sockets and webhooks to the calls they belong to."""
 
-    def __init__(self, rest: TwilioRest, public_url: str, to: str, clock: Clock) -> None:
+    def __init__(self, rest: TesterTwilio, public_url: str, to: str, clock: Clock) -> None:
         self._rest = rest
         self._address = public_url.rstrip("/") + "/tester"
         self._to = to
         self._clock = clock
         self._calls: dict[str, MediaCall] = {}
 
-    def make_end(self, pace: Pace, limit_s: float = 600) -> "MediaEnd":
-        return MediaEnd(self, pace, limit_s)
+    def make_connection(self, pace: TickPace, limit_s: float = 600) -> "MediaConnection":
+        return MediaConnection(self, pace, limit_s)
 
-    async def dial(self, call: MediaCall, dial: Dial, limit_s: float) -> Outcome:
+    async def dial(self, call: MediaCall, dial: DialedCall, limit_s: float) -> Outcome:
         self._calls[call.id] = call
         await self._rest.dial(self._to, self._address, call.id, ring_s=dial.ring_s, limit_s=limit_s)
-        alarm = asyncio.get_running_loop().create_task(self._clock.sleep(dial.ring_s + CONNECT_S))
-        alarm.add_done_callback(lambda _: call.settle("no-answer"))
+        alarm = asyncio.get_running_loop().create_task(
+            self._clock.sleep(dial.ring_s + CONNECT_TIMEOUT_S)
+        )
+        alarm.add_done_callback(lambda _: call.set_outcome("no-answer"))
         outcome = await call.outcome
         alarm.cancel()
         return outcome
@@ -95,15 +110,15 @@ class MediaDesk:
             socket = self._address.replace("http", "ws", 1) + "/media"
             return connect_stream(socket, {"call": call_id})
         if call is not None and page == "status" and form.get("CallStatus", "") in _OVER:
-            call.settle(_OVER[form["CallStatus"]])
+            call.set_outcome(_OVER[form["CallStatus"]])
             call.stopped = call.stopped or StopReason.ENDED
             call.arrived.set()
         return None
 
 
-class MediaEnd:
-    def __init__(self, desk: MediaDesk, pace: Pace, limit_s: float) -> None:
-        self._desk = desk
+class MediaConnection:
+    def __init__(self, calls: MediaCalls, pace: TickPace, limit_s: float) -> None:
+        self._calls = calls
         self._pace = pace
         self._limit_s = limit_s
         self._call = MediaCall(new_id())
@@ -112,10 +127,10 @@ class MediaEnd:
     def kind(self) -> Kind:
         return "phone"
 
-    async def connect(self, dial: Dial) -> Outcome:
-        return await self._desk.dial(self._call, dial, self._limit_s)
+    async def connect(self, dial: DialedCall) -> Outcome:
+        return await self._calls.dial(self._call, dial, self._limit_s)
 
-    async def tick(self, at_s: float, near: Near) -> Far:
+    async def tick(self, at_s: float, near: CallerTick) -> AgentTick:
         call = self._call
         try:
             call.outgoing.put_nowait(call.wire.send(AudioOut(near.frame)))
@@ -123,20 +138,20 @@ class MediaEnd:
             call.stopped = call.stopped or StopReason.LOST
         if not self._pace.is_live:
             await self._wait_for_frame()
-        if len(call.incoming) < FRAME and call.stopped is not None:
-            return Far(ended="agent" if call.stopped is StopReason.ENDED else "line")
-        frame = bytes(call.incoming[:FRAME]).ljust(FRAME, b"\xff")
-        del call.incoming[:FRAME]
+        if len(call.incoming) < FRAME_BYTES and call.stopped is not None:
+            return AgentTick(ended="agent" if call.stopped is StopReason.ENDED else "line")
+        frame = bytes(call.incoming[:FRAME_BYTES]).ljust(FRAME_BYTES, b"\xff")
+        del call.incoming[:FRAME_BYTES]
         lost, call.lost = call.lost, 0
-        return Far(frame, events=(("missing_event", f"{lost} frames"),) if lost else ())
+        return AgentTick(frame, events=(("missing_event", f"{lost} frames"),) if lost else ())
 
     async def _wait_for_frame(self) -> None:
         """At lab pace the other side sets the beat."""
         call = self._call
-        while len(call.incoming) < FRAME and call.stopped is None:
+        while len(call.incoming) < FRAME_BYTES and call.stopped is None:
             call.arrived.clear()
             try:
-                async with asyncio.timeout(LAB_PATIENCE_S):
+                async with asyncio.timeout(LAB_FRAME_TIMEOUT_S):
                     await call.arrived.wait()
             except TimeoutError:
                 raise LineFailed("the carrier's socket fell silent") from None
@@ -144,4 +159,4 @@ class MediaEnd:
     async def hang_up(self) -> None:
         self._call.stopped = self._call.stopped or StopReason.ENDED
         self._call.outgoing.put_nowait("")
-        self._desk.forget(self._call)
+        self._calls.forget(self._call)

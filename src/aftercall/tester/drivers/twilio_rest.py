@@ -11,9 +11,15 @@ MAX_RECORDING = 200_000_000
 VOICE = "Polly.Matthew-Neural"
 
 
-class TwilioRest:
+class TesterTwilio:
     def __init__(
-        self, http: httpx2.AsyncClient, api_url: str, account_sid: str, auth_token: SecretStr, number: str, voice: str = VOICE
+        self,
+        http: httpx2.AsyncClient,
+        api_url: str,
+        account_sid: str,
+        auth_token: SecretStr,
+        number: str,
+        voice: str = VOICE,
     ) -> None:
         self._http = http
         self._api = api_url.rstrip("/")
@@ -22,7 +28,9 @@ class TwilioRest:
         self._number = number
         self.voice = voice
 
-    async def dial(self, to: str, address: str, call_id: str, *, ring_s: float, limit_s: float) -> str:
+    async def dial(
+        self, to: str, address: str, call_id: str, *, ring_s: float, limit_s: float
+    ) -> str:
         """The carrier's id of the call that now rings."""
         form = {
             "To": to,
@@ -39,24 +47,42 @@ class TwilioRest:
             "RecordingStatusCallback": f"{address}/recording?call={call_id}",
         }
         try:
-            answer = await self._http.post(f"{self._api}/2010-04-01/Accounts/{self._account}/Calls.json", data=form, auth=self._auth)
+            answer = await self._http.post(
+                f"{self._api}/2010-04-01/Accounts/{self._account}/Calls.json",
+                data=form,
+                auth=self._auth,
+            )
             data = answer.json()
         except (httpx2.HTTPError, ValueError) as error:
             raise LineFailed(f"Twilio gave no answer ({type(error).__name__})") from None
-        if answer.status_code != 201 or not isinstance(data, dict) or not isinstance(data.get("sid"), str):
+        if (
+            answer.status_code != 201
+            or not isinstance(data, dict)
+            or not isinstance(data.get("sid"), str)
+        ):
             code = data.get("code", "no code") if isinstance(data, dict) else "no code"
             raise LineFailed(f"Twilio refused to dial (HTTP {answer.status_code}, {code})")
         sid: str = data["sid"]
         return sid
 
     async def download(self, url: str) -> bytes:
-        """Both channels as WAV. The account's name and token go to Twilio's own address only, whatever the webhook says."""
+        """Both channels as WAV.
+
+        The account's name and token go to Twilio's own address only, whatever the webhook says.
+        """
         if urlsplit(url).netloc != urlsplit(self._api).netloc:
             raise LineFailed("the recording lies at an address that is not Twilio's")
         try:
-            answer = await self._http.get(f"{url}.wav", params={"RequestedChannels": "2"}, auth=self._auth, follow_redirects=False)
+            answer = await self._http.get(
+                f"{url}.wav",
+                params={"RequestedChannels": "2"},
+                auth=self._auth,
+                follow_redirects=False,
+            )
         except httpx2.HTTPError as error:
-            raise LineFailed(f"the recording could not be fetched ({type(error).__name__})") from None
+            raise LineFailed(
+                f"the recording could not be fetched ({type(error).__name__})"
+            ) from None
         if answer.status_code != 200 or len(answer.content) > MAX_RECORDING:
             raise LineFailed(f"the recording could not be fetched (HTTP {answer.status_code})")
         return answer.content

@@ -1,4 +1,5 @@
-"""The tester's own webhooks as a small ASGI app: `/tester/voice`, `/agent`, `/status`, `/recording` and the socket `/media`.
+"""The tester's own webhooks as a small ASGI app: `/tester/voice`, `/agent`, `/status`,
+`/recording` and the socket `/media`.
 
 What Twilio did not sign is refused.
 """
@@ -10,12 +11,12 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs
 
 from aftercall.errors import RefusedInput
-from aftercall.phone.forms import MAX_BODY, read_form
 from aftercall.phone.signature import SignedRequest
 from aftercall.phone.twilio import TwilioWire
 from aftercall.phone.twilio_signature import TwilioSignature
-from aftercall.phone.wire import Started
-from aftercall.tester.drivers.twilio_media import MediaCall, MediaDesk
+from aftercall.phone.twilio_webhooks import MAX_BODY_BYTES, read_form
+from aftercall.phone.wire import StreamStarted
+from aftercall.tester.drivers.twilio_media import MediaCall, MediaCalls
 
 PAGES = ("voice", "agent", "status", "recording")
 Scope = MutableMapping[str, Any]
@@ -23,13 +24,13 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-class Desk(Protocol):
+class WebhookReceiver(Protocol):
     async def answer(self, page: str, call_id: str, form: Mapping[str, str]) -> str | None: ...
 
 
 class TesterWebhooks:
-    def __init__(self, desk: Desk, signature: TwilioSignature) -> None:
-        self._desk = desk
+    def __init__(self, receiver: WebhookReceiver, signature: TwilioSignature) -> None:
+        self._receiver = receiver
         self._signature = signature
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,34 +54,47 @@ class TesterWebhooks:
         except RefusedInput:
             await _reply(send, 422, b"")
             return
-        twiml = await self._desk.answer(page, call, form)
+        twiml = await self._receiver.answer(page, call, form)
         await _reply(send, 200 if twiml else 204, (twiml or "").encode())
 
     def _is_signed(self, scope: Scope, body: bytes, *, is_upgrade: bool) -> bool:
-        target = scope["path"] + ("?" + scope["query_string"].decode("ascii", "replace") if scope["query_string"] else "")
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        return self._signature.find_flaw(SignedRequest(target=target, headers=headers, body=body, is_upgrade=is_upgrade)) is None
+        target = scope["path"] + (
+            "?" + scope["query_string"].decode("ascii", "replace") if scope["query_string"] else ""
+        )
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        return (
+            self._signature.find_flaw(
+                SignedRequest(target=target, headers=headers, body=body, is_upgrade=is_upgrade)
+            )
+            is None
+        )
 
     async def _hold(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A media socket, from its first frame to its last; whose it is stands in its first."""
         await receive()
-        if scope["path"] != "/tester/media" or not isinstance(self._desk, MediaDesk) or not self._is_signed(scope, b"", is_upgrade=True):
+        if (
+            scope["path"] != "/tester/media"
+            or not isinstance(self._receiver, MediaCalls)
+            or not self._is_signed(scope, b"", is_upgrade=True)
+        ):
             await send({"type": "websocket.close", "code": 1008})
             return
         await send({"type": "websocket.accept"})
         wire, call, sender = TwilioWire(), None, None
         while (message := await receive())["type"] == "websocket.receive":
             for event in wire.receive(message.get("text") or message.get("bytes") or ""):
-                if isinstance(event, Started):
-                    call = self._desk.find(event.parameters.get("call", ""))
+                if isinstance(event, StreamStarted):
+                    call = self._receiver.find(event.parameters.get("call", ""))
                     if call is not None:
                         call.wire = wire
                         sender = asyncio.ensure_future(_send_out(call, send))
                 if call is not None:
-                    call.take(event)
+                    call.apply_event(event)
         for event in wire.close():
             if call is not None:
-                call.take(event)
+                call.apply_event(event)
         if sender is not None:
             sender.cancel()
             with suppress(asyncio.CancelledError):
@@ -88,7 +102,9 @@ class TesterWebhooks:
 
 
 async def _send_out(call: MediaCall, send: Send) -> None:
-    """An empty frame is the end: the caller hangs up by closing the socket, after which Twilio hangs up."""
+    """An empty frame is the end: the caller hangs up by closing the socket, after which Twilio
+    hangs up.
+    """
     while frame := await call.outgoing.get():
         await send({"type": "websocket.send", "text": frame})
     await send({"type": "websocket.close", "code": 1000})
@@ -99,13 +115,17 @@ async def _read(receive: Receive) -> bytes | None:
     while True:
         message = await receive()
         body += message.get("body", b"")
-        if len(body) > MAX_BODY or message["type"] == "http.disconnect":
+        if len(body) > MAX_BODY_BYTES or message["type"] == "http.disconnect":
             return None
         if not message.get("more_body"):
             return bytes(body)
 
 
 async def _reply(send: Send, status: int, body: bytes) -> None:
-    headers = [(b"content-type", b"text/xml"), (b"content-length", str(len(body)).encode())] if body else []
+    headers = (
+        [(b"content-type", b"text/xml"), (b"content-length", str(len(body)).encode())]
+        if body
+        else []
+    )
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,8 @@
-"""A text agent behind a websocket. Aftercall's own `WS /browser/call` is one; so is any that takes and sends text, plain or as JSON."""
+"""A text agent behind a websocket.
+
+Aftercall's own `WS /browser/call` is one; so is any that takes and sends text, plain or as
+JSON.
+"""
 
 import asyncio
 import json
@@ -12,17 +16,22 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from aftercall.errors import LineFailed
 from aftercall.tester.drivers.http import read_answer
-from aftercall.tester.line import Dial, Reply
+from aftercall.tester.line import AgentAnswer, DialedCall
 
-OPEN_S = 10.0
-FIRST_S = 3.0
-MORE_S = 0.1
+OPEN_TIMEOUT_S = 10.0
+GREETING_TIMEOUT_S = 3.0
+FOLLOW_UP_TIMEOUT_S = 0.1
 
 
 class WebSocketAgent:
-    """Answers in JSON if the agent begins in JSON, else in plain text. What comes unasked is taken up when the line is idle."""
+    """Answers in JSON if the agent begins in JSON, else in plain text.
 
-    def __init__(self, url: str, patience_s: float = 30.0, headers: dict[str, str] | None = None) -> None:
+    What comes unasked is taken up when the line is idle.
+    """
+
+    def __init__(
+        self, url: str, patience_s: float = 30.0, headers: dict[str, str] | None = None
+    ) -> None:
         self._url = url
         self._patience_s = patience_s
         self._headers = headers or {}
@@ -31,25 +40,27 @@ class WebSocketAgent:
         self._has_ended = False
         self._ids: set[str] = set()
 
-    async def begin(self, dial: Dial) -> Sequence[Reply]:
+    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
         url = self._url
         if dial.caller and "caller=" not in url:
             url += ("&" if "?" in url else "?") + f"caller={quote(dial.caller)}"
         try:
-            self._socket = await connect(url, open_timeout=OPEN_S, additional_headers=self._headers, proxy=None)
+            self._socket = await connect(
+                url, open_timeout=OPEN_TIMEOUT_S, additional_headers=self._headers, proxy=None
+            )
         except (OSError, WebSocketException, TimeoutError) as error:
             raise LineFailed(f"{self._url}: no connection ({type(error).__name__})") from None
-        return await self._collect(FIRST_S)
+        return await self._collect(GREETING_TIMEOUT_S)
 
-    async def hear(self, text: str) -> Sequence[Reply]:
+    async def respond(self, text: str) -> Sequence[AgentAnswer]:
         await self._send({"type": "say", "text": text}, text)
         return await self._collect(self._patience_s)
 
-    async def press(self, digits: str) -> Sequence[Reply]:
+    async def press(self, digits: str) -> Sequence[AgentAnswer]:
         """Keys reach a text agent as words: our own route knows no others."""
-        return await self.hear(f"[keys {digits}]")
+        return await self.respond(f"[keys {digits}]")
 
-    async def idle(self, seconds: int) -> Sequence[Reply]:
+    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
         return await self._collect(0.01)
 
     async def hang_up(self) -> None:
@@ -70,9 +81,9 @@ class WebSocketAgent:
         except ConnectionClosed:
             raise LineFailed(f"{self._url}: the socket is closed") from None
 
-    async def _collect(self, patience_s: float) -> Sequence[Reply]:
+    async def _collect(self, patience_s: float) -> Sequence[AgentAnswer]:
         """The first message within the agent's time, and whatever follows it at once."""
-        replies: list[Reply] = []
+        replies: list[AgentAnswer] = []
         while self._socket is not None and not self._has_ended:
             try:
                 async with asyncio.timeout(patience_s):
@@ -81,28 +92,28 @@ class WebSocketAgent:
                 break
             except ConnectionClosed:
                 self._has_ended = True
-                replies.append(Reply("", ends_call=True))
+                replies.append(AgentAnswer("", ends_call=True))
                 break
             replies += self._read(raw if isinstance(raw, str) else raw.decode("utf-8", "replace"))
-            patience_s = MORE_S
+            patience_s = FOLLOW_UP_TIMEOUT_S
         return replies
 
-    def _read(self, raw: str) -> list[Reply]:
+    def _read(self, raw: str) -> list[AgentAnswer]:
         try:
             data: Any = json.loads(raw)
         except ValueError:
             self._is_plain = True
-            return [Reply(raw)]
+            return [AgentAnswer(raw)]
         if not isinstance(data, dict):
             return read_answer(data)
         identity = data.get("id")
         if isinstance(identity, str):
             if identity in self._ids:
-                return [Reply("", note="duplicate_event")]
+                return [AgentAnswer("", note="duplicate_event")]
             self._ids.add(identity)
         if data.get("type") == "refused":
             raise LineFailed(f"{self._url}: refused ({data.get('reason', 'no reason given')})")
         if data.get("type") == "ended":
             self._has_ended = True
-            return [Reply("", ends_call=True)]
+            return [AgentAnswer("", ends_call=True)]
         return read_answer(data)

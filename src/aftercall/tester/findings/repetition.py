@@ -1,28 +1,52 @@
-"""The same question after it was answered, the same sentence again, refusals and delays without a way out, echoes."""
+"""The same question after it was answered, the same sentence again, refusals and delays without
+a way out, echoes.
+"""
 
 from collections.abc import Iterator
 
-from aftercall.tester.finding import Finding, View
-from aftercall.tester.phrases import asked_fields, content_words, find_any, is_question, likeness, questions_of, sentences_of, words_of
+from aftercall.tester.finding import CallView, Finding
+from aftercall.tester.phrases import (
+    asked_fields,
+    content_words,
+    find_any,
+    is_question,
+    likeness,
+    questions_of,
+    sentences_of,
+    words_of,
+)
 from aftercall.tester.scenario import Who
 
-ALIKE = 0.86
+MIN_SIMILARITY = 0.86
 _SAME_TIMES = 3
-_REFUSING = (r"/\b(?:i can'?t|i cannot|i'm unable|i am unable|not able to|i'm not allowed|we don'?t|unable to)\b/",)
-_STALLING = ("one moment|just a moment|let me check|checking|please hold|bear with me|still looking|let me look|one second|hold on",)
+_REFUSING = (
+    (
+        r"/\b(?:i can'?t|i cannot|i'm unable|i am unable|not able to|i'm not allowed|we don'?t"
+        r"|unable to)\b/"
+    ),
+)
+_STALLING = (
+    (
+        "one moment|just a moment|let me check|checking|please hold|bear with me|still "
+        "looking|let me look|one second|hold on"
+    ),
+)
 _POLITE = (
-    "anything else|something else|what else|how can i help|how may i help|what can i do|are you still there|is that correct|is that right",
+    (
+        "anything else|something else|what else|how can i help|how may i help|what can i do|are "
+        "you still there|is that correct|is that right"
+    ),
 )
 
 
-def find(view: View) -> Iterator[Finding]:
+def find(view: CallView) -> Iterator[Finding]:
     yield from _asks_again(view)
     yield from _says_again(view)
     yield from _stalls(view)
     yield from _echoes(view)
 
 
-def _asks_again(view: View) -> Iterator[Finding]:
+def _asks_again(view: CallView) -> Iterator[Finding]:
     answers = view.plan.caller_context.verification.answers
     ways = {name: item.asked_as for name, item in answers.items()}
     answered: dict[str, int] = {}
@@ -30,15 +54,32 @@ def _asks_again(view: View) -> Iterator[Finding]:
     for number, span in enumerate(view.spans, 1):
         if span.who == "caller":
             told = set(words_of(span.text))
-            answered |= {name: number for name, item in answers.items() if set(words_of(item.answer)) <= told}
-            asked = [(question, turn, number if answer == 0 and _is_answer(span.why) else answer) for question, turn, answer in asked]
+            answered |= {
+                name: number for name, item in answers.items() if set(words_of(item.answer)) <= told
+            }
+            asked = [
+                (question, turn, number if answer == 0 and _is_answer(span.why) else answer)
+                for question, turn, answer in asked
+            ]
             continue
         for question in questions_of(span.text):
             fields = [name for name in asked_fields(question, ways) if name in answers]
-            repeated = [name for name in fields if name in answered and not _reads_back(question, answers[name].answer)]
+            repeated = [
+                name
+                for name in fields
+                if name in answered and not _reads_back(question, answers[name].answer)
+            ]
             for name in repeated:
                 text = f"asked for {name} again after it was answered"
-                yield view.finding("asks_again", "major", view.blame(answered[name]), text, answered[name], number, detail=name)
+                yield view.finding(
+                    "asks_again",
+                    "major",
+                    view.blame(answered[name]),
+                    text,
+                    answered[name],
+                    number,
+                    detail=name,
+                )
             if not fields:
                 yield from _repeated_question(view, question, number, asked)
                 asked.append((question, number, 0))
@@ -54,26 +95,39 @@ def _reads_back(question: str, answer: str) -> bool:
     return bool(known) and len(known & set(content_words(question))) >= min(2, len(known))
 
 
-def _repeated_question(view: View, question: str, number: int, asked: list[tuple[str, int, int]]) -> Iterator[Finding]:
+def _repeated_question(
+    view: CallView, question: str, number: int, asked: list[tuple[str, int, int]]
+) -> Iterator[Finding]:
     if find_any(_POLITE, question) or len(words_of(question)) < 3:
         return
     for earlier, turn, answer in asked:
-        if turn < number and answer and likeness(earlier, question) >= ALIKE:
+        if turn < number and answer and likeness(earlier, question) >= MIN_SIMILARITY:
             text = "asked the same question again after it was answered"
             yield view.finding(
-                "asks_again", "major", view.blame(answer), text, turn, answer, number, detail=" ".join(content_words(question)[:6])
+                "asks_again",
+                "major",
+                view.blame(answer),
+                text,
+                turn,
+                answer,
+                number,
+                detail=" ".join(content_words(question)[:6]),
             )
             return
 
 
-def _says_again(view: View) -> Iterator[Finding]:
+def _says_again(view: CallView) -> Iterator[Finding]:
     groups: list[tuple[str, list[int]]] = []
     for number, span in view.agent_turns():
         for sentence in sentences_of(span.text):
-            if is_question(sentence) or len(words_of(sentence)) < 4 or find_any((*_POLITE, *_STALLING), sentence):
+            if (
+                is_question(sentence)
+                or len(words_of(sentence)) < 4
+                or find_any((*_POLITE, *_STALLING), sentence)
+            ):
                 continue
             for known, turns in groups:
-                if likeness(known, sentence) >= ALIKE:
+                if likeness(known, sentence) >= MIN_SIMILARITY:
                     turns.append(number)
                     break
             else:
@@ -82,17 +136,29 @@ def _says_again(view: View) -> Iterator[Finding]:
         if len(turns) < _SAME_TIMES:
             continue
         if find_any(_REFUSING, sentence):
-            yield view.finding("refusal_loop", "major", _blame_all(view, turns), f"refused the same way {len(turns)} times", *turns)
+            yield view.finding(
+                "refusal_loop",
+                "major",
+                _blame_all(view, turns),
+                f"refused the same way {len(turns)} times",
+                *turns,
+            )
         else:
-            yield view.finding("says_again", "minor", _blame_all(view, turns), f"said the same sentence {len(turns)} times", *turns)
+            yield view.finding(
+                "says_again",
+                "minor",
+                _blame_all(view, turns),
+                f"said the same sentence {len(turns)} times",
+                *turns,
+            )
 
 
-def _blame_all(view: View, turns: list[int]) -> Who:
+def _blame_all(view: CallView, turns: list[int]) -> Who:
     before = [number for number, _ in view.caller_turns() if turns[0] < number < turns[-1]]
     return view.blame(*before[:4]) if before else "agent"
 
 
-def _stalls(view: View) -> Iterator[Finding]:
+def _stalls(view: CallView) -> Iterator[Finding]:
     run: list[int] = []
     for number, span in [*view.agent_turns(), (0, None)]:
         if span is not None and run and find_any(("still there|are you there",), span.text):
@@ -101,11 +167,13 @@ def _stalls(view: View) -> Iterator[Finding]:
             run.append(number)
             continue
         if len(run) >= _SAME_TIMES:
-            yield view.finding("stalls", "major", "agent", f"{len(run)} turns of checking without an outcome", *run)
+            yield view.finding(
+                "stalls", "major", "agent", f"{len(run)} turns of checking without an outcome", *run
+            )
         run = []
 
 
-def _echoes(view: View) -> Iterator[Finding]:
+def _echoes(view: CallView) -> Iterator[Finding]:
     echoed: list[int] = []
     said = 0
     for exchange in view.exchanges:
@@ -117,4 +185,6 @@ def _echoes(view: View) -> Iterator[Finding]:
         if answer and len(set(caller) & set(answer)) / len(set(caller) | set(answer)) > 0.8:
             echoed += [exchange.caller, exchange.agent[0]]
     if len(echoed) >= 4 or (echoed and said == 1):
-        yield view.finding("echoes", "major", "agent", "the agent says the caller's own words back", *echoed)
+        yield view.finding(
+            "echoes", "major", "agent", "the agent says the caller's own words back", *echoed
+        )

@@ -7,17 +7,17 @@ from itertools import groupby
 
 from aftercall.tester.calibrate import Calibration
 from aftercall.tester.measures import percentile
-from aftercall.tester.score import Scored
+from aftercall.tester.score import ScenarioScore
 from aftercall.tester.statistics import pass_at_k, pass_hat_k, speak_rate, wilson
 
 
 @dataclass(frozen=True)
-class Run:
+class TestRunReport:
     id: str
     target: str
     started_at: datetime
     seconds: float
-    scored: tuple[Scored, ...]
+    scored: tuple[ScenarioScore, ...]
     calibration: tuple[Calibration, ...]
 
     @property
@@ -28,16 +28,24 @@ class Run:
     def failed(self) -> int:
         return sum(item.verdict == "failed" for item in self.scored)
 
-    def by_scenario(self) -> list[tuple[str, list[Scored]]]:
+    def by_scenario(self) -> list[tuple[str, list[ScenarioScore]]]:
         ordered = sorted(self.scored, key=lambda item: (item.scenario.name, item.run))
-        return [(name, list(group)) for name, group in groupby(ordered, key=lambda item: item.scenario.name)]
+        return [
+            (name, list(group))
+            for name, group in groupby(ordered, key=lambda item: item.scenario.name)
+        ]
 
     def latencies(self) -> list[float]:
-        return [value for item in self.scored for measures in item.measures for value in measures["latency_s"]]
+        return [
+            value
+            for item in self.scored
+            for measures in item.measures
+            for value in measures["latency_s"]
+        ]
 
 
 @dataclass(frozen=True)
-class Rates:
+class PassRates:
     """How often a run passes; inconclusive runs do not count, they say nothing about the agent."""
 
     runs: int
@@ -52,13 +60,16 @@ class Rates:
     @property
     def sentence(self) -> str:
         return (
-            f"pass rate {speak_rate(self.passed, self.runs)}, pass@{self.k} {100 * self.at_k:.0f} %, pass^{self.k} {100 * self.hat_k:.0f} %"
+            f"pass rate {speak_rate(self.passed, self.runs)}, pass@{self.k} "
+            f"{100 * self.at_k:.0f} %, pass^{self.k} {100 * self.hat_k:.0f} %"
         )
 
 
-def rates_of(run: Run) -> Rates | None:
+def rates_of(run: TestRunReport) -> PassRates | None:
     counted = [
-        (sum(item.verdict == "passed" for item in decided), len(decided)) for _, items in run.by_scenario() if (decided := _decided(items))
+        (sum(item.verdict == "passed" for item in decided), len(decided))
+        for _, items in run.by_scenario()
+        if (decided := _decided(items))
     ]
     if not counted:
         return None
@@ -67,14 +78,14 @@ def rates_of(run: Run) -> Rates | None:
     k = min(runs for _, runs in counted)
     at_k = sum(pass_at_k(runs, passed, k) for passed, runs in counted) / len(counted)
     hat_k = sum(pass_hat_k(runs, passed, k) for passed, runs in counted) / len(counted)
-    return Rates(decided_runs, passed, passed / decided_runs, low, high, k, at_k, hat_k)
+    return PassRates(decided_runs, passed, passed / decided_runs, low, high, k, at_k, hat_k)
 
 
-def _decided(items: Sequence[Scored]) -> list[Scored]:
+def _decided(items: Sequence[ScenarioScore]) -> list[ScenarioScore]:
     return [item for item in items if item.verdict in ("passed", "failed")]
 
 
-def speak_latency(run: Run) -> str:
+def speak_latency(run: TestRunReport) -> str:
     values = run.latencies()
     if not values:
         return "no answers measured"
@@ -82,10 +93,13 @@ def speak_latency(run: Run) -> str:
     return f"response latency p50 {p50:.2f} s, p95 {p95:.2f} s over {len(values)} answers"
 
 
-def speak_calibration(run: Run) -> str:
+def speak_calibration(run: TestRunReport) -> str:
     if not run.calibration:
         return "the tester was not calibrated for this run"
     worst = max(item.latency_p95_ms for item in run.calibration)
     false = sum(item.false_barge_ins for item in run.calibration)
     turns = sum(item.turns for item in run.calibration)
-    return f"tester's own error: latency {worst:.1f} ms at p95 on its worst line, {false} false barge-ins in {turns} turns"
+    return (
+        f"tester's own error: latency {worst:.1f} ms at p95 on its worst line, {false} false "
+        f"barge-ins in {turns} turns"
+    )

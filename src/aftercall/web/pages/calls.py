@@ -10,67 +10,95 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.store import CallRow
-from aftercall.journal.view import call_json, cut_short, turns_of
-from aftercall.memory.veil import veil, veil_turns
-from aftercall.model.knowledge import Fact
-from aftercall.model.passages import Where
+from aftercall.journal.view import call_json, find_interrupted_turns, read_live_turns
+from aftercall.memory.visibility import redact_call, redact_turns
+from aftercall.model.facts import Fact
+from aftercall.model.passages import SearchScope
 from aftercall.model.turns import Event, Turn
 from aftercall.postcall.rerun import rerun
-from aftercall.web.pages.desk import Desk
-from aftercall.web.queries import cursor_of, parse_caller, parse_cursor
-from aftercall.web.store import Filter
+from aftercall.web.page_store import CallFilter
+from aftercall.web.pages.context import PageContext
+from aftercall.web.queries import parse_caller, parse_cursor, to_cursor
 
-PAGE = 50
-MOST_HITS = 200
+PAGE_SIZE = 50
+MAX_SEARCH_HITS = 200
 
 
-def make_router(desk: Desk) -> APIRouter:
-    router = APIRouter(prefix="/calls", dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
-    change = [Depends(desk.view.door.admit_change)]
+def make_router(context: PageContext) -> APIRouter:
+    router = APIRouter(
+        prefix="/calls",
+        dependencies=[Depends(context.view.auth.require_access)],
+        include_in_schema=False,
+    )
+    change = [Depends(context.view.auth.require_change_access)]
 
     @router.get("", response_class=HTMLResponse)
-    def get_calls(request: Request, asked: Annotated[Asked, Depends()]) -> HTMLResponse:
-        wanted, problem = asked.wanted(desk)
-        rows = [] if problem else desk.store.calls(wanted, limit=PAGE, before=parse_cursor(asked.before or None))
-        older = cursor_of(rows[-1]) if len(rows) == PAGE else None
-        values: dict[str, Any] = {"asked": asked, "problem": problem, "sources": desk.store.sources(), "older": older and asked.link(older)}
-        return desk.view.page(request, "calls.html", lines=desk.lines(rows), **values)
+    def get_calls(request: Request, asked: Annotated[CallListQuery, Depends()]) -> HTMLResponse:
+        wanted, problem = asked.to_filter(context)
+        rows = (
+            []
+            if problem
+            else context.store.list_calls(
+                wanted, limit=PAGE_SIZE, before=parse_cursor(asked.before or None)
+            )
+        )
+        older = to_cursor(rows[-1]) if len(rows) == PAGE_SIZE else None
+        values: dict[str, Any] = {
+            "asked": asked,
+            "problem": problem,
+            "sources": context.store.list_sources(),
+            "older": older and asked.link(older),
+        }
+        return context.view.render_page(
+            request, "calls.html", lines=context.make_listings(rows), **values
+        )
 
     @router.get("/{call_id}", response_class=HTMLResponse)
     def get_call(request: Request, call_id: str) -> HTMLResponse:
-        return desk.view.page(request, "call.html", **_show(desk, desk.app.store.get(call_id)))
+        return context.view.render_page(
+            request, "call.html", **_show(context, context.app.store.get(call_id))
+        )
 
     @router.get("/{call_id}/steps", response_class=HTMLResponse)
     def get_steps(request: Request, call_id: str) -> HTMLResponse:
         """The steps alone, for a page that watches them run."""
-        (line,) = desk.lines([desk.app.store.get(call_id)])
-        return desk.view.page(request, "parts/steps.html", line=line)
+        (line,) = context.make_listings([context.app.store.get(call_id)])
+        return context.view.render_page(request, "parts/steps.html", line=line)
 
     @router.get("/{call_id}/raw", response_class=HTMLResponse)
     def get_raw(request: Request, call_id: str) -> HTMLResponse:
-        row = desk.app.store.get(call_id)
-        call = veil(call_json(desk.app.store, desk.app.archive, row), desk.app.facts.confided(call_id))
+        row = context.app.store.get(call_id)
+        call = redact_call(
+            call_json(context.app.store, context.app.archive, row),
+            context.app.facts.list_confided_words(call_id),
+        )
         text = json.dumps(call, indent=2, ensure_ascii=False)
-        return desk.view.page(request, "raw.html", row=row, text=text)
+        return context.view.render_page(request, "raw.html", row=row, text=text)
 
     @router.get("/{call_id}/recordings/{recording_id}")
     def get_recording(call_id: str, recording_id: str) -> FileResponse:
         """The audio, in pieces if the player asks for pieces."""
-        found = [one for one in desk.app.recordings.of_call(call_id) if one.id == recording_id and one.path]
-        file = desk.app.settings.home / str(found[0].path) if found else None
+        found = [
+            one
+            for one in context.app.recordings.list_for_call(call_id)
+            if one.id == recording_id and one.path
+        ]
+        file = context.app.settings.home / str(found[0].path) if found else None
         if file is None or not file.is_file():
-            raise NotFound("there is no such recording; `aftercall calls show` tells what became of it")
+            raise NotFound(
+                "there is no such recording; `aftercall calls show` tells what became of it"
+            )
         return FileResponse(file, headers={"Cache-Control": "private, no-store"})
 
     @router.post("/{call_id}/rerun/{step}", dependencies=change)
     async def post_rerun(call_id: str, step: str) -> RedirectResponse:
-        await run_in_threadpool(rerun, desk.app.office, call_id, step)
+        await run_in_threadpool(rerun, context.app.office, call_id, step)
         return RedirectResponse(f"/calls/{call_id}#steps", 303)
 
     return router
 
 
-class Asked:
+class CallListQuery:
     """The filters of the list, as the form sends them: an empty field asks for nothing."""
 
     def __init__(
@@ -84,30 +112,46 @@ class Asked:
         before: str = "",
     ) -> None:
         self.q = q.strip()
-        self.caller, self.source, self.state, self.since, self.until, self.before = caller.strip(), source, state, since, until, before
+        self.caller, self.source, self.state, self.since, self.until, self.before = (
+            caller.strip(),
+            source,
+            state,
+            since,
+            until,
+            before,
+        )
 
-    def wanted(self, desk: Desk) -> tuple[Filter, str]:
+    def to_filter(self, context: PageContext) -> tuple[CallFilter, str]:
         """What to look for, or what is wrong with what was typed."""
         try:
             caller = parse_caller(self.caller or None)
-            zone = desk.app.settings.zone
+            zone = context.app.settings.zone
             since = _day(self.since, "since")
             until = _day(self.until, "until")
         except RefusedInput as error:
-            return Filter(), str(error)
+            return CallFilter(), str(error)
         begin = datetime.combine(since, time(), zone) if since else None
         end = datetime.combine(until + timedelta(days=1), time(), zone) if until else None
-        ids = self._said(desk, caller) if self.q else None
-        return Filter(caller, None, self.source or None, self.state or None, begin, end, ids), ""
+        ids = self._said(context, caller) if self.q else None
+        return CallFilter(
+            caller, None, self.source or None, self.state or None, begin, end, ids
+        ), ""
 
-    def _said(self, desk: Desk, caller: str | None) -> tuple[str, ...]:
+    def _said(self, context: PageContext, caller: str | None) -> tuple[str, ...]:
         """Calls in which it was said."""
-        where = Where(desk.app.settings.agent_id, caller, kinds=("turn", "summary"))
-        hits = desk.app.search.find(self.q, where, limit=MOST_HITS, context=0)
+        where = SearchScope(context.app.settings.agent_id, caller, kinds=("turn", "summary"))
+        hits = context.app.search.find(self.q, where, limit=MAX_SEARCH_HITS, context=0)
         return tuple(dict.fromkeys(str(hit.passage.call_id) for hit in hits))
 
     def link(self, before: str) -> dict[str, str]:
-        fields = {"q": self.q, "caller": self.caller, "source": self.source, "state": self.state, "since": self.since, "until": self.until}
+        fields = {
+            "q": self.q,
+            "caller": self.caller,
+            "source": self.source,
+            "state": self.state,
+            "since": self.since,
+            "until": self.until,
+        }
         return {name: value for name, value in (fields | {"before": before}).items() if value}
 
 
@@ -118,34 +162,45 @@ def _day(text: str, field: str) -> date | None:
         raise RefusedInput(field, "is not a date like 2026-02-13") from None
 
 
-def _show(desk: Desk, row: CallRow) -> dict[str, Any]:
-    (line,) = desk.lines([row])
+def _show(context: PageContext, row: CallRow) -> dict[str, Any]:
+    (line,) = context.make_listings([row])
     late: tuple[Turn, ...] = ()
     if row.archive_name is None:
-        turns = turns_of(desk.app.store, row)
+        turns = read_live_turns(context.app.store, row)
         events: list[Event] = []
     else:
-        call, late = desk.app.archive.read(row.archive_name)
+        call, late = context.app.archive.read(row.archive_name)
         turns, events = call.turns, list(call.events)
-    legs = [leg for leg in desk.store.legs(row.live.conversation) if leg.live.id != row.live.id]
-    followups = desk.app.work.followups.of_conversation(row.live.conversation)
-    confided = desk.app.facts.confided(row.live.id)
+    legs = [
+        leg for leg in context.store.list_legs(row.live.conversation) if leg.live.id != row.live.id
+    ]
+    followups = context.app.work.followups.of_conversation(row.live.conversation)
+    confided = context.app.facts.list_confided_words(row.live.id)
     shown: dict[str, Any] = {
-        "turns": veil_turns(turns, confided),
-        "late": veil_turns(late, confided),
-        "cut": cut_short(turns, events),
-        "facts": _facts(desk, row.live.id),
+        "turns": redact_turns(turns, confided),
+        "late": redact_turns(late, confided),
+        "cut": find_interrupted_turns(turns, events),
+        "facts": _facts(context, row.live.id),
         "followups": followups,
     }
-    shown["recordings"] = desk.app.recordings.of_call(row.live.id)
+    shown["recordings"] = context.app.recordings.list_for_call(row.live.id)
     return shown | {"line": line, "row": row, "events": events, "legs": legs}
 
 
-def _facts(desk: Desk, call_id: str) -> list[tuple[Fact, str]]:
+def _facts(context: PageContext, call_id: str) -> list[tuple[Fact, str]]:
     """What this call told us, each with the words it rests on; a secret's words stay away."""
-    found = [desk.app.facts.get(fact_id) for fact_id in desk.app.facts.of_call(call_id)]
-    return [(fact, "" if fact.is_secret else _words(desk, fact.id, call_id)) for fact in found]
+    found = [
+        context.app.facts.get(fact_id) for fact_id in context.app.facts.list_ids_of_call(call_id)
+    ]
+    return [(fact, "" if fact.is_secret else _words(context, fact.id, call_id)) for fact in found]
 
 
-def _words(desk: Desk, fact_id: str, call_id: str) -> str:
-    return next((item.words for item in desk.app.facts.occurrences(fact_id) if item.call_id == call_id), "")
+def _words(context: PageContext, fact_id: str, call_id: str) -> str:
+    return next(
+        (
+            item.words
+            for item in context.app.facts.list_occurrences(fact_id)
+            if item.call_id == call_id
+        ),
+        "",
+    )

@@ -3,14 +3,18 @@
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
-from aftercall.web.pages.desk import Desk
+from aftercall.web.pages.context import PageContext
 
 
-def make_router(desk: Desk) -> APIRouter:
-    router = APIRouter(dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
+def make_router(context: PageContext) -> APIRouter:
+    router = APIRouter(
+        dependencies=[Depends(context.view.auth.require_access)], include_in_schema=False
+    )
 
     @router.get("/phone", response_class=HTMLResponse)
     def get_phone(request: Request) -> HTMLResponse:
-        return desk.view.page(request, "phone.html", owner=desk.app.settings.owner or "")
+        return context.view.render_page(
+            request, "phone.html", owner=context.app.settings.owner or ""
+        )
 
     return router

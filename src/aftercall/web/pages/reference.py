@@ -1,19 +1,23 @@
-"""`/docs`: the API for people, drawn from its own machine-readable form; nothing is loaded from elsewhere."""
+"""`/docs`: the API for people, drawn from its own machine-readable form; nothing is loaded from
+elsewhere.
+"""
 
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse
 
-from aftercall.web.pages.desk import Desk
+from aftercall.web.pages.context import PageContext
 
 
-def make_router(desk: Desk, server: FastAPI) -> APIRouter:
-    router = APIRouter(dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
+def make_router(context: PageContext, server: FastAPI) -> APIRouter:
+    router = APIRouter(
+        dependencies=[Depends(context.view.auth.require_access)], include_in_schema=False
+    )
 
     @router.get("/docs", response_class=HTMLResponse)
     def get_docs(request: Request) -> HTMLResponse:
-        return desk.view.page(request, "docs.html", groups=_groups(server.openapi()))
+        return context.view.render_page(request, "docs.html", groups=_groups(server.openapi()))
 
     return router
 
@@ -30,7 +34,9 @@ def _groups(schema: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
                 "summary": operation.get("summary", ""),
                 "description": operation.get("description", ""),
                 "parameters": operation.get("parameters", []),
-                "answers": {code: answer["description"] for code, answer in operation["responses"].items()},
+                "answers": {
+                    code: answer["description"] for code, answer in operation["responses"].items()
+                },
             }
             groups.setdefault(tag, []).append(shown)
     return groups

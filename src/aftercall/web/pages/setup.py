@@ -5,9 +5,9 @@ from itertools import groupby
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
-from aftercall.config import Loaded, describe
-from aftercall.doctor import examine
-from aftercall.web.pages.desk import Desk
+from aftercall.config import LoadedConfig, describe_settings
+from aftercall.doctor import run_checks
+from aftercall.web.pages.context import PageContext
 
 _WEBHOOKS = (
     ("Twilio: a call comes in", "/twilio/voice"),
@@ -22,17 +22,31 @@ _WEBHOOKS = (
 )
 
 
-def make_router(desk: Desk) -> APIRouter:
-    router = APIRouter(dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
-    loaded = desk.loaded or Loaded(desk.app.settings, describe(desk.app.settings, {}), ())
+def make_router(context: PageContext) -> APIRouter:
+    router = APIRouter(
+        dependencies=[Depends(context.view.auth.require_access)], include_in_schema=False
+    )
+    loaded = context.loaded or LoadedConfig(
+        context.app.settings, describe_settings(context.app.settings, {}), ()
+    )
 
     @router.get("/settings", response_class=HTMLResponse)
     def get_settings(request: Request) -> HTMLResponse:
-        public = (desk.app.settings.public_url or "").rstrip("/")
+        public = (context.app.settings.public_url or "").rstrip("/")
         webhooks = [(name, f"{public}{path}") for name, path in _WEBHOOKS] if public else []
-        sections = [(name, list(values)) for name, values in groupby(loaded.values, lambda value: _section(value.key))]
-        audit = desk.app.audit.recent()
-        return desk.view.page(request, "settings.html", audit=audit, sections=sections, webhooks=webhooks, checks=list(examine(loaded)))
+        sections = [
+            (name, list(values))
+            for name, values in groupby(loaded.values, lambda value: _section(value.key))
+        ]
+        audit = context.app.audit.list_recent()
+        return context.view.render_page(
+            request,
+            "settings.html",
+            audit=audit,
+            sections=sections,
+            webhooks=webhooks,
+            checks=list(run_checks(loaded)),
+        )
 
     return router
 

@@ -1,6 +1,8 @@
-"""Tests: the runs that the tester left in the home, their verdicts and latencies, two of them side by side.
+"""Tests: the runs that the tester left in the home, their verdicts and latencies, two of them
+side by side.
 
-Read from the files as anybody could: the tester is another room, and a report needs nothing of it to be shown.
+Read from the files as anybody could: the tester is another room, and a report needs nothing of
+it to be shown.
 """
 
 import json
@@ -14,16 +16,20 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse
 
 from aftercall.errors import NotFound
-from aftercall.web.pages.desk import Desk
+from aftercall.web.pages.context import PageContext
 
-PAGE = 50
+PAGE_SIZE = 50
 _ID = re.compile(r"[0-9A-Z]{26}")
-# The report is one page of its own with its style, script and sound inside; it may reach nothing, and nothing of ours.
-_ALONE = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; media-src data:"
+# The report is one page of its own with its style, script and sound inside; it may reach
+# nothing, and nothing of ours.
+_REPORT_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src "
+    "'unsafe-inline'; img-src data:; media-src data:"
+)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TestOutcomeRow:
     """One scenario of one run."""
 
     scenario: str
@@ -32,39 +38,61 @@ class Outcome:
     findings: int
 
 
-def make_router(desk: Desk) -> APIRouter:
-    router = APIRouter(prefix="/tests", dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
-    folder = desk.app.settings.home / "tests"
+def make_router(context: PageContext) -> APIRouter:
+    router = APIRouter(
+        prefix="/tests",
+        dependencies=[Depends(context.view.auth.require_access)],
+        include_in_schema=False,
+    )
+    folder = context.app.settings.home / "tests"
 
     @router.get("", response_class=HTMLResponse)
     def get_tests(request: Request) -> HTMLResponse:
-        return desk.view.page(request, "tests.html", runs=[_read(folder, name) for name in _names(folder)[:PAGE]])
+        return context.view.render_page(
+            request, "tests.html", runs=[_read(folder, name) for name in _names(folder)[:PAGE_SIZE]]
+        )
 
     @router.get("/compare", response_class=HTMLResponse)
-    def get_comparison(request: Request, a: Annotated[str, Query()], b: Annotated[str, Query()]) -> HTMLResponse:
+    def get_comparison(
+        request: Request, a: Annotated[str, Query()], b: Annotated[str, Query()]
+    ) -> HTMLResponse:
         runs = [_read(folder, a), _read(folder, b)]
         sides = [{outcome.scenario: outcome for outcome in _outcomes(run)} for run in runs]
-        rows = [(name, sides[0].get(name), sides[1].get(name)) for name in sorted({*sides[0], *sides[1]})]
-        return desk.view.page(request, "comparison.html", runs=runs, rows=rows)
+        rows = [
+            (name, sides[0].get(name), sides[1].get(name))
+            for name in sorted({*sides[0], *sides[1]})
+        ]
+        return context.view.render_page(request, "comparison.html", runs=runs, rows=rows)
 
     @router.get("/{run_id}", response_class=HTMLResponse)
     def get_run(request: Request, run_id: str) -> HTMLResponse:
         run = _read(folder, run_id)
         outcomes = list(_outcomes(run))
         longest = max((outcome.latency_s or 0.0 for outcome in outcomes), default=0.0) or 1.0
-        others = [name for name in _names(folder)[:PAGE] if name != run_id]
-        return desk.view.page(request, "run.html", run=run, outcomes=outcomes, longest=longest, others=others)
+        others = [name for name in _names(folder)[:PAGE_SIZE] if name != run_id]
+        return context.view.render_page(
+            request, "run.html", run=run, outcomes=outcomes, longest=longest, others=others
+        )
 
     @router.get("/{run_id}/report")
     def get_report(run_id: str) -> FileResponse:
         _read(folder, run_id)
-        return FileResponse(folder / run_id / "report.html", headers={"Content-Security-Policy": _ALONE})
+        return FileResponse(
+            folder / run_id / "report.html", headers={"Content-Security-Policy": _REPORT_POLICY}
+        )
 
     return router
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted((path.parent.name for path in folder.glob("*/report.json") if _ID.fullmatch(path.parent.name)), reverse=True)
+    return sorted(
+        (
+            path.parent.name
+            for path in folder.glob("*/report.json")
+            if _ID.fullmatch(path.parent.name)
+        ),
+        reverse=True,
+    )
 
 
 def _read(folder: Path, run_id: str) -> dict[str, Any]:
@@ -75,8 +103,15 @@ def _read(folder: Path, run_id: str) -> dict[str, Any]:
     return data
 
 
-def _outcomes(run: dict[str, Any]) -> Iterator[Outcome]:
+def _outcomes(run: dict[str, Any]) -> Iterator[TestOutcomeRow]:
     for result in run["results"]:
         measures = [call.get("measures") or {} for call in result["calls"]]
-        latencies = [one["latency_p50_s"] for one in measures if one.get("latency_p50_s") is not None]
-        yield Outcome(result["scenario"], result["verdict"], max(latencies, default=None), len(result["findings"]))
+        latencies = [
+            one["latency_p50_s"] for one in measures if one.get("latency_p50_s") is not None
+        ]
+        yield TestOutcomeRow(
+            result["scenario"],
+            result["verdict"],
+            max(latencies, default=None),
+            len(result["findings"]),
+        )

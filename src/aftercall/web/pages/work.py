@@ -7,13 +7,13 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from aftercall.model.followups import FollowUp, State
-from aftercall.web.pages.desk import WHO, Desk
-from aftercall.work import handover
+from aftercall.model.followups import FollowUp, FollowUpState
+from aftercall.web.pages.context import WHO, PageContext
+from aftercall.work import deliver
 from aftercall.work.store import FollowUpStore
 
 GLANCE, PAGE = 15, 50  # rows of a shelf among the others, and of one by itself
-SHELVES: dict[str, tuple[State, ...]] = {
+SHELVES: dict[str, tuple[FollowUpState, ...]] = {
     "waiting for you": ("held",),
     "in trouble": ("failed", "broken"),
     "under way": ("open", "doing"),
@@ -24,51 +24,82 @@ SHELVES: dict[str, tuple[State, ...]] = {
 Decision = Literal["approve", "reject", "retry"]
 
 
-def make_router(desk: Desk) -> APIRouter:
-    router = APIRouter(prefix="/followups", dependencies=[Depends(desk.view.door.admit)], include_in_schema=False)
-    change = [Depends(desk.view.door.admit_change)]
-    work = desk.app.work
+def make_router(context: PageContext) -> APIRouter:
+    router = APIRouter(
+        prefix="/followups",
+        dependencies=[Depends(context.view.auth.require_access)],
+        include_in_schema=False,
+    )
+    change = [Depends(context.view.auth.require_change_access)]
+    work = context.app.work
 
     @router.get("", response_class=HTMLResponse)
     def get_work(
-        request: Request, shelf: Annotated[str, Query(max_length=40)] = "", before: Annotated[str, Query(max_length=40)] = ""
+        request: Request,
+        shelf: Annotated[str, Query(max_length=40)] = "",
+        before: Annotated[str, Query(max_length=40)] = "",
     ) -> HTMLResponse:
         if shelf not in SHELVES:
-            shelves = {name: _take_down(work.followups, name, GLANCE) for name in SHELVES}
+            shelves = {name: _read_shelf(work.followups, name, GLANCE) for name in SHELVES}
             shelf = ""
         else:
-            shelves = {shelf: _take_down(work.followups, shelf, PAGE, before)}
-        return desk.view.page(request, "work.html", shelves=shelves, names=list(SHELVES), shelf=shelf, dead=work.deliveries.dead())
+            shelves = {shelf: _read_shelf(work.followups, shelf, PAGE, before)}
+        return context.view.render_page(
+            request,
+            "work.html",
+            shelves=shelves,
+            names=list(SHELVES),
+            shelf=shelf,
+            dead=work.deliveries.dead(),
+        )
 
     @router.get("/{followup_id}", response_class=HTMLResponse)
     def get_followup(request: Request, followup_id: str) -> HTMLResponse:
         row = work.followups.get(followup_id)
-        history, sent = work.followups.history(followup_id), work.deliveries.of_followup(followup_id)
-        return desk.view.page(request, "followup.html", row=row, history=history, deliveries=sent, name=desk.name_of(row.caller))
+        history, sent = (
+            work.followups.history(followup_id),
+            work.deliveries.of_followup(followup_id),
+        )
+        return context.view.render_page(
+            request,
+            "followup.html",
+            row=row,
+            history=history,
+            deliveries=sent,
+            name=context.find_name(row.caller),
+        )
 
     @router.post("/deliveries/resend", dependencies=change)
     async def post_resend(key: Annotated[str, Form()]) -> RedirectResponse:
-        await run_in_threadpool(handover.resend, work, key)
-        await run_in_threadpool(desk.app.audit.note, WHO, "resent", key)
+        await run_in_threadpool(deliver.resend, work, key)
+        await run_in_threadpool(context.app.audit.record, WHO, "resent", key)
         return RedirectResponse("/followups", 303)
 
     @router.post("/{followup_id}/{decision}", dependencies=change)
-    async def post_decision(followup_id: str, decision: Decision, back: Annotated[str, Form()] = "/followups") -> RedirectResponse:
-        await run_in_threadpool(getattr(handover, decision), work, followup_id, WHO)
-        return RedirectResponse(back if back in ("/", "/followups") else f"/followups/{followup_id}", 303)
+    async def post_decision(
+        followup_id: str, decision: Decision, back: Annotated[str, Form()] = "/followups"
+    ) -> RedirectResponse:
+        await run_in_threadpool(getattr(deliver, decision), work, followup_id, WHO)
+        return RedirectResponse(
+            back if back in ("/", "/followups") else f"/followups/{followup_id}", 303
+        )
 
     return router
 
 
 @dataclass(frozen=True)
-class Row:
+class FollowUpPage:
     """A part of a shelf, newest first; `rest` is where the next part begins, if there is one."""
 
     items: list[FollowUp]
     rest: str
 
 
-def _take_down(followups: FollowUpStore, shelf: str, limit: int, before: str = "") -> Row:
-    found = [item for state in SHELVES[shelf] for item in followups.page(limit=limit + 1, state=state, before=before or None)]
+def _read_shelf(followups: FollowUpStore, shelf: str, limit: int, before: str = "") -> FollowUpPage:
+    found = [
+        item
+        for state in SHELVES[shelf]
+        for item in followups.page(limit=limit + 1, state=state, before=before or None)
+    ]
     found.sort(key=lambda item: item.id, reverse=True)
-    return Row(found[:limit], found[limit - 1].id if len(found) > limit else "")
+    return FollowUpPage(found[:limit], found[limit - 1].id if len(found) > limit else "")

@@ -1,4 +1,7 @@
-"""Jobs that a running app repeats. One that fails is tried again after a growing pause, and is told as long as it fails."""
+"""Jobs that a running app repeats.
+
+One that fails is tried again after a growing pause, and is told as long as it fails.
+"""
 
 import traceback
 from collections.abc import Awaitable, Callable
@@ -18,7 +21,7 @@ log = get_logger("upkeep")
 
 
 @dataclass(frozen=True)
-class Failure:
+class JobFailure:
     """A job that fails, and how often it has in a row."""
 
     job: str
@@ -32,19 +35,26 @@ class Failure:
         return min(2.0**self.times, MAX_PAUSE_S)
 
     def to_json(self) -> JSON:
-        return {"job": self.job, "code": self.code, "reason": self.reason, "since": format_instant(self.since)}
+        return {
+            "job": self.job,
+            "code": self.code,
+            "reason": self.reason,
+            "since": format_instant(self.since),
+        }
 
 
 class Upkeep:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._failures: dict[str, Failure] = {}
+        self._failures: dict[str, JobFailure] = {}
 
     @property
     def failures(self) -> list[JSON]:
         return [failure.to_json() for failure in list(self._failures.values())]
 
-    async def keep_doing(self, job: str, pause_s: float, do: Callable[[], Awaitable[object]]) -> None:
+    async def run_repeatedly(
+        self, job: str, pause_s: float, do: Callable[[], Awaitable[object]]
+    ) -> None:
         while True:
             failure = self._failures.get(job)
             await self._clock.sleep(max(pause_s, failure.pause_s) if failure else pause_s)
@@ -60,18 +70,32 @@ class Upkeep:
         before = self._failures.get(job)
         since, times = (before.since, before.times) if before else (self._clock.now(), 0)
         code = getattr(error, "code", type(error).__name__)
-        failure = self._failures[job] = Failure(job, str(code), describe(error), since, times + 1)
-        log.warning("upkeep failed", job=job, error=failure.code, reason=failure.reason, times=failure.times)
+        failure = self._failures[job] = JobFailure(
+            job, str(code), describe(error), since, times + 1
+        )
+        log.warning(
+            "upkeep failed", job=job, error=failure.code, reason=failure.reason, times=failure.times
+        )
 
 
 def describe(error: Exception) -> str:
-    """Our own sentence; of others' errors only where they came up: what they say may hold speech."""
+    """Our own sentence; of others' errors only where they came up: what they say may hold
+    speech.
+    """
     if isinstance(error, AftercallError):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
-    place = next((frame for frame in reversed(frames) if "aftercall" in Path(frame.filename).parts), None)
-    return f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}" if place else type(error).__name__
+    place = next(
+        (frame for frame in reversed(frames) if "aftercall" in Path(frame.filename).parts), None
+    )
+    return (
+        f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
+        if place
+        else type(error).__name__
+    )
 
 
-def tell(failure: JSON) -> str:
-    return f"{failure['job']} fails since {failure['since']}: {failure['reason']} ({failure['code']})"
+def format_failure(failure: JSON) -> str:
+    return (
+        f"{failure['job']} fails since {failure['since']}: {failure['reason']} ({failure['code']})"
+    )

@@ -1,9 +1,12 @@
-"""`agent`: a command of the owner's choice does the requests. It gets JSON, a time limit and a folder, and nothing else.
+"""`agent`: a command of the owner's choice does the requests.
 
-Standard input and the file named in AFTERCALL_REQUEST_FILE hold the same JSON. The command reports in lines of JSON, in the
-file named in AFTERCALL_RESULT_FILE or on standard output: `{"state": "done", "link": "…", "note": "…"}` or
-`{"state": "failed", "reason": "…"}`. A line with the key of a request in `request` counts for that request, one without for
-all others; the last one counts.
+It gets JSON, a time limit and a folder, and nothing else.
+
+Standard input and the file named in AFTERCALL_REQUEST_FILE hold the same JSON. The command
+reports in lines of JSON, in the file named in AFTERCALL_RESULT_FILE or on standard output:
+`{"state": "done", "link": "…", "note": "…"}` or `{"state": "failed", "reason": "…"}`. A line
+with the key of a request in `request` counts for that request, one without for all others; the
+last one counts.
 """
 
 import json
@@ -17,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from aftercall.errors import SinkRefused, SinkUnavailable
-from aftercall.model.followups import Receipt, Work
+from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.settings import AgentSettings
 from aftercall.work.sinks.webhook import work_json
 
-ALWAYS = ("PATH", "HOME", "LANG")
+DEFAULT_ENVIRONMENT = ("PATH", "HOME", "LANG")
 MAX_OUTPUT_BYTES = 1_000_000
 MAX_NOTE_CHARS = 4000
 MAX_LINK_CHARS = 500
@@ -33,7 +36,7 @@ Results = dict[str | None, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """How the command ended. Without a code it was killed because its time was up."""
 
     code: int | None
@@ -52,16 +55,16 @@ class AgentSink:
         self._home = home
         self.per_conversation = settings.per == "conversation"
 
-    def rehearse(self, work: Work) -> str:
+    def describe_dry_run(self, work: SinkWork) -> str:
         return f"would run {self._settings.command[0]}"
 
-    def deliver(self, work: Work) -> Receipt:
+    def deliver(self, work: SinkWork) -> SinkReceipt:
         (end,) = self.deliver_all([work])
         if isinstance(end, SinkRefused):
             raise end
         return end
 
-    def deliver_all(self, works: Sequence[Work]) -> list[Receipt | SinkRefused]:
+    def deliver_all(self, works: Sequence[SinkWork]) -> list[SinkReceipt | SinkRefused]:
         """Run the command once for all of them; says how each ended."""
         folder = self._home / "agent" / works[0].key.replace(":", "-")
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,10 +75,10 @@ class AgentSink:
         ended = self._run(request.encode(), folder)
         return [self._judge(ended, work.key) for work in works]
 
-    def _run(self, request: bytes, folder: Path) -> Ended:
+    def _run(self, request: bytes, folder: Path) -> CommandResult:
         result = folder / "result.jsonl"
         result.unlink(missing_ok=True)  # of an earlier try
-        names = (*ALWAYS, *self._settings.environment)
+        names = (*DEFAULT_ENVIRONMENT, *self._settings.environment)
         environment = {name: os.environ[name] for name in names if name in os.environ} | {
             "AFTERCALL_REQUEST_FILE": str(folder / "request.json"),
             "AFTERCALL_RESULT_FILE": str(result),
@@ -91,11 +94,13 @@ class AgentSink:
                     stderr=err,
                     cwd=self._settings.folder or folder,
                     env=environment,
-                    start_new_session=True,  # with a process group of its own, everything it starts can be ended with it
+                    # with a process group of its own, everything it starts can be ended with it
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise SinkUnavailable(
-                    f"agent: {self._settings.command[0]} cannot be started ({error.strerror}); check agent.command"
+                    f"agent: {self._settings.command[0]} cannot be started "
+                    f"({error.strerror}); check agent.command"
                 ) from None
             try:
                 process.communicate(request, timeout=self._settings.timeout_s)
@@ -104,24 +109,37 @@ class AgentSink:
                 _end(process)
                 code = None
         (folder / "exit_code").write_text(f"{'timeout' if code is None else code}\n")
-        said = _keep_end(output)
-        return Ended(code, said, _keep_end(errors), read_results(f"{said}\n{_keep_end(result)}"))
+        said = _trim_to_end(output)
+        return CommandResult(
+            code, said, _trim_to_end(errors), read_results(f"{said}\n{_trim_to_end(result)}")
+        )
 
-    def _judge(self, ended: Ended, key: str) -> Receipt | SinkRefused:
-        """What was said of this request stands however the command ended; what was said of all needs a good end."""
+    def _judge(self, ended: CommandResult, key: str) -> SinkReceipt | SinkRefused:
+        """What was said of this request stands however the command ended; what was said of all
+        needs a good end.
+        """
         result = ended.results.get(key)
         if result is None and ended.code is None:
             limit = f"{self._settings.timeout_s:g} s"
-            return _refuse(f"the command was still running after {limit} and was ended", ended.errors)
+            return _refuse(
+                f"the command was still running after {limit} and was ended", ended.errors
+            )
         if result is None and ended.code != 0:
-            return _refuse(f"the command ended with exit code {ended.code}", ended.errors or ended.output)
+            return _refuse(
+                f"the command ended with exit code {ended.code}", ended.errors or ended.output
+            )
         result = result or ended.results.get(None)
         if result is None:
-            return _refuse("the command ended without a result line; it must write one JSON object", ended.errors)
+            return _refuse(
+                "the command ended without a result line; it must write one JSON object",
+                ended.errors,
+            )
         if result.get("state") != "done":
-            return _refuse("the command says that it could not be done", str(result.get("reason") or ""))
+            return _refuse(
+                "the command says that it could not be done", str(result.get("reason") or "")
+            )
         link, note = result.get("link"), result.get("note")
-        return Receipt(
+        return SinkReceipt(
             link[:MAX_LINK_CHARS] if isinstance(link, str) else None,
             note[:MAX_NOTE_CHARS] if isinstance(note, str) else "",
         )
@@ -148,8 +166,10 @@ def _refuse(what: str, told: str) -> SinkRefused:
     return SinkRefused(f"agent: {what}" + (f": {end}" if end else ""))
 
 
-def _keep_end(file: Path) -> str:
-    """The end of what was written there; the beginning of what is too long is dropped from the file, too."""
+def _trim_to_end(file: Path) -> str:
+    """The end of what was written there; the beginning of what is too long is dropped from the
+    file, too.
+    """
     if not file.is_file():
         return ""
     with file.open("rb") as written:

@@ -7,12 +7,12 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 
 from aftercall.clock import Clock
-from aftercall.errors import OutcomeUnknown, SinkRefused, SinkUnavailable, tell_network_trouble
-from aftercall.model.followups import Receipt, Work
+from aftercall.errors import OutcomeUnknown, SinkRefused, SinkUnavailable, describe_network_error
+from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.settings import EmailSettings
 
 TIMEOUT_S = 30.0
-LONGEST_SUBJECT = 200
+MAX_SUBJECT_CHARS = 200
 
 
 class EmailSink:
@@ -24,32 +24,42 @@ class EmailSink:
         self._settings = settings
         self._clock = clock
 
-    def rehearse(self, work: Work) -> str:
+    def describe_dry_run(self, work: SinkWork) -> str:
         return f"would send an email to {self._settings.to}"
 
-    def deliver(self, work: Work) -> Receipt:
+    def deliver(self, work: SinkWork) -> SinkReceipt:
         message = self._write(work)
         server = self._connect()
         try:
             server.send_message(message)
-        except (smtplib.SMTPRecipientsRefused, smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:
+        except (
+            smtplib.SMTPRecipientsRefused,
+            smtplib.SMTPSenderRefused,
+            smtplib.SMTPDataError,
+        ) as error:
             raise _refusal(error) from None
         except (OSError, smtplib.SMTPException):
-            raise OutcomeUnknown("email: the connection broke while sending; look whether it arrived") from None
+            raise OutcomeUnknown(
+                "email: the connection broke while sending; look whether it arrived"
+            ) from None
         finally:
             with suppress(OSError, smtplib.SMTPException):
                 server.quit()
-        return Receipt(response=f"sent to {self._settings.to}")
+        return SinkReceipt(response=f"sent to {self._settings.to}")
 
     def _connect(self) -> smtplib.SMTP:
         host, port = self._settings.host or "", self._settings.port
         try:
             if self._settings.security == "tls":
-                server: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=TIMEOUT_S, context=ssl.create_default_context())
+                server: smtplib.SMTP = smtplib.SMTP_SSL(
+                    host, port, timeout=TIMEOUT_S, context=ssl.create_default_context()
+                )
             else:
                 server = smtplib.SMTP(host, port, timeout=TIMEOUT_S)
         except (OSError, smtplib.SMTPException) as error:
-            raise SinkUnavailable(f"email: no connection to {host}:{port} ({tell_network_trouble(error)})") from None
+            raise SinkUnavailable(
+                f"email: no connection to {host}:{port} ({describe_network_error(error)})"
+            ) from None
         try:
             if self._settings.security == "starttls":
                 server.starttls(context=ssl.create_default_context())
@@ -57,20 +67,30 @@ class EmailSink:
                 server.login(self._settings.username, self._settings.password.get_secret_value())
         except smtplib.SMTPAuthenticationError:
             server.close()
-            raise SinkRefused("email: the server refuses the user or the password; check email.username and email.password") from None
+            raise SinkRefused(
+                "email: the server refuses the user or the password; check email.username and "
+                "email.password"
+            ) from None
         except (OSError, smtplib.SMTPException) as error:
             server.close()
-            raise SinkUnavailable(f"email: {host}:{port} broke off ({tell_network_trouble(error)})") from None
+            raise SinkUnavailable(
+                f"email: {host}:{port} broke off ({describe_network_error(error)})"
+            ) from None
         return server
 
-    def _write(self, work: Work) -> EmailMessage:
+    def _write(self, work: SinkWork) -> EmailMessage:
         message = EmailMessage()
-        message["Subject"] = " ".join(work.title.split())[:LONGEST_SUBJECT]
+        message["Subject"] = " ".join(work.title.split())[:MAX_SUBJECT_CHARS]
         message["From"], message["To"] = self._settings.sender, self._settings.to
         message["Date"] = format_datetime(self._clock.now())
         message["Message-ID"] = f"<{work.key.replace(':', '.')}@aftercall>"
         message["Auto-Submitted"] = "auto-generated"
-        lines = [work.title, "", work.details, *(["", "In the caller's words:", work.words] if work.words else [])]
+        lines = [
+            work.title,
+            "",
+            work.details,
+            *(["", "In the caller's words:", work.words] if work.words else []),
+        ]
         lines += [
             "",
             *([f"Due: {work.due}"] if work.due else []),
@@ -89,4 +109,6 @@ def _refusal(error: smtplib.SMTPException) -> SinkRefused | SinkUnavailable:
     )
     if all(400 <= code < 500 for code in codes):
         return SinkUnavailable(f"email: the server said {codes[0]}; it is tried again")
-    return SinkRefused(f"email: the server refuses it ({codes[0]}); check email.sender and email.to")
+    return SinkRefused(
+        f"email: the server refuses it ({codes[0]}); check email.sender and email.to"
+    )

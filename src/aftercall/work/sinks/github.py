@@ -9,16 +9,16 @@ import httpx2
 
 from aftercall.clock import Clock
 from aftercall.errors import SinkUnavailable
-from aftercall.model.followups import Receipt, Work
+from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.model.instants import format_instant
 from aftercall.settings import GitHubSettings
-from aftercall.work.sinks.http import Ask, send
+from aftercall.work.sinks.http import HttpRequest, send
 from aftercall.work.sinks.text import quote
 
 API_VERSION = "2022-11-28"
 LOOK_BACK = timedelta(days=7)
-PAGE = 100
-MOST_PAGES = 20
+PAGE_SIZE = 100
+MAX_PAGES = 20
 
 
 class GitHubSink:
@@ -26,40 +26,65 @@ class GitHubSink:
     leaves_machine = True
     can_repeat = True
 
-    def __init__(self, settings: GitHubSettings, clock: Clock, transport: httpx2.BaseTransport | None = None) -> None:
+    def __init__(
+        self, settings: GitHubSettings, clock: Clock, transport: httpx2.BaseTransport | None = None
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._transport = transport
 
-    def rehearse(self, work: Work) -> str:
+    def describe_dry_run(self, work: SinkWork) -> str:
         return f"would open an issue in {self._settings.repository}"
 
-    def deliver(self, work: Work) -> Receipt:
+    def deliver(self, work: SinkWork) -> SinkReceipt:
         """Always look first: a request whose answer was lost may have made the issue."""
         mark = f"<!-- aftercall: {work.key[:32]} -->"
         found = next((issue for issue in self._recent() if mark in (issue.get("body") or "")), None)
         issue = found or self._open(work, mark)
-        return Receipt(link=str(issue["html_url"]), response=f"number {issue['number']}")
+        return SinkReceipt(link=str(issue["html_url"]), response=f"number {issue['number']}")
 
-    def _open(self, work: Work, mark: str) -> dict[str, Any]:
-        content = {"title": work.title, "body": _body(work, mark), "labels": list(self._settings.labels)}
-        issue: dict[str, Any] = self._read(send(self.name, Ask("POST", self._issues, self._headers, json=content), self._transport), dict)
+    def _open(self, work: SinkWork, mark: str) -> dict[str, Any]:
+        content = {
+            "title": work.title,
+            "body": _body(work, mark),
+            "labels": list(self._settings.labels),
+        }
+        issue: dict[str, Any] = self._read(
+            send(
+                self.name,
+                HttpRequest("POST", self._issues, self._headers, json=content),
+                self._transport,
+            ),
+            dict,
+        )
         return issue
 
     def _recent(self) -> Iterator[dict[str, Any]]:
         """The list, not the search: search lags behind by minutes."""
         since = format_instant(self._clock.now() - LOOK_BACK)
-        for page in range(1, MOST_PAGES + 1):
-            query = {"state": "all", "since": since, "per_page": str(PAGE), "page": str(page), "sort": "created", "direction": "desc"}
-            answer = send(self.name, Ask("GET", self._issues, self._headers, query=query), self._transport)
+        for page in range(1, MAX_PAGES + 1):
+            query = {
+                "state": "all",
+                "since": since,
+                "per_page": str(PAGE_SIZE),
+                "page": str(page),
+                "sort": "created",
+                "direction": "desc",
+            }
+            answer = send(
+                self.name,
+                HttpRequest("GET", self._issues, self._headers, query=query),
+                self._transport,
+            )
             issues: list[dict[str, Any]] = self._read(answer, list)
             yield from issues
-            if len(issues) < PAGE:
+            if len(issues) < PAGE_SIZE:
                 return
 
     @property
     def _issues(self) -> str:
-        return f"{self._settings.api_url.rstrip('/')}/repos/{quote_url(self._settings.repository or '')}/issues"
+        repository = quote_url(self._settings.repository or "")
+        return f"{self._settings.api_url.rstrip('/')}/repos/{repository}/issues"
 
     @property
     def _headers(self) -> dict[str, str]:
@@ -81,7 +106,7 @@ class GitHubSink:
         return found
 
 
-def _body(work: Work, mark: str) -> str:
+def _body(work: SinkWork, mark: str) -> str:
     parts = ["Asked for on the phone."]
     parts += [quote(work.details)] if work.details else []
     parts += ["In the caller's words:", quote(work.words)] if work.words else []

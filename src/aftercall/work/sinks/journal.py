@@ -1,4 +1,6 @@
-"""`journal/YYYY-MM-DD/`: one entry a conversation, written anew at each run between its two marks; the rest of the file is people's."""
+"""`journal/YYYY-MM-DD/`: one entry a conversation, written anew at each run between its two
+marks; the rest of the file is people's.
+"""
 
 from collections.abc import Sequence
 from datetime import tzinfo
@@ -16,18 +18,27 @@ END = "<!-- aftercall: end -->"
 NOTHING = "Nothing was asked for."
 
 
-def write_entry(settings: Settings, conversation: str, legs: Sequence[Call], archives: Sequence[str], rows: Sequence[FollowUp]) -> str:
-    """Write the entry; returns its path within the workspace. The same conversation again is the same file."""
-    workspace = Workspace.of(settings, legs[0].agent_id)
+def write_entry(
+    settings: Settings,
+    conversation: str,
+    legs: Sequence[Call],
+    archives: Sequence[str],
+    rows: Sequence[FollowUp],
+) -> str:
+    """Write the entry; returns its path within the workspace.
+
+    The same conversation again is the same file.
+    """
+    workspace = Workspace.from_settings(settings, legs[0].agent_id)
     began = legs[0].started_at.astimezone(settings.zone)
     path = workspace.root / "journal" / f"{began:%Y-%m-%d}" / f"{began:%H%M}-{conversation}.md"
     entry = "\n".join(_entry(legs, archives, rows, settings.zone))
     title = f"# {began:%H:%M} Call with {escape(legs[-1].caller or 'a withheld number')}"
-    files.edit(path, lambda text: place(text, title, entry))
+    files.edit(path, lambda text: replace_block(text, title, entry))
     return str(Path(path).relative_to(workspace.root))
 
 
-def place(text: str | None, title: str, entry: str) -> str:
+def replace_block(text: str | None, title: str, entry: str) -> str:
     block = f"{BEGIN}\n{entry}\n{END}"
     if text is None:
         return f"{title}\n\n{block}\n"
@@ -36,10 +47,15 @@ def place(text: str | None, title: str, entry: str) -> str:
     return f"{before}{block}{after}" if begin and end else f"{text.rstrip()}\n\n{block}\n"
 
 
-def _entry(legs: Sequence[Call], archives: Sequence[str], rows: Sequence[FollowUp], zone: tzinfo) -> list[str]:
+def _entry(
+    legs: Sequence[Call], archives: Sequence[str], rows: Sequence[FollowUp], zone: tzinfo
+) -> list[str]:
     lines = ["Calls:"]
     for leg, archive in zip(legs, archives, strict=False):
-        spoken = f"{leg.started_at.astimezone(zone):%H:%M:%S} to {leg.ended_at.astimezone(zone):%H:%M:%S}"
+        spoken = (
+            f"{leg.started_at.astimezone(zone):%H:%M:%S} to "
+            f"{leg.ended_at.astimezone(zone):%H:%M:%S}"
+        )
         lines.append(f"- {spoken}, {leg.end_reason.replace('_', ' ')}: `{archive}`")
     for heading, kind in (("Asked for:", "request"), ("Promised:", "promise")):
         told = [_line(row) for row in rows if row.kind == kind]

@@ -1,17 +1,26 @@
-"""`mcp`: one tool of a Model Context Protocol server. The tool is the owner's choice; the caller's words only fill its arguments."""
+"""`mcp`: one tool of a Model Context Protocol server.
+
+The tool is the owner's choice; the caller's words only fill its arguments.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aftercall.errors import ConfigError, OutcomeUnknown, SinkRefused, SinkUnavailable, tell_network_trouble
-from aftercall.model.followups import Receipt, Work
+from aftercall.errors import (
+    ConfigError,
+    OutcomeUnknown,
+    SinkRefused,
+    SinkUnavailable,
+    describe_network_error,
+)
+from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.settings import McpSettings
 from aftercall.work.sinks.webhook import work_json
 
 if TYPE_CHECKING:
     from mcp import Client
 
-LONGEST_ANSWER = 2000
+MAX_ANSWER_CHARS = 2000
 
 
 class McpSink:
@@ -22,48 +31,64 @@ class McpSink:
     def __init__(self, settings: McpSettings) -> None:
         self._settings = settings
 
-    def rehearse(self, work: Work) -> str:
+    def describe_dry_run(self, work: SinkWork) -> str:
         return f"would use the tool {self._settings.tool}"
 
-    def deliver(self, work: Work) -> Receipt:
+    def deliver(self, work: SinkWork) -> SinkReceipt:
         try:
             return asyncio.run(self._use(work))
         except (SinkRefused, SinkUnavailable, OutcomeUnknown):
             raise
         except Exception:  # noqa: BLE001 - the edge of a foreign library: it raises groups and errors of its own
-            raise OutcomeUnknown(f"mcp: {self._settings.tool} broke off; look whether it was done") from None
+            raise OutcomeUnknown(
+                f"mcp: {self._settings.tool} broke off; look whether it was done"
+            ) from None
 
-    async def _use(self, work: Work) -> Receipt:
+    async def _use(self, work: SinkWork) -> SinkReceipt:
         client = self._client()
         try:
             async with asyncio.timeout(self._settings.timeout_s):
                 await client.__aenter__()
         except Exception as error:  # noqa: BLE001 - the edge of a foreign library: nothing has been done yet
-            raise SinkUnavailable(f"mcp: the server cannot be reached ({tell_network_trouble(error)})") from None
+            raise SinkUnavailable(
+                f"mcp: the server cannot be reached ({describe_network_error(error)})"
+            ) from None
         try:
             arguments = await self._arguments(client, work)
             async with asyncio.timeout(self._settings.timeout_s):
                 result = await client.call_tool(self._settings.tool or "", arguments)
         except TimeoutError:
-            raise OutcomeUnknown(f"mcp: {self._settings.tool} gave no answer within {self._settings.timeout_s:g} s") from None
+            raise OutcomeUnknown(
+                f"mcp: {self._settings.tool} gave no answer within {self._settings.timeout_s:g} s"
+            ) from None
         finally:
             await client.__aexit__(None, None, None)
-        told = " ".join(text for item in result.content if (text := getattr(item, "text", None)))[:LONGEST_ANSWER]
+        told = " ".join(text for item in result.content if (text := getattr(item, "text", None)))[
+            :MAX_ANSWER_CHARS
+        ]
         if result.is_error:
-            raise SinkRefused(f"mcp: {self._settings.tool} answered with an error; `aftercall followups show` has its deliveries")
-        return Receipt(response=told)
+            raise SinkRefused(
+                f"mcp: {self._settings.tool} answered with an error; `aftercall followups "
+                "show` has its deliveries"
+            )
+        return SinkReceipt(response=told)
 
-    async def _arguments(self, client: "Client", work: Work) -> dict[str, Any]:
+    async def _arguments(self, client: "Client", work: SinkWork) -> dict[str, Any]:
         """What the tool takes of what we have; a tool that needs more cannot be used."""
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         tool = tools.get(self._settings.tool or "")
         if tool is None:
-            raise SinkRefused(f"mcp: the server has no tool {self._settings.tool}; it has {', '.join(sorted(tools)) or 'none'}")
+            raise SinkRefused(
+                f"mcp: the server has no tool {self._settings.tool}; it has "
+                f"{', '.join(sorted(tools)) or 'none'}"
+            )
         have = {name: value for name, value in work_json(work).items() if value is not None}
         takes = tool.input_schema.get("properties", {})
         missing = [name for name in tool.input_schema.get("required", []) if name not in have]
         if missing:
-            raise SinkRefused(f"mcp: {tool.name} needs {', '.join(missing)}, which a request does not have")
+            raise SinkRefused(
+                f"mcp: {tool.name} needs {', '.join(missing)}, which a request does not have"
+            )
         return {name: value for name, value in have.items() if name in takes}
 
     def _client(self) -> "Client":
@@ -74,4 +99,7 @@ class McpSink:
         if self._settings.url:
             return Client(self._settings.url, read_timeout_seconds=self._settings.timeout_s)
         command, *arguments = self._settings.command
-        return Client(StdioServerParameters(command=command, args=arguments), read_timeout_seconds=self._settings.timeout_s)
+        return Client(
+            StdioServerParameters(command=command, args=arguments),
+            read_timeout_seconds=self._settings.timeout_s,
+        )

@@ -1,4 +1,6 @@
-"""`message`: a text message through the carrier, to the owner, or back to a caller whose number is proven."""
+"""`message`: a text message through the carrier, to the owner, or back to a caller whose number
+is proven.
+"""
 
 from base64 import b64encode
 from datetime import timedelta
@@ -9,14 +11,14 @@ import httpx2
 
 from aftercall.clock import Clock
 from aftercall.errors import SinkRefused
-from aftercall.model.followups import Receipt, Work
+from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.settings import Settings, TelnyxSettings, TwilioSettings
-from aftercall.work.sinks.http import Ask, send
+from aftercall.work.sinks.http import HttpRequest, send
 
-LONGEST = 480
+MAX_MESSAGE_CHARS = 480
 
 
-class Carrier(Protocol):
+class MessageSender(Protocol):
     can_repeat: bool
 
     def find(self, to: str, text: str, clock: Clock) -> str | None:
@@ -29,30 +31,56 @@ class Carrier(Protocol):
 class TwilioMessages:
     can_repeat = True
 
-    def __init__(self, settings: TwilioSettings, sender: str, transport: httpx2.BaseTransport | None = None) -> None:
+    def __init__(
+        self, settings: TwilioSettings, sender: str, transport: httpx2.BaseTransport | None = None
+    ) -> None:
         token = settings.auth_token.get_secret_value() if settings.auth_token else ""
-        self._headers = {"Authorization": "Basic " + b64encode(f"{settings.account_sid}:{token}".encode()).decode()}
-        self._url = f"{settings.api_url.rstrip('/')}/2010-04-01/Accounts/{quote(settings.account_sid or '')}/Messages.json"
+        self._headers = {
+            "Authorization": "Basic "
+            + b64encode(f"{settings.account_sid}:{token}".encode()).decode()
+        }
+        api, account = settings.api_url.rstrip("/"), quote(settings.account_sid or "")
+        self._url = f"{api}/2010-04-01/Accounts/{account}/Messages.json"
         self._sender = sender
         self._transport = transport
 
     def find(self, to: str, text: str, clock: Clock) -> str | None:
         since = f"{clock.now() - timedelta(days=1):%Y-%m-%d}"
         answer = send(
-            "message", Ask("GET", self._url, self._headers, query={"To": to, "DateSent>": since, "PageSize": "200"}), self._transport
+            "message",
+            HttpRequest(
+                "GET",
+                self._url,
+                self._headers,
+                query={"To": to, "DateSent>": since, "PageSize": "200"},
+            ),
+            self._transport,
         )
         sent = answer.json().get("messages", [])
-        return next((str(message["sid"]) for message in sent if message.get("body") == text and message.get("status") != "failed"), None)
+        return next(
+            (
+                str(message["sid"])
+                for message in sent
+                if message.get("body") == text and message.get("status") != "failed"
+            ),
+            None,
+        )
 
     def post(self, to: str, text: str) -> str:
         form = {"To": to, "From": self._sender, "Body": text}
-        return str(send("message", Ask("POST", self._url, self._headers, form=form), self._transport).json()["sid"])
+        return str(
+            send(
+                "message", HttpRequest("POST", self._url, self._headers, form=form), self._transport
+            ).json()["sid"]
+        )
 
 
 class TelnyxMessages:
     can_repeat = False  # it has no list to look a message up in
 
-    def __init__(self, settings: TelnyxSettings, sender: str, transport: httpx2.BaseTransport | None = None) -> None:
+    def __init__(
+        self, settings: TelnyxSettings, sender: str, transport: httpx2.BaseTransport | None = None
+    ) -> None:
         key = settings.api_key.get_secret_value() if settings.api_key else ""
         self._headers = {"Authorization": f"Bearer {key}"}
         self._url = f"{settings.api_url.rstrip('/')}/v2/messages"
@@ -63,7 +91,9 @@ class TelnyxMessages:
         return None
 
     def post(self, to: str, text: str) -> str:
-        ask = Ask("POST", self._url, self._headers, json={"from": self._sender, "to": to, "text": text})
+        ask = HttpRequest(
+            "POST", self._url, self._headers, json={"from": self._sender, "to": to, "text": text}
+        )
         return str(send("message", ask, self._transport, can_repeat=False).json()["data"]["id"])
 
 
@@ -71,33 +101,40 @@ class MessageSink:
     name = "message"
     leaves_machine = True
 
-    def __init__(self, carrier: Carrier, owner: str | None, clock: Clock) -> None:
+    def __init__(self, carrier: MessageSender, owner: str | None, clock: Clock) -> None:
         self.can_repeat = carrier.can_repeat
         self._carrier = carrier
         self._owner = owner
         self._clock = clock
 
-    def rehearse(self, work: Work) -> str:
-        return f"would send a text message to {'the caller' if work.is_to_caller else 'the owner'}"
+    def describe_dry_run(self, work: SinkWork) -> str:
+        return (
+            "would send a text message to "
+            f"{'the caller' if work.may_contact_caller else 'the owner'}"
+        )
 
-    def deliver(self, work: Work) -> Receipt:
-        to = work.caller if work.is_to_caller else self._owner
+    def deliver(self, work: SinkWork) -> SinkReceipt:
+        to = work.caller if work.may_contact_caller else self._owner
         if not to or not to.startswith("+"):
             raise SinkRefused("message: there is no number to send it to; set owner")
         text = _write(work)
         sid = self._carrier.find(to, text, self._clock) or self._carrier.post(to, text)
-        return Receipt(response=sid)
+        return SinkReceipt(response=sid)
 
 
-def _write(work: Work) -> str:
+def _write(work: SinkWork) -> str:
     """The reference makes each text its own: by it a message is found again."""
     reference = f" (ref {work.key[:8]})"
-    told = " ".join(f"{work.title}. {work.details}".split()) if work.purpose == "notice" else " ".join(work.title.split())
-    room = LONGEST - len(reference)
+    told = (
+        " ".join(f"{work.title}. {work.details}".split())
+        if work.purpose == "notice"
+        else " ".join(work.title.split())
+    )
+    room = MAX_MESSAGE_CHARS - len(reference)
     return (told if len(told) <= room else told[: room - 1] + "…") + reference
 
 
-def make_carrier(settings: Settings) -> Carrier | None:
+def make_carrier(settings: Settings) -> MessageSender | None:
     """The configured one, or the one whose keys are there."""
     chosen, twilio, telnyx = settings.message.carrier, settings.twilio, settings.telnyx
     sender = settings.message.sender or twilio.phone_number

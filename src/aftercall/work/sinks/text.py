@@ -5,13 +5,15 @@ import re
 import unicodedata
 
 _GAPS = re.compile(r"[\W_]+")
-LONGEST_SLUG = 60  # characters; in any script that is fewer bytes than a file name may have
+MAX_SLUG_CHARS = 60  # characters; in any script that is fewer bytes than a file name may have
 
 
 def slug(text: str) -> str:
-    """A file name of small letters and digits of any script: no path, no dot, no meta character survives."""
+    """A file name of small letters and digits of any script: no path, no dot, no meta character
+    survives.
+    """
     plain = unicodedata.normalize("NFKC", text).casefold()
-    return _GAPS.sub("-", plain).strip("-")[:LONGEST_SLUG].strip("-") or "untitled"
+    return _GAPS.sub("-", plain).strip("-")[:MAX_SLUG_CHARS].strip("-") or "untitled"
 
 
 def quote(text: str) -> str:

@@ -1,4 +1,6 @@
-"""`webhook`: a signed POST as Standard Webhooks describe it; its id is the key, by which a receiver knows a repeat."""
+"""`webhook`: a signed POST as Standard Webhooks describe it; its id is the key, by which a
+receiver knows a repeat.
+"""
 
 import binascii
 import hmac
@@ -10,13 +12,13 @@ import httpx2
 
 from aftercall.clock import Clock
 from aftercall.errors import ConfigError
-from aftercall.model.followups import Receipt, Work
+from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.model.instants import format_instant
 from aftercall.settings import WebhookSettings
-from aftercall.work.sinks.http import Ask, send
+from aftercall.work.sinks.http import HttpRequest, send
 
 PREFIX = "whsec_"
-LONGEST_ANSWER = 500
+MAX_ANSWER_CHARS = 500
 
 
 class WebhookSink:
@@ -24,21 +26,35 @@ class WebhookSink:
     leaves_machine = True
     can_repeat = True
 
-    def __init__(self, settings: WebhookSettings, clock: Clock, transport: httpx2.BaseTransport | None = None) -> None:
+    def __init__(
+        self, settings: WebhookSettings, clock: Clock, transport: httpx2.BaseTransport | None = None
+    ) -> None:
         self._url = settings.url or ""
         self._key = _read_secret(settings.secret.get_secret_value()) if settings.secret else None
         self._clock = clock
         self._transport = transport
 
-    def rehearse(self, work: Work) -> str:
+    def describe_dry_run(self, work: SinkWork) -> str:
         return f"would post a followup.{work.purpose} event"
 
-    def deliver(self, work: Work) -> Receipt:
+    def deliver(self, work: SinkWork) -> SinkReceipt:
         now = self._clock.now()
-        body = json.dumps({"type": f"followup.{work.purpose}", "timestamp": format_instant(now), "data": work_json(work)}).encode()
-        headers = {"Content-Type": "application/json", "User-Agent": "aftercall"} | self._sign(work.key, int(now.timestamp()), body)
-        answer = send(self.name, Ask("POST", self._url, headers, content=body), self._transport)
-        return Receipt(response=f"{answer.status_code} {answer.text[:LONGEST_ANSWER]}".strip())
+        body = json.dumps(
+            {
+                "type": f"followup.{work.purpose}",
+                "timestamp": format_instant(now),
+                "data": work_json(work),
+            }
+        ).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "aftercall"} | self._sign(
+            work.key, int(now.timestamp()), body
+        )
+        answer = send(
+            self.name, HttpRequest("POST", self._url, headers, content=body), self._transport
+        )
+        return SinkReceipt(
+            response=f"{answer.status_code} {answer.text[:MAX_ANSWER_CHARS]}".strip()
+        )
 
     def _sign(self, key: str, timestamp: int, body: bytes) -> dict[str, str]:
         identity = f"msg_{key.replace(':', '_')}"
@@ -53,11 +69,15 @@ def _read_secret(secret: str) -> bytes:
     try:
         return b64decode(secret.removeprefix(PREFIX), validate=True)
     except binascii.Error:
-        raise ConfigError("webhook.secret: is not base64; Standard Webhooks write it as whsec_ and base64") from None
+        raise ConfigError(
+            "webhook.secret: is not base64; Standard Webhooks write it as whsec_ and base64"
+        ) from None
 
 
-def work_json(work: Work) -> dict[str, Any]:
-    """The work as JSON for programs; everything that was said is in `title`, `details`, `person` and `words`."""
+def work_json(work: SinkWork) -> dict[str, Any]:
+    """The work as JSON for programs; everything that was said is in `title`, `details`,
+    `person` and `words`.
+    """
     return {
         "key": work.key,
         "purpose": work.purpose,

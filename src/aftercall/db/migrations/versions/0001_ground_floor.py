@@ -1,4 +1,6 @@
-"""Calls, the journal of live ones, resume states, post-call steps, and the processes that keep them."""
+"""Calls, the journal of live ones, resume states, post-call steps, and the processes that keep
+them.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -35,7 +37,9 @@ def upgrade() -> None:
         sa.Column("archive_name", sa.Text),
         sa.Column("archive_sha256", sa.Text),
         sa.Column("sealed_at", InstantColumn),
-        sa.Column("postcall", sa.Text, comment="due when sealed, then started; the steps tell the rest"),
+        sa.Column(
+            "postcall", sa.Text, comment="due when sealed, then started; the steps tell the rest"
+        ),
         sa.PrimaryKeyConstraint("id", name="pk_calls"),
     )
     op.create_index("ix_calls_source_sid", "calls", ["source", "sid"], unique=True)
@@ -45,10 +49,17 @@ def upgrade() -> None:
     due = sa.text("postcall = 'due'")
     op.create_index("ix_calls_due", "calls", ["postcall"], sqlite_where=due, postgresql_where=due)
     unsealed = sa.text("state <> 'sealed'")
-    op.create_index("ix_calls_unsealed", "calls", ["state"], sqlite_where=unsealed, postgresql_where=unsealed)
+    op.create_index(
+        "ix_calls_unsealed", "calls", ["state"], sqlite_where=unsealed, postgresql_where=unsealed
+    )
     op.create_table(
         "journal",
-        sa.Column("n", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column(
+            "n",
+            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+            autoincrement=True,
+            nullable=False,
+        ),
         sa.Column("call_id", sa.Text, nullable=False),
         sa.Column("kind", sa.Text, nullable=False, comment="turn, event"),
         sa.Column("seq", sa.Integer, nullable=False),
@@ -69,7 +80,9 @@ def upgrade() -> None:
         "steps",
         sa.Column("call_id", sa.Text, nullable=False),
         sa.Column("name", sa.Text, nullable=False),
-        sa.Column("state", sa.Text, nullable=False, comment="waiting, running, done, failed, skipped"),
+        sa.Column(
+            "state", sa.Text, nullable=False, comment="waiting, running, done, failed, skipped"
+        ),
         sa.Column("reason", sa.Text, nullable=False),
         sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
         sa.Column("result", sa.Text),

@@ -8,7 +8,10 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    op.add_column("steps", sa.Column("trace", sa.JSON(), comment="who answered, to which prompt, at what cost"))
+    op.add_column(
+        "steps",
+        sa.Column("trace", sa.JSON(), comment="who answered, to which prompt, at what cost"),
+    )
 
 
 def downgrade() -> None:

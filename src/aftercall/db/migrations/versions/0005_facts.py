@@ -22,23 +22,51 @@ def _create_facts() -> None:
         "facts",
         sa.Column("id", sa.Text, nullable=False),
         sa.Column("agent_id", sa.Text, nullable=False),
-        sa.Column("caller", sa.Text, nullable=False, comment="whose memory: a caller, or * where memory is shared"),
+        sa.Column(
+            "caller",
+            sa.Text,
+            nullable=False,
+            comment="whose memory: a caller, or * where memory is shared",
+        ),
         sa.Column("category", sa.Text, nullable=False),
         sa.Column("content", sa.Text, nullable=False),
         sa.Column("summary", sa.Text, nullable=False),
         sa.Column("visibility", sa.Text, nullable=False, comment="shared, private, secret"),
         sa.Column("confidence", sa.Float, nullable=False),
-        sa.Column("needs_confirmation", sa.Boolean, nullable=False, comment="heard too badly to be relied on: to be read back"),
+        sa.Column(
+            "needs_confirmation",
+            sa.Boolean,
+            nullable=False,
+            comment="heard too badly to be relied on: to be read back",
+        ),
         sa.Column("first_seen_at", InstantColumn, nullable=False),
         sa.Column("last_seen_at", InstantColumn, nullable=False),
         sa.Column("valid_from", InstantColumn, nullable=False),
         sa.Column("valid_until", InstantColumn),
-        sa.Column("occurrence_count", sa.Integer, nullable=False, comment="always the number of its occurrences"),
-        sa.Column("supersedes", sa.Text, comment="a fact's id; no foreign key, for both ends of a link change in either order"),
+        sa.Column(
+            "occurrence_count",
+            sa.Integer,
+            nullable=False,
+            comment="always the number of its occurrences",
+        ),
+        sa.Column(
+            "supersedes",
+            sa.Text,
+            comment="a fact's id; no foreign key, for both ends of a link change in either order",
+        ),
         sa.Column("superseded_by", sa.Text),
         sa.Column("is_active", sa.Boolean, nullable=False),
-        sa.Column("identity", sa.Text, nullable=False, comment="keyed hash of what it says, however it is worded"),
-        sa.Column("matching", sa.Text, comment="subject and attribute; a keyed hash where the fact is secret"),
+        sa.Column(
+            "identity",
+            sa.Text,
+            nullable=False,
+            comment="keyed hash of what it says, however it is worded",
+        ),
+        sa.Column(
+            "matching",
+            sa.Text,
+            comment="subject and attribute; a keyed hash where the fact is secret",
+        ),
         sa.Column("reader", sa.Text, nullable=False),
         sa.Column("prompt_hash", sa.Text),
         sa.Column("metadata", sa.JSON, nullable=False),
@@ -49,7 +77,12 @@ def _create_facts() -> None:
         op.create_index(f"ix_facts_{column}", "facts", [column])
     active = sa.text("is_active")
     op.create_index(
-        "ix_facts_twins", "facts", ["agent_id", "caller", "identity"], unique=True, sqlite_where=active, postgresql_where=active
+        "ix_facts_twins",
+        "facts",
+        ["agent_id", "caller", "identity"],
+        unique=True,
+        sqlite_where=active,
+        postgresql_where=active,
     )
 
 
@@ -69,10 +102,19 @@ def _create_occurrences() -> None:
         sa.Column("reader", sa.Text, nullable=False),
         sa.Column("prompt_hash", sa.Text),
         sa.PrimaryKeyConstraint("id", name="pk_fact_occurrences"),
-        sa.ForeignKeyConstraint(["fact_id"], ["facts.id"], name="fk_fact_occurrences_fact_id_facts"),
-        sa.ForeignKeyConstraint(["call_id"], ["calls.id"], name="fk_fact_occurrences_call_id_calls"),
+        sa.ForeignKeyConstraint(
+            ["fact_id"], ["facts.id"], name="fk_fact_occurrences_fact_id_facts"
+        ),
+        sa.ForeignKeyConstraint(
+            ["call_id"], ["calls.id"], name="fk_fact_occurrences_call_id_calls"
+        ),
     )
-    op.create_index("ix_fact_occurrences_once", "fact_occurrences", ["fact_id", "call_id", "first_turn"], unique=True)
+    op.create_index(
+        "ix_fact_occurrences_once",
+        "fact_occurrences",
+        ["fact_id", "call_id", "first_turn"],
+        unique=True,
+    )
     op.create_index("ix_fact_occurrences_call", "fact_occurrences", ["call_id"])
 
 
@@ -84,11 +126,27 @@ def _create_log() -> None:
         sa.Column("reader", sa.Text, nullable=False),
         sa.Column("prompt_hash", sa.Text),
         sa.Column("facts_extracted", sa.Integer, nullable=False, comment="new ones"),
-        sa.Column("facts_updated", sa.Integer, nullable=False, comment="new ones that took the place of another"),
-        sa.Column("facts_deduplicated", sa.Integer, nullable=False, comment="known ones said again"),
-        sa.Column("facts_refused", sa.Integer, nullable=False, comment="their words are not the caller's"),
-        sa.Column("facts_dropped", sa.Integer, nullable=False, comment="below the confidence limit, or too many"),
-        sa.Column("reason", sa.Text, nullable=False, comment="why nothing was looked for; empty if it was"),
+        sa.Column(
+            "facts_updated",
+            sa.Integer,
+            nullable=False,
+            comment="new ones that took the place of another",
+        ),
+        sa.Column(
+            "facts_deduplicated", sa.Integer, nullable=False, comment="known ones said again"
+        ),
+        sa.Column(
+            "facts_refused", sa.Integer, nullable=False, comment="their words are not the caller's"
+        ),
+        sa.Column(
+            "facts_dropped",
+            sa.Integer,
+            nullable=False,
+            comment="below the confidence limit, or too many",
+        ),
+        sa.Column(
+            "reason", sa.Text, nullable=False, comment="why nothing was looked for; empty if it was"
+        ),
         sa.Column("error", sa.Text),
         sa.PrimaryKeyConstraint("call_id", name="pk_extraction_log"),
         sa.ForeignKeyConstraint(["call_id"], ["calls.id"], name="fk_extraction_log_call_id_calls"),

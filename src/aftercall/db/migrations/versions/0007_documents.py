@@ -24,7 +24,9 @@ def upgrade() -> None:
     op.create_index("ix_answers_call", "answers", ["call_id"])
     op.create_table(
         "documents",
-        sa.Column("id", sa.Text, nullable=False, comment="a UUID, as clients of document memories expect"),
+        sa.Column(
+            "id", sa.Text, nullable=False, comment="a UUID, as clients of document memories expect"
+        ),
         sa.Column("agent_id", sa.Text, nullable=False),
         sa.Column("caller", sa.Text, comment="whose it is, where it came of a call"),
         sa.Column("call_id", sa.Text),

@@ -16,9 +16,16 @@ def upgrade() -> None:
         sa.Column("at", InstantColumn, nullable=False),
         sa.Column("who", sa.Text, nullable=False),
         sa.Column(
-            "deed", sa.Text, nullable=False, comment="revealed, approved, rejected, retried, resent, restored, edited, exported, erased"
+            "deed",
+            sa.Text,
+            nullable=False,
+            comment=(
+                "revealed, approved, rejected, retried, resent, restored, edited, exported, erased"
+            ),
         ),
-        sa.Column("subject", sa.Text, nullable=False, comment="an id; never a number, a name or words"),
+        sa.Column(
+            "subject", sa.Text, nullable=False, comment="an id; never a number, a name or words"
+        ),
         sa.PrimaryKeyConstraint("n", name="pk_audit"),
     )
 

@@ -19,13 +19,21 @@ def upgrade() -> None:
         sa.Column("carrier", sa.Text, nullable=False),
         sa.Column("sid", sa.Text, nullable=False),
         sa.Column("url", sa.Text),
-        sa.Column("state", sa.Text, nullable=False, comment="waiting, downloading, here, absent, failed"),
+        sa.Column(
+            "state", sa.Text, nullable=False, comment="waiting, downloading, here, absent, failed"
+        ),
         sa.Column("sha256", sa.Text),
         sa.Column("bytes", sa.BigInteger().with_variant(sa.Integer(), "sqlite")),
         sa.Column("path", sa.Text, comment="below the home"),
         sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
         sa.Column("reason", sa.Text, nullable=False),
-        sa.Column("transcript", sa.Text, nullable=False, server_default="none", comment="none, waiting, here, failed"),
+        sa.Column(
+            "transcript",
+            sa.Text,
+            nullable=False,
+            server_default="none",
+            comment="none, waiting, here, failed",
+        ),
         sa.Column("changed_at", InstantColumn, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_recordings"),
         sa.ForeignKeyConstraint(["call_id"], ["calls.id"], name="fk_recordings_call_id_calls"),

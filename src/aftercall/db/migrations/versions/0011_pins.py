@@ -16,13 +16,30 @@ def upgrade() -> None:
         "call_topics",
         sa.Column("call_id", sa.Text, nullable=False),
         sa.Column("agent_id", sa.Text, nullable=False),
-        sa.Column("caller", sa.Text, nullable=False, comment="whose memory: a caller, or * where memory is shared"),
+        sa.Column(
+            "caller",
+            sa.Text,
+            nullable=False,
+            comment="whose memory: a caller, or * where memory is shared",
+        ),
         sa.Column("conversation", sa.Text, nullable=False),
         sa.Column("at", InstantColumn, nullable=False),
         sa.Column("terms", sa.Text, nullable=False, comment="things the caller named, as terms"),
-        sa.Column("central", sa.Text, nullable=False, comment="those of the terms that the call was about"),
-        sa.Column("settled", sa.Text, nullable=False, comment="those of the terms that the caller called settled"),
-        sa.Column("said", sa.JSON, nullable=False, comment="the sentences that name them; never one with a secret"),
+        sa.Column(
+            "central", sa.Text, nullable=False, comment="those of the terms that the call was about"
+        ),
+        sa.Column(
+            "settled",
+            sa.Text,
+            nullable=False,
+            comment="those of the terms that the caller called settled",
+        ),
+        sa.Column(
+            "said",
+            sa.JSON,
+            nullable=False,
+            comment="the sentences that name them; never one with a secret",
+        ),
         sa.PrimaryKeyConstraint("call_id", name="pk_call_topics"),
         sa.ForeignKeyConstraint(["call_id"], ["calls.id"], name="fk_call_topics_call_id_calls"),
     )
@@ -32,18 +49,38 @@ def upgrade() -> None:
         "pins",
         sa.Column("id", sa.Text, nullable=False),
         sa.Column("agent_id", sa.Text, nullable=False),
-        sa.Column("caller", sa.Text, nullable=False, comment="whose memory: a caller, or * where memory is shared"),
-        sa.Column("anchor", sa.Text, nullable=False, comment="the term it hangs on: one pin for each in a memory"),
-        sa.Column("terms", sa.JSON, nullable=False, comment="all terms that it goes by, the anchor first"),
+        sa.Column(
+            "caller",
+            sa.Text,
+            nullable=False,
+            comment="whose memory: a caller, or * where memory is shared",
+        ),
+        sa.Column(
+            "anchor",
+            sa.Text,
+            nullable=False,
+            comment="the term it hangs on: one pin for each in a memory",
+        ),
+        sa.Column(
+            "terms", sa.JSON, nullable=False, comment="all terms that it goes by, the anchor first"
+        ),
         sa.Column("title", sa.Text, nullable=False),
         sa.Column("is_titled_by_hand", sa.Boolean, nullable=False),
         sa.Column("state", sa.Text, nullable=False, comment="pinned, unpinned"),
         sa.Column("reason", sa.Text, nullable=False, comment="why it is in this state"),
         sa.Column(
-            "is_decided_by_hand", sa.Boolean, nullable=False, comment="a person pinned or unpinned it; the program leaves that alone"
+            "is_decided_by_hand",
+            sa.Boolean,
+            nullable=False,
+            comment="a person pinned or unpinned it; the program leaves that alone",
         ),
         sa.Column("note", sa.Text, comment="what a person wrote, as they wrote it"),
-        sa.Column("history", sa.JSON, nullable=False, comment="its calls, oldest first: call, conversation, at, words"),
+        sa.Column(
+            "history",
+            sa.JSON,
+            nullable=False,
+            comment="its calls, oldest first: call, conversation, at, words",
+        ),
         sa.Column("since", InstantColumn, nullable=False),
         sa.Column("last_at", InstantColumn, nullable=False, comment="when it was last spoken of"),
         sa.Column("changed_at", InstantColumn, nullable=False),

@@ -11,9 +11,13 @@ depends_on = None
 
 def upgrade() -> None:
     comment = "sealed, and its caller said nothing"
-    silent = sa.Column("is_silent", sa.Boolean, nullable=False, server_default=sa.false(), comment=comment)
+    silent = sa.Column(
+        "is_silent", sa.Boolean, nullable=False, server_default=sa.false(), comment=comment
+    )
     op.add_column("calls", silent)
     comment = "answered elsewhere, not by an agent of ours"
-    handed_in = sa.Column("is_handed_in", sa.Boolean, nullable=False, server_default=sa.false(), comment=comment)
+    handed_in = sa.Column(
+        "is_handed_in", sa.Boolean, nullable=False, server_default=sa.false(), comment=comment
+    )
     op.add_column("calls", handed_in)
     op.execute("UPDATE calls SET is_silent = true WHERE state = 'sealed' AND turn_count = 0")

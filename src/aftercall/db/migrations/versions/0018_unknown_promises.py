@@ -13,7 +13,8 @@ COMMENT = "open, held, doing, done, failed, refused, withdrawn, expired, unknown
 
 def upgrade() -> None:
     op.execute(
-        "UPDATE followups SET state = 'unknown' WHERE kind = 'promise' AND state = 'broken' AND conversation IN "
+        "UPDATE followups SET state = 'unknown' WHERE kind = 'promise' AND state = 'broken' "
+        "AND conversation IN "
         "(SELECT conversation FROM calls WHERE source NOT IN "
         "('browser', 'telnyx', 'terminal', 'tester', 'twilio'))"
     )

@@ -1,1 +1,0 @@
-"""Who saw a secret, who decided something, who had somebody erased."""

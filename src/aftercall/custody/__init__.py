@@ -1,1 +1,0 @@
-"""What is kept of a person, for how long, and how it goes: export, erasure, retention, and rebuilding from the archive."""

@@ -1,0 +1,186 @@
+"""The only file that knows pydantic-ai.
+
+Imported when a model is first needed: it takes seconds to load.
+"""
+
+import json
+
+import httpx2
+from pydantic_ai import exceptions as theirs
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.settings import ModelSettings
+
+from aftercall.errors import ModelDeclined, ModelError, ModelOffForm, ModelRefused, ModelUnavailable
+from aftercall.llm.model.choice import ModelChoice
+from aftercall.llm.model.completion import Completion, Finish, Prompt, Usage
+
+_FINISHES: dict[str | None, Finish] = {"length": "cut_off", "content_filter": "declined"}
+
+
+class ProviderClient:
+    """One model, spoken to through one pool of connections. Lives in one event loop."""
+
+    def __init__(self, choice: ModelChoice) -> None:
+        self._choice = choice
+        self._http = httpx2.AsyncClient(timeout=choice.limits.timeout_s)
+        self._model = _connect(choice, self._http)
+        self._is_openai_compatible = choice.provider == "openai-compatible"
+        self._takes_schema = self._is_openai_compatible or bool(
+            self._model.profile.get("supports_json_schema_output")
+        )
+
+    async def ask(self, prompt: Prompt, timeout_s: float) -> Completion:
+        """One request, never repeated here: the step does that. Raises a ModelError."""
+        settings = ModelSettings(
+            max_tokens=self._choice.limits.max_tokens,
+            timeout=timeout_s,
+            request_timeout=timeout_s,
+            max_retries=0,
+        )
+        if self._choice.takes_temperature:
+            settings["temperature"] = 0.0
+        try:
+            response = await model_request(
+                self._model,
+                self._messages(prompt),
+                model_settings=settings,
+                model_request_parameters=self._parameters(prompt),
+            )
+        except theirs.AgentRunError as error:
+            if self._is_openai_compatible and self._takes_schema and _is_plain_rejection(error):
+                self._takes_schema = (
+                    False  # not every server like OpenAI's takes a schema; all take words
+                )
+                return await self.ask(prompt, timeout_s)
+            raise to_model_error(
+                error, self._choice.name
+            ) from None  # their text may hold the prompt, and so speech
+        return Completion(
+            _text(response), _FINISHES.get(response.finish_reason, "whole"), _paid(response)
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    def _messages(self, put: Prompt) -> list[ModelMessage]:
+        instructions = put.instructions
+        if self._is_openai_compatible or not self._takes_schema:
+            instructions += f"\n\nThe answer is JSON of this schema:\n{json.dumps(put.schema)}"
+        messages: list[ModelMessage] = [
+            ModelRequest(parts=[UserPromptPart(put.data)], instructions=instructions)
+        ]
+        if put.repair:
+            wrong, why = put.repair
+            messages.append(ModelResponse(parts=[TextPart(wrong)]))
+            asked = (
+                f"That answer does not fit: {why}. Answer again, with nothing but the JSON object."
+            )
+            messages.append(ModelRequest(parts=[UserPromptPart(asked)], instructions=instructions))
+        return messages
+
+    def _parameters(self, put: Prompt) -> ModelRequestParameters:
+        if not self._takes_schema:
+            return ModelRequestParameters()
+        form = OutputObjectDefinition(json_schema=put.schema, name=put.name)
+        return ModelRequestParameters(
+            output_mode="native", output_object=form, allow_text_output=True
+        )
+
+
+def _connect(choice: ModelChoice, http: httpx2.AsyncClient) -> Model:
+    return (
+        _connect_anthropic(choice, http)
+        if choice.provider == "anthropic"
+        else _connect_openai(choice, http)
+    )
+
+
+def _connect_anthropic(choice: ModelChoice, http: httpx2.AsyncClient) -> Model:
+    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - each SDK takes a second to load; one is enough
+    from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
+
+    key = choice.api_key.get_secret_value()
+    return AnthropicModel(
+        choice.model,
+        provider=AnthropicProvider(api_key=key, base_url=choice.base_url, http_client=http),
+    )
+
+
+def _connect_openai(choice: ModelChoice, http: httpx2.AsyncClient) -> Model:
+    """OpenAI itself by its newer way of asking; servers that are like it by the one that all of
+    them know.
+    """
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # noqa: PLC0415 - as above
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - the same
+
+    provider = OpenAIProvider(
+        api_key=choice.api_key.get_secret_value(), base_url=choice.base_url, http_client=http
+    )
+    if choice.provider == "openai":
+        return OpenAIResponsesModel(choice.model, provider=provider)
+    return OpenAIChatModel(choice.model, provider=provider)
+
+
+def _is_plain_rejection(error: theirs.AgentRunError) -> bool:
+    return isinstance(error, theirs.ModelHTTPError) and error.status_code in (400, 422)
+
+
+def _text(response: ModelResponse) -> str:
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def _paid(response: ModelResponse) -> Usage:
+    try:
+        cost = float(response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):  # a model that no price list knows
+        cost = None
+    return Usage(response.usage.input_tokens, response.usage.output_tokens, cost)
+
+
+def to_model_error(error: theirs.AgentRunError, name: str) -> ModelError:
+    """Our error for theirs: what may pass, what somebody must put right, and what this call's
+    words brought about.
+    """
+    match error:
+        case theirs.ModelQuotaExceededError():
+            return ModelRefused(
+                f"{name}: the account's quota is used up; put that right with the provider, "
+                "then run the step again"
+            )
+        case theirs.ModelRateLimitError():
+            return ModelUnavailable(f"{name}: limits how often it may be asked", error.retry_after)
+        case theirs.ModelTimeoutError() | theirs.ModelRequestTimeout():
+            return ModelUnavailable(f"{name}: gave no answer in time (reading.timeout_s)")
+        case theirs.ModelConnectionError():
+            return ModelUnavailable(f"{name}: cannot be reached; check network and address")
+        case theirs.ModelAuthenticationError():
+            return ModelRefused(
+                f"{name}: does not take the key; check it and what it may be used for"
+            )
+        case theirs.ModelNotFoundError():
+            return ModelRefused(
+                f"{name}: there is no such model at this address; check AFTERCALL_MODEL"
+            )
+        case theirs.ModelContextWindowExceededError():
+            return ModelRefused(
+                f"{name}: the call is too long for it in one piece; lower reading.part_chars"
+            )
+        case theirs.ModelRequestRejectedError():
+            return ModelRefused(
+                f"{name}: does not take the request{_status(error)}; it may be too old or too "
+                "new for this version"
+            )
+        case theirs.ModelAPIError():
+            return ModelUnavailable(f"{name}: is in trouble{_status(error)}", error.retry_after)
+        case theirs.ContentFilterError():
+            return ModelDeclined(
+                f"{name}: will not answer for this call; read it with another model, or by rules"
+            )
+    return ModelOffForm(f"{name}: answered in a way that nobody understands")
+
+
+def _status(error: theirs.ModelAPIError) -> str:
+    return f" (HTTP {error.status_code})" if isinstance(error, theirs.ModelHTTPError) else ""

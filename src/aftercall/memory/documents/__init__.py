@@ -1,1 +1,0 @@
-"""Documents: a page for each call, and pages that clients hand in."""

@@ -1,1 +1,0 @@
-"""Passages: the unit of search."""

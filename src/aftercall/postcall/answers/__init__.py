@@ -1,1 +1,0 @@
-"""The answers of models that were paid for."""

@@ -1,0 +1,155 @@
+"""A text agent on an audio line: its words are spoken for it, with delays to the sample, and
+stopped when the caller talks over them.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+
+from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SAMPLE_RATE_HZ, LoudnessMeter
+from aftercall.tester.line import (
+    QUIET_FAR,
+    AgentAnswer,
+    AgentTick,
+    CallerTick,
+    DialedCall,
+    Kind,
+    Outcome,
+    TextAgent,
+    TickPace,
+)
+from aftercall.tester.voice import CallerVoice, VoiceClip
+
+YIELD_S = 0.3
+_BREATH_TICKS = 25
+_TICKS_A_SECOND = round(1 / FRAME_S)
+
+
+@dataclass(frozen=True)
+class Interruption:
+    """An ill-mannered agent: begins to talk when the caller has been talking for so long."""
+
+    after_s: float
+    text: str
+
+
+class TextAgentConnection:
+    def __init__(
+        self,
+        agent: TextAgent,
+        voice: CallerVoice,
+        pace: TickPace,
+        *,
+        kind: Kind = "text",
+        counts_work: bool = True,
+        interruption: Interruption | None = None,
+    ) -> None:
+        """`counts_work`: the time that the agent needs for its answer is silence on the line."""
+        self._agent = agent
+        self._voice = voice
+        self._pace = pace
+        self._kind = kind
+        self._counts_work = counts_work
+        self._interruption = interruption
+        self._gauge = LoudnessMeter()
+        self._queue: list[tuple[VoiceClip, AgentAnswer]] = []
+        self._at = 0
+        self._loud_s = 0.0
+        self._quiet_ticks = 0
+        self._silent_ticks = 0
+        self._talking_ticks = 0
+        self._is_ending = False
+        self._notes: list[tuple[str, str]] = []
+        self._answer: asyncio.Task[Sequence[AgentAnswer]] | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return self._kind
+
+    async def connect(self, dial: DialedCall) -> Outcome:
+        self._enqueue(await self._agent.start(dial), 0.0)
+        return "answered"
+
+    async def hang_up(self) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.cancel()
+        await self._agent.hang_up()
+
+    async def tick(self, at_s: float, near: CallerTick) -> AgentTick:
+        await self._listen(near)
+        if self._answer is not None and self._answer.done():
+            task, self._answer = self._answer, None
+            self._enqueue(task.result(), 0.0)
+        if self._notes:
+            notes, self._notes = tuple(self._notes), []
+            return replace(self._play() if self._queue else QUIET_FAR, events=notes)
+        if not self._queue:
+            if self._is_ending:
+                return AgentTick(ended="agent")
+            return QUIET_FAR
+        return self._play()
+
+    async def _listen(self, near: CallerTick) -> None:
+        loud = self._gauge.is_loud(near.frame)
+        self._loud_s = self._loud_s + FRAME_S if loud else max(0.0, self._loud_s - FRAME_S / 2)
+        self._quiet_ticks = 0 if loud or self._queue else self._quiet_ticks + 1
+        self._silent_ticks = 0 if loud else self._silent_ticks + 1
+        self._talking_ticks = (
+            self._talking_ticks + 1
+            if loud or (self._talking_ticks and self._silent_ticks < _BREATH_TICKS)
+            else 0
+        )
+        if (
+            self._interruption
+            and self._talking_ticks > round(self._interruption.after_s / FRAME_S)
+            and not self._queue
+        ):
+            self._enqueue([AgentAnswer(self._interruption.text, is_stubborn=True)], 0.0)
+            self._interruption = None
+        if near.said:
+            await self._ask(self._agent.respond(near.said), near.frame)
+        elif near.digits:
+            await self._ask(self._agent.press(near.digits), near.frame)
+        elif (
+            self._quiet_ticks and self._quiet_ticks % _TICKS_A_SECOND == 0 and self._answer is None
+        ):
+            self._enqueue(await self._agent.idle(self._quiet_ticks // _TICKS_A_SECOND), 0.0)
+
+    async def _ask(self, work: Awaitable[Sequence[AgentAnswer]], frame: bytes) -> None:
+        """At lab pace the answer is waited for, and the time it took is put on the line; at
+        live pace it comes when it comes.
+        """
+        self._loud_s = 0.0
+        if self._pace.is_live:
+            self._answer = asyncio.ensure_future(work)
+            return
+        began = self._pace.clock.monotonic()
+        replies = await work
+        took = self._pace.clock.monotonic() - began if self._counts_work else 0.0
+        trailing = len(frame) - len(frame.rstrip(b"\xff"))
+        self._enqueue(replies, took + FRAME_S - trailing / SAMPLE_RATE_HZ)
+
+    def _enqueue(self, replies: Sequence[AgentAnswer], wait_s: float) -> None:
+        for number, reply in enumerate(replies):
+            first = wait_s if number == 0 else 0.0
+            if reply.text.strip():
+                clip = self._voice.speak(reply.text).delayed(reply.delay_s + reply.lead_s + first)
+                self._queue.append((clip, reply))
+            self._is_ending = self._is_ending or reply.ends_call
+            self._notes += [(reply.note, "")] if reply.note else []
+
+    def _play(self) -> AgentTick:
+        clip, reply = self._queue[0]
+        if self._loud_s >= YIELD_S and self._is_audible(clip) and not reply.is_stubborn:
+            self._queue, self._at = [], 0
+            return replace(QUIET_FAR, events=(("agent_cut", ""),))
+        start, self._at = self._at, self._at + FRAME_BYTES
+        frame = clip.sound[start : self._at].ljust(FRAME_BYTES, b"\xff")
+        words = tuple(word for at, word in clip.words if start <= at < self._at)
+        if self._at >= len(clip.sound):
+            self._queue.pop(0)
+            self._at = 0
+        return AgentTick(frame, words)
+
+    def _is_audible(self, clip: VoiceClip) -> bool:
+        return bool(clip.words) and clip.words[0][0] < self._at

@@ -1,0 +1,154 @@
+"""What a conversation's drafts change in the ledger: new rows, changed ones.
+
+Plans only; the store carries it out whole.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from aftercall.ids import new_id
+from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, Trust
+from aftercall.work.likeness import is_same_title, key_of
+from aftercall.work.policy import PolicyRuling
+from aftercall.work.store import FollowUpTransition
+
+FOLLOWUP_ACTOR = "follow-up"
+TAKEN_BACK = "the caller took it back"
+TAKEN_BACK_LATE = "the caller took it back after it was done"
+ASKED_AGAIN = "the caller asked for it again"
+
+_STATES: dict[str, FollowUpState] = {"do": "open", "hold": "held", "refuse": "refused"}
+
+
+@dataclass(frozen=True)
+class JudgedDraft:
+    """A draft with what policy and routes say of it."""
+
+    draft: FollowUpDraft
+    trust: Trust
+    sinks: tuple[str, ...]
+    ruling: PolicyRuling
+    remind_at: datetime | None = None
+
+    @property
+    def state(self) -> FollowUpState:
+        return "withdrawn" if self.draft.is_withdrawn else _STATES[self.ruling.verdict]
+
+    @property
+    def reason(self) -> str:
+        return TAKEN_BACK if self.draft.is_withdrawn else self.ruling.reason
+
+
+@dataclass(frozen=True)
+class DraftOrigin:
+    """Whose conversation it is."""
+
+    conversation: str
+    call_id: str
+    agent_id: str
+    caller: str | None = field(repr=False)
+
+
+@dataclass
+class FollowUpPlan:
+    new_rows: list[FollowUp] = field(default_factory=list)
+    changes: list[tuple[str, FollowUpTransition]] = field(default_factory=list)
+
+    @property
+    def reminders(self) -> set[str]:
+        return {row.id for row in self.new_rows if row.remind_at and row.state != "withdrawn"}
+
+
+def plan_followups(
+    drafts: Sequence[FollowUpDraft],
+    known: Sequence[FollowUp],
+    origin: DraftOrigin,
+    judge: Callable[[FollowUpDraft], JudgedDraft],
+    now: datetime,
+) -> FollowUpPlan:
+    """A draft that the ledger knows, however phrased, is the row it has; only what is new or
+    taken back changes anything.
+    """
+    made = FollowUpPlan()
+    for draft in drafts:
+        row = _find(draft, [*known, *made.new_rows], origin.conversation)
+        if row is None:
+            made.new_rows.append(_make_row(judge(draft), origin, now))
+        elif transition := _change(row, judge(draft)):
+            made.changes.append((row.id, transition))
+    return made
+
+
+def _find(draft: FollowUpDraft, rows: Sequence[FollowUp], conversation: str) -> FollowUp | None:
+    key = key_of(conversation, draft.kind, draft.request_kind, draft.title)
+    same = [row for row in rows if row.key == key]
+    own = [row for row in rows if row.kind == draft.kind]
+    like = [
+        row
+        for row in own
+        if is_same_title(
+            draft.title,
+            row.request_kind if draft.is_withdrawn else draft.request_kind,
+            row.title,
+            row.request_kind,
+        )
+    ]
+    return next(iter(same or like), None)
+
+
+def _make_row(judged: JudgedDraft, origin: DraftOrigin, now: datetime) -> FollowUp:
+    draft = judged.draft
+    return FollowUp(
+        id=new_id(),
+        key=key_of(origin.conversation, draft.kind, draft.request_kind, draft.title),
+        kind=draft.kind,
+        request_kind=draft.request_kind,
+        title=draft.title,
+        details=draft.details,
+        person=draft.person,
+        due=draft.due,
+        conversation=origin.conversation,
+        call_id=draft.turn_refs[0][0] if draft.turn_refs else origin.call_id,
+        agent_id=origin.agent_id,
+        caller=origin.caller,
+        turns=draft.turn_refs,
+        words=draft.words,
+        state=judged.state,
+        reason="; ".join(part for part in (judged.reason, draft.note) if part),
+        link=None,
+        trust=judged.trust,
+        sink="+".join(judged.sinks),
+        fulfilled_by=None,
+        round=0,
+        remind_at=judged.remind_at,
+        created_at=now,
+        changed_at=now,
+    )
+
+
+def _change(row: FollowUp, judged: JudgedDraft) -> FollowUpTransition | None:
+    draft = judged.draft
+    if draft.is_withdrawn:
+        if row.state in ("open", "held", "failed", "unknown", "broken", "expired"):
+            return FollowUpTransition("withdrawn", FOLLOWUP_ACTOR, TAKEN_BACK)
+        if row.state in ("done", "doing") and row.reason != TAKEN_BACK_LATE:
+            return FollowUpTransition(row.state, FOLLOWUP_ACTOR, TAKEN_BACK_LATE)
+        return None
+    if row.state == "withdrawn" and draft.kind == "request":
+        kept = (("trust", judged.trust), ("sink", "+".join(judged.sinks)), *_dates(judged))
+        return FollowUpTransition(judged.state, FOLLOWUP_ACTOR, judged.reason, ASKED_AGAIN, kept)
+    if draft.due and draft.due != row.due and row.state in ("open", "held"):
+        return FollowUpTransition(
+            row.state, FOLLOWUP_ACTOR, row.reason, "another date", _dates(judged)
+        )
+    return None
+
+
+def _dates(judged: JudgedDraft) -> tuple[tuple[str, Any], ...]:
+    return (
+        ("due", judged.draft.due),
+        ("remind_at", judged.remind_at),
+        ("reminder", "due" if judged.remind_at else None),
+    )

@@ -1,0 +1,179 @@
+"""The SQL of follow-up runs: the timer that sealing sets, and which conversations are ready."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    and_,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+
+from aftercall.db.connect import Database
+from aftercall.db.tables import calls, followup_runs
+from aftercall.errors import NotFound
+from aftercall.model.followups import FollowUpRun
+
+runs = followup_runs
+is_open = (
+    runs.c.state != "done"
+)  # in the words of the partial index, which is what keeps a look at it short
+is_waiting = and_(runs.c.state == "due", is_open, runs.c.run == runs.c.finished_run)
+
+
+class RunStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def due(self, now: datetime, window_s: float, limit: int = 50) -> list[FollowUpRun]:
+        """Conversations whose window has passed and that no live call belongs to, or may still
+        come to belong to.
+        """
+        going_on = exists().where(
+            calls.c.state != "sealed",
+            or_(
+                calls.c.conversation == runs.c.conversation,
+                and_(calls.c.caller == runs.c.caller, calls.c.agent_id == runs.c.agent_id),
+            ),
+        )
+        opened = now - timedelta(seconds=window_s)
+        query = (
+            select(runs)
+            .where(is_waiting, runs.c.ended_at < opened, _last_sealed() <= opened)
+            .where(~going_on)
+            .order_by(runs.c.ended_at)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return [_to_run(row) for row in connection.execute(query)]
+
+    def next_due(self, window_s: float) -> datetime | None:
+        """When the next window closes; in the past if a live call keeps one open."""
+        sealed = _last_sealed()
+        opened = case((sealed > runs.c.ended_at, sealed), else_=runs.c.ended_at)
+        query = select(type_coerce(func.min(opened), runs.c.ended_at.type)).where(is_waiting)
+        with self._database.read() as connection:
+            first: datetime | None = connection.execute(query).scalar()
+        return first and first + timedelta(seconds=window_s)
+
+    def mark_running(self, conversation: str, run: int, now: datetime) -> None:
+        """Started; a second process that enqueued the same run changes nothing."""
+        with self._database.write() as connection:
+            connection.execute(
+                update(runs)
+                .where(
+                    runs.c.conversation == conversation,
+                    runs.c.run == run - 1,
+                    runs.c.state == "due",
+                )
+                .values(state="running", run=run, changed_at=now)
+            )
+
+    def finish(self, conversation: str, run: int, state: str, reason: str, now: datetime) -> None:
+        """A leg that was sealed meanwhile has made it due again; then it stays due."""
+        is_running = runs.c.state == "running"
+        ended = {
+            "state": case((is_running, state), else_=runs.c.state),
+            "reason": case((is_running, reason), else_=runs.c.reason),
+        }
+        with self._database.write() as connection:
+            connection.execute(
+                update(runs)
+                .where(runs.c.conversation == conversation, runs.c.finished_run < run)
+                .values(**ended, finished_run=run, changed_at=now)
+            )
+
+    def make_due(self, conversation: str, now: datetime) -> None:
+        """Run it once more: by hand, or because a sweep found that its workflow is gone."""
+        with self._database.write() as connection:
+            again = {"state": "due", "reason": "", "finished_run": runs.c.run, "changed_at": now}
+            connection.execute(
+                update(runs).where(runs.c.conversation == conversation).values(again)
+            )
+
+    def get(self, conversation: str) -> FollowUpRun:
+        with self._database.read() as connection:
+            row = connection.execute(
+                select(runs).where(runs.c.conversation == conversation)
+            ).first()
+        if row is None:
+            raise NotFound(f"there is no conversation {conversation!r}")
+        return _to_run(row)
+
+    def note_legs(self, conversation: str, legs: dict[str, int]) -> None:
+        self._note(conversation, {"legs": legs})
+
+    def note_wrong_passcodes(self, conversation: str, wrong: int) -> None:
+        self._note(conversation, {"wrong_passcodes": wrong})
+
+    def _note(self, conversation: str, values: dict[str, Any]) -> None:
+        with self._database.write() as connection:
+            connection.execute(
+                update(runs).where(runs.c.conversation == conversation).values(values)
+            )
+
+    def wrong_passcodes(self, run: FollowUpRun, since: datetime) -> tuple[int, int]:
+        """Wrong tries since then in other conversations: this caller's, and everybody's."""
+        return self.wrong_passcodes_of(run.caller, since, apart_from=(run.conversation,))
+
+    def wrong_passcodes_of(
+        self, caller: str | None, since: datetime, *, apart_from: Sequence[str]
+    ) -> tuple[int, int]:
+        own = runs.c.caller == caller if caller else runs.c.caller.is_(None)
+        recent = and_(
+            runs.c.ended_at >= since,
+            runs.c.conversation.not_in(apart_from),
+            runs.c.wrong_passcodes > 0,
+        )
+        total = func.coalesce(func.sum(runs.c.wrong_passcodes), 0)
+        with self._database.read() as connection:
+            by_caller = connection.execute(select(total).where(recent, own)).scalar_one()
+            by_all = connection.execute(select(total).where(recent)).scalar_one()
+        return int(by_caller), int(by_all)
+
+    def is_handed_in(self, conversation: str) -> bool:
+        """Whether another agent answered any of its calls: it may keep its promises where we
+        cannot see it.
+        """
+        query = (
+            select(calls.c.id)
+            .where(calls.c.conversation == conversation, calls.c.is_handed_in)
+            .limit(1)
+        )
+        with self._database.read() as connection:
+            return connection.execute(query).first() is not None
+
+    def archives(self, conversation: str) -> dict[str, str]:
+        """Sealed legs in the order they began: call id → name of its file."""
+        query = (
+            select(calls.c.id, calls.c.archive_name)
+            .where(
+                calls.c.conversation == conversation,
+                calls.c.state == "sealed",
+                calls.c.archive_name.is_not(None),
+            )
+            .order_by(calls.c.started_at, calls.c.id)
+        )
+        with self._database.read() as connection:
+            return {row.id: row.archive_name for row in connection.execute(query)}
+
+
+def _last_sealed() -> ColumnElement[datetime]:
+    """When the conversation's newest leg came in: calls that ended long ago may be handed in
+    one by one.
+    """
+    last = select(func.max(calls.c.sealed_at)).where(calls.c.conversation == runs.c.conversation)
+    return func.coalesce(last.correlate(runs).scalar_subquery(), runs.c.ended_at)
+
+
+def _to_run(row: Row[Any]) -> FollowUpRun:
+    fields = {name: row._mapping[name] for name in FollowUpRun.__dataclass_fields__}
+    return FollowUpRun(**fields | {"legs": row.legs or {}})
