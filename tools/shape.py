@@ -84,6 +84,10 @@ class Source:
         return dotted.removesuffix(".__init__")
 
     @property
+    def stem(self) -> str:
+        return Path(self.name).stem
+
+    @property
     def is_init(self) -> bool:
         return self.name.endswith("__init__.py")
 
