@@ -130,10 +130,11 @@ def outlet(request: pytest.FixtureRequest, tmp_path: Path) -> Outlet:
 
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> Settings:
-    """Calls wait a minute for their briefing, longer than anyone may set: a busy machine is no
-    reason for a test to be told less.
+    """Calls wait for their briefing as long as they may.
+
+    A busy machine is no reason for a test to be told less.
     """
-    patient = BriefingSettings().model_copy(update={"timeout_ms": 60_000})
+    patient = BriefingSettings(timeout_ms=10_000)
     return Settings(
         home=tmp_path / "home", database=DatabaseSettings(url=database_url), briefing=patient
     )

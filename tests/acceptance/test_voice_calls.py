@@ -260,7 +260,9 @@ async def test_who_has_no_engine_hears_an_apology_and_the_call_is_kept(
     )  # that the real limit is kept is shown on virtual time
 
     async def ring_in_vain(home: Path, key: str, *moods: EngineBehaviour) -> None:
-        async with serving(home, emulate(name, reply_in_order(), moods=moods), key=key) as stage:
+        async with serving(
+            home, emulate(name, reply_in_order(), behaviours=moods), key=key
+        ) as stage:
             ring, phone = await stage.ring()
             await stage.twilio.wait_for_hang_up(ring)
             call = await stage.sealed()

@@ -176,7 +176,7 @@ def test_an_erasure_that_was_cut_off_is_finished_by_the_next(
             raise Cut
 
     for module in ("aftercall.privacy.erase", "aftercall.journal.archive"):
-        monkeypatch.setattr(f"{module}.reach", cut)
+        monkeypatch.setattr(f"{module}.fault_point", cut)
     with pytest.raises(Cut):
         live.eraser.erase(GOES)
     monkeypatch.undo()

@@ -139,7 +139,7 @@ async def test_whatever_the_engine_does_the_caller_hears_something_in_time_and_i
     rigged: App, clock: VirtualClock, trouble: Trouble, name: str, carrier: str
 ) -> None:
     async with emulate(
-        name, reply_in_order(trouble.reply or "unheard"), moods=trouble.moods
+        name, reply_in_order(trouble.reply or "unheard"), behaviours=trouble.moods
     ) as server:
         rig = Rig(rigged, clock, engine_of(server, trouble.key), carrier)
         await rig.answer()

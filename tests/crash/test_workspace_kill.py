@@ -21,9 +21,9 @@ EDIT = (
 LEAVE = """
 import pathlib, sys
 from datetime import UTC, datetime
-from aftercall.workspace.greeting import leave
-from aftercall.workspace.paths import Person
-leave(Person(pathlib.Path(sys.argv[1])), "New one.", datetime.now(UTC))
+from aftercall.workspace.greeting import save_greeting
+from aftercall.workspace.paths import WorkspacePerson
+save_greeting(WorkspacePerson(pathlib.Path(sys.argv[1])), "New one.", datetime.now(UTC))
 """
 
 

@@ -318,7 +318,7 @@ def test_only_one_place_makes_a_console() -> None:
     """So that nothing interprets what people said; styles are Text objects."""
     for path in Path(aftercall.cli.__file__).parent.glob("*.py"):
         text = path.read_text()
-        assert ("Console(" in text.replace("make_console(", "")) == (path.name == "stage.py"), (
+        assert ("Console(" in text.replace("make_console(", "")) == (path.name == "context.py"), (
             path.name
         )
         assert "rich.markup" not in text, path.name

@@ -17,7 +17,7 @@ class Stone(TableChanges):
     def __init__(self) -> None:
         self.writes = 0
 
-    def mark(self) -> object:
+    def read_version(self) -> object:
         return self.writes
 
 

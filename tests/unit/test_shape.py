@@ -3,7 +3,6 @@
 import ast
 
 import pytest
-
 import shape
 
 BANNED = ("manager", "handler", "helper", "utils", "common", "core", "base", "misc")

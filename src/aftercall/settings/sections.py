@@ -69,7 +69,7 @@ class BriefingSettings(Section):
         default=2_000, ge=100, le=100_000, description="about how long a briefing may be"
     )
     timeout_ms: int = Field(
-        default=300, ge=1, le=2_000, description="how long a ringing call waits for its briefing"
+        default=300, ge=1, le=10_000, description="how long a ringing call waits for its briefing"
     )
 
 

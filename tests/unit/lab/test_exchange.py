@@ -241,7 +241,7 @@ async def test_callbacks_come_twice_and_out_of_order_when_asked() -> None:
     box = Box(
         receptionist,
         script("bye"),
-        habits=DeliveryFaults(
+        delivery_faults=DeliveryFaults(
             duplicated_kinds=frozenset({"completed"}), delay_s_by_kind={"initiated": 0.05}
         ),
     )
@@ -267,7 +267,7 @@ async def test_callbacks_come_twice_and_out_of_order_when_asked() -> None:
 async def test_a_recording_is_told_once_twice_or_after_the_end(
     habits: DeliveryFaults, times: int
 ) -> None:
-    box = Box(receptionist, script("bye"), habits=habits)
+    box = Box(receptionist, script("bye"), delivery_faults=habits)
     leg = await box.call(is_recorded=True, recording_url="https://tester.example/recording")
     told = [
         (path, form.get("RecordingStatus"), form["CallSid"])
@@ -391,7 +391,7 @@ def test_whatever_two_agents_do_the_call_ends_and_nothing_is_heard_that_was_not_
 
 async def test_a_recogniser_may_hear_wrong_and_not_know_how_sure_it_is() -> None:
     box = Box(
-        receptionist, script("bye"), hearing=lambda text: (text.replace("bye", "pie bye"), None)
+        receptionist, script("bye"), recognise=lambda text: (text.replace("bye", "pie bye"), None)
     )
     await box.call()
     assert box.heard_by("agent.example") == ["pie bye"]
