@@ -21,8 +21,8 @@ from pathlib import Path
 
 from aftercall.app import App, build
 from aftercall.briefing.prepare import brief_ring, prepare_briefing
+from aftercall.clock import format_instant
 from aftercall.model.calls import LiveCall
-from aftercall.model.instants import format_instant
 from aftercall.settings import Settings
 from aftercall.testing import START, make_live_call
 from aftercall.workspace.paths import Workspace

@@ -23,7 +23,8 @@ from aftercall.memory.evidence import filter_drafts
 from aftercall.memory.extraction import Extractor
 from aftercall.model.calls import parse_call
 from aftercall.model.reading import Reading
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import FakeReader
 from fact_calls import KNOWN, Teller, Told
 from scoring import Score

@@ -20,7 +20,8 @@ from aftercall.model.reading import FactDraft, Identity, Profile, Reading, Reque
 from aftercall.model.steps import OPEN_STATES
 from aftercall.postcall.steps import names_for
 from aftercall.running import running
-from aftercall.settings import DatabaseSettings, Settings, WorkSettings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings, WorkSettings
 from aftercall.testing import FakeReader
 
 START_WITHIN_S = 60

@@ -21,7 +21,8 @@ from aftercall.db.connect import Database
 from aftercall.db.upgrade import upgrade
 from aftercall.ids import new_id
 from aftercall.journal import record
-from aftercall.settings import BriefingSettings, DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import BriefingSettings, DatabaseSettings
 from aftercall.testing import VirtualClock
 from outlets import Locked, Outlet, Stopped
 

@@ -14,7 +14,8 @@ from aftercall.clock import Clock
 from aftercall.lab import telnyx_rest
 from aftercall.lab.telnyx import EmulatedTelnyx
 from aftercall.lab.webhook_sender import NO_DELIVERY_FAULTS, DeliveryFaults
-from aftercall.settings import Settings, TelnyxSettings
+from aftercall.settings import Settings
+from aftercall.settings.providers import TelnyxSettings
 from aftercall.web.server import make_server
 
 KEY = "KEY0123456789"

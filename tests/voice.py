@@ -27,16 +27,14 @@ from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.model.calls import Call
 from aftercall.phone.telnyx import unpack_state
-from aftercall.settings import (
-    BridgeSettings,
-    BriefingSettings,
-    DatabaseSettings,
+from aftercall.settings import Settings
+from aftercall.settings.providers import (
     DeepgramSettings,
     OpenAISettings,
-    Settings,
     TelnyxSettings,
     TwilioSettings,
 )
+from aftercall.settings.sections import BridgeSettings, BriefingSettings, DatabaseSettings
 from aftercall.speech.kit import SpeechKit
 from aftercall.web.server import make_server
 from patience import until

@@ -15,7 +15,7 @@ from aftercall.model.calls import Call, LiveCall
 from aftercall.phone.stream_tokens import TOKEN_PARAMETER
 from aftercall.phone.telnyx import TelnyxWire
 from aftercall.phone.twilio import TwilioWire
-from aftercall.settings import BridgeSettings
+from aftercall.settings.sections import BridgeSettings
 from aftercall.testing import FakeMediaSocket, FakeVoiceEngine, VirtualClock, make_live_call
 
 SECOND = b"\x55" * 8_000

@@ -14,7 +14,7 @@ from aftercall.model.followups import FollowUp, SinkReceipt, SinkWork
 from aftercall.testing import START, make_call
 from aftercall.work import deliver
 from aftercall.work.context import WorkContext
-from aftercall.work.sinks.router import Sink
+from aftercall.work.sinks import Sink
 
 THREE_ASKS = (
     ("agent", "Hello! What can I do for you?"),

@@ -21,7 +21,7 @@ from aftercall.briefing.compose import Composer
 from aftercall.briefing.render import make_instructions
 from aftercall.briefing.store import BriefingStore
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
-from aftercall.clock import Clock, SystemClock
+from aftercall.clock import Clock, SystemClock, format_instant
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
 from aftercall.db.home import claim_home
@@ -42,11 +42,9 @@ from aftercall.journal.resume import ResumeStates
 from aftercall.journal.spill import SpillFolder
 from aftercall.journal.store import CallStore, JournalInserter, ResumeState
 from aftercall.keys import load_key
-from aftercall.llm.masked_reader import MaskedReader
-from aftercall.llm.model.choice import choose_model
-from aftercall.llm.model.client import ModelClient
+from aftercall.llm.model.client import ModelClient, choose_model
 from aftercall.llm.model.reader import ModelReader
-from aftercall.llm.reader import Reader
+from aftercall.llm.reader import MaskedReader, Reader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.log import get_logger
 from aftercall.memory.document_store import DocumentStore
@@ -60,7 +58,6 @@ from aftercall.memory.store import FactStore
 from aftercall.memory.vault import open_vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
-from aftercall.model.instants import format_instant
 from aftercall.phone.stream_tokens import StreamTokens
 from aftercall.postcall.answer_store import AnswerStore
 from aftercall.postcall.office import Office
@@ -78,16 +75,13 @@ from aftercall.who.introduction import find_stated_name
 from aftercall.who.passcode import PasscodeTryLedger
 from aftercall.who.register import CallerRegister
 from aftercall.work.context import WorkContext
-from aftercall.work.delivery_store import DeliveryStore
-from aftercall.work.health.report import HealthReport, report
-from aftercall.work.health.store import HealthStore
-from aftercall.work.health.upkeep import Upkeep, format_failure
-from aftercall.work.news import FollowUpNews
-from aftercall.work.passcode import PasscodeMask
-from aftercall.work.policy import TrustPolicy
+from aftercall.work.health import HealthReport, HealthStore, report
 from aftercall.work.run_store import RunStore
 from aftercall.work.sinks.router import make_sinks
-from aftercall.work.store import FollowUpStore
+from aftercall.work.store import DeliveryStore, FollowUpStore
+from aftercall.work.trust import PasscodeMask, TrustPolicy
+from aftercall.work.upkeep import Upkeep, format_failure
+from aftercall.work.view import FollowUpNews
 
 log = get_logger("app")
 

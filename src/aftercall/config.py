@@ -1,8 +1,7 @@
-"""The settings: one TOML file, overridden by the environment, read once at start and frozen.
+"""Reads the settings: one TOML file, overridden by the environment, once at start.
 
-`[section] name` in the file is `AFTERCALL_<SECTION>_<NAME>` in the environment; a provider's
-own settings keep the names that its users know. Each part is handed its own section; nobody
-reads the environment again.
+`[section] name` in the file is `AFTERCALL_<SECTION>_<NAME>` in the environment; settings of
+providers keep the names their users know.
 """
 
 import difflib
@@ -18,14 +17,15 @@ from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from aftercall.errors import ConfigError
-from aftercall.settings import Env, Section, Settings, find_zone
+from aftercall.settings import Settings, find_zone
+from aftercall.settings.sections import Env, Section
 
 ENV_PREFIX = "AFTERCALL_"
 
 
 @dataclass(frozen=True)
 class SettingValue:
-    """One setting as it stands: for `aftercall config`."""
+    """A setting, its value and where it came from."""
 
     key: str
     env: str
@@ -50,9 +50,7 @@ class LoadedConfig:
 
 
 def load_config(file: Path | None = None, environ: Mapping[str, str] | None = None) -> LoadedConfig:
-    """Read the settings: `file` if named, else ./aftercall.toml if it is there, then the
-    environment over it.
-    """
+    """Reads `file`, else ./aftercall.toml if it exists; the environment overrides both."""
     environ = os.environ if environ is None else environ
     path = file or Path("aftercall.toml")
     data = _read_toml(path) if file or path.is_file() else {}
@@ -68,23 +66,20 @@ def load_config(file: Path | None = None, environ: Mapping[str, str] | None = No
         settings = Settings.model_validate(data)
     except ValidationError as error:
         raise _to_config_error(error, origins) from None
-    return LoadedConfig(
-        settings, describe_settings(settings, origins), tuple(_warnings(settings, environ))
-    )
+    warnings = tuple(_warnings(settings, environ))
+    return LoadedConfig(settings, describe_settings(settings, origins), warnings)
 
 
 def describe_settings(settings: Settings, origins: Mapping[str, str]) -> tuple[SettingValue, ...]:
-    """Every setting as it stands."""
-    return tuple(
-        SettingValue(
-            key, env, _get(settings, key), origins.get(key, "default"), field.description or ""
-        )
-        for key, env, field in list_settings()
-    )
+    values = []
+    for key, env, field in list_settings():
+        origin = origins.get(key, "default")
+        values.append(SettingValue(key, env, _get(settings, key), origin, field.description or ""))
+    return tuple(values)
 
 
 def list_settings() -> Iterator[tuple[str, str, FieldInfo]]:
-    """Every setting as key, environment name and field; sections as `section.name`."""
+    """Key (`section.name`), environment name and field of every setting."""
     for name, field in Settings.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             for inner, inner_field in field.annotation.model_fields.items():
@@ -133,21 +128,17 @@ def _nearest(key: str, known: list[str]) -> str:
 def _to_config_error(error: ValidationError, origins: Mapping[str, str]) -> ConfigError:
     first = error.errors(include_url=False, include_input=False)[0]
     key = ".".join(str(part) for part in first["loc"][:2])
-    return ConfigError(
-        f"{origins.get(key, 'settings')}: {key} {first['msg'][:1].lower()}{first['msg'][1:]}"
-    )
+    message = first["msg"][:1].lower() + first["msg"][1:]
+    return ConfigError(f"{origins.get(key, 'settings')}: {key} {message}")
 
 
 def _warnings(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     if find_zone(settings.timezone) is None:
         yield f"timezone: {settings.timezone!r} is not a known zone; UTC is used"
     known = [env for _, env, _ in list_settings()]
+    ignored = {*known, "AFTERCALL_FAULT", "AFTERCALL_SOAK"}
     for name in sorted(environ):
-        if (
-            name.startswith(ENV_PREFIX)
-            and name not in known
-            and name not in ("AFTERCALL_FAULT", "AFTERCALL_SOAK")
-        ):
+        if name.startswith(ENV_PREFIX) and name not in ignored:
             yield f"{name}: no such setting{_nearest(name, known)}"
 
 

@@ -1,4 +1,4 @@
-"""Checks of the machine and the settings, each with what to do about it."""
+"""Checks the machine and the settings, and says what to do about each problem."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from aftercall.db.connect import Database
 from aftercall.db.home import check_home
 from aftercall.db.upgrade import NEWEST_REVISION, check_durable_engine, current_revision
 from aftercall.errors import AftercallError
-from aftercall.llm.model.choice import choose_model
+from aftercall.llm.model.client import choose_model
 from aftercall.settings import Settings
 from aftercall.speech.kit import find_missing
 
@@ -46,7 +46,7 @@ def run_checks(loaded: LoadedConfig) -> Iterator[Check]:
         yield Check(
             "secret key",
             "warn",
-            "not set: each machine seals secrets with a key of its own; set "
+            "not set: each machine encrypts secrets with another key; set "
             "AFTERCALL_SECRET_KEY on all of them",
         )
     if settings.public_url is None:
@@ -78,34 +78,25 @@ def _check_reader(settings: Settings) -> Check:
         choice = choose_model(settings)
     except AftercallError as error:
         return Check("reader", "fail", str(error))
-    return Check(
-        "reader", "ok", f"calls are read by {choice.name}" if choice else "calls are read by rules"
-    )
+    return Check("reader", "ok", f"calls are read by {choice.name if choice else 'rules'}")
 
 
 def _check_speech() -> Check:
     missing = find_missing()
     if missing:
-        return Check(
-            "speech", "warn", f"{missing}; until then the receptionist speaks through the carrier"
-        )
+        detail = f"{missing}; until then the receptionist speaks through the carrier"
+        return Check("speech", "warn", detail)
     return Check("speech", "ok", "the receptionist speaks and listens on this machine")
 
 
 def _check_full_text() -> Check:
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.execute("CREATE VIRTUAL TABLE words USING fts5(word, tokenize='porter')")
         except sqlite3.OperationalError:
-            return Check(
-                "full text",
-                "fail",
-                "this Python's SQLite has no FTS5; use another Python or Postgres",
-            )
-        finally:
-            connection.rollback()
-    connection.close()
-    return Check("full text", "ok", "FTS5 is there")
+            detail = "this Python's SQLite has no FTS5; use another Python or Postgres"
+            return Check("full text", "fail", detail)
+    return Check("full text", "ok", "FTS5 is available")
 
 
 def _check_home(home: Path) -> Iterator[Check]:
@@ -116,17 +107,15 @@ def _check_home(home: Path) -> Iterator[Check]:
             first.write_bytes(b"x")
             os.link(first, Path(name) / "second")
     except OSError as error:
-        yield Check(
-            "home", "fail", f"{home}: {error.strerror}; files must be writable and allow hard links"
-        )
+        detail = f"{home}: {error.strerror}; files must be writable and allow hard links"
+        yield Check("home", "fail", detail)
         return
     yield Check("home", "ok", str(home))
     free = shutil.disk_usage(home).free / 1e9
-    yield Check(
-        "disk",
-        "ok" if free >= MIN_FREE_GB else "warn",
-        f"{free:.1f} GB free" + ("" if free >= MIN_FREE_GB else "; make room"),
-    )
+    if free < MIN_FREE_GB:
+        yield Check("disk", "warn", f"{free:.1f} GB free; make room")
+    else:
+        yield Check("disk", "ok", f"{free:.1f} GB free")
 
 
 def _check_database(settings: Settings) -> Check:
@@ -137,11 +126,8 @@ def _check_database(settings: Settings) -> Check:
     except AftercallError as error:
         return Check("database", "fail", str(error))
     if current is None:
-        return Check("database", "ok", f"{database.dialect}, empty; it is made at first start")
+        return Check("database", "ok", f"{database.dialect}, empty; the first start creates it")
     if current == NEWEST_REVISION:
         return Check("database", "ok", f"{database.dialect}, revision {current}")
-    return Check(
-        "database",
-        "fail",
-        f"revision {current}, this version has {NEWEST_REVISION}; run `aftercall db upgrade`",
-    )
+    detail = f"revision {current}, this version has {NEWEST_REVISION}; run `aftercall db upgrade`"
+    return Check("database", "fail", detail)

@@ -1,66 +1,7 @@
 """Every error Aftercall raises on purpose.
 
-AftercallError
-├── Unexpected             not foreseen; the log names it
-├── ConfigError            the settings cannot be used             exit 2
-├── RefusedInput           data from outside does not fit          exit 1, HTTP 422
-├── NotFound               no such call, fact, file                exit 1, HTTP 404
-├── JournalError           the record of a live call
-│   ├── JournalGap         a number was skipped
-│   ├── JournalConflict    a number was used twice for different words
-│   ├── CallNotLive        the call is not open (any more)
-│   ├── CallErased         the call was erased and stays away       exit 1, HTTP 410
-│   └── JournalClosed      the journal was shut down
-├── SecretUnreadable       a secret was sealed with another key
-├── EngineLost             whoever speaks for the agent is gone
-│   └── EngineRefused      will not speak with this key or these settings
-├── ModelError             the model that reads calls
-│   ├── ModelUnavailable   away, busy or late; tried again
-│   ├── ModelRefused       key, name or request not taken
-│   ├── ModelDeclined      it will not answer for these words
-│   ├── ModelCutOff        the answer is longer than it may be
-│   └── ModelOffForm       the answer has not the form asked for
-├── RememError             remote document memory
-│   ├── RememUnavailable   away, busy or late; tried again
-│   └── RememRefused       key, namespace or document not taken
-├── ArchiveError           the sealed files
-│   ├── StorageFull        no room; goes on when there is
-│   └── ChainBroken        the chain file cannot be read
-├── WorkspaceError         the markdown that people own
-│   ├── WorkspaceReadOnly  may not be changed or read
-│   ├── WorkspaceMissing   the folder is not there and cannot be made
-│   ├── WorkspaceFull      no room; goes on when there is
-│   ├── WorkspaceBusy      another program will not let go of the file
-│   └── FileTooLarge       more than a page that a person keeps
-├── CarrierError           a carrier's REST address refused
-│   ├── CarrierUnreachable   no answer; tried again
-│   └── CallOver           the call has already ended
-├── RecordingError         the audio of a call
-│   ├── RecordingNotYet    the carrier does not have it yet; asked again
-│   ├── RecordingExpired   its address has run out
-│   ├── RecordingRefused   not the carrier's, or too large
-│   └── TranscriberUnreachable  no usable transcript; tried again
-├── WireError              a carrier's media socket
-│   ├── StreamNotOpen      nothing can be sent now
-│   └── AudioTooLong       more than one frame carries
-├── SinkError              follow-up work could not be handed over
-│   ├── SinkUnavailable    not now; tried again
-│   ├── SinkRefused        never as it is; shows as failed
-│   └── OutcomeUnknown     it may have been done; not repeated by itself
-├── NotWaiting             a follow-up that cannot be approved or rejected
-├── TesterError            a test call
-│   ├── ScenarioRefused    a scenario does not fit its form        exit 2
-│   ├── DialRefused        the number is not on the allow-list     exit 2
-│   ├── BudgetSpent        the spending limit is reached
-│   └── LineFailed         the agent could not be reached
-└── DatabaseError          the database
-    ├── DatabaseNewer      made by a newer Aftercall               exit 2
-    ├── DatabaseOfAnotherHome  its calls are in another home       exit 2
-    ├── DatabaseOutdated   needs `aftercall db upgrade`            exit 2
-    └── DatabaseUnreachable  no connection; goes on when there is
-        └── DatabaseDamaged  the file is not whole
-
-Each has a stable `code`, and `retryable` is decided here, where the error is born.
+Each has a stable `code`; `retryable` is decided here, where the error is born.
+docs/reference/errors.md lists them all and is generated from this file.
 """
 
 UNEXPECTED = "failed for a reason that Aftercall did not foresee (unexpected); the log names it"
@@ -75,9 +16,27 @@ class AftercallError(Exception):
     http_status = 500
     retry_after_s: float | None = None
 
+    def __init__(self, message: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+def to_aftercall_error(error: BaseException) -> AftercallError:
+    """The error as people see it. The text of a foreign error may hold speech."""
+    return error if isinstance(error, AftercallError) else Unexpected(UNEXPECTED)
+
+
+def error_code(error: BaseException) -> str:
+    """The error as logs name it: our code, or the class of a foreign error."""
+    return error.code if isinstance(error, AftercallError) else type(error).__name__
+
+
+def describe_network_error(error: BaseException) -> str:
+    return "it took too long" if "Timeout" in type(error).__name__ else "the connection failed"
+
 
 class Unexpected(AftercallError):
-    """An error that Aftercall did not foresee. The log names it."""
+    """An error that Aftercall did not foresee; the log names it."""
 
     code = "unexpected"
 
@@ -102,72 +61,57 @@ class RefusedInput(AftercallError):
 
 
 class NotFound(AftercallError):
-    """There is no such thing here."""
+    """There is no such call, fact, file or follow-up."""
 
     code = "not_found"
     http_status = 404
 
 
-def to_aftercall_error(error: BaseException) -> AftercallError:
-    """The error as people are shown it.
-
-    The text of a foreign one may hold speech; its class means nothing to them.
-    """
-    if isinstance(error, AftercallError):
-        return error
-    return Unexpected(UNEXPECTED)
-
-
-def describe_network_error(error: BaseException) -> str:
-    """What happened on the way to another server, in a few plain words."""
-    return "it took too long" if "Timeout" in type(error).__name__ else "the connection failed"
-
-
 class JournalError(AftercallError):
-    """The record of a live call could not be kept as asked."""
+    """The record of a live call could not be written."""
 
     code = "journal"
 
 
 class JournalGap(JournalError):
-    """An entry would leave a hole in a call's numbering; the missing one must come first."""
+    """An entry skips a number of its call; the missing entry must come first."""
 
     code = "journal.gap"
 
 
 class JournalConflict(JournalError):
-    """Two different entries claim the same number in the same call."""
+    """Two different entries have the same number in the same call."""
 
     code = "journal.conflict"
 
 
 class CallNotLive(JournalError):
-    """The call is not open in this journal; late words belong into an addendum."""
+    """The call is not open in this journal; late words go into an addendum."""
 
     code = "journal.not_live"
 
 
 class CallErased(JournalError):
-    """The call was erased at somebody's wish; nothing brings it back, a late webhook included."""
+    """The call was erased; nothing brings it back, not even a late webhook."""
 
     code = "journal.erased"
     http_status = 410
 
 
 class JournalClosed(JournalError):
-    """The journal has been shut down; nothing can be written to it any more."""
+    """The journal is closed and takes no more entries."""
 
     code = "journal.closed"
 
 
 class SecretUnreadable(AftercallError):
-    """A secret was sealed with another key; bring that key back to read it."""
+    """A secret was encrypted with another key; restore that key to read it."""
 
     code = "secret.unreadable"
 
 
 class RememError(AftercallError):
-    """Remote document memory could not be used; our own copy stands."""
+    """Remote document memory could not be used; the local copy is complete."""
 
     code = "remem"
     http_status = 502
@@ -180,23 +124,15 @@ class RememUnavailable(RememError):
     retryable = True
     http_status = 503
 
-    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-
 
 class RememRefused(RememError):
-    """Remote document memory does not take the document: check REMEM_API_KEY, REMEM_API_URL and
-    the namespace.
-    """
+    """Remote memory refuses it: check REMEM_API_KEY, REMEM_API_URL and the namespace."""
 
     code = "remem.refused"
 
 
 class EngineLost(AftercallError):
-    """The engine refused, broke, or gave no answer in time; the caller hears an apology and the
-    call is kept.
-    """
+    """The voice engine failed or was late; the caller hears an apology, the call is kept."""
 
     code = "engine.lost"
     retryable = True
@@ -204,59 +140,47 @@ class EngineLost(AftercallError):
 
 
 class EngineRefused(EngineLost):
-    """The engine turned the key or the settings down; trying again is no use until they are put
-    right.
-    """
+    """The voice engine refuses the key or the settings; correct them."""
 
     code = "engine.refused"
     retryable = False
 
 
 class ModelError(AftercallError):
-    """The model that reads calls gave nothing that can be used."""
+    """The model that reads calls gave no usable answer."""
 
     code = "model"
     http_status = 502
 
 
 class ModelUnavailable(ModelError):
-    """The model is away, overloaded, limits us or takes too long; tried again when it asks for
-    that.
-    """
+    """The model is away, busy, rate-limited or slow; tried again when it allows."""
 
     code = "model.unavailable"
     retryable = True
     http_status = 503
 
-    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
-
 
 class ModelRefused(ModelError):
-    """The model's server does not take the request: check key, account, model name and address."""
+    """The model's server refuses: check key, account, model name and address."""
 
     code = "model.refused"
 
 
 class ModelDeclined(ModelError):
-    """The model will not answer for what was said in this call; read it with another model, or
-    by rules.
-    """
+    """The model declines to answer for this call; use another model, or rules."""
 
     code = "model.declined"
 
 
 class ModelCutOff(ModelError):
-    """The answer was longer than `reading.max_tokens` allows; allow more and run the step again."""
+    """The answer hit `reading.max_tokens`; raise it and run the step again."""
 
     code = "model.cut_off"
 
 
 class ModelOffForm(ModelError):
-    """The answer had not the form asked for, and putting it right failed too; use a more able
-    model.
-    """
+    """The answer did not have the requested form, twice; use a more able model."""
 
     code = "model.off_form"
 
@@ -268,7 +192,7 @@ class ArchiveError(AftercallError):
 
 
 class StorageFull(ArchiveError):
-    """The disk is full; what is written stays as it is, and writing goes on when there is room."""
+    """The disk is full; nothing is lost, and writing continues when there is room."""
 
     code = "storage.full"
     retryable = True
@@ -288,21 +212,19 @@ class WorkspaceError(AftercallError):
 
 
 class WorkspaceReadOnly(WorkspaceError):
-    """The workspace or a file in it may not be changed; give this user the right to write there."""
+    """The workspace or a file in it is read-only; give this user write access."""
 
     code = "workspace.read_only"
 
 
 class WorkspaceMissing(WorkspaceError):
-    """The workspace folder is not there and cannot be made; check the `workspace` setting."""
+    """The workspace folder cannot be created; check the `workspace` setting."""
 
     code = "workspace.missing"
 
 
 class WorkspaceFull(WorkspaceError):
-    """The disk of the workspace is full; files stay as they are, and writing goes on when there
-    is room.
-    """
+    """The disk of the workspace is full; writing continues when there is room."""
 
     code = "workspace.full"
     retryable = True
@@ -310,7 +232,7 @@ class WorkspaceFull(WorkspaceError):
 
 
 class WorkspaceBusy(WorkspaceError):
-    """Another program holds or keeps changing a file of the workspace; tried again later."""
+    """Another program locks or keeps changing a workspace file; tried again later."""
 
     code = "workspace.busy"
     retryable = True
@@ -318,9 +240,7 @@ class WorkspaceBusy(WorkspaceError):
 
 
 class FileTooLarge(WorkspaceError):
-    """A file of the workspace is larger than any page that a person keeps; it is neither read
-    nor changed.
-    """
+    """A workspace file is too large for a page; it is neither read nor changed."""
 
     code = "workspace.too_large"
 
@@ -341,30 +261,26 @@ class CarrierUnreachable(CarrierError):
 
 
 class CallOver(CarrierError):
-    """The call has ended at the carrier; there is nothing left to steer."""
+    """The call has already ended at the carrier."""
 
     code = "carrier.call_over"
 
 
 class RecordingError(AftercallError):
-    """A recording could not be fetched, kept or transcribed; the call itself is not touched."""
+    """A recording could not be fetched, stored or transcribed; the call is unaffected."""
 
     code = "recording"
 
 
 class RecordingNotYet(RecordingError):
-    """The carrier does not have the recording yet; asked again for a while, then taken as
-    absent.
-    """
+    """The carrier does not have the recording yet; asked again, then taken as absent."""
 
     code = "recording.not_yet"
     retryable = True
 
 
 class RecordingExpired(RecordingError):
-    """The address of a recording has run out, or the credentials are wrong; Telnyx gives a new
-    address on request.
-    """
+    """The recording's address has expired, or the credentials are wrong."""
 
     code = "recording.expired"
 
@@ -377,75 +293,69 @@ class TranscriberUnreachable(RecordingError):
 
 
 class RecordingRefused(RecordingError):
-    """A recording that is not fetched: its address is not the carrier's, or it is larger than
-    the limit.
-    """
+    """The recording's address is not the carrier's, or the file is too large."""
 
     code = "recording.refused"
 
 
 class WireError(AftercallError):
-    """A command could not be put on a carrier's media socket."""
+    """A command could not be sent over a carrier's media socket."""
 
     code = "wire"
 
 
 class StreamNotOpen(WireError):
-    """The stream has not started, was refused or is over; there is nobody to send to."""
+    """The media stream has not started, was refused or is over."""
 
     code = "wire.not_open"
 
 
 class AudioTooLong(WireError):
-    """More audio in one command than a carrier takes in one frame; cut it into pieces."""
+    """More audio in one command than a carrier takes in one frame; split it."""
 
     code = "wire.too_long"
 
 
 class SinkError(AftercallError):
-    """Follow-up work could not be handed to its sink."""
+    """Follow-up work could not be delivered to its sink."""
 
     code = "sink"
 
 
 class SinkUnavailable(SinkError):
-    """A sink did not answer or asked to wait; tried again, and what it may have done already is
-    not done twice.
-    """
+    """A sink did not answer or asked to wait; tried again, never done twice."""
 
     code = "sink.unavailable"
     retryable = True
 
 
 class SinkRefused(SinkError):
-    """A sink will not take this as it is: check its settings, or what was asked for."""
+    """A sink refuses the work: check its settings, or what was asked for."""
 
     code = "sink.refused"
 
 
 class OutcomeUnknown(SinkError):
-    """A sink that cannot tell was cut off while it worked; look for yourself, then `aftercall
-    followups retry`.
-    """
+    """A sink was cut off while it worked; check, then `aftercall followups retry`."""
 
     code = "sink.unknown"
 
 
 class NotWaiting(AftercallError):
-    """A follow-up is in a state in which this cannot be done to it."""
+    """The follow-up is in a state that does not allow this."""
 
     code = "followup.not_waiting"
     http_status = 409
 
 
 class TesterError(AftercallError):
-    """A test call could not be made or judged as asked."""
+    """A test call could not be made or scored."""
 
     code = "tester"
 
 
 class ScenarioRefused(TesterError):
-    """A scenario does not fit its form; the file and the line are named."""
+    """A scenario does not fit its form; the message names the file and the line."""
 
     code = "tester.scenario"
     exit_code = 2
@@ -470,7 +380,7 @@ class DialRefused(TesterError):
 
 
 class BudgetSpent(TesterError):
-    """The tester's spending limit would be passed; no further call is made."""
+    """The tester's spending limit would be exceeded; no further call is made."""
 
     code = "tester.budget"
 
@@ -490,7 +400,7 @@ class DatabaseError(AftercallError):
 
 
 class DatabaseNewer(DatabaseError):
-    """The database was made by a newer Aftercall; install that version or use another database."""
+    """A newer Aftercall made the database; install that version or use another one."""
 
     code = "database.newer"
     exit_code = 2
@@ -504,9 +414,7 @@ class DatabaseOutdated(DatabaseError):
 
 
 class DatabaseOfAnotherHome(DatabaseError):
-    """The database belongs to another home, whose archive holds its calls; use that home or
-    another database.
-    """
+    """The database belongs to another home; use that home or another database."""
 
     code = "database.home"
     exit_code = 2
@@ -520,8 +428,6 @@ class DatabaseUnreachable(DatabaseError):
 
 
 class DatabaseDamaged(DatabaseUnreachable):
-    """The database file is damaged; stop Aftercall and put it back from a backup, or `aftercall
-    rebuild` a new one.
-    """
+    """The database file is damaged; restore a backup, or `aftercall rebuild` a new one."""
 
     code = "database.damaged"

@@ -1,7 +1,6 @@
-"""Named points where a crash test may end the process; they do nothing unless one is armed.
+"""Named points where a crash test kills the process. They do nothing unless one is armed.
 
-`AFTERCALL_FAULT=journal.after_append:3` kills the process with SIGKILL the third time that
-point is reached.
+`AFTERCALL_FAULT=journal.after_append:3` sends SIGKILL the third time that point is reached.
 """
 
 import os

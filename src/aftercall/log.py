@@ -28,7 +28,9 @@ def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[level.upper()]
         ),
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # whatever it is by then
+        logger_factory=lambda *_: structlog.PrintLogger(
+            sys.stderr
+        ),  # looked up at each line: tests replace it
         cache_logger_on_first_use=False,
     )
 

@@ -22,7 +22,7 @@ from aftercall.postcall.workflow import close_office, open_office, start_due
 from aftercall.privacy import retention
 from aftercall.privacy.retention_workflow import close_retention, open_retention, start_retention
 from aftercall.work import workflow as work
-from aftercall.work.health.sweep import sweep_if_due
+from aftercall.work.sweep import sweep_if_due
 
 CHANGE_POLL_INTERVAL_S = 0.2  # a part of how long a summary is waited for
 POSTCALL_INTERVAL_S = (

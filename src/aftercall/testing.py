@@ -22,8 +22,8 @@ from aftercall.engine.voice import (
     VoiceSession,
 )
 from aftercall.errors import EngineLost
+from aftercall.llm.cached_reader import CachedReader
 from aftercall.llm.model.completion import Completion, Prompt, Usage
-from aftercall.llm.safe_reader import SafeReader
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.reading import Reading
@@ -131,7 +131,7 @@ class FakeEngine:
         return answer if isinstance(answer, AgentReply) else AgentReply(str(answer))
 
 
-class FakeReader(SafeReader):
+class FakeReader(CachedReader):
     """A Reader that finds what you gave it, in every call, and remembers which calls it was
     given.
     """

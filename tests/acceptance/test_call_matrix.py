@@ -14,7 +14,7 @@ import pytest
 from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.media import MediaPhone
 from aftercall.lab.script import reply_in_order
-from aftercall.settings import ReceptionistSettings
+from aftercall.settings.sections import ReceptionistSettings
 from voice import Stage, emulate, noted, open_stream, serving, telnyx_network, told
 
 GREETING = ReceptionistSettings().greeting

@@ -12,7 +12,8 @@ from aftercall.app import App, build
 from aftercall.memory.key import memory_key
 from aftercall.model.facts import MemoryKey
 from aftercall.model.people import split_party
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import VirtualClock
 from markers import BEA, TOM, Hall, Who, ring_by_turns, ring_by_voice
 

@@ -8,7 +8,7 @@ from typing import Any
 from aftercall.cli.serve import MAX_FRAME_BYTES
 from aftercall.lab.script import reply_in_order
 from aftercall.model.calls import Call
-from aftercall.settings import ReceptionistSettings
+from aftercall.settings.sections import ReceptionistSettings
 from patience import until
 from voice import Stage, emulate, noted, open_stream, serving, telnyx_network, told
 

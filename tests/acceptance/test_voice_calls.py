@@ -27,7 +27,7 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.phone.stream_tokens import TOKEN_PARAMETER
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
-from aftercall.settings import ReceptionistSettings
+from aftercall.settings.sections import ReceptionistSettings
 from aftercall.testing import make_call, make_live_call
 from voice import ENGINES, SPEED, emulate, noted, serving, told
 

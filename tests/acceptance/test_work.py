@@ -19,10 +19,12 @@ from aftercall.clock import SystemClock
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.running import running
-from aftercall.settings import AgentSettings, GitHubSettings, Settings, TwilioSettings, WorkSettings
+from aftercall.settings import Settings
+from aftercall.settings.providers import AgentSettings, GitHubSettings, TwilioSettings
+from aftercall.settings.sections import WorkSettings
 from aftercall.web.server import make_server
 from aftercall.work import deliver
-from aftercall.work.health.report import report
+from aftercall.work.health import report
 
 PUBLIC = "https://calls.example"
 TOKEN = "the-lab's-own-token"

@@ -17,7 +17,7 @@ from aftercall.lab.exchange import LabDial, PhoneNetwork
 from aftercall.lab.leg import Leg
 from aftercall.lab.numbers import LabNumber
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
-from aftercall.settings import TelnyxSettings, TwilioSettings
+from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from towns import until
 
 ACCOUNT, TOKEN, KEY = "AC" + "0" * 32, "token", "KEY"

@@ -15,7 +15,8 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, KnownFact, ReadingResult, Summary
 from aftercall.postcall.rerun import rerun
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import VirtualClock, make_call
 
 CALLER = "+15550142"

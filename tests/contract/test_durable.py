@@ -14,7 +14,8 @@ from dbos import DBOS, SetWorkflowID
 from aftercall import durable
 from aftercall.app import App
 from aftercall.errors import UNEXPECTED, SinkRefused
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from patience import until
 
 QUEUE = "test.durable"

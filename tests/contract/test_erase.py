@@ -20,7 +20,8 @@ from aftercall.postcall.view import are_finished
 from aftercall.privacy.scan import scan_for_traces
 from aftercall.privacy.store import ERASED_TABLES, IMPERSONAL_TABLES
 from aftercall.running import running
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_call, make_live_call
 from patience import until
 

@@ -24,7 +24,7 @@ from aftercall.memory.vault import Vault, open_vault
 from aftercall.memory.visibility import redact_call
 from aftercall.model.calls import Call
 from aftercall.model.facts import Extraction, Fact, MemoryKey
-from aftercall.settings import ExtractionSettings
+from aftercall.settings.sections import ExtractionSettings
 from aftercall.testing import FakeReader
 from drafts import draft, each, on, reader_of, say
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from aftercall.app import App, build
 from aftercall.journal.chain import check_chain
 from aftercall.journal.verify import verify_archive
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_call
 
 PROCESSES, CALLS = 3, 8

@@ -13,13 +13,12 @@ from aftercall.lab.loopback import serve_on_loopback
 from aftercall.lab.models.answers import answer_question
 from aftercall.lab.models.openai import make_openai
 from aftercall.lab.models.script import ModelScript, ScriptedQuestion
-from aftercall.llm.model.choice import ModelChoice
-from aftercall.llm.model.client import ModelClient
+from aftercall.llm.model.client import ModelChoice, ModelClient
 from aftercall.llm.model.reader import ModelReader
 from aftercall.model.calls import Call
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.shift import Shift
-from aftercall.settings import ReadingSettings
+from aftercall.settings.sections import ReadingSettings
 from aftercall.testing import make_call
 
 SAID = (

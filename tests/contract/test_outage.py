@@ -18,7 +18,8 @@ from aftercall.journal.spill import SpillFolder, call_entry, end_entry, read_spi
 from aftercall.journal.store import JournalEntry
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import START, FakePhone, FakeVoiceEngine, VirtualClock, make_live_call
 from outlets import Outlet
 from voice_rig import Rig

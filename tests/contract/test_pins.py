@@ -17,10 +17,10 @@ from aftercall.briefing.render import render
 from aftercall.db.tables import call_topics, pins
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.memory.pins.board import hash_note
-from aftercall.model.facts import MemoryKey
+from aftercall.model.facts import MemoryKey, PinPage
 from aftercall.model.followups import FollowUp, FollowUpState
-from aftercall.model.pins import PinPage
-from aftercall.settings import MemorySettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import MemorySettings
 from aftercall.testing import START, VirtualClock, make_call
 from aftercall.work.store import FollowUpTransition
 from drafts import draft, reader_of

@@ -26,7 +26,9 @@ from aftercall.postcall.shift import Shift
 from aftercall.postcall.steps import Desk, take
 from aftercall.postcall.view import are_finished
 from aftercall.running import running
-from aftercall.settings import RememSettings, Settings, WorkSettings
+from aftercall.settings import Settings
+from aftercall.settings.providers import RememSettings
+from aftercall.settings.sections import WorkSettings
 from aftercall.testing import FakeReader, make_call
 
 T = TypeVar("T")

@@ -12,7 +12,8 @@ from aftercall.memory.extraction import limit_per_minute
 from aftercall.postcall import workflow
 from aftercall.postcall.view import are_finished
 from aftercall.running import running
-from aftercall.settings import ExtractionSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import ExtractionSettings
 from aftercall.testing import FakeReader
 from drafts import each, say
 

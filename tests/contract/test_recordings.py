@@ -21,13 +21,9 @@ from aftercall.lab.server import Lab
 from aftercall.model.calls import Recording
 from aftercall.phone.notices import RecordingNotice, RecordingState
 from aftercall.postcall.recording_desk import RecordingDesk, fetch_again
-from aftercall.settings import (
-    OpenAISettings,
-    RecordingsSettings,
-    Settings,
-    TelnyxSettings,
-    TwilioSettings,
-)
+from aftercall.settings import Settings
+from aftercall.settings.providers import OpenAISettings, TelnyxSettings, TwilioSettings
+from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import make_call
 from aftercall.web.recordings import store_recording_notice
 from boxes import ACCOUNT, KEY, TOKEN, lab_box

@@ -18,7 +18,7 @@ from aftercall.lab.remem import EmulatedRemem, make_remem
 from aftercall.memory.remem import RememClient, make_caller_token
 from aftercall.model.reading import Reading
 from aftercall.postcall.rerun import rerun
-from aftercall.settings import RememSettings
+from aftercall.settings.providers import RememSettings
 from aftercall.testing import START, FakeReader, VirtualClock, make_call
 from aftercall.web.server import make_server
 

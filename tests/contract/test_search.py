@@ -20,7 +20,8 @@ from aftercall.memory.indexing import REDACTED_TEXT, index_call
 from aftercall.memory.passage_store import add, make_scope_token, record_mentions, remove, retire
 from aftercall.memory.search import FactRecall, MemorySearch, make_party_scope
 from aftercall.model.passages import Passage, SearchHit, SearchScope
-from aftercall.settings import OpenAISettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.providers import OpenAISettings
 from aftercall.testing import START, VirtualClock, make_call
 
 BILL, ANN = "+15550100", "+15550199"

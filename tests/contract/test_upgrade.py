@@ -25,7 +25,8 @@ from aftercall.errors import (
     DatabaseOutdated,
     DatabaseUnreachable,
 )
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

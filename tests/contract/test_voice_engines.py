@@ -36,7 +36,7 @@ from aftercall.lab.speech import SILENCE, ToneDetector, utter
 from aftercall.lab.speech_kit import make_lab_speech_kit
 from aftercall.model.briefing import Briefing
 from aftercall.model.turns import Turn
-from aftercall.settings import DeepgramSettings, OpenAISettings
+from aftercall.settings.providers import DeepgramSettings, OpenAISettings
 from aftercall.testing import START
 from voice import ENGINES, KEY, emulate
 

@@ -22,7 +22,8 @@ from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.script import EngineBehaviour, Reply, ScriptDrop, ScriptSilence, reply_in_order
 from aftercall.lab.speech import FRAME, SILENCE, utter
-from aftercall.settings import DeepgramSettings, OpenAISettings, ReceptionistSettings
+from aftercall.settings.providers import DeepgramSettings, OpenAISettings
+from aftercall.settings.sections import ReceptionistSettings
 from aftercall.testing import VirtualClock
 from voice import ENGINES, KEY, emulate
 from voice_rig import Rig

@@ -20,7 +20,8 @@ from aftercall.model.briefing import Briefing, BriefingFact, KnownCaller, Recent
 from aftercall.model.calls import Call
 from aftercall.model.people import join_party
 from aftercall.postcall.steps import STEPS
-from aftercall.settings import MemorySettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import MemorySettings
 from aftercall.testing import (
     START,
     FakePhone,

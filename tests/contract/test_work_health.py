@@ -20,8 +20,8 @@ from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.testing import VirtualClock, make_live_call
 from aftercall.work import deliver
-from aftercall.work.health.report import HealthReport, report, report_json
-from aftercall.work.health.sweep import import_missing_files, sweep, sweep_if_due
+from aftercall.work.health import HealthReport, report, report_json
+from aftercall.work.sweep import import_missing_files, sweep, sweep_if_due
 from patience import until
 from working import RecordingSink, follow, hold_call, later, with_sink
 

@@ -12,13 +12,14 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.errors import NotWaiting, OutcomeUnknown, SinkRefused, SinkUnavailable
 from aftercall.model.turns import Event
-from aftercall.settings import AgentSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.providers import AgentSettings
 from aftercall.testing import START, VirtualClock, make_call
 from aftercall.work import deliver
 from aftercall.work.context import WorkContext
-from aftercall.work.health.sweep import break_overdue, expire
 from aftercall.work.sinks.command import AgentSink
 from aftercall.work.store import FollowUpTransition
+from aftercall.work.sweep import break_overdue, expire
 from working import THREE_ASKS, RecordingSink, attempt, follow, hold_call, later, states, with_sink
 
 OWNER = "+15550100"

@@ -18,25 +18,24 @@ from pydantic import SecretStr
 
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.model.followups import SinkWork
-from aftercall.settings import (
+from aftercall.settings import Settings
+from aftercall.settings.providers import (
     AgentSettings,
     EmailSettings,
     GitHubSettings,
     McpSettings,
-    Settings,
     TelnyxSettings,
     TwilioSettings,
     WebhookSettings,
 )
 from aftercall.testing import VirtualClock
+from aftercall.work.sinks import Sink
 from aftercall.work.sinks.command import AgentSink
 from aftercall.work.sinks.email import EmailSink
 from aftercall.work.sinks.github import GitHubSink
+from aftercall.work.sinks.markdown import PeopleSink, TasksSink
 from aftercall.work.sinks.mcp import McpSink
 from aftercall.work.sinks.message import MessageSink, TelnyxMessages, TwilioMessages
-from aftercall.work.sinks.people import PeopleSink
-from aftercall.work.sinks.router import Sink
-from aftercall.work.sinks.tasks import TasksSink
 from aftercall.work.sinks.webhook import WebhookSink
 from postman import Postman
 from receiver import Receiver

@@ -9,8 +9,8 @@ from aftercall.briefing.render import render
 from aftercall.testing import VirtualClock
 from aftercall.work import deliver
 from aftercall.work.deliver import notice_work
-from aftercall.work.news import FollowUpNews
-from aftercall.work.view import followup_json
+from aftercall.work.view import FollowUpNews, followup_json
+from aftercall.workspace.paths import Workspace
 from working import RecordingSink, follow, hold_call, with_sink
 
 
@@ -101,3 +101,11 @@ def test_memory_scope_decides_whose_work_is_told(app: App, clock: VirtualClock) 
         tell("per_caller", call.caller),
     ) == (0, 3, 3)
     assert replace(app.composer, news=None).preview(call.caller).work == ()
+
+
+def test_a_broken_workspace_never_costs_the_greeting(app: App) -> None:
+    person = Workspace.from_settings(app.settings).find_person("+15550100")
+    assert person is not None
+    person.greeting.mkdir(parents=True)
+    person.user.mkdir()
+    assert app.composer.preview("+15550100").greeting == app.settings.receptionist.greeting

@@ -7,7 +7,8 @@ from aftercall import faults
 from aftercall.app import build
 from aftercall.cli.calls import wait_for_steps
 from aftercall.running import running
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_call
 
 

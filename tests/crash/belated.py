@@ -14,7 +14,8 @@ from aftercall.model.calls import Call
 from aftercall.model.reading import Reading, ReadingResult, Summary
 from aftercall.postcall.rerun import rerun
 from aftercall.running import running
-from aftercall.settings import DatabaseSettings, Settings, WorkSettings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings, WorkSettings
 from aftercall.testing import FakeReader, make_call
 
 SAID = (("agent", "Hello!"), ("caller", "Please mend the gutter."), ("agent", "Noted."))

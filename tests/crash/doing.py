@@ -12,13 +12,9 @@ from aftercall import faults
 from aftercall.app import App, build
 from aftercall.model.reading import Promise, Reading, Request
 from aftercall.running import running
-from aftercall.settings import (
-    DatabaseSettings,
-    GitHubSettings,
-    Settings,
-    WebhookSettings,
-    WorkSettings,
-)
+from aftercall.settings import Settings
+from aftercall.settings.providers import GitHubSettings, WebhookSettings
+from aftercall.settings.sections import DatabaseSettings, WorkSettings
 from aftercall.testing import FakeReader, make_call
 from aftercall.work import deliver
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from aftercall.app import App, build
 from aftercall.model.turns import Turn
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import START, make_live_call
 
 TURNS = 200

@@ -11,7 +11,8 @@ from pathlib import Path
 from aftercall.app import App, build
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.journal.recover import recover
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_live_call
 from patience import until
 

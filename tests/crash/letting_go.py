@@ -9,7 +9,8 @@ from aftercall import faults
 from aftercall.app import build
 from aftercall.privacy.retention_workflow import start_retention
 from aftercall.running import running
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from patience import until
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from aftercall import faults
 from aftercall.app import build
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import START, VirtualClock
 from drafts import draft, reader_of, say
 

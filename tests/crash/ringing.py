@@ -11,7 +11,8 @@ from aftercall.app import build
 from aftercall.bridge.turn_call import TurnCallParts
 from aftercall.briefing.prepare import prepare_due
 from aftercall.journal.recover import recover
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import FakePhone
 
 

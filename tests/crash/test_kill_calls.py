@@ -12,7 +12,9 @@ from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.media import MediaPhone
 from aftercall.lab.twilio import EmulatedTwilio
 from aftercall.model.calls import Call
-from aftercall.settings import DatabaseSettings, ReceptionistSettings, Settings, TelnyxSettings
+from aftercall.settings import Settings
+from aftercall.settings.providers import TelnyxSettings
+from aftercall.settings.sections import DatabaseSettings, ReceptionistSettings
 from crash.mortal import MortalServer
 from patience import until
 from voice import KEY, SPEED, TOKEN, open_stream, telnyx_network, told

@@ -12,7 +12,8 @@ from aftercall.journal.recover import recover
 from aftercall.journal.spill import SpillFolder, call_entry
 from aftercall.journal.store import JournalEntry
 from aftercall.journal.verify import verify_archive
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import START, make_live_call
 from crash import ringing
 from outlets import Outlet

@@ -8,7 +8,9 @@ from pydantic import SecretStr
 from aftercall import faults
 from aftercall.app import build
 from aftercall.journal.recording_files import hash_file
-from aftercall.settings import RecordingsSettings, Settings, TwilioSettings
+from aftercall.settings import Settings
+from aftercall.settings.providers import TwilioSettings
+from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import make_call
 from boxes import ACCOUNT, TOKEN, lab_box
 from crash import fetching

@@ -12,7 +12,8 @@ from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.journal.recover import recover
 from aftercall.model.turns import Turn
-from aftercall.settings import DatabaseSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import DatabaseSettings
 from aftercall.testing import make_live_call
 
 

@@ -9,8 +9,9 @@ from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.memory.remem import RememClient
-from aftercall.model.documents import Document, make_document_id
-from aftercall.settings import RememSettings, Settings
+from aftercall.model.passages import Document, make_document_id
+from aftercall.settings import Settings
+from aftercall.settings.providers import RememSettings
 from aftercall.testing import START, VirtualClock
 from aftercall.web.server import make_server
 

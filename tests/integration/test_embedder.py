@@ -22,7 +22,8 @@ from aftercall.lab.models.openai import make_openai
 from aftercall.lab.models.script import Fault, ModelScript
 from aftercall.memory.embedding import Embedder, OpenAIEmbedder, load_embedder
 from aftercall.model.passages import SearchScope
-from aftercall.settings import MemorySettings, OpenAISettings
+from aftercall.settings.providers import OpenAISettings
+from aftercall.settings.sections import MemorySettings
 from aftercall.testing import make_call
 
 KEY, MODEL = "sk-lab", "text-embedding-3-small"

@@ -17,7 +17,8 @@ from aftercall.clock import SystemClock
 from aftercall.errors import DatabaseUnreachable
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
-from aftercall.settings import ElevenLabsSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.providers import ElevenLabsSettings
 from aftercall.testing import make_call
 from aftercall.web.server import make_server
 

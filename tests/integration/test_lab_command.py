@@ -15,7 +15,8 @@ from aftercall.cli import lab as command
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.lab.control_api import make_exports
 from aftercall.lab.numbers import LabNumber, parse_number
-from aftercall.settings import Settings, TelnyxSettings, TwilioSettings
+from aftercall.settings import Settings
+from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from aftercall.web.server import make_server
 from boxes import listening, serve
 

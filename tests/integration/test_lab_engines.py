@@ -16,7 +16,7 @@ from aftercall.lab.openai_realtime import EmulatedRealtime
 from aftercall.lab.script import EngineBehaviour, ScriptSay, ScriptToolCall, reply_in_order
 from aftercall.lab.speech import ToneDetector, utter
 from aftercall.model.turns import Turn
-from aftercall.settings import DeepgramSettings, OpenAISettings
+from aftercall.settings.providers import DeepgramSettings, OpenAISettings
 from aftercall.testing import START
 from vendors import PAUSE, converse_with_realtime
 from voice import KEY

@@ -12,7 +12,9 @@ from aftercall.config import LoadedConfig
 from aftercall.doctor import run_checks
 from aftercall.errors import ConfigError
 from aftercall.lab.carriers import TelnyxSide
-from aftercall.settings import DeepgramSettings, ReceptionistSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.providers import DeepgramSettings
+from aftercall.settings.sections import ReceptionistSettings
 from aftercall.web.media import MAX_FRAMES_BEFORE_START, TELNYX_MEDIA, TWILIO_MEDIA, stream_url
 from aftercall.web.server import make_server
 

@@ -23,10 +23,16 @@ from aftercall.lab.models.answers import answer_question
 from aftercall.lab.models.anthropic import make_anthropic
 from aftercall.lab.models.openai import make_openai
 from aftercall.lab.models.script import Fault, ModelScript
-from aftercall.llm.model.choice import DEFAULT_MODELS, ModelChoice, Provider, choose_model
-from aftercall.llm.model.client import ModelClient
+from aftercall.llm.model.client import (
+    DEFAULT_MODELS,
+    ModelChoice,
+    ModelClient,
+    Provider,
+    choose_model,
+)
 from aftercall.llm.model.reader import ModelReader
-from aftercall.settings import ReadingSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import ReadingSettings
 from aftercall.testing import make_call
 
 KEY = "lab-key"
@@ -236,7 +242,7 @@ def test_a_named_model_that_cannot_be_used_is_refused_at_once(
 def test_without_the_packages_a_key_alone_means_rules_and_a_named_model_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("aftercall.llm.model.choice.find_spec", lambda _: None)
+    monkeypatch.setattr("aftercall.llm.model.client.find_spec", lambda _: None)
     assert choose_model(settings(anthropic={"api_key": "x"})) is None
     with pytest.raises(ConfigError, match=r"install aftercall\[models\]"):
         choose_model(settings(model="anthropic:claude", anthropic={"api_key": "x"}))

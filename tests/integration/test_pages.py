@@ -12,7 +12,8 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.model.turns import Event
 from aftercall.postcall.steps import STEPS
-from aftercall.settings import PagesSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import PagesSettings
 from aftercall.testing import VirtualClock, make_call
 from aftercall.web.browser_auth import MAX_LOGIN_FAILURES
 from aftercall.web.server import make_server

@@ -19,7 +19,9 @@ from aftercall.app import App, build
 from aftercall.lab.numbers import LabNumber
 from aftercall.lab.server import Lab
 from aftercall.phone import twiml
-from aftercall.settings import OpenAISettings, RecordingsSettings, Settings, TwilioSettings
+from aftercall.settings import Settings
+from aftercall.settings.providers import OpenAISettings, TwilioSettings
+from aftercall.settings.sections import RecordingsSettings
 from aftercall.web.server import make_server
 from boxes import ACCOUNT, TOKEN, lab_box, listening, serve
 

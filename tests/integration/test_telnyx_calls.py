@@ -17,7 +17,8 @@ from aftercall.lab.telnyx import TelnyxCall
 from aftercall.lab.webhook_sender import DeliveryFaults
 from aftercall.model.calls import LiveCall
 from aftercall.phone.telnyx import unpack_state
-from aftercall.settings import RecordingsSettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import VirtualClock
 from aftercall.web import telnyx as route
 from aftercall.web.telnyx_calls import StreamDestination

@@ -12,7 +12,8 @@ from twilio.request_validator import RequestValidator
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.settings import Settings, TwilioSettings
+from aftercall.settings import Settings
+from aftercall.settings.providers import TwilioSettings
 from aftercall.web.server import make_server
 
 TOKEN = "twilio-token"

@@ -9,7 +9,9 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.lab.voices import make_voice
-from aftercall.settings import BridgeSettings, ReceptionistSettings, Settings, TwilioSettings
+from aftercall.settings import Settings
+from aftercall.settings.providers import TwilioSettings
+from aftercall.settings.sections import BridgeSettings, ReceptionistSettings
 from aftercall.speech.kit import find_missing
 from aftercall.tester.phrases import word_error_rate
 from voice import TOKEN, noted, staged, told

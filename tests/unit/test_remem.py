@@ -10,8 +10,8 @@ from aftercall.errors import RememRefused, RememUnavailable
 from aftercall.lab.loopback import serve_on_loopback
 from aftercall.lab.remem import EmulatedRemem, Fault, make_remem
 from aftercall.memory.remem import RememClient
-from aftercall.model.documents import Document, make_document_id
-from aftercall.settings import RememSettings
+from aftercall.model.passages import Document, make_document_id
+from aftercall.settings.providers import RememSettings
 from aftercall.testing import START, VirtualClock
 
 PAGE = Document(

@@ -9,13 +9,14 @@ import pytest
 from aftercall.db.connect import Database
 from aftercall.db.tables import metadata
 from aftercall.errors import FileTooLarge, WorkspaceError
+from aftercall.llm.cached_reader import compose_greeting
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.llm.safe_reader import compose_greeting
 from aftercall.memory.document_store import DocumentStore
 from aftercall.model.calls import Call
 from aftercall.model.reading import Identity, Profile, Reading, Request
 from aftercall.postcall.steps import STEPS, Desk, take
-from aftercall.settings import MemorySettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import MemorySettings
 from aftercall.testing import FakeReader, VirtualClock, make_call
 
 ASKED = Reading(

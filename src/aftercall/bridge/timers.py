@@ -10,7 +10,7 @@ a while let go.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from aftercall.settings import BridgeSettings
+from aftercall.settings.sections import BridgeSettings
 
 GREETING_TIMEOUT_S = 4.0
 HOLD_ON_AFTER_S = 4.0

@@ -23,7 +23,7 @@ from aftercall.faults import fault_point
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall, to_refused_input
 from aftercall.model.reading import RequestKind
-from aftercall.work.conversation import REQUEST_EVENT
+from aftercall.model.turns import REQUEST_EVENT
 
 TOOL_TIMEOUT_S = 3.0
 MAX_ARGUMENTS_CHARS = 20_000

@@ -20,9 +20,8 @@ from aftercall.log import get_logger
 from aftercall.memory.extraction import BRIEFED_EVENT
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
-from aftercall.model.turns import Event, Speaker, Turn
+from aftercall.model.turns import REQUEST_EVENT, Event, Speaker, Turn
 from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
-from aftercall.work.conversation import REQUEST_EVENT
 
 ANSWER_TIMEOUT_S = 4.0
 WRITE_TIMEOUT_S = 2.0

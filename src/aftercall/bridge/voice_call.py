@@ -39,7 +39,7 @@ from aftercall.phone.wire import (
     StreamStopped,
     WireEvent,
 )
-from aftercall.settings import BridgeSettings
+from aftercall.settings.sections import BridgeSettings
 
 TICK_S = 0.25
 LINE_CHECK_INTERVAL_S = 1.0

@@ -41,8 +41,8 @@ from aftercall.model.people import replace_old_name, split_party
 from aftercall.postcall.store import StepStore
 from aftercall.settings import Settings
 from aftercall.who.register import CallerRegister
-from aftercall.work.news import FollowUpNews
-from aftercall.work.policy import TrustPolicy
+from aftercall.work.trust import TrustPolicy
+from aftercall.work.view import FollowUpNews
 from aftercall.workspace import files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from aftercall.clock import format_instant
 from aftercall.model.briefing import Briefing, BriefingFact, BriefingPin, RecentCall
-from aftercall.model.instants import format_instant
 
 OPENING_TAG = "<briefing>"
 CLOSING_TAG = "</briefing>"

@@ -20,7 +20,7 @@ from aftercall.errors import (
 from aftercall.phone.control import ControlRequest
 from aftercall.phone.telnyx import TelnyxControl
 from aftercall.phone.twilio import TwilioControl
-from aftercall.settings import TelnyxSettings, TwilioSettings
+from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 
 TIMEOUT_S = 4.0  # a caller waits behind most commands
 TRIES = 3

@@ -9,12 +9,12 @@ from rich.text import Text
 
 from aftercall.app import App
 from aftercall.cli.context import get_cli_context, get_operator_name, make_table, print_json
+from aftercall.clock import parse_instant
 from aftercall.errors import NotWaiting
 from aftercall.journal.recording_files import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.memory.view import extraction_json
 from aftercall.memory.visibility import redact_call
-from aftercall.model.instants import parse_instant
 from aftercall.model.steps import Step
 from aftercall.postcall.recording_desk import fetch_again
 from aftercall.postcall.rerun import rerun

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from aftercall.cli.context import get_cli_context, make_table, print_json
 from aftercall.errors import DatabaseError, StorageFull
-from aftercall.work.health.report import report_json
+from aftercall.work.health import report_json
 
 _COLOURS = {"ok": "green", "warn": "yellow", "failing": "red"}
 

@@ -10,8 +10,7 @@ from aftercall.cli.context import CliContext, get_cli_context, get_operator_name
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
 from aftercall.memory.pins.page import pin_json
-from aftercall.model.facts import MemoryKey
-from aftercall.model.pins import PinPage
+from aftercall.model.facts import MemoryKey, PinPage
 from aftercall.who.caller import read_party
 
 _JSON = typer.Option(False, "--json", help="Answer as JSON.")

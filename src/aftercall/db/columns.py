@@ -17,8 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from aftercall.clock import to_millisecond
-from aftercall.model.instants import format_instant
+from aftercall.clock import format_instant, to_millisecond
 
 metadata = MetaData(
     naming_convention={

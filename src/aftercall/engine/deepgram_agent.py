@@ -24,7 +24,7 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.log import get_logger
-from aftercall.settings import DeepgramSettings
+from aftercall.settings.providers import DeepgramSettings
 from aftercall.sockets.client import EngineSocket, parse_message, text_of
 
 NAME = "Deepgram"

@@ -12,8 +12,7 @@ from typing import Protocol
 from aftercall.engine.receptionist import Receptionist, ReceptionistSession
 from aftercall.engine.session import AgentReply, TurnSession
 from aftercall.errors import ModelError
-from aftercall.llm.model.asking import InvalidAnswer, parse_answer
-from aftercall.llm.model.completion import Completion, Prompt
+from aftercall.llm.model.completion import Completion, InvalidAnswer, Prompt, parse_answer
 from aftercall.llm.model.questions import SPOKEN, fence
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing

@@ -26,7 +26,7 @@ from aftercall.engine.voice import (
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.log import get_logger
 from aftercall.model.turns import Turn
-from aftercall.settings import OpenAISettings
+from aftercall.settings.providers import OpenAISettings
 from aftercall.sockets.client import EngineSocket, parse_message, text_of
 
 NAME = "OpenAI Realtime"

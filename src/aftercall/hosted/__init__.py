@@ -1,3 +1,1 @@
-"""Calls that a platform ran by itself: proven to be its own, and turned into a finished call of
-ours.
-"""
+"""Calls that a hosted platform ran: webhooks are verified and become finished calls."""

@@ -1,8 +1,8 @@
-"""Bland: one post after the call. No time is signed, so only the call's id tells a repeat."""
+"""The webhooks of Bland, ElevenLabs, Retell and Vapi."""
 
 import re
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pydantic import SecretStr
 
@@ -28,6 +28,8 @@ _BLAND_SPEAKERS: dict[str, Speaker] = {"assistant": "agent", "robot": "agent", "
 
 
 class Bland(Platform):
+    """One post after the call. No time is signed, so only the call's id reveals a repeat."""
+
     name = "bland"
     setting = "BLAND_WEBHOOK_SECRET"
 
@@ -38,17 +40,17 @@ class Bland(Platform):
         if event.get("completed") is False:
             return None
         start = parse_time(event.get("started_at") or event.get("created_at"), "created_at")
+        is_inbound = event.get("inbound") is True
+        ended_by = event.get("call_ended_by")
         return PlatformReport(
             source=self.name,
             sid=sid_of(event, "call_id"),
-            is_inbound=event.get("inbound") is True,
-            customer=event.get("from") if event.get("inbound") is True else event.get("to"),
-            agent_number=event.get("to") if event.get("inbound") is True else event.get("from"),
+            is_inbound=is_inbound,
+            customer=event.get("from" if is_inbound else "to"),
+            agent_number=event.get("to" if is_inbound else "from"),
             started_at=start,
-            ended_at=_end(event, start),
-            end_reason=f"{event['call_ended_by']}_hung_up"
-            if event.get("call_ended_by")
-            else "completed",
+            ended_at=_bland_end(event, start),
+            end_reason=f"{ended_by}_hung_up" if ended_by else "completed",
             turns=tuple(
                 PlatformTurn(speaker, text_of(turn.get("text")), _bland_time(turn, start))
                 for turn in get_objects(event, "transcripts")
@@ -61,23 +63,20 @@ class Bland(Platform):
         ).to_call(agent_id)
 
 
-def _end(event: Json, start: datetime) -> datetime:
-    """Told outright, or by a length in minutes."""
+def _bland_end(event: Json, start: datetime) -> datetime:
+    """The end, or the start plus a length in minutes."""
     if event.get("end_at"):
         return parse_time(event["end_at"], "end_at")
     minutes = event.get("call_length")
-    is_length = (
-        isinstance(minutes, int | float) and not isinstance(minutes, bool) and 0 <= minutes < 2_880
-    )
-    return start + timedelta(minutes=minutes if is_length and minutes is not None else 0)
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float):
+        return start
+    return offset(start, minutes * 60)
 
 
 def _bland_time(turn: Json, start: datetime) -> datetime:
-    return (
-        parse_time(turn["created_at"], "transcripts.created_at")
-        if turn.get("created_at")
-        else start
-    )
+    if not turn.get("created_at"):
+        return start
+    return parse_time(turn["created_at"], "transcripts.created_at")
 
 
 ELEVENLABS_SIGNATURE_MAX_AGE_S = 1800
@@ -89,41 +88,30 @@ class ElevenLabs(Platform):
     setting = "ELEVENLABS_WEBHOOK_SECRET"
 
     def __init__(self, secret: SecretStr | None, agents: Collection[str] = ()) -> None:
-        """One webhook serves a whole workspace there: calls of other agents than these are not
-        ours; with none named all are.
-        """
+        """One webhook serves all agents of an account; `agents` selects some, empty means all."""
         super().__init__(secret)
         self._agents = frozenset(agents)
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
-        """In any order, and beside signatures of schemes to come: so does ElevenLabs' own
-        helper read it.
-        """
-        given = dict(
-            piece.strip().partition("=")[::2]
-            for piece in headers.get("elevenlabs-signature", "").split(",")
-        )
+        """Takes the parts in any order, with unknown schemes among them, as ElevenLabs does."""
+        pieces = headers.get("elevenlabs-signature", "").split(",")
+        given = dict(piece.strip().partition("=")[::2] for piece in pieces)
         at, signature = given.get("t", ""), given.get("v0", "")
-        if (
-            not _TIME.fullmatch(at)
-            or not _DIGEST.fullmatch(signature)
-            or abs(now.timestamp() - int(at)) > ELEVENLABS_SIGNATURE_MAX_AGE_S
-        ):
+        if not _TIME.fullmatch(at) or not _DIGEST.fullmatch(signature):
+            return False
+        if abs(now.timestamp() - int(at)) > ELEVENLABS_SIGNATURE_MAX_AGE_S:
             return False
         return self._key.matches(signature, at.encode() + b"." + raw)
 
     def is_start_genuine(self, headers: Mapping[str, str]) -> bool:
-        """A conversation that begins is not signed: it brings the same secret in a header, as a
-        bearer token.
-        """
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self._key.matches_secret(token.strip())
+        """The start of a conversation is not signed; the secret comes as a bearer token."""
+        return self._key.matches_bearer(headers)
 
-    def is_ours(self, told: Json) -> bool:
-        return not self._agents or text_of(told.get("agent_id")) in self._agents
+    def is_ours(self, data: Json) -> bool:
+        return not self._agents or text_of(data.get("agent_id")) in self._agents
 
     def read_start(self, event: Json, agent_id: str, now: datetime) -> LiveCall:
-        """The call that is about to begin there; a number that is none is a stranger's."""
+        """The call that is about to begin; an invalid number counts as withheld."""
         sid = text_of(event.get("call_sid")) or text_of(event.get("conversation_id")) or "unknown"
         caller = parse_number(event.get("caller_id"), "caller", {})
         return LiveCall(
@@ -131,9 +119,7 @@ class ElevenLabs(Platform):
         )
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
-        """Audio comes as an event of its own and is left alone; a call that never began has no
-        transcript to keep.
-        """
+        """Ignores other events: audio, and calls that never began."""
         if event.get("type") != "post_call_transcription":
             return None
         data = get_object(event, "data")
@@ -142,7 +128,9 @@ class ElevenLabs(Platform):
         metadata, analysis = get_object(data, "metadata"), get_object(data, "analysis")
         phone = get_object(metadata, "phone_call")
         start = parse_time(metadata.get("start_time_unix_secs"), "metadata.start_time_unix_secs")
-        said = tuple(_said(turn, start) for turn in get_objects(data, "transcript"))
+        end = offset(start, metadata.get("call_duration_secs"))
+        said = tuple(_elevenlabs_turn(turn, start) for turn in get_objects(data, "transcript"))
+        client_data = get_object(data, "conversation_initiation_client_data")
         return PlatformReport(
             source=self.name,
             sid=sid_of(data, "conversation_id"),
@@ -150,29 +138,22 @@ class ElevenLabs(Platform):
             customer=phone.get("external_number"),
             agent_number=phone.get("agent_number"),
             started_at=start,
-            ended_at=max(
-                offset(start, metadata.get("call_duration_secs")),
-                *(turn.at for turn in said),
-                start,
-            ),
+            ended_at=max(end, start, *(turn.at for turn in said)),
             end_reason=metadata.get("termination_reason") or "completed",
             turns=said,
             details={
                 "platform_agent_id": data.get("agent_id"),
                 "call_sid": phone.get("call_sid"),
                 "platform_summary": analysis.get("transcript_summary"),
-                "dynamic_variables": get_object(
-                    get_object(data, "conversation_initiation_client_data"), "dynamic_variables"
-                ),
+                "dynamic_variables": get_object(client_data, "dynamic_variables"),
             },
         ).to_call(agent_id)
 
 
-def _said(turn: Json, start: datetime) -> PlatformTurn:
+def _elevenlabs_turn(turn: Json, start: datetime) -> PlatformTurn:
     speaker: Speaker = "agent" if turn.get("role") == "agent" else "caller"
-    return PlatformTurn(
-        speaker, text_of(turn.get("message")), offset(start, turn.get("time_in_call_secs"))
-    )
+    at = offset(start, turn.get("time_in_call_secs"))
+    return PlatformTurn(speaker, text_of(turn.get("message")), at)
 
 
 RETELL_SIGNATURE_MAX_AGE_S = 300
@@ -186,10 +167,9 @@ class Retell(Platform):
 
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
         header = _HEADER.fullmatch(headers.get("x-retell-signature", "").replace(" ", ""))
-        if (
-            header is None
-            or abs(now.timestamp() - int(header[1]) / 1000) > RETELL_SIGNATURE_MAX_AGE_S
-        ):
+        if header is None:
+            return False
+        if abs(now.timestamp() - int(header[1]) / 1000) > RETELL_SIGNATURE_MAX_AGE_S:
             return False
         return self._key.matches(header[2], raw + header[1].encode())
 
@@ -198,21 +178,16 @@ class Retell(Platform):
             return None
         call = get_object(event, "call")
         ended = from_milliseconds(call.get("end_timestamp"), "call.end_timestamp")
-        start = (
-            from_milliseconds(call["start_timestamp"], "call.start_timestamp")
-            if call.get("start_timestamp")
-            else ended
-        )
+        start = ended
+        if call.get("start_timestamp"):
+            start = from_milliseconds(call["start_timestamp"], "call.start_timestamp")
+        is_inbound = call.get("direction") != "outbound"
         return PlatformReport(
             source=self.name,
             sid=sid_of(call, "call_id"),
-            is_inbound=call.get("direction") != "outbound",
-            customer=call.get("to_number")
-            if call.get("direction") == "outbound"
-            else call.get("from_number"),
-            agent_number=call.get("from_number")
-            if call.get("direction") == "outbound"
-            else call.get("to_number"),
+            is_inbound=is_inbound,
+            customer=call.get("from_number" if is_inbound else "to_number"),
+            agent_number=call.get("to_number" if is_inbound else "from_number"),
             started_at=start,
             ended_at=ended,
             end_reason=call.get("disconnection_reason"),
@@ -245,11 +220,9 @@ class Vapi(Platform):
         if "x-vapi-secret" in headers:
             return self._key.matches_secret(headers["x-vapi-secret"])
         if "x-signature" in headers:
-            return self._key.matches(
-                headers["x-signature"], headers.get("x-timestamp", "").encode() + b"." + raw
-            )
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self._key.matches_secret(token.strip())
+            signed = headers.get("x-timestamp", "").encode() + b"." + raw
+            return self._key.matches(headers["x-signature"], signed)
+        return self._key.matches_bearer(headers)
 
     def read_call(self, event: Json, agent_id: str) -> Call | None:
         message = get_object(event, "message")
@@ -279,6 +252,4 @@ class Vapi(Platform):
 
 
 def _vapi_time(turn: Json, start: datetime) -> datetime:
-    return (
-        from_milliseconds(turn["time"], "message.time") if turn.get("time") is not None else start
-    )
+    return start if turn.get("time") is None else from_milliseconds(turn["time"], "message.time")

@@ -1,4 +1,4 @@
-"""What every platform's adapter owes: whether a webhook is genuine, and the call it tells of."""
+"""The base of all adapters: verifies a webhook, and turns its report into a finished call."""
 
 import hmac
 import json
@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from pydantic import SecretStr
 
+from aftercall.clock import parse_instant
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import MAX_METADATA_BYTES, Call, parse_call
-from aftercall.model.instants import parse_instant
 from aftercall.model.people import normalise_caller
 from aftercall.model.turns import MAX_TURN_CHARS, Speaker
 
@@ -23,8 +23,6 @@ _MAX_DETAILS_CHARS = MAX_METADATA_BYTES // 2
 
 
 class WebhookKey:
-    """A platform's shared secret."""
-
     def __init__(self, secret: SecretStr | None) -> None:
         self._secret = secret.get_secret_value().encode() if secret else b""
 
@@ -32,17 +30,19 @@ class WebhookKey:
         return bool(self._secret)
 
     def matches(self, given: str, signed: bytes) -> bool:
-        return hmac.compare_digest(
-            hmac.digest(self._secret, signed, sha256).hex().encode(),
-            given.lower().encode("utf-8", "replace"),
-        )
+        expected = hmac.digest(self._secret, signed, sha256).hex().encode()
+        return hmac.compare_digest(expected, given.lower().encode("utf-8", "replace"))
 
     def matches_secret(self, given: str) -> bool:
         return hmac.compare_digest(self._secret, given.encode("utf-8", "replace"))
 
+    def matches_bearer(self, headers: Mapping[str, str]) -> bool:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self.matches_secret(token.strip())
+
 
 class Platform(ABC):
-    """One platform's webhooks, with the secret it shares with us."""
+    """One platform's webhooks and the secret it shares with us."""
 
     name: ClassVar[str]
     setting: ClassVar[str]
@@ -56,11 +56,11 @@ class Platform(ABC):
 
     @abstractmethod
     def is_genuine(self, headers: Mapping[str, str], raw: bytes, now: datetime) -> bool:
-        """Over the raw bytes: what was parsed and written again is not what was signed."""
+        """Verifies the raw bytes: re-encoded JSON differs from what was signed."""
 
     @abstractmethod
     def read_call(self, event: Json, agent_id: str) -> Call | None:
-        """The finished call, or None for an event that tells of none. Raises RefusedInput."""
+        """The finished call; None for other events. Raises RefusedInput."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class PlatformTurn:
 
 @dataclass(frozen=True)
 class PlatformReport:
-    """A platform's account of a call, in one form."""
+    """A platform's report of a call in one form."""
 
     source: str
     sid: str
@@ -86,11 +86,9 @@ class PlatformReport:
     details: Json
 
     def to_call(self, agent_id: str) -> Call:
-        metadata = _small(self.details)
-        customer, line = (
-            parse_number(self.customer, "customer", metadata),
-            parse_number(self.agent_number, "line", metadata),
-        )
+        metadata = _fit_details(self.details)
+        customer = parse_number(self.customer, "customer", metadata)
+        line = parse_number(self.agent_number, "line", metadata)
         caller, callee = (customer, line) if self.is_inbound else (line, customer)
         return parse_call(
             {
@@ -109,7 +107,7 @@ class PlatformReport:
         )
 
     def _turns(self) -> Iterable[Json]:
-        """In the order they are told; a clock that jumps back, or past the end, is held."""
+        """In the reported order; times never run back nor past the end."""
         last, end = self.started_at, max(self.ended_at, self.started_at)
         for said in self.turns:
             if not said.text.strip():
@@ -129,7 +127,7 @@ def parse_event(raw: bytes) -> Json:
 
 
 def get_object(parent: Json, name: str) -> Json:
-    """An object within an object; one that is missing or something else is empty."""
+    """An inner object; empty if it is missing or something else."""
     found = parent.get(name)
     return found if isinstance(found, dict) else {}
 
@@ -160,14 +158,10 @@ def from_milliseconds(value: object, field: str) -> datetime:
 
 
 def offset(start: datetime, seconds: object) -> datetime:
-    """A moment of the call by its distance from the start; one that is not told is the start."""
-    if (
-        isinstance(seconds, bool)
-        or not isinstance(seconds, int | float)
-        or not 0 <= seconds < 172_800
-    ):
+    """The start plus `seconds`; the start if they are missing or implausible."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return start
-    return start + timedelta(seconds=seconds)
+    return start + timedelta(seconds=seconds) if 0 <= seconds < 172_800 else start
 
 
 def slug(reason: object) -> str:
@@ -176,7 +170,7 @@ def slug(reason: object) -> str:
 
 
 def speaker_of(role: object, known: Mapping[str, Speaker]) -> Speaker | None:
-    """Who spoke; None for what is no speech: system prompts, tools, transfers."""
+    """Who spoke; None for system prompts, tools and transfers."""
     return known.get(role) if isinstance(role, str) else None
 
 
@@ -194,8 +188,8 @@ def parse_number(number: object, side: str, metadata: Json) -> str | None:
         return None
 
 
-def _small(details: Json) -> Json:
-    """What of the platform's own details fits beside the call."""
+def _fit_details(details: Json) -> Json:
+    """The platform's details as far as they fit into the metadata of a call."""
     kept: Json = {}
     room = _MAX_DETAILS_CHARS
     for name, value in details.items():

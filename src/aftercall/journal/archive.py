@@ -10,12 +10,12 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
+from aftercall.clock import format_instant
 from aftercall.errors import ArchiveError, NotFound
 from aftercall.faults import fault_point
 from aftercall.journal.chain import hash_bytes, make_next_line, parse_link
 from aftercall.journal.folder import ArchivePlace
 from aftercall.model.calls import Call
-from aftercall.model.instants import format_instant
 from aftercall.model.turns import Event, Turn
 
 _LEADING_FIELDS = (

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import select, update
 
+from aftercall.clock import format_instant
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import recordings
@@ -23,7 +24,6 @@ from aftercall.errors import NotFound, RecordingError, StorageFull
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.model.calls import Recording, RecordingState, TranscriptState
-from aftercall.model.instants import format_instant
 
 RECORDINGS_FOLDER = "recordings"
 _DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

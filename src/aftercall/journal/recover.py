@@ -4,6 +4,7 @@ way as any other.
 
 from dataclasses import dataclass
 
+from aftercall.errors import error_code
 from aftercall.journal.record import Journal
 from aftercall.journal.spill import find_late_items
 from aftercall.journal.store import CallRow
@@ -36,7 +37,7 @@ def recover(journal: Journal) -> RecoveryResult:
             log.warning(
                 "cannot recover a call yet",
                 call=row.live.id,
-                error=getattr(error, "code", type(error).__name__),
+                error=error_code(error),
             )
     for call_id in journal.store.list_late_calls():
         _attach_late(journal, journal.store.get(call_id))

@@ -21,16 +21,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from aftercall.clock import Clock
+from aftercall.clock import Clock, format_instant
 from aftercall.disk import sync_folder
-from aftercall.errors import AftercallError, CallErased
+from aftercall.errors import AftercallError, CallErased, error_code
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
 from aftercall.journal.replay import replay_entries
 from aftercall.journal.store import CallRow, CallStore, JournalEntry
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
-from aftercall.model.instants import format_instant
 from aftercall.model.turns import Event, Turn
 
 CALL, END, GONE, RETRY = "call", "end", "gone", "retry"
@@ -295,7 +294,7 @@ class DatabaseOutage:
                 await self._on_database_back()
             except Exception as error:  # noqa: BLE001 - the edge of the watch: one that stopped would leave calls on disk for ever
                 self.is_active = True
-                code = getattr(error, "code", type(error).__name__)
+                code = error_code(error)
                 if code != told:  # it is tried every second, and told once
                     log.warning("the database is not back yet", error=code)
                 told = code

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from aftercall.clock import format_instant
 from aftercall.journal.archive import Archive
 from aftercall.journal.replay import replay_entries
 from aftercall.journal.store import CallRow, CallStore
-from aftercall.model.instants import format_instant
 from aftercall.model.turns import BARGE_IN, Event, Turn
 
 

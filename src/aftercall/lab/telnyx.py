@@ -19,12 +19,11 @@ import httpx2
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from websockets.exceptions import InvalidHandshake
 
-from aftercall.clock import Clock, SystemClock
+from aftercall.clock import Clock, SystemClock, format_instant
 from aftercall.lab.carriers import TelnyxSide
 from aftercall.lab.media import MediaPhone
 from aftercall.lab.recordings import LabRecordings
 from aftercall.lab.webhook_sender import NO_DELIVERY_FAULTS, DeliveryFaults
-from aftercall.model.instants import format_instant
 
 MAX_ATTEMPTS = 3
 RECORDING_LIFETIME_S = 600.0

@@ -1,4 +1,4 @@
-"""A caller's words turned round for the agent's mouth: "remind me to" becomes "remind you to"."""
+"""A caller's words as the agent repeats them: "remind me to" becomes "remind you to"."""
 
 import re
 from datetime import date
@@ -34,9 +34,7 @@ def to_second_person(text: str) -> str:
 
 
 def phrase_request(title: str) -> str:
-    """How a request goes on after "you asked me": `to open a bug`, or `about a leak in the
-    kitchen`.
-    """
+    """The request after "you asked me": `to open a bug`, or `about a leak in the kitchen`."""
     errand = rephrase_title(title)
     return f"to {errand}" if _IMPERATIVE.match(errand) else f"about {errand}"
 
@@ -53,8 +51,6 @@ def speak_date(day: date) -> str:
 
 
 def join(items: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`; longer items are parted by semicolons where they hold
-    commas themselves.
-    """
+    """`a`, `a and b`, `a, b and c`; with semicolons if an item holds a comma."""
     comma = "; " if any("," in item for item in items) else ", "
     return f"{comma.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)

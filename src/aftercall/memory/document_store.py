@@ -27,7 +27,7 @@ from aftercall.db.statements import upsert
 from aftercall.db.tables import documents
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.calls import Call
-from aftercall.model.documents import MAX_CONTENT_CHARS, Document, make_document_id
+from aftercall.model.passages import MAX_CONTENT_CHARS, Document, make_document_id
 from aftercall.model.people import split_party
 from aftercall.model.reading import Summary
 

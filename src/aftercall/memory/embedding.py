@@ -31,7 +31,7 @@ from aftercall.memory.passage_store import (
     store_vectors,
 )
 from aftercall.model.passages import SearchScope
-from aftercall.settings import OpenAISettings
+from aftercall.settings.providers import OpenAISettings
 
 DEFAULT_URL = "https://api.openai.com/v1"
 TIMEOUT_S = 20.0

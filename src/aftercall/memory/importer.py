@@ -9,10 +9,10 @@ from datetime import UTC, datetime, time, timedelta
 from hashlib import sha256
 from pathlib import Path
 
+from aftercall.clock import EARLIEST
 from aftercall.errors import ConfigError, NotFound, RefusedInput
 from aftercall.memory.wording import tokens
 from aftercall.model.calls import IMPORTED, Call, parse_call
-from aftercall.model.instants import EARLIEST
 from aftercall.settings import Settings
 
 MAX_NOTE_CHARS = 2_000

@@ -24,6 +24,7 @@ from sqlalchemy import (
     update,
 )
 
+from aftercall.clock import format_instant
 from aftercall.db.columns import LEXEMES
 from aftercall.db.connect import Database, translated_errors
 from aftercall.db.prepared import InValues, PreparedStatement
@@ -31,7 +32,6 @@ from aftercall.db.statements import chunked, upsert
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
 from aftercall.memory.ranking import compute_marks
 from aftercall.memory.words import to_terms
-from aftercall.model.instants import format_instant
 from aftercall.model.passages import MatchSigns, Passage, SearchScope
 
 PAGE_BITS = 15  # a call has 20,000 turns at most

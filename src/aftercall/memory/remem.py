@@ -9,8 +9,8 @@ from hashlib import sha256
 import httpx2
 
 from aftercall.errors import RememError, RememRefused, RememUnavailable, describe_network_error
-from aftercall.model.documents import Document, is_document_id, make_document_id
-from aftercall.settings import RememSettings
+from aftercall.model.passages import Document, is_document_id, make_document_id
+from aftercall.settings.providers import RememSettings
 
 CALLER_PLACEHOLDER = "{caller}"
 DEFAULT_URL = "https://api.remem.io"

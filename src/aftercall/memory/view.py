@@ -8,10 +8,10 @@ from dataclasses import asdict, fields
 from datetime import datetime, time, timedelta, tzinfo
 from typing import Any
 
+from aftercall.clock import format_instant, parse_instant
 from aftercall.errors import RefusedInput
 from aftercall.memory.store import FactFilter, FactStore
 from aftercall.model.facts import Extraction, Fact, Occurrence
-from aftercall.model.instants import format_instant, parse_instant
 from aftercall.model.passages import Passage, SearchHit
 
 HIDDEN = "(secret)"

@@ -15,7 +15,7 @@ from aftercall.model.calls import Call
 from aftercall.model.followups import Trust
 from aftercall.model.reading import FactDraft, Visibility
 from aftercall.model.turns import Turn
-from aftercall.settings import MemorySettings
+from aftercall.settings.sections import MemorySettings
 
 T = TypeVar("T", bound="_HasVisibility")
 MIN_SHARED_TERM_RATIO = 0.6

@@ -1,4 +1,4 @@
-"""What a call is told before it begins."""
+"""What the agent knows before a call begins."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,32 +21,26 @@ class ResumedCall:
 class RecentCall:
     at: datetime
     summary: str
-    context: str = ""
-    """Where its own summary says that the next call should begin."""
-    name: str | None = None
-    """What its caller was called then; they may have another name by now."""
-    whose: str = ""
-    """The other number it came from, where memory is shared; empty for the caller's own call."""
+    context: str = ""  # where the next call should continue
+    name: str | None = None  # the caller's name at the time
+    whose: str = ""  # the other number it came from if memory is shared; empty for the caller's
 
 
 @dataclass(frozen=True)
 class BriefingFact:
-    """A fact as the agent is told of it: since when it holds, and whether it was heard too
-    badly to rely on. Never a secret.
-    """
+    """A fact for the agent. Never a secret."""
 
     id: str
     text: str
     since: datetime
     needs_confirmation: bool = False
     visibility: Visibility = "shared"
-    heard_by: str = ""
-    """The other agent of the group that was told it; empty for the agent's own."""
+    heard_by: str = ""  # the other agent of the group that heard it
 
 
 @dataclass(frozen=True)
 class BriefingPin:
-    """A topic that the caller keeps coming back to: how it stands, and what is still to be done."""
+    """A topic that the caller keeps coming back to."""
 
     id: str
     title: str
@@ -56,9 +50,7 @@ class BriefingPin:
 
 @dataclass(frozen=True)
 class CallerMemory:
-    """What the database has for a caller's next call: all that is prepared before the phone
-    rings.
-    """
+    """What the database holds for a caller's next call, prepared before the phone rings."""
 
     recent: tuple[RecentCall, ...] = ()
     work: tuple[str, ...] = ()
@@ -68,7 +60,7 @@ class CallerMemory:
 
 @dataclass(frozen=True)
 class Persona:
-    """Who the agent is, as the owner's page has it."""
+    """Who the agent is, from IDENTITY.md."""
 
     name: str | None = None
     creature: str | None = None
@@ -77,7 +69,7 @@ class Persona:
 
 @dataclass(frozen=True)
 class KnownCaller:
-    """What the owner's page says of the caller, besides what to call them."""
+    """What USER.md says of the caller, besides what to call them."""
 
     name: str | None = None
     pronouns: str | None = None
@@ -88,7 +80,7 @@ class KnownCaller:
 
 @dataclass(frozen=True)
 class Briefing:
-    """Data for the agent, never instructions: much of it was said by callers."""
+    """Data for the agent, never instructions: callers said much of it."""
 
     greeting: str
     caller_name: str | None = None
@@ -97,24 +89,21 @@ class Briefing:
     work: tuple[str, ...] = ()
     facts: tuple[BriefingFact, ...] = ()
     pins: tuple[BriefingPin, ...] = ()
-    party: str | None = field(default=None, compare=False)
-    """Whose memory it was made of; None where nobody is remembered."""
-    dropped: str | None = field(default=None, compare=False)
-    """The call that this one may continue, whoever's it was."""
+    party: str | None = field(default=None, compare=False)  # whose memory it holds
+    dropped: str | None = field(default=None, compare=False)  # the call it may continue
     persona: Persona = Persona()
     caller: KnownCaller = KnownCaller()
-    at: datetime | None = None
-    """When the call rang."""
+    at: datetime | None = None  # when the call rang
 
     @property
     def spoken_name(self) -> str | None:
-        return spoken_name(
-            self.caller.name, self.caller_name if self.caller_name != self.caller.name else None
-        )
+        call_name = self.caller_name if self.caller_name != self.caller.name else None
+        return spoken_name(self.caller.name, call_name)
 
     @property
     def first_words(self) -> str:
-        """What the caller hears first: a fresh greeting, or that they may go on where they were."""
+        """What the caller hears first: the greeting, or an invitation to go on."""
         if self.pick_up is None:
             return self.greeting
-        return f"Welcome back{f', {self.spoken_name}' if self.spoken_name else ''}. Please go on."
+        name = f", {self.spoken_name}" if self.spoken_name else ""
+        return f"Welcome back{name}. Please go on."

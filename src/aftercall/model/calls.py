@@ -1,4 +1,4 @@
-"""A call, live and finished, as it stands in the archive, in `ingest` and in `POST /api/calls`."""
+"""A call, live and finished: the form of the archive, of `ingest` and of `POST /api/calls`."""
 
 import json
 import re
@@ -19,20 +19,18 @@ from pydantic import (
     model_validator,
 )
 
+from aftercall.clock import Instant
 from aftercall.errors import RefusedInput
 from aftercall.ids import new_id
-from aftercall.model.instants import Instant
 from aftercall.model.people import normalise_caller
 from aftercall.model.turns import Event, Turn
 
-IMPORTED = "import"  # the source of notes that were brought along: nobody rang
+IMPORTED = "import"  # the source of imported notes; there was no phone call
 MAX_TURNS = 20_000
 MAX_CALL_CHARS = 5_000_000
 MAX_METADATA_BYTES = 65_536
 MAX_DURATION = timedelta(hours=48)
-MAX_CLOCK_DRIFT = timedelta(
-    seconds=5
-)  # a platform's clock for the call and its clock for the turns may differ a little
+MAX_CLOCK_DRIFT = timedelta(seconds=5)  # between a platform's clocks for calls and for turns
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SID = re.compile(r"[A-Za-z0-9_+=][A-Za-z0-9_.:@=+~-]{0,199}")
@@ -82,7 +80,7 @@ Direction = Literal["inbound", "outbound"]
 
 
 class LiveCall(BaseModel):
-    """What is known of a call the moment it connects."""
+    """What is known of a call when it connects."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -102,7 +100,7 @@ class LiveCall(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _default_conversation(cls, data: Any) -> Any:
-        """A call that continues no other is a conversation by itself."""
+        """A call that continues no other is its own conversation."""
         if not isinstance(data, dict):
             return data
         identity = data.get("id") or new_id()
@@ -121,7 +119,7 @@ class LiveCall(BaseModel):
 
 
 class Call(LiveCall):
-    """A finished call. Once sealed it is never changed again."""
+    """A finished call. Never changed once it is sealed."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     ended_at: Instant
@@ -132,7 +130,7 @@ class Call(LiveCall):
     @field_validator("turns", "events", mode="before")
     @classmethod
     def _number_entries(cls, entries: Any) -> Any:
-        """Numbers may be left out on the way in; then the order counts."""
+        """Numbers entries that came without a number."""
         if not isinstance(entries, list):
             return entries
         return [
@@ -143,7 +141,7 @@ class Call(LiveCall):
     @model_validator(mode="after")
     def _check_consistency(self, info: ValidationInfo) -> Self:
         if info.context and info.context.get("sealed"):
-            return self  # what is sealed is what happened, a clock set back included
+            return self  # a sealed call is what happened, even if a clock was set back
         _check_span(self.started_at, self.ended_at)
         _check_order(self)
         if sum(len(turn.text) for turn in self.turns) > MAX_CALL_CHARS:
@@ -156,18 +154,18 @@ class Call(LiveCall):
 
     @property
     def is_silent(self) -> bool:
-        """Whether its caller said nothing. Such a call is kept, and takes no other call's place."""
+        """Whether its caller said nothing. Such a call is kept but replaces no other."""
         return not has_caller_words(self.turns)
 
 
 def has_caller_words(turns: Iterable[Turn | Event]) -> bool:
-    """Blanks and dots, which recognisers write for silence, are no words."""
+    """Recognisers write blanks and dots for silence; those are no words."""
     spoken = (turn.text for turn in turns if isinstance(turn, Turn) and turn.speaker == "caller")
     return any(character.isalnum() for text in spoken for character in text)
 
 
 def parse_call(data: object) -> Call:
-    """A finished call from outside, or RefusedInput naming the first field that does not fit."""
+    """A finished call from outside. Raises RefusedInput for the first field that does not fit."""
     if not isinstance(data, dict):
         raise RefusedInput("call", "is not a JSON object")
     try:
@@ -193,14 +191,12 @@ def parse_call_json(raw: bytes) -> Call:
 
 
 def to_refused_input(error: ValidationError) -> RefusedInput:
-    """The first thing wrong as one line; values are left out, they may be speech."""
+    """The first problem in one line, without the value, which may be speech."""
     first = error.errors(include_url=False, include_input=False)[0]
-    reason = _REASONS.get(first["type"], first["msg"].removeprefix("Value error, ")).format(
-        **first.get("ctx", {})
-    )
-    field = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
-    ).lstrip(".")
+    message = first["msg"].removeprefix("Value error, ")
+    reason = _REASONS.get(first["type"], message).format(**first.get("ctx", {}))
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]]
+    field = "".join(parts).lstrip(".")
     if not field:
         field, _, reason = reason.partition(": ")
     return RefusedInput(field, reason[:1].lower() + reason[1:])
@@ -237,7 +233,7 @@ TranscriptState = Literal["none", "waiting", "here", "failed"]
 
 @dataclass(frozen=True)
 class Recording:
-    """`absent` is final: the carrier has nothing. `path` is below the home."""
+    """`absent` is final: the carrier has no recording. `path` is relative to the home."""
 
     id: str
     call_id: str

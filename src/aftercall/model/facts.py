@@ -1,10 +1,8 @@
-"""What memory holds: facts, each time they were said, and what came of looking for them in a
-call.
-"""
+"""What memory holds: facts and their occurrences, extractions, and pinned topics."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from aftercall.model.reading import Category, Visibility
 
@@ -12,7 +10,7 @@ SHARED_CALLER = "*"
 
 
 class MemoryKey(NamedTuple):
-    """Whose memory: an agent's, of one caller, or of all of them (`*`) where memory is shared."""
+    """The memory of an agent for one caller, or for all of them (`*`) if memory is shared."""
 
     agent_id: str
     caller: str
@@ -22,8 +20,8 @@ class MemoryKey(NamedTuple):
 class Fact:
     """Something durable that was said.
 
-    `identity` is the same for two wordings of one thing, `matching` names
-    subject and attribute where they are plain; both are keyed hashes where the fact is secret.
+    `identity` is the same for two wordings of one thing; `matching` names subject and attribute
+    if they are clear. Both are keyed hashes if the fact is secret.
     """
 
     id: str
@@ -55,7 +53,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Gist:
-    """As much of a fact as choosing and telling it takes."""
+    """The part of a fact that a briefing needs."""
 
     id: str
     agent_id: str
@@ -72,9 +70,7 @@ class Gist:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One time that a fact was said: the call, the turns, the words themselves and what stood
-    around them.
-    """
+    """One time that a fact was said: the call, the turns, the words and their context."""
 
     id: str
     fact_id: str
@@ -92,9 +88,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What came of looking for facts in one call; `reason` says why nobody looked, `error` why
-    looking failed.
-    """
+    """The result of searching one call for facts: `reason` if skipped, `error` if failed."""
 
     call_id: str
     extracted_at: datetime
@@ -107,3 +101,85 @@ class Extraction:
     facts_dropped: int = 0
     reason: str = ""
     error: str | None = None
+
+
+PinState = Literal["pinned", "unpinned"]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Words of the caller that name things: single terms and runs of words."""
+
+    text: str = field(repr=False)
+    terms: tuple[str, ...] = field(repr=False)
+    runs: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class SpokenTopic:
+    """What one call was about."""
+
+    call_id: str
+    conversation: str
+    at: datetime
+    terms: frozenset[str] = field(repr=False)
+    central: frozenset[str] = field(repr=False)
+    settled: frozenset[str] = field(repr=False)
+    said: tuple[Sentence, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class PinMention:
+    """One call of a pin's history, in the caller's words."""
+
+    call_id: str
+    conversation: str
+    at: datetime
+    words: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A pinned topic. People may set note, title and state; the program sets the rest."""
+
+    id: str
+    key: MemoryKey = field(repr=False)
+    terms: tuple[str, ...] = field(repr=False)
+    title: str = field(repr=False)
+    state: PinState
+    reason: str
+    history: tuple[PinMention, ...] = field(repr=False)
+    since: datetime
+    last_at: datetime
+    changed_at: datetime
+    is_titled_by_hand: bool = False
+    is_decided_by_hand: bool = False
+    note: str | None = field(default=None, repr=False)
+
+    @property
+    def anchor(self) -> str:
+        return self.terms[0]
+
+
+@dataclass(frozen=True)
+class PinItem:
+    """A request or a promise that belongs to a pin."""
+
+    id: str
+    title: str = field(repr=False)
+    state: str
+    due: str | None
+    changed_at: datetime
+    terms: frozenset[str] = field(default=frozenset(), repr=False)
+    standing: str = ""  # the state as people see it, if that is another word
+
+
+@dataclass(frozen=True)
+class PinPage:
+    """A pin with its status and items. Never holds a secret."""
+
+    pin: Pin
+    about: str = field(repr=False)
+    status: str = field(repr=False)
+    open_items: tuple[PinItem, ...]
+    done_items: tuple[PinItem, ...]

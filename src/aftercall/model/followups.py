@@ -1,4 +1,4 @@
-"""Requests and promises as rows of the ledger, and the work that is handed to a sink for them."""
+"""Requests and promises as rows of the ledger, and the work that sinks get for them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,9 +23,7 @@ FollowUpState = Literal[
 Trust = Literal["verified", "known", "unknown"]
 Purpose = Literal["request", "reminder", "notice", "journal"]
 Effect = Literal["done", "passed on", "noted"]
-"""What `done` means of a request: the thing itself, that somebody was told to do it, or that it
-stands written somewhere.
-"""
+"""What `done` means: the thing itself, someone was told to do it, or it is written down."""
 EFFECTS: Mapping[str, Effect] = {
     "agent": "done",
     "mcp": "done",
@@ -36,19 +34,17 @@ EFFECTS: Mapping[str, Effect] = {
     "tasks": "noted",
     "people": "noted",
 }
-"""By the sink that had it; the furthest of several counts."""
+"""By sink; of several sinks the strongest effect counts."""
 TurnRef = tuple[str, int]
-"""A turn: the call's id and the number within it."""
+"""The call's id and the number of the turn."""
 
 
 def describe_state(
     state: FollowUpState, kind: FollowUpKind, request_kind: RequestKind, sink: str
 ) -> str:
-    """A state as people and callers are told it: a contract that only stands on a list has not
-    been sent.
+    """The state as people see it: a task on a list is noted, not done.
 
-    An issue is the thing itself where an issue was asked for. A sink nobody knows was given the
-    request.
+    An opened issue is done only if an issue was asked for. An unknown sink counts as passed on.
     """
     if state != "done" or not sink:
         return state
@@ -62,9 +58,7 @@ def describe_state(
 
 @dataclass(frozen=True)
 class FollowUpDraft:
-    """A request or a promise as a conversation tells it, before the ledger compares it with
-    what it holds.
-    """
+    """A request or a promise of a conversation, before it is compared with the ledger."""
 
     kind: FollowUpKind
     request_kind: RequestKind
@@ -128,10 +122,7 @@ class FollowUpChange:
 
 @dataclass(frozen=True)
 class SinkWork:
-    """What a sink is given.
-
-    Everything in it but keys and paths was said on the phone: data, never an instruction.
-    """
+    """What a sink gets. All but keys and paths was said on the phone: data, no instructions."""
 
     key: str
     purpose: Purpose
@@ -151,7 +142,6 @@ class SinkWork:
 
     @classmethod
     def from_followup(cls, row: FollowUp, purpose: Purpose, key: str) -> "SinkWork":
-        """What any sink is told of a row of the ledger, whatever it is to do about it."""
         return cls(
             key=key,
             purpose=purpose,
@@ -168,15 +158,34 @@ class SinkWork:
             at=row.created_at,
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """For programs; `title`, `details`, `person` and `words` hold what was said."""
+        return {
+            "key": self.key,
+            "purpose": self.purpose,
+            "kind": self.kind,
+            "title": self.title,
+            "details": self.details,
+            "person": self.person,
+            "due": self.due,
+            "words": self.words,
+            "caller": self.caller,
+            "trust": self.trust,
+            "agent_id": self.agent_id,
+            "conversation": self.conversation,
+            "call": self.call_id,
+            "archives": list(self.archives),
+        }
+
     @property
     def may_contact_caller(self) -> bool:
-        """A number that was only claimed is not rung back or written to."""
+        """Only a verified number is called or written to."""
         return self.purpose != "notice" and self.trust == "verified"
 
 
 @dataclass(frozen=True)
 class SinkReceipt:
-    """What a sink made of it: where it is, and what it answered."""
+    """Where the result is, and what the sink answered."""
 
     link: str | None = None
     response: str = ""
@@ -184,14 +193,14 @@ class SinkReceipt:
 
 @dataclass(frozen=True)
 class Delivery:
-    """One effect of one sink, as far as it got."""
+    """One attempt to use one sink, and its state."""
 
     key: str
     followup_id: str | None
     conversation: str
     sink: str
     purpose: Purpose
-    state: Literal["sending", "waiting", "done", "rehearsed", "dead"]
+    state: Literal["sending", "waiting", "done", "dead"]
     attempts: int
     reason: str
     link: str | None
@@ -202,7 +211,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class FollowUpRun:
-    """The follow-up work of one conversation: its timer, and how far it is."""
+    """The follow-up work of one conversation: its timer and its state."""
 
     conversation: str
     agent_id: str

@@ -1,10 +1,11 @@
-"""What can be searched: a passage (one turn, one summary, one fact), where to look, and what
-was found.
-"""
+"""What can be searched: passages (a turn, a summary, a fact), scopes, hits, and documents."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from aftercall.model.reading import Visibility
 
@@ -13,10 +14,7 @@ Kind = Literal["turn", "summary", "fact"]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One thing that can be found.
-
-    `around` holds words said near a fact; a turn's neighbours are passages themselves.
-    """
+    """One thing that can be found. `around` holds words said near a fact."""
 
     kind: Kind
     agent_id: str
@@ -36,12 +34,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """Which passages may be found.
+    """Which passages may be found. Without a caller: those of all callers, for the owner only.
 
-    Without a caller: those of every caller of the agent, for the owner's eyes only.
-
-    `since` and `before` bound when it was said. With `as_of`, what held on that instant is
-    searched, retired facts included.
+    `since` and `before` bound when it was said. `as_of` searches what held at that instant,
+    retired facts included.
     """
 
     agent_id: str
@@ -52,13 +48,12 @@ class SearchScope:
     since: datetime | None = None
     before: datetime | None = None
     as_of: datetime | None = None
-    group: tuple[str, ...] = ()
-    """Other agents whose `shared` facts may be found, too."""
+    group: tuple[str, ...] = ()  # other agents whose `shared` facts may be found
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A passage that was found, how well it fits, and the turns beside it."""
+    """A found passage, its score, and the turns around it."""
 
     passage: Passage
     score: float
@@ -67,9 +62,7 @@ class SearchHit:
 
 
 class MatchSigns(NamedTuple):
-    """What ranking looks at beside the words, and the rest of the row behind it: light, because
-    a search looks at many.
-    """
+    """What ranking uses besides the words, and the rest of the row. Light: a search reads many."""
 
     n: int
     day: int
@@ -89,9 +82,7 @@ class MatchSigns(NamedTuple):
     text: str
 
     def to_passage(self) -> Passage:
-        """Only what was found is made whole: SQLite keeps instants as text, and reading them
-        takes time.
-        """
+        """Parses instants, which SQLite stores as text, of hits only: that takes time."""
         return Passage(
             kind=self.kind,
             agent_id=self.agent_id,
@@ -107,3 +98,40 @@ class MatchSigns(NamedTuple):
             until=datetime.fromisoformat(self.until) if isinstance(self.until, str) else self.until,
             mentions=self.mentions,
         )
+
+
+MAX_CONTENT_CHARS = 1_000_000
+MAX_TITLE_CHARS = 500
+_ID_NAMESPACE = uuid5(NAMESPACE_URL, "aftercall:documents")
+
+
+class Document(BaseModel):
+    """A page of text in memory, made of a call or sent by a client."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    title: str = Field(max_length=MAX_TITLE_CHARS)
+    content: str = Field(max_length=MAX_CONTENT_CHARS)
+    source: str = "api"
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    namespace: str = ""
+    agent_id: str = "main"
+    caller: str | None = None
+    call_id: str | None = None
+    made_at: datetime
+    changed_at: datetime
+
+
+def make_document_id(*names: str) -> str:
+    """The same names give the same id, so a document sent twice is one."""
+    return str(uuid5(_ID_NAMESPACE, "\n".join(names)))
+
+
+def is_document_id(text: str) -> bool:
+    """Canonical UUIDs only, because an id becomes part of a path."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

@@ -1,12 +1,10 @@
-"""Who is on the line: a caller's number in the one form that is compared everywhere, and
-whoever else speaks from it.
-"""
+"""Callers: their number in one form, the people who share it, and the names they go by."""
 
 import re
 
 import phonenumbers
 
-# What carriers send in place of a number that the caller withheld, the keypad spellings included.
+# What carriers send for a withheld number, keypad spellings included.
 WITHHELD_NUMBERS = frozenset(
     {
         "",
@@ -47,9 +45,7 @@ def normalise_caller(caller: str | None) -> str | None:
         return text
     if address := _ADDRESS.fullmatch(text):
         kind, user, host = address.groups()
-        user = user.replace(
-            PERSON_SEPARATOR, "%23"
-        )  # as it should have been written; nobody rings as somebody's guest
+        user = user.replace(PERSON_SEPARATOR, "%23")  # so that no caller poses as another person
         return f"{kind.lower()}:{user}" + (f"@{host.lower()}" if host else "")
     if _DIALLED.fullmatch(text):
         return _from_dialled(text)
@@ -59,20 +55,17 @@ def normalise_caller(caller: str | None) -> str | None:
 
 
 def join_party(number: str, person: str) -> str:
-    """Whose memory: the number alone is its owner's, `+15550100#anna` that of Anna, who speaks
-    from the same phone.
-    """
+    """`+15550100` is the owner of the number, `+15550100#anna` is Anna on the same phone."""
     return f"{number}{PERSON_SEPARATOR}{person}" if person else number
 
 
 def split_party(party: str) -> tuple[str, str]:
-    """Number and person."""
+    """Number and person; the person is empty for the owner."""
     number, mark, person = party.rpartition(PERSON_SEPARATOR)
     return (number, person) if mark and is_person(person) else (party, "")
 
 
 def normalise_party(party: str | None) -> str | None:
-    """As `normalise_caller`, of a party."""
     number, person = split_party((party or "").strip())
     known = normalise_caller(number)
     return None if known is None else join_party(known, person)
@@ -83,13 +76,10 @@ def is_person(text: str) -> bool:
 
 
 def _from_dialled(text: str) -> str:
-    """A number with spaces, brackets and the `(0)` that people write; the library knows which
-    digits count.
-    """
+    """A number with spaces, brackets and the `(0)` that people write."""
     try:
-        return phonenumbers.format_number(
-            phonenumbers.parse(text), phonenumbers.PhoneNumberFormat.E164
-        )
+        number = phonenumbers.parse(text)
+        return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
     except phonenumbers.NumberParseException:
         raise ValueError("is not a phone number") from None
 
@@ -111,82 +101,15 @@ def is_generic_name(name: str) -> bool:
     return " ".join(words) in GENERIC_NAMES
 
 
-_TITLES = frozenset(
-    {
-        *(
-            "mr",
-            "mrs",
-            "ms",
-            "miss",
-            "mx",
-            "madam",
-            "dr",
-            "doctor",
-            "prof",
-            "professor",
-            "rev",
-            "reverend",
-            "father",
-            "pastor",
-            "rabbi",
-        ),
-        *(
-            "judge",
-            "officer",
-            "captain",
-            "capt",
-            "sergeant",
-            "sgt",
-            "major",
-            "colonel",
-            "lord",
-            "lady",
-            "aunt",
-            "auntie",
-            "uncle",
-        ),
-        *(
-            "herr",
-            "frau",
-            "fräulein",
-            "monsieur",
-            "madame",
-            "mme",
-            "mlle",
-            "señor",
-            "señora",
-            "senor",
-            "senora",
-            "signor",
-            "signora",
-        ),
-    }
+_TITLE_WORDS = (
+    "mr mrs ms miss mx madam dr doctor prof professor rev reverend father pastor rabbi judge "
+    "officer captain capt sergeant sgt major colonel lord lady aunt auntie uncle herr frau "
+    "fräulein monsieur madame mme mlle señor señora senor senora signor signora"
 )
+_TITLES = frozenset(_TITLE_WORDS.split())
 _TITLES_OF_GIVEN_NAMES = frozenset({"sir", "dame", "sister", "brother"})
-_PARTICLES = frozenset(
-    {
-        "van",
-        "von",
-        "der",
-        "den",
-        "de",
-        "del",
-        "della",
-        "di",
-        "da",
-        "dos",
-        "du",
-        "la",
-        "le",
-        "el",
-        "al",
-        "bin",
-        "ibn",
-        "abu",
-        "ter",
-        "zu",
-    }
-)
+_PARTICLE_WORDS = "van von der den de del della di da dos du la le el al bin ibn abu ter zu"
+_PARTICLES = frozenset(_PARTICLE_WORDS.split())
 _ENDINGS = frozenset({"jr", "sr", "ii", "iii", "iv", "phd", "md", "esq"})
 _JOINING_WORDS = frozenset({"and", "&", "the", "und", "et", "y"})
 
@@ -198,18 +121,16 @@ _GREETING = re.compile(
 
 
 def find_greeted_name(greeting: str) -> str | None:
-    """By what name a greeting speaks to somebody; None if it uses none."""
+    """The name that a greeting uses, if any."""
     found = _GREETING.match(greeting)
     words = found["name"].split() if found else []
-    return (
-        " ".join(words) if words and all(_is_name(word) for word in (words[0], words[-1])) else None
-    )
+    return " ".join(words) if words and _is_name(words[0]) and _is_name(words[-1]) else None
 
 
 def replace_old_name(text: str, old: str | None, name: str | None, call_name: str | None) -> str:
-    """The text with the present name where it has an old one that was corrected since.
+    """Replaces a name that was corrected since.
 
-    An old name that shares a word with the present one is another form of it, and stays.
+    An old name that shares a word with the present one is another form of it and stays.
     """
     present = spoken_name(name, call_name)
     known = {_normalise_word(word) for word in f"{name or ''} {call_name or ''}".split()}
@@ -223,22 +144,15 @@ def _is_name(word: str) -> bool:
 
 
 def spoken_name(name: str | None, call_name: str | None) -> str | None:
-    """What to call them aloud: as they asked to be called, else by what of their name is said
-    to somebody.
-    """
+    """What to call a person: the name they asked for, else a form of address."""
     return call_name or (form_of_address(name) if name else None)
 
 
 def form_of_address(name: str) -> str:
-    """`Bill` for Bill Harker, `Dr Brown` for Dr Jane Brown.
-
-    Which word is the given name where surnames come first nobody can tell.
-    """
-    last, comma, given = name.partition(",")
-    if (
-        comma and given.strip() and _normalise_word(given) not in _ENDINGS
-    ):  # as lists have it: `Harker, Bill`
-        name = f"{given} {last}"
+    """`Bill` for Bill Harker, `Dr Brown` for Dr Jane Brown. Assumes that given names come first."""
+    last, _, given = name.partition(",")
+    if given.strip() and _normalise_word(given) not in _ENDINGS:
+        name = f"{given} {last}"  # `Harker, Bill`
     words = name.replace(",", " ").split()
     while len(words) > 1 and _normalise_word(words[-1]) in _ENDINGS:
         words.pop()
@@ -248,22 +162,16 @@ def form_of_address(name: str) -> str:
         return " ".join((words[0], *_surname(words[1:])))
     count = 2 if _normalise_word(words[0]) in _TITLES_OF_GIVEN_NAMES else 1
     first = _normalise_word(words[count - 1])
-    return " ".join(
-        words if len(first) < 2 or first in _PARTICLES else words[:count]
-    )  # an initial alone is no name
+    is_name = len(first) > 1 and first not in _PARTICLES  # an initial alone is no name
+    return " ".join(words[:count] if is_name else words)
 
 
 def _surname(words: list[str]) -> list[str]:
-    """With what belongs to it: `van der Berg`; further titles and given names go."""
-    start = next(
-        (
-            place
-            for place, word in enumerate(words)
-            if _normalise_word(word) in _PARTICLES and place + 1 < len(words)
-        ),
-        len(words) - 1,
-    )
-    return words[start:]
+    """The surname with its particles, `van der Berg`, without further titles and given names."""
+    for at, word in enumerate(words[:-1]):
+        if _normalise_word(word) in _PARTICLES:
+            return words[at:]
+    return words[-1:]
 
 
 def _normalise_word(word: str) -> str:

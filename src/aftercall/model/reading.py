@@ -1,4 +1,4 @@
-"""What a reader takes out of one finished call. Every item names the turns it rests on."""
+"""What a reader finds in one finished call. Every item names the turns it rests on."""
 
 import re
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class _FrozenModel(BaseModel):
 
 
 class Profile(_FrozenModel):
-    """What the caller clearly said of themself."""
+    """What the caller clearly said about themselves."""
 
     name: str | None = None
     call_name: str | None = None
@@ -56,7 +56,7 @@ class Identity(_FrozenModel):
 
 
 class Request(_FrozenModel):
-    """What the caller wants done and that outlasts the moment."""
+    """What the caller wants done after the call."""
 
     kind: RequestKind
     title: str
@@ -68,14 +68,14 @@ class Request(_FrozenModel):
 
 
 class WithdrawnRequest(_FrozenModel):
-    """Asked for, then called off: nothing may be done for it."""
+    """Asked for, then called off: it must not be done."""
 
     title: str
     turns: Turns
 
 
 class Promise(_FrozenModel):
-    """What the agent said it, or its house, would do."""
+    """What the agent said it or its company would do."""
 
     title: str
     turns: Turns
@@ -83,7 +83,7 @@ class Promise(_FrozenModel):
 
 
 class RequestsReading(_FrozenModel):
-    """What one call asks for and promises: the work that is to come of it."""
+    """What one call asks for and promises."""
 
     requests: tuple[Request, ...] = ()
     withdrawn: tuple[WithdrawnRequest, ...] = ()
@@ -91,7 +91,7 @@ class RequestsReading(_FrozenModel):
 
 
 class Summary(_FrozenModel):
-    """A call in a few plain sentences, and the same under headings for whoever calls next."""
+    """A call in a few plain sentences, and under headings for the next call."""
 
     text: str
     topics: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Summary(_FrozenModel):
 
 
 class KnownFact(_FrozenModel):
-    """A fact that memory holds already, as a reader is told of it. Never a secret."""
+    """A fact that memory already holds, for a reader. Never a secret."""
 
     id: str
     category: Category
@@ -110,10 +110,9 @@ class KnownFact(_FrozenModel):
 
 
 class FactDraft(_FrozenModel):
-    """A durable truth as one call tells it, before memory compares it with what is known.
+    """A fact from one call, before memory compares it with what it holds.
 
-    `supersedes` and `duplicate_of` are a reader's opinion: ids of known facts, to be checked
-    before they count.
+    `supersedes` and `duplicate_of` are a reader's suggestion: ids of known facts, checked later.
     """
 
     category: Category
@@ -129,7 +128,7 @@ class FactDraft(_FrozenModel):
 
 
 class Reading(_FrozenModel):
-    """One call, read once."""
+    """Everything that was read from one call."""
 
     language: str
     summary: str
@@ -143,10 +142,7 @@ class Reading(_FrozenModel):
 
 @dataclass(frozen=True)
 class ReadingTrace:
-    """Who answered, to which question, at what cost.
-
-    The hash of the prompt names the question for good.
-    """
+    """Who answered which question at what cost. `prompt` is the hash of the question."""
 
     reader: str
     prompt: str | None = None
@@ -157,8 +153,6 @@ class ReadingTrace:
 
 @dataclass(frozen=True)
 class ReadingResult(Generic[T]):
-    """What a reader found, and how it came to it."""
-
     value: T
     trace: ReadingTrace
 

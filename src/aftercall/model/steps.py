@@ -1,4 +1,4 @@
-"""What happens to a call after it is sealed, step by step."""
+"""The steps after a call is sealed, and how each ended."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,13 +9,14 @@ from aftercall.model.reading import ReadingTrace
 
 StepState = Literal["waiting", "running", "done", "failed", "skipped"]
 OPEN_STATES: tuple[StepState, ...] = ("waiting", "running")
+OUTBOUND_REASON = "an outbound call: the callee is not the user"
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """How a step ended: what it made, or why it made nothing.
+    """What a step made, or why it made nothing.
 
-    One that waits for another step is taken when that has ended.
+    A step that waits for another one runs when that has ended.
     """
 
     state: StepState
@@ -23,15 +24,11 @@ class StepOutcome:
     result: str | None = None
     trace: ReadingTrace | None = None
     write: Callable[[Any], None] | None = field(default=None, compare=False, repr=False)
-    """What it still has to write, given a connection: in the transaction that records how it
-    ended.
-    """
+    """Writes in the transaction that records the outcome; gets the connection."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of one call as it stands."""
-
     name: str
     state: StepState
     reason: str

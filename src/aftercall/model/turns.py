@@ -1,17 +1,15 @@
-"""What happens within a call: turns (finished contributions) and events (tool uses, marks,
-faults).
-"""
+"""What happens in a call: turns (what was said) and events (tool uses, marks, faults)."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from aftercall.model.instants import Instant
+from aftercall.clock import Instant
 
 MAX_TURN_CHARS = 100_000
-BARGE_IN = (
-    "barge_in"  # an event: the caller cut the agent short; `heard` is what was heard of its words
-)
+# Kinds of events.
+BARGE_IN = "barge_in"  # the caller interrupted; `heard` holds the part of the words they heard
+REQUEST_EVENT = "request.taken"  # the agent noted a request during the call
 Speaker = Literal["agent", "caller"]
 
 _SPEAKERS: dict[str, Speaker] = {
@@ -32,18 +30,14 @@ def _parse_speaker(value: Any) -> Any:
 
 
 def _clean_text(value: Any) -> Any:
-    """NUL and lone surrogates cannot be stored everywhere; the words around them can."""
-    if isinstance(value, str):
-        return (
-            value.replace("\0", "\ufffd")
-            .encode("utf-8", "surrogatepass")
-            .decode("utf-8", "replace")
-        )
-    return value
+    """Replaces NUL and lone surrogates, which not every store can hold."""
+    if not isinstance(value, str):
+        return value
+    return value.replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 class Turn(BaseModel):
-    """One finished contribution of one speaker."""
+    """What one speaker said until the other took over."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 from uuid import NAMESPACE_OID, uuid5
 
-from aftercall.model.instants import parse_instant
+from aftercall.clock import parse_instant
 from aftercall.phone.control import ControlRequest, path_part
 from aftercall.phone.stream import Events, MediaStream, Message, StreamOpening, text_values
 from aftercall.phone.wire import MIN_AUDIO_BYTES, SILENCE, Oddity, OddMessage

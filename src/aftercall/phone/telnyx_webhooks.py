@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from aftercall.clock import parse_instant
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
-from aftercall.model.instants import parse_instant
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,

@@ -7,6 +7,7 @@ Whichever cannot be made is left to its own step, which comes to the same error 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from aftercall.errors import error_code
 from aftercall.faults import fault_point
 from aftercall.log import get_logger
 from aftercall.memory.passage_store import replace_summaries
@@ -91,5 +92,5 @@ def _left_to_their_steps() -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - the edge of what is made ahead: nobody waits for it
         log.info(
             "summaries are left to their own steps",
-            error=getattr(error, "code", type(error).__name__),
+            error=error_code(error),
         )

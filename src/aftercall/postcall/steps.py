@@ -24,9 +24,8 @@ from aftercall.memory.pins.board import PinBoard, ReaderTopics
 from aftercall.memory.remem import RememClient
 from aftercall.memory.visibility import mask_secrets, to_secrets
 from aftercall.model.calls import IMPORTED, Call
-from aftercall.model.documents import Document
 from aftercall.model.facts import Extraction
-from aftercall.model.passages import Passage
+from aftercall.model.passages import Document, Passage
 from aftercall.model.people import is_generic_name
 from aftercall.model.reading import ReadingTrace
 from aftercall.model.steps import StepOutcome, StepState, awaiting, done, failed, skipped

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from aftercall.model.instants import format_instant
+from aftercall.clock import format_instant
 from aftercall.model.steps import OPEN_STATES, Step
 
 

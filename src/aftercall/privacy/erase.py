@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aftercall import durable
-from aftercall.clock import Clock
+from aftercall.clock import Clock, format_instant
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
 from aftercall.durable import delete_workflows
@@ -22,7 +22,6 @@ from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.journal.archive import Archive
 from aftercall.journal.spill import SpillFolder
-from aftercall.model.instants import format_instant
 from aftercall.privacy.retention import remove_recording
 from aftercall.privacy.retired import RetiredFolder
 from aftercall.privacy.scan import TraceScan, scan_for_traces

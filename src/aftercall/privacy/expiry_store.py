@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Row, and_, delete, exists, func, select, update
 
+from aftercall.clock import format_instant
 from aftercall.db.connect import Database
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.tables import (
@@ -23,7 +24,6 @@ from aftercall.db.tables import (
     recordings,
     steps,
 )
-from aftercall.model.instants import format_instant
 from aftercall.privacy.store import unlink_facts
 
 

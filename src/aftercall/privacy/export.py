@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aftercall.clock import Clock
+from aftercall.clock import Clock, format_instant
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
 from aftercall.errors import RefusedInput
@@ -19,7 +19,6 @@ from aftercall.memory.pins.page import pin_json
 from aftercall.memory.store import FactFilter, FactStore
 from aftercall.memory.view import export as export_facts
 from aftercall.memory.visibility import redact_call
-from aftercall.model.instants import format_instant
 from aftercall.model.people import join_party, split_party
 from aftercall.privacy.store import list_calls, list_documents, list_parties
 from aftercall.privacy.subject import ErasureSubject

@@ -19,7 +19,8 @@ from aftercall.log import get_logger
 from aftercall.privacy import expiry_store
 from aftercall.privacy.expiry_store import ExpiredItem
 from aftercall.privacy.retired import RetiredFolder
-from aftercall.settings import RetentionKind, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import RetentionKind
 
 RETENTION_INTERVAL_S = 3600.0
 BATCH_SIZE = 100

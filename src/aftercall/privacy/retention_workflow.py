@@ -8,9 +8,10 @@ import asyncio
 from dbos import DBOS, SetWorkflowID
 
 from aftercall.durable import register_queue, run_in_thread, step, workflow
+from aftercall.errors import error_code
 from aftercall.log import get_logger
 from aftercall.privacy.retention import KINDS, Retention
-from aftercall.settings import RetentionKind
+from aftercall.settings.sections import RetentionKind
 
 QUEUE = "aftercall.retention"
 POLL_INTERVAL_S = 10.0
@@ -34,9 +35,7 @@ async def expire_all() -> None:
         try:
             await expire_kind(kind)
         except Exception as error:  # noqa: BLE001 - the edge of a kind: one that fails holds up no other, and comes again in an hour
-            log.warning(
-                "retention failed", kind=kind, error=getattr(error, "code", type(error).__name__)
-            )
+            log.warning("retention failed", kind=kind, error=error_code(error))
 
 
 @step("aftercall.let_go", MAX_ATTEMPTS)

@@ -1,7 +1,4 @@
-"""Every setting, with its default and its description.
-
-Reading them from file and environment is config.py's work.
-"""
+"""Every setting, with its default and its description; config.py reads them."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,106 +6,41 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from aftercall.settings.sections import SINKS as SINKS
-from aftercall.settings.sections import AgentSettings as AgentSettings
-from aftercall.settings.sections import AnthropicSettings as AnthropicSettings
-from aftercall.settings.sections import BlandSettings as BlandSettings
-from aftercall.settings.sections import BridgeSettings as BridgeSettings
-from aftercall.settings.sections import BriefingSettings as BriefingSettings
-from aftercall.settings.sections import CallsSettings as CallsSettings
-from aftercall.settings.sections import DeepgramSettings as DeepgramSettings
-from aftercall.settings.sections import ElevenLabsSettings as ElevenLabsSettings
-from aftercall.settings.sections import EmailSettings as EmailSettings
-from aftercall.settings.sections import Env as Env
-from aftercall.settings.sections import ExtractionSettings as ExtractionSettings
-from aftercall.settings.sections import GitHubSettings as GitHubSettings
-from aftercall.settings.sections import McpSettings as McpSettings
-from aftercall.settings.sections import MemorySettings as MemorySettings
-from aftercall.settings.sections import MessageSettings as MessageSettings
-from aftercall.settings.sections import OpenAISettings as OpenAISettings
-from aftercall.settings.sections import ReadingSettings as ReadingSettings
-from aftercall.settings.sections import ReceptionistSettings as ReceptionistSettings
-from aftercall.settings.sections import RecordingsSettings as RecordingsSettings
-from aftercall.settings.sections import RememSettings as RememSettings
-from aftercall.settings.sections import RetellSettings as RetellSettings
-from aftercall.settings.sections import RetentionKind as RetentionKind
-from aftercall.settings.sections import RetentionSettings as RetentionSettings
-from aftercall.settings.sections import Section as Section
-from aftercall.settings.sections import TelnyxSettings as TelnyxSettings
-from aftercall.settings.sections import TwilioSettings as TwilioSettings
-from aftercall.settings.sections import VapiSettings as VapiSettings
-from aftercall.settings.sections import WebhookSettings as WebhookSettings
-from aftercall.settings.sections import WorkSettings as WorkSettings
-from aftercall.settings.sections import XaiSettings as XaiSettings
-
-
-class DatabaseSettings(Section):
-    url: str = Field(
-        default="",
-        description=(
-            "SQLAlchemy URL; `postgresql+psycopg://…` for several machines that share the "
-            "home; empty is SQLite in the home"
-        ),
-    )
-
-
-class PagesSettings(Section):
-    password_hash: SecretStr | None = Field(
-        default=None,
-        description=(
-            "opens the pages with a password, besides the API token; `aftercall password` makes it"
-        ),
-    )
-    session_hours: float = Field(
-        default=168, gt=0, le=8_760, description="how long a browser stays logged in"
-    )
-
-
-class TesterSettings(Section):
-    scenarios: str = Field(
-        default="", description="folder of your own scenarios; `<home>/scenarios` if unset"
-    )
-    allow_numbers: str = Field(
-        default="",
-        description="numbers that may be dialled by `test run`, with commas between them",
-    )
-    spend_limit: float = Field(
-        default=5.0, ge=0, description="most that test calls by phone may cost in a day"
-    )
-    price_per_minute: float = Field(
-        default=0.05, ge=0, description="what a minute of a test call by phone is taken to cost"
-    )
-    parallel: int = Field(default=4, ge=1, le=200, description="test calls at a time")
-    voice: Literal["", "espeak", "tones", "words"] = Field(
-        default="",
-        description="the caller's voice; the best there is if unset; `words` is the lab's own",
-    )
-    redact: bool = Field(
-        default=True, description="names, numbers and dates of birth are left out of reports"
-    )
-    port: int = Field(
-        default=8089,
-        ge=1,
-        le=65_535,
-        description="where `test run` takes the carrier's webhooks; `public_url` must lead there",
-    )
-    model: str | None = Field(
-        default=None,
-        description=(
-            "model for played callers and judged criteria, at `openai.base_url`; scripts and "
-            "rules alone if unset"
-        ),
-    )
-    phone_mode: Literal["gather", "media"] = Field(
-        default="gather",
-        description=(
-            "who listens and speaks on phones: Twilio, or we, with sound both ways (needs the "
-            "OpenAI audio API)"
-        ),
-    )
-    whisper: bool = Field(
-        default=False, description="second transcript of phone calls from the OpenAI audio API"
-    )
+from aftercall.settings.providers import (
+    AgentSettings,
+    AnthropicSettings,
+    BlandSettings,
+    DeepgramSettings,
+    ElevenLabsSettings,
+    EmailSettings,
+    GitHubSettings,
+    McpSettings,
+    MessageSettings,
+    OpenAISettings,
+    RememSettings,
+    RetellSettings,
+    TelnyxSettings,
+    TwilioSettings,
+    VapiSettings,
+    WebhookSettings,
+    XaiSettings,
+)
+from aftercall.settings.sections import (
+    BridgeSettings,
+    BriefingSettings,
+    CallsSettings,
+    DatabaseSettings,
+    ExtractionSettings,
+    MemorySettings,
+    PagesSettings,
+    ReadingSettings,
+    ReceptionistSettings,
+    RecordingsSettings,
+    RetentionSettings,
+    Section,
+    TesterSettings,
+    WorkSettings,
+)
 
 
 def _expand(path: Path) -> Path:
@@ -136,19 +68,19 @@ class Settings(Section):
         default=None, pattern=r"^https?://[^\s/]+.*$", description="the address carriers see"
     )
     engine: Literal["receptionist", "deepgram", "openai"] | None = Field(
-        default=None, description="who speaks; by the keys present if unset"
+        default=None, description="voice engine; by the keys present if unset"
     )
     model: str | None = Field(
         default=None,
         pattern=r"^(rules|(anthropic|openai|xai|openai-compatible):\S+)$",
         description=(
-            "who reads; `rules`, `anthropic:NAME`, `openai:NAME`, `xai:NAME`, "
-            "`openai-compatible:NAME`; by the keys if unset"
+            "reader of calls: `rules`, `anthropic:NAME`, `openai:NAME`, `xai:NAME`, "
+            "`openai-compatible:NAME`; by the keys present if unset"
         ),
     )
-    timezone: str = Field(default="UTC", description="for everything people read")
+    timezone: str = Field(default="UTC", description="time zone of everything people read")
     post_call_extraction: bool = Field(
-        default=True, description="master switch of what happens after hang-up"
+        default=True, description="master switch of all work after hang-up"
     )
     reconnect_window_s: float = Field(
         default=300,
@@ -206,7 +138,7 @@ class Settings(Section):
 
     @property
     def voice_engine(self) -> Literal["receptionist", "deepgram", "openai"]:
-        """Who speaks on the phone: as set, else by the keys present."""
+        """As set, else by the keys present."""
         if self.engine is not None:
             return self.engine
         if self.deepgram.api_key is not None:
@@ -215,9 +147,7 @@ class Settings(Section):
 
     @property
     def zone(self) -> ZoneInfo:
-        """The configured zone; UTC where it is unknown, so that no summary is lost over a
-        typing mistake.
-        """
+        """The configured zone; UTC if it is unknown, so that a typo loses no summary."""
         return find_zone(self.timezone) or ZoneInfo("UTC")
 
 

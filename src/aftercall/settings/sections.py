@@ -1,9 +1,7 @@
-"""What is kept of calls, for how long, and what the next call is told."""
+"""Settings of Aftercall's own parts, one class a section of the file."""
 
 import re
-import shlex
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,7 +17,7 @@ from pydantic import (
 
 @dataclass(frozen=True)
 class Env:
-    """The environment name of a setting where it is not the regular one."""
+    """The environment variable of a setting if it is not AFTERCALL_<SECTION>_<NAME>."""
 
     name: str
 
@@ -29,33 +27,94 @@ class Section(BaseModel):
 
 
 def parse_list(value: Any) -> Any:
-    """In the environment a list is one text, its items separated by commas."""
-    return (
-        [item.strip() for item in value.split(",") if item.strip()]
-        if isinstance(value, str)
-        else value
-    )
+    """The environment separates the items of a list by commas."""
+    if not isinstance(value, str):
+        return value
+    return [item.strip() for item in value.split(",") if item.strip()]
 
 
 def parse_pairs(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    return {
-        key.strip(): level.strip()
-        for key, _, level in (item.partition("=") for item in parse_list(value))
-    }
+    pairs = [item.partition("=") for item in parse_list(value)]
+    return {key.strip(): level.strip() for key, _, level in pairs}
 
 
 def parse_groups(value: Any) -> Any:
-    """In the environment groups are separated by semicolons: `main,sales;clinic`."""
-    return (
-        [parse_list(group) for group in value.split(";") if group.strip()]
-        if isinstance(value, str)
-        else value
-    )
+    """The environment separates groups by semicolons: `main,sales;clinic`."""
+    if not isinstance(value, str):
+        return value
+    return [parse_list(group) for group in value.split(";") if group.strip()]
 
 
 Words = Annotated[tuple[str, ...], BeforeValidator(parse_list)]
+
+
+class DatabaseSettings(Section):
+    url: str = Field(
+        default="",
+        description=(
+            "SQLAlchemy URL; `postgresql+psycopg://…` for several machines; SQLite in "
+            "the home if empty"
+        ),
+    )
+
+
+class PagesSettings(Section):
+    password_hash: SecretStr | None = Field(
+        default=None,
+        description="password for the pages, besides the API token; `aftercall password` makes it",
+    )
+    session_hours: float = Field(
+        default=168, gt=0, le=8_760, description="how long a browser stays logged in"
+    )
+
+
+class TesterSettings(Section):
+    scenarios: str = Field(
+        default="", description="folder of your scenarios; `<home>/scenarios` if unset"
+    )
+    allow_numbers: str = Field(
+        default="", description="numbers that `test run` may dial, separated by commas"
+    )
+    spend_limit: float = Field(
+        default=5.0, ge=0, description="most that test calls by phone may cost in a day"
+    )
+    price_per_minute: float = Field(
+        default=0.05, ge=0, description="assumed price of a minute of a test call by phone"
+    )
+    parallel: int = Field(default=4, ge=1, le=200, description="test calls at a time")
+    voice: Literal["", "espeak", "tones", "words"] = Field(
+        default="",
+        description="the caller's voice; the best installed one if unset; `words` is the lab's",
+    )
+    redact: bool = Field(
+        default=True, description="leave names, numbers and dates of birth out of reports"
+    )
+    port: int = Field(
+        default=8089,
+        ge=1,
+        le=65_535,
+        description="port for the carrier's webhooks in `test run`; `public_url` must lead there",
+    )
+    model: str | None = Field(
+        default=None,
+        description=(
+            "model for played callers and judged criteria, at `openai.base_url`; scripts "
+            "and rules if unset"
+        ),
+    )
+    phone_mode: Literal["gather", "media"] = Field(
+        default="gather",
+        description=(
+            "who listens and speaks on phones: `gather` Twilio, `media` the tester "
+            "(needs the OpenAI audio API)"
+        ),
+    )
+    whisper: bool = Field(
+        default=False,
+        description="make a second transcript of phone calls with the OpenAI audio API",
+    )
 
 
 class CallsSettings(Section):
@@ -63,10 +122,12 @@ class CallsSettings(Section):
 
 
 class BriefingSettings(Section):
-    calls: int = Field(default=3, ge=0, le=50, description="recent summaries told to the next call")
-    facts: int = Field(default=10, ge=0, le=100, description="facts told to the next call")
+    calls: int = Field(
+        default=3, ge=0, le=50, description="recent summaries in the next call's briefing"
+    )
+    facts: int = Field(default=10, ge=0, le=100, description="facts in the next call's briefing")
     max_tokens: int = Field(
-        default=2_000, ge=100, le=100_000, description="about how long a briefing may be"
+        default=2_000, ge=100, le=100_000, description="approximate length limit of a briefing"
     )
     timeout_ms: int = Field(
         default=300, ge=1, le=10_000, description="how long a ringing call waits for its briefing"
@@ -75,20 +136,19 @@ class BriefingSettings(Section):
 
 class MemorySettings(Section):
     scope: Literal["per_caller", "shared", "none"] = Field(
-        default="per_caller", description="whose memory a call opens"
+        default="per_caller", description="whose memory a call uses"
     )
     agents: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(parse_groups)] = Field(
         default=(),
         description=(
-            'groups of agents that know each other\'s `shared` facts: `[["main", "sales"], '
-            '["clinic"]]`'
+            'groups of agents that share their `shared` facts: `[["main", "sales"], ["clinic"]]`'
         ),
     )
     release: Literal["shared", "private"] = Field(
         default="private",
         description=(
-            "up to which level facts are told to any caller of their number; above it only to "
-            "verified ones"
+            "highest level of facts for any caller of their number; higher levels need a "
+            "verified caller"
         ),
     )
     embedder: str = Field(
@@ -101,13 +161,12 @@ class MemorySettings(Section):
     ] = Field(
         default={},
         description=(
-            "level by category or topic, `routine=private,emotional=secret`; a reader's "
-            "higher level always stands"
+            "level by category or topic, `routine=private,emotional=secret`; a reader "
+            "can only raise it"
         ),
     )
     secret_words: Words = Field(
-        default=(),
-        description="a fact that holds one of these words is secret; separated by commas",
+        default=(), description="words that make a fact secret, separated by commas"
     )
     pin_after: int = Field(
         default=3,
@@ -118,7 +177,7 @@ class MemorySettings(Section):
     pin_stale_days: int = Field(
         default=60,
         ge=0,
-        description="days without a word after which a topic is unpinned; 0: never",
+        description="days without a mention after which a topic is unpinned; 0: never",
     )
 
     @field_validator("agents")
@@ -136,65 +195,62 @@ class MemorySettings(Section):
 
 
 RetentionKind = Literal["recordings", "transcripts", "facts", "documents"]
-
-
 Actions = Annotated[dict[RetentionKind, Literal["delete", "archive"]], BeforeValidator(parse_pairs)]
 
 
 class RetentionSettings(Section):
     recordings_days: int = Field(
-        default=90, ge=0, description="after how many days recordings go; 0 keeps them for good"
+        default=90, ge=0, description="days until recordings are removed; 0 keeps them"
     )
     transcripts_days: int = Field(
-        default=0, ge=0, description="after how many days sealed calls go; 0 keeps them for good"
+        default=0, ge=0, description="days until sealed calls are removed; 0 keeps them"
     )
     facts_days: int = Field(
         default=0,
         ge=0,
-        description="after how many days facts go that were not said again; 0 keeps them for good",
+        description="days until facts that were not repeated are removed; 0 keeps them",
     )
     documents_days: int = Field(
-        default=0, ge=0, description="after how many days documents go; 0 keeps them for good"
+        default=0, ge=0, description="days until documents are removed; 0 keeps them"
     )
     action: Actions = Field(
         default={},
         description=(
-            "`delete` (if unset) or `archive`, by kind; `transcripts=archive` moves them to "
-            "`<home>/retired`"
+            "`delete` (default) or `archive`, by kind; `transcripts=archive` moves them "
+            "to `<home>/retired`"
         ),
     )
 
 
 class ExtractionSettings(Section):
-    min_turns: int = Field(default=3, ge=0, description="shorter calls are not searched for facts")
+    min_turns: int = Field(
+        default=3, ge=0, description="calls with fewer turns are not searched for facts"
+    )
     max_per_minute: int = Field(
         default=10,
         ge=1,
         description=(
-            "calls searched for facts in a minute, the rest wait; the rules reader is limited "
-            "only if this is set"
+            "calls searched for facts in a minute, the rest wait; limits the rules "
+            "reader only if set"
         ),
     )
     known_facts: int = Field(
-        default=50, ge=0, description="known facts shown to the reader, secrets never"
+        default=50, ge=0, description="known facts shown to the reader, never secrets"
     )
     min_confidence: float = Field(
-        default=0.6,
-        ge=0,
-        le=1,
-        description="facts that a reader is less sure of are dropped and counted",
+        default=0.6, ge=0, le=1, description="facts below this confidence are dropped and counted"
     )
     max_facts: int = Field(
-        default=100, ge=1, description="facts taken out of one call; more are dropped and counted"
+        default=100, ge=1, description="facts from one call; more are dropped and counted"
     )
 
 
 class ReadingSettings(Section):
     timeout_s: float = Field(
-        default=60, gt=0, le=600, description="how long the model may take for one answer"
+        default=60, gt=0, le=600, description="time limit for one answer of the model"
     )
     max_tokens: int = Field(
-        default=4096, ge=64, le=64_000, description="the longest answer of the model"
+        default=4096, ge=64, le=64_000, description="longest answer of the model"
     )
     part_chars: int = Field(
         default=60_000,
@@ -203,103 +259,32 @@ class ReadingSettings(Section):
     )
 
 
-class AnthropicSettings(Section):
-    api_key: Annotated[SecretStr | None, Env("ANTHROPIC_API_KEY")] = Field(
-        default=None, description="key for Claude"
-    )
-    base_url: Annotated[str | None, Env("ANTHROPIC_BASE_URL")] = Field(
-        default=None, description="another address of the API"
-    )
-
-
-class OpenAISettings(Section):
-    api_key: Annotated[SecretStr | None, Env("OPENAI_API_KEY")] = Field(
-        default=None, description="key for OpenAI, models and Realtime"
-    )
-    base_url: Annotated[str | None, Env("OPENAI_BASE_URL")] = Field(
-        default=None, description="another address of the API; the server of `openai-compatible:`"
-    )
-    realtime_model: str = Field(
-        default="gpt-realtime", min_length=1, description="model that speaks on the phone"
-    )
-    transcription_model: str = Field(
-        default="gpt-4o-transcribe",
-        min_length=1,
-        description="model that writes down the caller's words",
-    )
-    voice: str = Field(default="marin", min_length=1, description="the agent's voice")
-
-
-class XaiSettings(Section):
-    api_key: Annotated[SecretStr | None, Env("XAI_API_KEY")] = Field(
-        default=None, description="key for Grok"
-    )
-    base_url: Annotated[str | None, Env("XAI_BASE_URL")] = Field(
-        default=None, description="another address of the API"
-    )
-
-
-class RememSettings(Section):
-    api_key: Annotated[SecretStr | None, Env("REMEM_API_KEY")] = Field(
-        default=None, description="key for remote document memory"
-    )
-    api_url: Annotated[str | None, Env("REMEM_API_URL")] = Field(
-        default=None,
-        pattern=r"^https?://[^\s/]+.*$",
-        description="address of remote document memory; `https://api.remem.io` if unset",
-    )
-    dialect: Literal["ingest", "documents"] = Field(
-        default="ingest",
-        description="`ingest` as its clients write, `documents` as its first description has it",
-    )
-    namespace: str | None = Field(
-        default=None,
-        description=(
-            "namespace to write into, with `{caller}` one for each caller; the key's own if unset"
-        ),
-    )
-
-
 class ReceptionistSettings(Section):
     greeting: str = Field(
         default="Hello! I'm the assistant. What can I do for you?",
         min_length=1,
         max_length=200,
-        description="what a caller hears whom nothing better is known for",
+        description="greeting for callers without a personal one",
     )
     speech: bool = Field(
         default=False,
-        description="speak and listen on this machine instead of through the carrier; "
-        "needs `[speech]`",
+        description=(
+            "speak and listen on this machine instead of through the carrier; needs `[speech]`"
+        ),
     )
     voice: str = Field(
         default="en-us",
         pattern=r"^[\w+-]{1,40}$",
-        description="its own voice, as espeak-ng names it",
+        description="voice on this machine, as espeak-ng names it",
     )
-
-
-class DeepgramSettings(Section):
-    api_key: Annotated[SecretStr | None, Env("DEEPGRAM_API_KEY")] = Field(
-        default=None, description="key for the voice agent"
-    )
-    url: str = Field(
-        default="wss://agent.deepgram.com/v1/agent/converse", description="voice agent socket"
-    )
-    listen_model: str = Field(
-        default="nova-3", min_length=1, description="model that hears the caller"
-    )
-    language: str = Field(default="en", min_length=2, description="language the caller speaks")
-    think_provider: str = Field(
-        default="open_ai", min_length=1, description="whose model thinks, as Deepgram names it"
-    )
-    think_model: str = Field(default="gpt-4o-mini", min_length=1, description="model that thinks")
-    voice: str = Field(default="aura-2-thalia-en", min_length=1, description="the agent's voice")
 
 
 class BridgeSettings(Section):
     silence_prompt_s: float = Field(
-        default=15, gt=0, le=3600, description="seconds of silence after which the caller is asked"
+        default=15,
+        gt=0,
+        le=3600,
+        description="seconds of silence after which the agent asks whether the caller is there",
     )
     silence_goodbye_s: float = Field(
         default=45,
@@ -308,100 +293,35 @@ class BridgeSettings(Section):
         description="seconds of silence after which the agent says goodbye",
     )
     max_duration_s: float = Field(
-        default=3600, gt=0, le=86_400, description="longest call; the agent says goodbye"
+        default=3600, gt=0, le=86_400, description="longest call; then the agent says goodbye"
     )
     drain_s: float = Field(
         default=1.5,
         ge=0,
         le=30,
-        description="seconds to wait for late words after hang-up; later ones are an addendum",
+        description="seconds to wait for late words after hang-up; later ones become an addendum",
     )
-
-
-class TwilioSettings(Section):
-    account_sid: Annotated[str | None, Env("TWILIO_ACCOUNT_SID")] = Field(
-        default=None, description="account"
-    )
-    auth_token: Annotated[SecretStr | None, Env("TWILIO_AUTH_TOKEN")] = Field(
-        default=None, description="token; also checks signatures"
-    )
-    phone_number: Annotated[str | None, Env("TWILIO_PHONE_NUMBER")] = Field(
-        default=None, description="number for outgoing calls and SMS"
-    )
-    api_url: str = Field(default="https://api.twilio.com", description="REST address")
-
-
-class TelnyxSettings(Section):
-    api_key: Annotated[SecretStr | None, Env("TELNYX_API_KEY")] = Field(
-        default=None, description="key"
-    )
-    public_key: Annotated[str | None, Env("TELNYX_PUBLIC_KEY")] = Field(
-        default=None, description="key that checks webhook signatures"
-    )
-    phone_number: Annotated[str | None, Env("TELNYX_PHONE_NUMBER")] = Field(
-        default=None, description="number for SMS"
-    )
-    api_url: str = Field(default="https://api.telnyx.com", description="REST address")
-    voice: str = Field(
-        default="AWS.Polly.Joanna-Neural",
-        description="the voice that speaks for the receptionist, as Telnyx names it",
-    )
-    language: str = Field(default="en-US", description="the language it speaks and hears")
 
 
 class RecordingsSettings(Section):
     enabled: bool = Field(
         default=False,
-        description="record calls at the carrier and keep the audio; the law may want callers told",
+        description=(
+            "record calls at the carrier and keep the audio; the law may require telling callers"
+        ),
     )
     max_bytes: int = Field(
         default=256 * 1024 * 1024, ge=1, description="larger recordings are not fetched"
     )
     transcribe: bool = Field(
         default=False,
-        description="have recordings transcribed by OpenAI, beside the transcript of the call",
+        description="transcribe recordings with OpenAI, besides the transcript of the call",
     )
-
-
-class ElevenLabsSettings(Section):
-    webhook_secret: Annotated[SecretStr | None, Env("ELEVENLABS_WEBHOOK_SECRET")] = Field(
-        default=None, description="checks webhook signatures"
-    )
-    agents: Words = Field(
-        default=(),
-        description="ids of the agents whose calls are ours (all of the workspace's when empty)",
-    )
-
-
-class VapiSettings(Section):
-    webhook_secret: Annotated[SecretStr | None, Env("VAPI_WEBHOOK_SECRET")] = Field(
-        default=None, description="checks webhooks"
-    )
-
-
-class RetellSettings(Section):
-    api_key: Annotated[SecretStr | None, Env("RETELL_API_KEY")] = Field(
-        default=None, description="checks webhook signatures"
-    )
-
-
-class BlandSettings(Section):
-    webhook_secret: Annotated[SecretStr | None, Env("BLAND_WEBHOOK_SECRET")] = Field(
-        default=None, description="checks webhook signatures"
-    )
-
-
-def _split_command(value: Any) -> Any:
-    return shlex.split(value) if isinstance(value, str) else value
 
 
 _TRUSTS = ("verified", "known", "unknown")
-
-
 _KINDS = ("issue", "task", "reminder", "note", "message", "booking", "other")
-
-
-SINKS = ("tasks", "people", "github", "webhook", "email", "message", "mcp", "agent")
+_SINKS = ("tasks", "people", "github", "webhook", "email", "message", "mcp", "agent")
 
 
 def _check_policy(policy: dict[str, str]) -> dict[str, str]:
@@ -416,8 +336,8 @@ def _check_policy(policy: dict[str, str]) -> dict[str, str]:
 
 def _check_sinks(names: str) -> str:
     for name in re.split(r"\s*\+\s*", names) if names else ():
-        if name not in SINKS:
-            raise ValueError(f"{name!r} is not one of {', '.join(SINKS)}")
+        if name not in _SINKS:
+            raise ValueError(f"{name!r} is not one of {', '.join(_SINKS)}")
     return names.replace(" ", "")
 
 
@@ -428,43 +348,34 @@ def _check_routes(routes: dict[str, str]) -> dict[str, str]:
     return {kind: _check_sinks(names) for kind, names in routes.items()}
 
 
-Command = Annotated[tuple[str, ...], BeforeValidator(_split_command)]
-
-
 SinkNames = Annotated[str, AfterValidator(_check_sinks)]
-
-
 Policy = Annotated[
     dict[str, Literal["do", "hold", "refuse"]],
     BeforeValidator(parse_pairs),
     AfterValidator(_check_policy),
 ]
-
-
 Routes = Annotated[dict[str, str], BeforeValidator(parse_pairs), AfterValidator(_check_routes)]
 
 
 class WorkSettings(Section):
     enabled: bool = Field(
-        default=True,
-        description="whether what was asked for is done once the reconnect window has passed",
+        default=True, description="do follow-up work once the reconnect window has passed"
     )
     dry_run: bool = Field(
-        default=False, description="everything is held, with what would have been done"
+        default=False, description="hold everything, with what would have been done"
     )
     trusted: Words = Field(
         default=(),
-        description="numbers that count as known, and as verified when the carrier vouches "
-        "for them",
+        description="numbers that count as known, and as verified when the carrier attests them",
     )
     passcode: SecretStr | None = Field(
-        default=None, min_length=4, description="spoken words or digits that make a caller verified"
+        default=None, min_length=4, description="spoken words or digits that verify a caller"
     )
     passcode_tries: int = Field(
         default=3,
         ge=1,
         le=10,
-        description="wrong passcodes in a day before a caller's no longer count",
+        description="wrong passcodes of a caller in a day before even the right one is ignored",
     )
     policy: Policy = Field(
         default={},
@@ -473,100 +384,19 @@ class WorkSettings(Section):
     routes: Routes = Field(
         default={},
         description=(
-            "which sinks a kind goes to, e.g. `issue=github+webhook`; by what is configured "
-            "if unset"
+            "sinks of a kind of request, e.g. `issue=github+webhook`; by what is set up if unset"
         ),
     )
     daily_limit: int = Field(
         default=20, ge=0, description="requests of one caller in a day; more are held"
     )
     hold_days: int = Field(
-        default=30, ge=1, description="how long something waits for approval before it expires"
+        default=30, ge=1, description="days a request waits for approval before it expires"
     )
     notice: SinkNames = Field(
-        default="", description="the sink that tells the owner of each conversation"
+        default="", description="sink that tells the owner about each conversation"
     )
-    reminders: SinkNames = Field(default="", description="the sink that reminds of what is due")
+    reminders: SinkNames = Field(default="", description="sink that reminds of what is due")
     reminder_hour: int = Field(
-        default=9,
-        ge=0,
-        le=23,
-        description="the hour of the day at which something due that day is reminded of",
-    )
-
-
-class GitHubSettings(Section):
-    token: Annotated[SecretStr | None, Env("GITHUB_TOKEN")] = Field(
-        default=None, description="token that may open issues"
-    )
-    repository: str | None = Field(
-        default=None,
-        pattern=r"^[\w.-]+/[\w.-]+$",
-        description="where issues are opened, `owner/name`",
-    )
-    api_url: str = Field(default="https://api.github.com", description="REST address")
-    labels: Words = Field(default=(), description="labels of the issues opened")
-
-
-class WebhookSettings(Section):
-    url: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="where follow-ups are posted"
-    )
-    secret: SecretStr | None = Field(
-        default=None, description="signs them (Standard Webhooks, `whsec_…`)"
-    )
-
-
-class EmailSettings(Section):
-    host: str | None = Field(default=None, description="SMTP server")
-    port: int = Field(default=587, ge=1, le=65535, description="SMTP port")
-    security: Literal["starttls", "tls", "none"] = Field(
-        default="starttls", description="how the connection is protected"
-    )
-    username: str | None = Field(default=None, description="SMTP user")
-    password: SecretStr | None = Field(default=None, description="SMTP password")
-    sender: str | None = Field(default=None, description="the From address")
-    to: str | None = Field(
-        default=None, description="the owner's address; nothing is sent to one that was only spoken"
-    )
-
-
-class MessageSettings(Section):
-    carrier: Literal["twilio", "telnyx"] | None = Field(
-        default=None, description="who sends text messages; by the keys present if unset"
-    )
-    sender: str | None = Field(
-        default=None, description="the number they come from; `twilio.phone_number` if unset"
-    )
-
-
-class McpSettings(Section):
-    command: Command = Field(default=(), description="a Model Context Protocol server to start")
-    url: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="one that is running"
-    )
-    tool: str | None = Field(default=None, description="its tool that takes requests")
-    timeout_s: float = Field(
-        default=60, gt=0, le=3600, description="how long one use of the tool may take"
-    )
-
-
-class AgentSettings(Section):
-    command: Command = Field(
-        default=(),
-        description="a command that does requests: JSON on standard input, results as JSON lines",
-    )
-    per: Literal["conversation", "request"] = Field(
-        default="conversation",
-        description="what it is run for: once for all requests of a conversation, or for each "
-        "request",
-    )
-    timeout_s: float = Field(default=600, gt=0, le=86_400, description="how long it may run")
-    folder: Path | None = Field(
-        default=None, description="where it runs; a folder of its own in the home if unset"
-    )
-    environment: Words = Field(
-        default=(),
-        description="names of the environment variables it is given; no others but PATH, HOME "
-        "and LANG",
+        default=9, ge=0, le=23, description="hour of the day for reminders of what is due that day"
     )

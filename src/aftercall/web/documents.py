@@ -11,16 +11,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
+from aftercall.clock import format_instant
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.model.calls import to_refused_input
-from aftercall.model.documents import (
+from aftercall.model.passages import (
     MAX_CONTENT_CHARS,
     MAX_TITLE_CHARS,
     Document,
     is_document_id,
     make_document_id,
 )
-from aftercall.model.instants import format_instant
 from aftercall.web.queries import read_body
 
 MAX_BODY_BYTES = 8 * 1024 * 1024

@@ -4,9 +4,9 @@ from datetime import datetime
 
 from starlette.requests import Request
 
+from aftercall.clock import format_instant, parse_instant
 from aftercall.errors import RefusedInput
 from aftercall.journal.store import CallRow
-from aftercall.model.instants import format_instant, parse_instant
 from aftercall.who.caller import read_caller, read_party
 
 

@@ -17,10 +17,10 @@ from aftercall.app import App
 from aftercall.bridge.switchboard import SpokenReply, Switchboard
 from aftercall.bridge.turn_call import SORRY_GOODBYE
 from aftercall.carrier.control import TelnyxRest
+from aftercall.clock import parse_instant
 from aftercall.errors import AftercallError, CallOver, CarrierError, CarrierUnreachable
 from aftercall.log import get_logger
 from aftercall.model.calls import Call, LiveCall
-from aftercall.model.instants import parse_instant
 from aftercall.phone.notices import (
     CallProgress,
     CarrierCallState,

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query
 from aftercall.app import App
 from aftercall.web.queries import parse_caller, refuse_unknown_query
 from aftercall.work import deliver
-from aftercall.work.health.report import report_json
+from aftercall.work.health import report_json
 from aftercall.work.view import change_json, delivery_json, followup_json
 
 WHO = "the API"

@@ -15,8 +15,7 @@ from aftercall.model.followups import Trust
 from aftercall.model.people import join_party, split_party
 from aftercall.who.introduction import Introduction, IntroductionListener, resolve_names
 from aftercall.who.register import NAMED, RIGHT, WRONG, CallerRegister
-from aftercall.work.passcode import asks_passcode, find_passcode
-from aftercall.work.policy import TrustPolicy
+from aftercall.work.trust import TrustPolicy, asks_passcode, find_passcode
 
 
 # Wherever in a call they stand.

@@ -10,8 +10,8 @@ from datetime import timedelta
 from aftercall.clock import Clock
 from aftercall.model.calls import LiveCall
 from aftercall.settings import Settings
-from aftercall.work.passcode import is_correct_passcode
 from aftercall.work.run_store import RunStore
+from aftercall.work.trust import is_correct_passcode
 
 DAY = timedelta(days=1)
 ALL_CALLERS_FACTOR = 10  # times one caller's tries, in a day, from all callers together

@@ -13,7 +13,7 @@ from aftercall.settings import Settings
 from aftercall.who.introduction import IntroductionListener, list_introductions, resolve_names
 from aftercall.who.names import find_person, split_name
 from aftercall.who.passcode import PasscodeTryLedger
-from aftercall.work.passcode import PasscodeMask, find_tries
+from aftercall.work.trust import PasscodeMask, find_tries
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 

@@ -1,3 +1,1 @@
-"""What was asked on the phone gets done: once, provably, and only as far as the caller is
-trusted.
-"""
+"""Does what callers asked for: exactly once, and only as far as the caller is trusted."""

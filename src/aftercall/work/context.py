@@ -1,7 +1,6 @@
-"""Where follow-up work is done, one step at a time: read the conversation, hand over each
-request, settle what was promised.
+"""The steps of follow-up work: record requests, judge them, settle promises, write the journal.
 
-Every step may run again after a crash and leaves the same behind when it does.
+A crash may run a step again; it then leaves the same result.
 """
 
 from collections.abc import Mapping
@@ -9,30 +8,28 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
 
-from aftercall.clock import Clock
+from aftercall.clock import Clock, parse_instant
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
 from aftercall.llm.reader import Reader
+from aftercall.model.calls import IMPORTED
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpRun, Trust
-from aftercall.model.instants import parse_instant
+from aftercall.model.steps import OUTBOUND_REASON
 from aftercall.settings import Settings
-from aftercall.work.conversation import JoinedConversation, join_legs
-from aftercall.work.delivery_store import DeliveryStore
-from aftercall.work.passcode import PasscodeMask, find_tries
 from aftercall.work.plan import FOLLOWUP_ACTOR, DraftOrigin, JudgedDraft, plan_followups
-from aftercall.work.policy import PolicyRuling, TrustPolicy, lowest_trust
 from aftercall.work.promises import draft_promises, is_overdue, judge_promise
-from aftercall.work.requests import draft_requests
+from aftercall.work.requests import JoinedConversation, draft_requests, join_legs
 from aftercall.work.run_store import RunStore
-from aftercall.work.sinks.journal import write_entry
-from aftercall.work.sinks.router import Sink, SinkRouter
-from aftercall.work.store import FollowUpStore, FollowUpTransition
+from aftercall.work.sinks import Sink
+from aftercall.work.sinks.markdown import write_entry
+from aftercall.work.sinks.router import SinkRouter
+from aftercall.work.store import DeliveryStore, FollowUpStore, FollowUpTransition
+from aftercall.work.trust import PasscodeMask, PolicyRuling, TrustPolicy, find_tries, lowest_trust
 
 DAY = timedelta(days=1)
-SILENT = "nothing was said"
-SWITCHED_OFF = "work.enabled is off"
-OUTBOUND = "an outbound call: the callee is not the user"
-IMPORTED = "imported: what it asks for was asked long ago"
+SILENT_REASON = "nothing was said"
+WORK_OFF_REASON = "work.enabled is off"
+IMPORTED_REASON = "imported: what it asks for was asked long ago"
 
 
 @dataclass(frozen=True)
@@ -55,40 +52,29 @@ class WorkContext:
         return SinkRouter(self.settings, self.sinks)
 
     def check(self) -> None:
-        """Raises ConfigError for policy or routes that cannot be used."""
+        """Raises ConfigError if policy or routes cannot be used."""
         _ = (self.policy, self.router)
 
     def read(self, conversation: str) -> JoinedConversation:
-        return join_legs(
-            conversation,
-            [self.archive.read(name) for name in self.runs.archives(conversation).values()],
-        )
+        names = self.runs.archives(conversation).values()
+        return join_legs(conversation, [self.archive.read(name) for name in names])
 
     def record_followups(self, conversation_id: str, run: int) -> list[str]:
-        """Enter what the conversation asks for and promises; returns the ids of the follow-ups
-        to do now.
-        """
+        """Records requests and promises; returns the ids of the requests to deliver now."""
         self.runs.mark_running(conversation_id, run, self.clock.now())
         fault_point("work.before_gather")
         conversation = self.read(conversation_id)
         if not self._skip_reason(conversation):
             self._record_drafts(conversation, self.runs.get(conversation_id))
         fault_point("work.after_gather")
-        return [
-            row.id
-            for row in self.followups.of_conversation(conversation_id)
-            if row.kind == "request" and row.state in ("open", "doing")
-        ]
+        rows = self.followups.of_conversation(conversation_id)
+        return [row.id for row in rows if row.kind == "request" and row.state in ("open", "doing")]
 
     def finish_run(self, conversation_id: str, run: int) -> None:
-        """Everything that could be done is done: settle promises, write the journal, and end
-        the run.
-        """
+        """Settles promises, writes the journal entry and ends the run."""
         conversation = self.read(conversation_id)
-        self.runs.note_legs(
-            conversation_id,
-            {leg.id: _caller_turns(conversation, leg.id) for leg in conversation.legs},
-        )
+        turns = {leg.id: conversation.count_caller_turns(leg.id) for leg in conversation.legs}
+        self.runs.note_legs(conversation_id, turns)
         reason = self._skip_reason(conversation)
         if not reason:
             self.settle_promises(conversation)
@@ -97,132 +83,109 @@ class WorkContext:
         fault_point("work.after_close")
 
     def settle_promises(self, conversation: JoinedConversation) -> None:
-        """Promises stand as the work behind them stands; the journal tells all of it."""
+        """Brings promises to the state of the requests behind them, then writes the journal."""
         rows = self.followups.of_conversation(conversation.id)
         requests = [row for row in rows if row.kind == "request"]
+        # Another agent may keep its promises where we cannot see it.
         is_ours = not self.runs.is_handed_in(conversation.id)
         for promise in rows:
             if promise.kind == "promise" and promise.state != "refused":
-                is_late = (is_ours and not promise.due) or self.is_overdue(promise)
-                kept = judge_promise(promise, requests, is_late=is_late)
-                values = (
-                    ("fulfilled_by", kept.fulfilled_by),
-                    ("link", kept.link),
-                    ("sink", kept.sink),
-                )
-                if (kept.state, kept.reason, kept.fulfilled_by) != (
-                    promise.state,
-                    promise.reason,
-                    promise.fulfilled_by,
-                ):
-                    self.followups.change_state(
-                        promise.id,
-                        FollowUpTransition(kept.state, FOLLOWUP_ACTOR, kept.reason, values=values),
-                        self.clock.now(),
-                        only_from=(promise.state,),
-                    )
+                self._settle_promise(promise, requests, is_ours)
         rows = self.followups.of_conversation(conversation.id)
         archives = list(self.runs.archives(conversation.id).values())
         write_entry(self.settings, conversation.id, conversation.legs, archives, rows)
+
+    def _settle_promise(self, promise: FollowUp, requests: list[FollowUp], is_ours: bool) -> None:
+        is_late = (is_ours and not promise.due) or self.is_overdue(promise)
+        new = judge_promise(promise, requests, is_late=is_late)
+        old = (promise.state, promise.reason, promise.fulfilled_by)
+        if (new.state, new.reason, new.fulfilled_by) == old:
+            return
+        values = (("fulfilled_by", new.fulfilled_by), ("link", new.link), ("sink", new.sink))
+        transition = FollowUpTransition(new.state, FOLLOWUP_ACTOR, new.reason, values=values)
+        self.followups.change_state(
+            promise.id, transition, self.clock.now(), only_from=(promise.state,)
+        )
 
     def is_overdue(self, promise: FollowUp) -> bool:
         zone = self.settings.zone
         return is_overdue(promise, self.clock.now().astimezone(zone).date(), zone)
 
+    def archive_paths(self, conversation: str) -> tuple[str, ...]:
+        folder = self.settings.home / "archive"
+        return tuple(str(folder / name) for name in self.runs.archives(conversation).values())
+
     def _skip_reason(self, conversation: JoinedConversation) -> str:
-        """Why a conversation has no follow-up work, if it has none."""
+        """Why a conversation has no follow-up work; empty if it may have some."""
         if not self.settings.work.enabled or not self.settings.post_call_extraction:
-            return SWITCHED_OFF
+            return WORK_OFF_REASON
         if conversation.legs[0].direction == "outbound":
-            return OUTBOUND
-        if conversation.legs[0].source == "import":
-            return IMPORTED
-        return (
-            SILENT if conversation.merged_call.is_silent and not conversation.noted_requests else ""
-        )
+            return OUTBOUND_REASON
+        if conversation.legs[0].source == IMPORTED:
+            return IMPORTED_REASON
+        if conversation.merged_call.is_silent and not conversation.noted_requests:
+            return SILENT_REASON
+        return ""
 
     def _record_drafts(self, conversation: JoinedConversation, run: FollowUpRun) -> None:
-        asked = self.reader.find_requests(conversation.merged_call).value
+        reading = self.reader.find_requests(conversation.merged_call).value
         self.reader.forget(conversation.merged_call.id)
         trusts = self._trusts(conversation, run)
-        mask = (
-            PasscodeMask(code.get_secret_value()) if (code := self.settings.work.passcode) else str
-        )
-        drafts = [*draft_requests(conversation, asked, mask), *draft_promises(conversation, asked)]
+        code = self.settings.work.passcode
+        mask = PasscodeMask(code.get_secret_value()) if code else str
+        requests = draft_requests(conversation, reading, mask)
+        promises = draft_promises(conversation, reading)
         first, last = conversation.legs[0], conversation.legs[-1]
-        origin = DraftOrigin(conversation.id, first.id, last.agent_id, last.caller)
-        today = self.followups.count_since(
+        earlier = self.followups.count_since(
             last.caller, self._midnight(), apart_from=conversation.id
         )
-        numbers = {
-            id(draft): today + number
-            for number, draft in enumerate(
-                (draft for draft in drafts if draft.kind == "request"), 1
-            )
-        }
+        numbers = {id(draft): earlier + number for number, draft in enumerate(requests, 1)}
 
         def judge_draft(draft: FollowUpDraft) -> JudgedDraft:
-            return self._judge(
-                draft, lowest_trust(trusts, draft.turn_refs), numbers.get(id(draft), 0)
-            )
+            trust = lowest_trust(trusts, draft.turn_refs)
+            return self._judge(draft, trust, numbers.get(id(draft), 0))
 
-        made = plan_followups(
-            drafts,
+        plan = plan_followups(
+            [*requests, *promises],
             self.followups.of_conversation(conversation.id),
-            origin,
+            DraftOrigin(conversation.id, first.id, last.agent_id, last.caller),
             judge_draft,
             self.clock.now(),
         )
-        self.followups.record(made.new_rows, made.changes, made.reminders, self.clock.now())
+        self.followups.record(plan.new_rows, plan.changes, plan.reminders, self.clock.now())
 
     def _judge(self, draft: FollowUpDraft, trust: Trust, today: int) -> JudgedDraft:
         if draft.kind == "promise":
             return JudgedDraft(draft, trust, (), PolicyRuling("do"))
         sinks = self.router.route(draft.request_kind)
+        leaves_machine = self.router.leaves_machine(sinks)
         ruling = self.policy.rule(
-            trust, draft.request_kind, leaves_machine=self.router.leaves_machine(sinks), today=today
+            trust, draft.request_kind, leaves_machine=leaves_machine, today=today
         )
         return JudgedDraft(draft, trust, sinks, ruling, self._remind_at(draft.due))
 
     def _trusts(self, conversation: JoinedConversation, run: FollowUpRun) -> dict[str, Trust]:
-        """How far each leg is trusted."""
-        right: frozenset[str] = frozenset()
+        """The trust of each leg, by call id."""
+        correct: frozenset[str] = frozenset()
         if passcode := self.settings.work.passcode:
-            most = self.settings.work.passcode_tries
-            own, everybody = self.runs.wrong_passcodes(run, self.clock.now() - DAY)
-            allowed = 0 if everybody >= most * 10 else max(0, most - own)
+            limit = self.settings.work.passcode_tries
+            own, total = self.runs.wrong_passcodes_of(
+                run.caller, self.clock.now() - DAY, apart_from=(run.conversation,)
+            )
+            allowed = 0 if total >= limit * 10 else max(0, limit - own)
             tries = find_tries(conversation.legs, passcode.get_secret_value(), allowed)
             self.runs.note_wrong_passcodes(conversation.id, tries.wrong)
-            right = tries.correct_leg_ids
-        return {leg.id: self.policy.trust(leg, leg.id in right) for leg in conversation.legs}
+            correct = tries.correct_leg_ids
+        return {leg.id: self.policy.trust(leg, leg.id in correct) for leg in conversation.legs}
 
     def _midnight(self) -> datetime:
-        return (
-            self.clock.now()
-            .astimezone(self.settings.zone)
-            .replace(hour=0, minute=0, second=0, microsecond=0)
-        )
+        now = self.clock.now().astimezone(self.settings.zone)
+        return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
     def _remind_at(self, due: str | None) -> datetime | None:
         if due is None or not self.settings.work.reminders:
             return None
         if "T" in due:
             return parse_instant(due)
-        return datetime.combine(
-            date.fromisoformat(due), time(self.settings.work.reminder_hour), self.settings.zone
-        )
-
-
-def _caller_turns(conversation: JoinedConversation, call_id: str) -> int:
-    pairs = zip(conversation.spots, conversation.merged_call.turns, strict=True)
-    return sum(
-        spot[0] == call_id and turn.speaker == "caller" and bool(turn.text.strip())
-        for spot, turn in pairs
-    )
-
-
-def archive_paths(context: WorkContext, row: FollowUp) -> tuple[str, ...]:
-    return tuple(
-        str(context.settings.home / "archive" / name)
-        for name in context.runs.archives(row.conversation).values()
-    )
+        hour = time(self.settings.work.reminder_hour)
+        return datetime.combine(date.fromisoformat(due), hour, self.settings.zone)

@@ -1,7 +1,4 @@
-"""What a conversation's drafts change in the ledger: new rows, changed ones.
-
-Plans only; the store carries it out whole.
-"""
+"""The plan of what a conversation's drafts change in the ledger. The store carries it out."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +7,9 @@ from typing import Any
 
 from aftercall.ids import new_id
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, Trust
-from aftercall.work.likeness import is_same_title, key_of
-from aftercall.work.policy import PolicyRuling
+from aftercall.work.requests import is_same_title, key_of
 from aftercall.work.store import FollowUpTransition
+from aftercall.work.trust import PolicyRuling
 
 FOLLOWUP_ACTOR = "follow-up"
 TAKEN_BACK = "the caller took it back"
@@ -24,7 +21,7 @@ _STATES: dict[str, FollowUpState] = {"do": "open", "hold": "held", "refuse": "re
 
 @dataclass(frozen=True)
 class JudgedDraft:
-    """A draft with what policy and routes say of it."""
+    """A draft with its trust, its sinks and the policy's ruling."""
 
     draft: FollowUpDraft
     trust: Trust
@@ -43,8 +40,6 @@ class JudgedDraft:
 
 @dataclass(frozen=True)
 class DraftOrigin:
-    """Whose conversation it is."""
-
     conversation: str
     call_id: str
     agent_id: str
@@ -68,9 +63,7 @@ def plan_followups(
     judge: Callable[[FollowUpDraft], JudgedDraft],
     now: datetime,
 ) -> FollowUpPlan:
-    """A draft that the ledger knows, however phrased, is the row it has; only what is new or
-    taken back changes anything.
-    """
+    """A draft of a known follow-up changes its row at most; any other draft is a new row."""
     made = FollowUpPlan()
     for draft in drafts:
         row = _find(draft, [*known, *made.new_rows], origin.conversation)
@@ -83,19 +76,14 @@ def plan_followups(
 
 def _find(draft: FollowUpDraft, rows: Sequence[FollowUp], conversation: str) -> FollowUp | None:
     key = key_of(conversation, draft.kind, draft.request_kind, draft.title)
-    same = [row for row in rows if row.key == key]
-    own = [row for row in rows if row.kind == draft.kind]
-    like = [
-        row
-        for row in own
-        if is_same_title(
-            draft.title,
-            row.request_kind if draft.is_withdrawn else draft.request_kind,
-            row.title,
-            row.request_kind,
-        )
-    ]
-    return next(iter(same or like), None)
+    for row in rows:
+        if row.key == key:
+            return row
+    for row in rows:
+        kind = row.request_kind if draft.is_withdrawn else draft.request_kind
+        if row.kind == draft.kind and is_same_title(draft.title, kind, row.title, row.request_kind):
+            return row
+    return None
 
 
 def _make_row(judged: JudgedDraft, origin: DraftOrigin, now: datetime) -> FollowUp:
@@ -137,8 +125,8 @@ def _change(row: FollowUp, judged: JudgedDraft) -> FollowUpTransition | None:
             return FollowUpTransition(row.state, FOLLOWUP_ACTOR, TAKEN_BACK_LATE)
         return None
     if row.state == "withdrawn" and draft.kind == "request":
-        kept = (("trust", judged.trust), ("sink", "+".join(judged.sinks)), *_dates(judged))
-        return FollowUpTransition(judged.state, FOLLOWUP_ACTOR, judged.reason, ASKED_AGAIN, kept)
+        values = (("trust", judged.trust), ("sink", "+".join(judged.sinks)), *_dates(judged))
+        return FollowUpTransition(judged.state, FOLLOWUP_ACTOR, judged.reason, ASKED_AGAIN, values)
     if draft.due and draft.due != row.due and row.state in ("open", "held"):
         return FollowUpTransition(
             row.state, FOLLOWUP_ACTOR, row.reason, "another date", _dates(judged)

@@ -1,36 +1,121 @@
-"""What the caller asked for, from the whole conversation and from what the agent wrote down
-during it: one draft a request.
+"""What the caller asked for: one draft a request, from the whole conversation.
+
+Drafts come from the reading and from what the agent noted during the calls.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from hashlib import sha256
 from typing import Any, get_args
 
-from aftercall.model.followups import FollowUpDraft
-from aftercall.model.instants import format_instant, parse_instant
+from aftercall.clock import format_instant, parse_instant
+from aftercall.llm.rules.stems import jaccard_similarity, overlap_coefficient, stems
+from aftercall.model.calls import MAX_TURNS, Call
+from aftercall.model.followups import FollowUpDraft, TurnRef
 from aftercall.model.reading import Request, RequestKind, RequestsReading, WithdrawnRequest
-from aftercall.work.conversation import JoinedConversation
-from aftercall.work.likeness import is_same_title
+from aftercall.model.turns import REQUEST_EVENT, Event, Turn
 
 MAX_TITLE_CHARS = 200
 MAX_DETAILS_CHARS = 4000
 MAX_WORDS_CHARS = 1000
 IN_THE_PAST = "the date that was said lay in the past"
 NO_DATE = "the date that was said is none"
-DUE_TOLERANCE = timedelta(days=1)  # where the caller is, it may still be yesterday
-NOTED_SEQ = 0  # the turn number of what the agent wrote down: it rests on the call, not on one turn
-
+DUE_TOLERANCE = timedelta(days=1)  # in the caller's zone it may still be yesterday
+NOTED_SEQ = 0  # the turn number of what the agent noted: it belongs to the call, not to a turn
+MIN_SIMILARITY_SAME_KIND = 0.5
+MIN_SIMILARITY_ANY_KIND = 0.67
+# Words that name the action, not its object: two bugs are two bugs.
+_ACTION_STEMS = stems(
+    "open opened bug issue ticket problem file report create make add write note task "
+    "remember follow message email text fix check"
+)
+_NOT_WORDS = re.compile(r"[\W_]+")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+
+
+@dataclass(frozen=True)
+class JoinedConversation:
+    """The legs of a conversation as one transcript.
+
+    `merged_call` numbers all turns through; `spots` names the leg and turn behind each of them.
+    """
+
+    id: str
+    legs: tuple[Call, ...]
+    merged_call: Call
+    spots: tuple[TurnRef, ...]
+
+    @property
+    def noted_requests(self) -> list[tuple[str, Event]]:
+        """Requests that the agent noted during a call, with the call's id."""
+        events = [(leg.id, event) for leg in self.legs for event in leg.events]
+        return [(call_id, event) for call_id, event in events if event.kind == REQUEST_EVENT]
+
+    def to_spots(self, turns: Sequence[int]) -> tuple[TurnRef, ...]:
+        return tuple(self.spots[seq - 1] for seq in turns if 0 < seq <= len(self.spots))
+
+    def count_caller_turns(self, call_id: str) -> int:
+        pairs = zip(self.spots, self.merged_call.turns, strict=True)
+        turns = [turn for spot, turn in pairs if spot[0] == call_id]
+        return sum(turn.speaker == "caller" and bool(turn.text.strip()) for turn in turns)
+
+
+def join_legs(
+    conversation: str, legs: Sequence[tuple[Call, tuple[Turn, ...]]]
+) -> JoinedConversation:
+    """Legs in the order they began, each with the late words of its addenda."""
+    calls = tuple(call for call, _ in legs)
+    spoken = [(call.id, turn) for call, late in legs for turn in (*call.turns, *late)][-MAX_TURNS:]
+    turns = [turn.model_copy(update={"seq": seq}) for seq, (_, turn) in enumerate(spoken, 1)]
+    merged: dict[str, Any] = {
+        "id": conversation,
+        "turns": tuple(turns),
+        "events": (),
+        "ended_at": max(call.ended_at for call in calls),
+    }
+    spots = tuple((call_id, turn.seq) for call_id, turn in spoken)
+    return JoinedConversation(conversation, calls, calls[0].model_copy(update=merged), spots)
+
+
+def normalise_title(title: str) -> str:
+    return _NOT_WORDS.sub(" ", title.casefold()).strip()
+
+
+def key_of(conversation: str, kind: str, request_kind: str, title: str) -> str:
+    """The key of a follow-up. It stays the same when a lost database is rebuilt."""
+    parts = (conversation, kind, request_kind, normalise_title(title))
+    return sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def is_same_title(title: str, kind: str, other: str, other_kind: str) -> bool:
+    """Whether two titles name one thing in different words."""
+    if normalise_title(title) == normalise_title(other):
+        return True
+    first, second = _topic_stems(title), _topic_stems(other)
+    if not first or not second:
+        return False
+    similarity = jaccard_similarity(first, second)
+    if kind != other_kind:
+        return similarity >= MIN_SIMILARITY_ANY_KIND
+    is_within = min(len(first), len(second)) > 1 and overlap_coefficient(first, second) == 1
+    return is_within or similarity >= MIN_SIMILARITY_SAME_KIND
+
+
+def overlap(first: str, second: str) -> float:
+    """The share of the shorter text's topic that the other has, too."""
+    return overlap_coefficient(_topic_stems(first), _topic_stems(second))
+
+
+def _topic_stems(text: str) -> frozenset[str]:
+    return stems(text) - _ACTION_STEMS or stems(text)
 
 
 def draft_requests(
     conversation: JoinedConversation, asked: RequestsReading, mask: Callable[[str], str] = str
 ) -> list[FollowUpDraft]:
-    """`mask` takes out what must not be kept; a reading has been masked already, what the agent
-    wrote down has not.
-    """
+    """`mask` removes the passcode from what the agent noted; a reading is masked already."""
     today = conversation.merged_call.started_at.date()
     drafts = [_from_reading(conversation, request, today) for request in asked.requests]
     drafts += [_from_withdrawn(conversation, withdrawn) for withdrawn in asked.withdrawn]
@@ -42,33 +127,26 @@ def draft_requests(
 
 
 def merge_duplicates(drafts: Iterable[FollowUpDraft]) -> list[FollowUpDraft]:
-    """The same thing once.
-
-    What was read from the whole comes first and has the last word; later drafts fill its gaps.
-    """
-    kept: list[FollowUpDraft] = []
+    """Earlier drafts win; later ones of the same request only fill their gaps."""
+    merged: list[FollowUpDraft] = []
     for draft in drafts:
-        index = next((number for number, other in enumerate(kept) if _are_one(other, draft)), None)
+        index = next((at for at, other in enumerate(merged) if _are_one(other, draft)), None)
         if index is None:
-            kept.append(draft)
+            merged.append(draft)
         else:
-            kept[index] = _fill(kept[index], draft)
-    return kept
+            merged[index] = _fill(merged[index], draft)
+    return merged
 
 
 def _are_one(first: FollowUpDraft, second: FollowUpDraft) -> bool:
-    is_note = (
-        bool(second.turn_refs) and second.turn_refs[0][1] == NOTED_SEQ
-    )  # written down before a date or a name was put right
-    if not is_note and first.due and second.due and first.due != second.due:
-        return False
-    if (
-        not is_note
-        and first.person
-        and second.person
-        and first.person.casefold() != second.person.casefold()
-    ):
-        return False
+    # A note may be older than the correction of its date or person.
+    is_note = bool(second.turn_refs) and second.turn_refs[0][1] == NOTED_SEQ
+    if not is_note:
+        if first.due and second.due and first.due != second.due:
+            return False
+        persons = {draft.person.casefold() for draft in (first, second) if draft.person}
+        if len(persons) > 1:
+            return False
     kind = second.request_kind if first.is_withdrawn else first.request_kind
     return is_same_title(first.title, kind, second.title, second.request_kind)
 
@@ -102,13 +180,8 @@ def _from_reading(conversation: JoinedConversation, request: Request, today: dat
 
 def _from_withdrawn(conversation: JoinedConversation, withdrawn: WithdrawnRequest) -> FollowUpDraft:
     title = to_one_line(withdrawn.title, MAX_TITLE_CHARS)
-    return FollowUpDraft(
-        "request",
-        "other",
-        title,
-        turn_refs=conversation.to_spots(withdrawn.turns),
-        is_withdrawn=True,
-    )
+    spots = conversation.to_spots(withdrawn.turns)
+    return FollowUpDraft("request", "other", title, turn_refs=spots, is_withdrawn=True)
 
 
 def _from_event(
@@ -129,21 +202,19 @@ def _from_event(
 
 
 def read_due(value: object, today: date) -> tuple[str | None, str]:
-    """A day or an instant that has not passed; else nothing, and why."""
+    """A day or an instant that has not passed; else None and the reason."""
     if value is None or value == "":
         return None, ""
-    day: date
-    if isinstance(value, date) and not isinstance(value, datetime):
-        day, text = value, value.isoformat()
-    else:
-        try:
-            day, text = _parse_due(value)
-        except ValueError:
-            return None, NO_DATE
+    try:
+        day, text = _parse_due(value)
+    except ValueError:
+        return None, NO_DATE
     return (text, "") if day >= today - DUE_TOLERANCE else (None, IN_THE_PAST)
 
 
 def _parse_due(value: object) -> tuple[date, str]:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value, value.isoformat()
     if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value.strip()):
         day = date.fromisoformat(value.strip())
         return day, day.isoformat()
@@ -156,7 +227,7 @@ def _text(value: object) -> str:
 
 
 def to_one_line(text: str, max_chars: int) -> str:
-    """Without what breaks or turns lines; cut with a mark that shows it."""
+    """Without control and direction characters; an ellipsis marks a cut."""
     line = " ".join(_UNSEEN.sub(" ", text).split())
     return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
 

@@ -1,4 +1,4 @@
-"""The SQL of follow-up runs: the timer that sealing sets, and which conversations are ready."""
+"""The SQL of follow-up runs: sealing a call sets the timer of its conversation."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -23,9 +23,8 @@ from aftercall.errors import NotFound
 from aftercall.model.followups import FollowUpRun
 
 runs = followup_runs
-is_open = (
-    runs.c.state != "done"
-)  # in the words of the partial index, which is what keeps a look at it short
+# `!= "done"` repeats the condition of the partial index, so that the planner uses it.
+is_open = runs.c.state != "done"
 is_waiting = and_(runs.c.state == "due", is_open, runs.c.run == runs.c.finished_run)
 
 
@@ -34,9 +33,7 @@ class RunStore:
         self._database = database
 
     def due(self, now: datetime, window_s: float, limit: int = 50) -> list[FollowUpRun]:
-        """Conversations whose window has passed and that no live call belongs to, or may still
-        come to belong to.
-        """
+        """Conversations whose window has passed and that no live call may still join."""
         going_on = exists().where(
             calls.c.state != "sealed",
             or_(
@@ -56,7 +53,7 @@ class RunStore:
             return [_to_run(row) for row in connection.execute(query)]
 
     def next_due(self, window_s: float) -> datetime | None:
-        """When the next window closes; in the past if a live call keeps one open."""
+        """When the next window closes; in the past if a live call holds one open."""
         sealed = _last_sealed()
         opened = case((sealed > runs.c.ended_at, sealed), else_=runs.c.ended_at)
         query = select(type_coerce(func.min(opened), runs.c.ended_at.type)).where(is_waiting)
@@ -65,7 +62,7 @@ class RunStore:
         return first and first + timedelta(seconds=window_s)
 
     def mark_running(self, conversation: str, run: int, now: datetime) -> None:
-        """Started; a second process that enqueued the same run changes nothing."""
+        """Does nothing if another process has marked the same run."""
         with self._database.write() as connection:
             connection.execute(
                 update(runs)
@@ -78,7 +75,7 @@ class RunStore:
             )
 
     def finish(self, conversation: str, run: int, state: str, reason: str, now: datetime) -> None:
-        """A leg that was sealed meanwhile has made it due again; then it stays due."""
+        """A leg sealed meanwhile has made the run due again; then it stays due."""
         is_running = runs.c.state == "running"
         ended = {
             "state": case((is_running, state), else_=runs.c.state),
@@ -92,7 +89,7 @@ class RunStore:
             )
 
     def make_due(self, conversation: str, now: datetime) -> None:
-        """Run it once more: by hand, or because a sweep found that its workflow is gone."""
+        """Runs it again: by hand, or because the sweep found its workflow gone."""
         with self._database.write() as connection:
             again = {"state": "due", "reason": "", "finished_run": runs.c.run, "changed_at": now}
             connection.execute(
@@ -120,13 +117,10 @@ class RunStore:
                 update(runs).where(runs.c.conversation == conversation).values(values)
             )
 
-    def wrong_passcodes(self, run: FollowUpRun, since: datetime) -> tuple[int, int]:
-        """Wrong tries since then in other conversations: this caller's, and everybody's."""
-        return self.wrong_passcodes_of(run.caller, since, apart_from=(run.conversation,))
-
     def wrong_passcodes_of(
         self, caller: str | None, since: datetime, *, apart_from: Sequence[str]
     ) -> tuple[int, int]:
+        """Wrong passcodes since then in other conversations: of this caller, and of all."""
         own = runs.c.caller == caller if caller else runs.c.caller.is_(None)
         recent = and_(
             runs.c.ended_at >= since,
@@ -140,9 +134,7 @@ class RunStore:
         return int(by_caller), int(by_all)
 
     def is_handed_in(self, conversation: str) -> bool:
-        """Whether another agent answered any of its calls: it may keep its promises where we
-        cannot see it.
-        """
+        """Whether another agent answered any of its calls."""
         query = (
             select(calls.c.id)
             .where(calls.c.conversation == conversation, calls.c.is_handed_in)
@@ -167,9 +159,7 @@ class RunStore:
 
 
 def _last_sealed() -> ColumnElement[datetime]:
-    """When the conversation's newest leg came in: calls that ended long ago may be handed in
-    one by one.
-    """
+    """When the newest leg was sealed: calls that ended long ago may be handed in one by one."""
     last = select(func.max(calls.c.sealed_at)).where(calls.c.conversation == runs.c.conversation)
     return func.coalesce(last.correlate(runs).scalar_subquery(), runs.c.ended_at)
 

@@ -1,4 +1,4 @@
-"""The SQL of the ledger: requests and promises, what became of them, and their history."""
+"""The SQL of the ledger: requests and promises, their history, and deliveries to sinks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,24 +21,30 @@ from sqlalchemy import (
 from aftercall.db.audit_log import Deed, write_audit
 from aftercall.db.connect import Database
 from aftercall.db.stale_briefings import invalidate_briefing
-from aftercall.db.statements import may_belong_to, select_last_end
-from aftercall.db.tables import calls, followup_history, followups
+from aftercall.db.statements import may_belong_to, select_last_end, upsert
+from aftercall.db.tables import calls, deliveries, followup_history, followups
 from aftercall.errors import NotFound
-from aftercall.model.followups import FollowUp, FollowUpChange, FollowUpState
+from aftercall.journal.presence import Presence
+from aftercall.model.followups import (
+    Delivery,
+    FollowUp,
+    FollowUpChange,
+    FollowUpState,
+    SinkReceipt,
+    SinkWork,
+)
 from aftercall.model.people import split_party
+from aftercall.work.sinks import Sink
 
 
 @dataclass(frozen=True)
 class FollowUpTransition:
-    """A follow-up's new state, and who brought it about."""
-
     state: FollowUpState
     who: str
     reason: str = ""
     note: str = ""
     values: tuple[tuple[str, Any], ...] = ()
-    deed: Deed | None = None
-    """What a person did, for the audit log."""
+    deed: Deed | None = None  # what a person did, for the audit log
 
 
 class FollowUpStore:
@@ -52,10 +58,7 @@ class FollowUpStore:
         reminders: set[str],
         now: datetime,
     ) -> None:
-        """New rows and changes of known ones in one transaction.
-
-        A row whose key is known by now stays as it is.
-        """
+        """Adds rows and applies changes in one transaction. A row with a known key stays."""
         with self._database.write() as connection:
             known = _known_keys(connection, [row.key for row in new_rows])
             for row in new_rows:
@@ -76,7 +79,7 @@ class FollowUpStore:
         *,
         only_from: tuple[FollowUpState, ...],
     ) -> bool:
-        """Change the state, if it is one of `only_from`; says whether it was."""
+        """Changes the state if it is one of `only_from`; returns whether it was."""
         with self._database.write() as connection:
             return _apply(connection, followup_id, transition, now, only_from)
 
@@ -85,8 +88,7 @@ class FollowUpStore:
             row = connection.execute(select(followups).where(followups.c.id == followup_id)).first()
         if row is None:
             raise NotFound(
-                f"there is no follow-up {followup_id!r}; `aftercall followups list` shows "
-                "those there are"
+                f"there is no follow-up {followup_id!r}; `aftercall followups list` shows all"
             )
         return _to_followup(row)
 
@@ -102,18 +104,17 @@ class FollowUpStore:
         party: str | None = None,
         before: str | None = None,
     ) -> list[FollowUp]:
-        """Newest first; ids sort by the time they were made.
-
-        `caller` is a number, `party` one of those who speak from it.
-        """
-        wanted = [followups.c.state == state] if state else []
-        wanted += [followups.c.caller == caller] if caller else []
-        wanted += (
-            [exists().where(calls.c.id == followups.c.call_id, calls.c.whose == party)]
-            if party
-            else []
-        )
-        wanted += [followups.c.id < before] if before else []
+        """Newest first: ids sort by time. `caller` is a number, `party` one person behind it."""
+        wanted: list[ColumnElement[bool]] = []
+        if state:
+            wanted.append(followups.c.state == state)
+        if caller:
+            wanted.append(followups.c.caller == caller)
+        if party:
+            is_theirs = and_(calls.c.id == followups.c.call_id, calls.c.whose == party)
+            wanted.append(exists().where(is_theirs))
+        if before:
+            wanted.append(followups.c.id < before)
         return self._select(and_(True, *wanted), limit=limit)
 
     def history(self, followup_id: str) -> list[FollowUpChange]:
@@ -129,9 +130,7 @@ class FollowUpStore:
             ]
 
     def count_since(self, caller: str | None, since: datetime, *, apart_from: str) -> int:
-        """Requests of this caller in other conversations; all withheld numbers count as one
-        caller.
-        """
+        """Requests of a caller in other conversations. Withheld numbers count as one caller."""
         own = followups.c.caller == caller if caller else followups.c.caller.is_(None)
         query = select(func.count()).where(
             own,
@@ -143,7 +142,7 @@ class FollowUpStore:
             return int(connection.execute(query).scalar_one())
 
     def queued(self, limit: int = 50) -> list[FollowUp]:
-        """Approved, or to be tried again."""
+        """Requests that were approved or are to be tried again."""
         return self._select(followups.c.queued == "due", order=followups.c.id, limit=limit)
 
     def mark_queued_started(self, followup_id: str, round_: int) -> None:
@@ -152,21 +151,15 @@ class FollowUpStore:
             connection.execute(update(followups).where(key).values(queued="started"))
 
     def reminders_due(self, now: datetime, limit: int = 50) -> list[FollowUp]:
-        """A held or failed request is not reminded of until it is settled; a withdrawn one
-        never.
-        """
-        return self._select(
-            and_(_is_to_remind(), followups.c.remind_at <= now),
-            order=followups.c.remind_at,
-            limit=limit,
-        )
+        is_due = and_(_is_to_remind(), followups.c.remind_at <= now)
+        return self._select(is_due, order=followups.c.remind_at, limit=limit)
 
     def next_reminder(self) -> datetime | None:
         with self._database.read() as connection:
-            moment: datetime | None = connection.execute(
+            first: datetime | None = connection.execute(
                 select(func.min(followups.c.remind_at)).where(_is_to_remind())
             ).scalar()
-        return moment
+        return first
 
     def mark_reminder_started(self, followup_id: str) -> None:
         with self._database.write() as connection:
@@ -178,17 +171,16 @@ class FollowUpStore:
         return self._select(and_(followups.c.state == "held", followups.c.changed_at < moment))
 
     def unknown_before(self, day: date) -> list[FollowUp]:
-        """Promises of unknown outcome that name an earlier day."""
+        """Promises of unknown outcome whose day is earlier."""
         return self._select(and_(followups.c.state == "unknown", followups.c.due < day.isoformat()))
 
     def list_news(
         self, agent_id: str, party: str | None, *, limit: int, with_withheld: bool = False
     ) -> list[FollowUp]:
-        """What this party's next call is told: what ended since their last call, and what still
-        waits. None: everybody's.
+        """Requests for a party's next call: those that ended since the last one, and held ones.
 
-        `with_withheld` looks among the calls of withheld numbers, too; those that the passcode
-        made theirs are.
+        Without a party: those of all callers. `with_withheld` includes calls of withheld numbers
+        that the passcode assigned to the party.
         """
         asked = []
         if party:
@@ -206,27 +198,21 @@ class FollowUpStore:
 
     def _select(self, wanted: Any, *, limit: int = 1000, order: Any = None) -> list[FollowUp]:
         order = followups.c.id.desc() if order is None else order
+        query = select(followups).where(wanted).order_by(order).limit(limit)
         with self._database.read() as connection:
-            return [
-                _to_followup(row)
-                for row in connection.execute(
-                    select(followups).where(wanted).order_by(order).limit(limit)
-                )
-            ]
+            return [_to_followup(row) for row in connection.execute(query)]
 
 
 def _is_to_remind() -> ColumnElement[bool]:
-    state = func.coalesce(
-        followups.c.state, ""
-    )  # keeps the planner off the index by state, which nearly every row shares
+    """Held and failed requests are reminded of once they are settled, withdrawn ones never."""
+    # coalesce keeps the planner off the index by state, a value that nearly all rows share.
+    state = func.coalesce(followups.c.state, "")
     return and_(followups.c.reminder == "due", state.in_(("open", "doing", "done")))
 
 
 def _known_keys(connection: Connection, keys: Sequence[str]) -> set[str]:
-    return {
-        row.key
-        for row in connection.execute(select(followups.c.key).where(followups.c.key.in_(keys)))
-    }
+    query = select(followups.c.key).where(followups.c.key.in_(keys))
+    return {row.key for row in connection.execute(query)}
 
 
 def _apply(
@@ -236,31 +222,20 @@ def _apply(
     now: datetime,
     only_from: tuple[FollowUpState, ...] | None = None,
 ) -> bool:
-    where = (
-        followups.c.id == followup_id
-        if only_from is None
-        else and_(followups.c.id == followup_id, followups.c.state.in_(only_from))
-    )
-    values = {"state": transition.state, "reason": transition.reason, "changed_at": now} | dict(
-        transition.values
-    )
-    changed = connection.execute(update(followups).where(where).values(values)).rowcount == 1
-    if changed:
-        row = connection.execute(
-            select(followups.c.agent_id, followups.c.caller).where(followups.c.id == followup_id)
-        ).one()
-        invalidate_briefing(connection, row.agent_id, row.caller)
-        _write_history(
-            connection,
-            followup_id,
-            now,
-            transition.who,
-            transition.state,
-            transition.note or transition.reason,
-        )
-        if transition.deed:
-            write_audit(connection, now, transition.who, transition.deed, followup_id)
-    return changed
+    is_row = followups.c.id == followup_id
+    where = is_row if only_from is None else and_(is_row, followups.c.state.in_(only_from))
+    values = {"state": transition.state, "reason": transition.reason, "changed_at": now}
+    values |= dict(transition.values)
+    if connection.execute(update(followups).where(where).values(values)).rowcount != 1:
+        return False
+    owner = select(followups.c.agent_id, followups.c.caller).where(is_row)
+    row = connection.execute(owner).one()
+    invalidate_briefing(connection, row.agent_id, row.caller)
+    note = transition.note or transition.reason
+    _write_history(connection, followup_id, now, transition.who, transition.state, note)
+    if transition.deed:
+        write_audit(connection, now, transition.who, transition.deed, followup_id)
+    return True
 
 
 def _write_history(
@@ -273,11 +248,143 @@ def _write_history(
 
 
 def _columns(row: FollowUp) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in FollowUp.__dataclass_fields__} | {
-        "turns": [list(spot) for spot in row.turns]
-    }
+    columns = {name: getattr(row, name) for name in FollowUp.__dataclass_fields__}
+    return columns | {"turns": [list(spot) for spot in row.turns]}
 
 
 def _to_followup(row: Row[Any]) -> FollowUp:
     fields = {name: row._mapping[name] for name in FollowUp.__dataclass_fields__}
     return FollowUp(**fields | {"turns": tuple((call, seq) for call, seq in row.turns)})
+
+
+class DeliveryStore:
+    """Deliveries: a row before the sink is asked, its outcome after.
+
+    One process claims a delivery in one statement. Others may claim it once that process has
+    released it or is dead.
+    """
+
+    def __init__(self, database: Database, presence: Presence) -> None:
+        self._database = database
+        self._presence = presence
+
+    def find(self, key: str) -> Delivery | None:
+        with self._database.read() as connection:
+            row = connection.execute(select(deliveries).where(deliveries.c.key == key)).first()
+        return None if row is None else _to_delivery(row)
+
+    def get(self, key: str) -> Delivery:
+        delivery = self.find(key)
+        if delivery is None:
+            raise NotFound(
+                f"there is no delivery {key!r}; `aftercall followups show ID` lists them"
+            )
+        return delivery
+
+    def claim(self, work: SinkWork, sink: Sink, followup_id: str | None, now: datetime) -> bool:
+        """Writes the intent before anything happens; False if it is done or not ours to do.
+
+        A sink that cannot repeat never gets the same work twice.
+        """
+        return bool(self.claim_all([(followup_id, work)], sink, now))
+
+    def claim_all(
+        self, works: Sequence[tuple[str | None, SinkWork]], sink: Sink, now: datetime
+    ) -> list[SinkWork]:
+        """Claims several works in one transaction; returns those it could claim."""
+        sending = {
+            "state": "sending",
+            "reason": "",
+            "changed_at": now,
+            "owner": self._presence.process,
+        }
+        over = ("done",) if sink.can_repeat else ("done", "sending")
+        free = [
+            and_(deliveries.c.state.not_in(over), self._is_free(work.key, now)) for _, work in works
+        ]
+        claimed = []
+        with self._database.write() as connection:
+            for (followup_id, work), is_free in zip(works, free, strict=True):
+                origin = {
+                    "followup_id": followup_id,
+                    "conversation": work.conversation,
+                    "sink": sink.name,
+                    "purpose": work.purpose,
+                }
+                if upsert(
+                    connection,
+                    deliveries,
+                    {"key": work.key},
+                    origin | sending | {"created_at": now, "attempts": 1},
+                    changes=sending | {"attempts": deliveries.c.attempts + 1},
+                    only_where=is_free,
+                ):
+                    claimed.append(work)
+        return claimed
+
+    def is_claimed_elsewhere(self, key: str, now: datetime) -> bool:
+        """Whether another live process has claimed it."""
+        owner = self._owner_of(key)
+        if owner is None or owner == self._presence.process:
+            return False
+        return self._presence.is_alive(owner, now)
+
+    def _is_free(self, key: str, now: datetime) -> ColumnElement[bool]:
+        """Unclaimed, or claimed by this process or by one that is dead by now."""
+        free = [self._presence.process]
+        owner = self._owner_of(key)
+        if owner and not self._presence.is_alive(owner, now):
+            free.append(owner)
+        return or_(deliveries.c.owner.is_(None), deliveries.c.owner.in_(free))
+
+    def _owner_of(self, key: str) -> str | None:
+        with self._database.read() as connection:
+            owner: str | None = connection.execute(
+                select(deliveries.c.owner).where(deliveries.c.key == key)
+            ).scalar()
+        return owner
+
+    def finish(self, key: str, receipt: SinkReceipt, now: datetime) -> None:
+        ended = {
+            "state": "done",
+            "reason": "",
+            "link": receipt.link,
+            "response": receipt.response,
+            "changed_at": now,
+            "owner": None,
+        }
+        with self._database.write() as connection:
+            connection.execute(update(deliveries).where(deliveries.c.key == key).values(ended))
+
+    def fail(self, key: str, reason: str, now: datetime, *, is_final: bool) -> bool:
+        """Records that it was not done; if final, it waits for a person.
+
+        False if another process has claimed it.
+        """
+        failed = {
+            "state": "dead" if is_final else "waiting",
+            "reason": reason,
+            "changed_at": now,
+            "owner": None,
+        }
+        ours = and_(deliveries.c.key == key, self._is_free(key, now))
+        with self._database.write() as connection:
+            return connection.execute(update(deliveries).where(ours).values(failed)).rowcount == 1
+
+    def of_followup(self, followup_id: str) -> list[Delivery]:
+        return self._select(deliveries.c.followup_id == followup_id)
+
+    def of_conversation(self, conversation: str) -> list[Delivery]:
+        return self._select(deliveries.c.conversation == conversation)
+
+    def dead(self) -> list[Delivery]:
+        return self._select(deliveries.c.state == "dead")
+
+    def _select(self, wanted: Any) -> list[Delivery]:
+        query = select(deliveries).where(wanted).order_by(deliveries.c.created_at, deliveries.c.key)
+        with self._database.read() as connection:
+            return [_to_delivery(row) for row in connection.execute(query)]
+
+
+def _to_delivery(row: Row[Any]) -> Delivery:
+    return Delivery(**{name: row._mapping[name] for name in Delivery.__dataclass_fields__})

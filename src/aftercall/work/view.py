@@ -1,9 +1,13 @@
-"""Follow-ups as API and commands show them."""
+"""Follow-ups as JSON for API and commands, and as lines for the next call."""
 
+import re
 from typing import Any
 
+from aftercall.clock import format_instant
 from aftercall.model.followups import Delivery, FollowUp, FollowUpChange
-from aftercall.model.instants import format_instant
+from aftercall.model.people import normalise_caller, split_party
+from aftercall.settings import Settings
+from aftercall.work.store import FollowUpStore
 
 
 def followup_json(row: FollowUp) -> dict[str, Any]:
@@ -55,3 +59,41 @@ def change_json(change: FollowUpChange) -> dict[str, Any]:
         "what": change.what,
         "note": change.note,
     }
+
+
+MAX_NEWS_LINES = 10
+_ISSUE = re.compile(r"/issues/(\d+)$")
+_TOLD = {
+    "done": "Done",
+    "passed on": "Passed on",
+    "noted": "Written down",
+    "failed": "Could not be done",
+    "refused": "Was not allowed",
+    "expired": "Was never approved",
+    "held": "Waits for the owner's approval",
+}
+
+
+class FollowUpNews:
+    def __init__(self, settings: Settings, followups: FollowUpStore) -> None:
+        self._scope = settings.memory.scope
+        self._owner = normalise_caller(settings.owner)
+        self._followups = followups
+
+    def list_lines(self, agent_id: str, party: str | None) -> tuple[str, ...]:
+        """Lines for one party's call. Work of others is included only if memory is shared."""
+        if self._scope == "none" or (self._scope == "per_caller" and party is None):
+            return ()
+        is_owner = party is not None and split_party(party)[0] == self._owner
+        rows = self._followups.list_news(
+            agent_id,
+            party if self._scope == "per_caller" else None,
+            limit=MAX_NEWS_LINES,
+            with_withheld=is_owner,
+        )
+        return tuple(_line(row) for row in rows)
+
+
+def _line(row: FollowUp) -> str:
+    number = _ISSUE.search(row.link or "")
+    return f"{_TOLD[row.standing]}: {row.title}" + (f", number {number[1]}" if number else "")

@@ -1,8 +1,8 @@
-"""The durable workflows of follow-up work. The only file here that knows the durable engine.
+"""The durable workflows of follow-up work. Only this file and the sweep know the durable engine.
 
-A run's id is its conversation and number, an approval's its follow-up and round: each is worked
-on once however often it is started. A step in flight at a crash runs again; the ledger and the
-keys of the sinks make that the same deed.
+The workflow id of a run is its conversation and number, that of an approval its follow-up and
+round: starting one twice runs it once. A step in flight at a crash runs again; the ledger and
+the keys of the sinks make that idempotent.
 """
 
 import asyncio
@@ -19,20 +19,18 @@ from aftercall.work.context import WorkContext
 
 QUEUE = "aftercall.follow_up"
 QUEUE_CONCURRENCY = 8
-MAX_DIRECT_RUNS = (
-    8  # begun without the queue; only when there are more of them does anybody wait for it
-)
-ATTEMPTS = 10  # with doubling pauses: a sink that is away for a quarter of an hour loses nothing
+MAX_DIRECT_RUNS = 8  # started at once; only more than these go through the queue
+ATTEMPTS = 10  # with doubling pauses: enough for a sink that is down for a quarter of an hour
 
 log = get_logger("work")
 
-# One at a time in a process, because the durable engine is one.
+# The durable engine exists once in a process, and so does this.
 _context: WorkContext | None = None
 
 
 def work_context() -> WorkContext:
     if _context is None:
-        raise RuntimeError("the follow-up work has not been opened")
+        raise RuntimeError("open_work has not been called")
     return _context
 
 
@@ -42,7 +40,7 @@ async def follow_up(conversation: str, run: int) -> None:
         todo = await record_followups(conversation, run)
         await deliver_requests(todo)
         await finish_run(conversation, run)
-    except Exception as error:  # noqa: BLE001 - the edge of a run: it is recorded, shown, and swept up later
+    except Exception as error:  # noqa: BLE001 - the edge of a run: the sweep retries it
         await fail_run(conversation, run, str(to_aftercall_error(error)))
         return
     await attempt_notice(conversation, run)
@@ -53,7 +51,7 @@ async def follow_up_one(followup_id: str, conversation: str) -> None:
     await deliver_requests([followup_id])
     try:
         await settle_promises(conversation)
-    except Exception as error:  # noqa: BLE001 - the edge of a workflow: the request has ended, only the journal does not tell it yet
+    except Exception as error:  # noqa: BLE001 - the edge: only the journal entry is missing
         log.warning(
             "a journal entry could not be written",
             conversation=conversation,
@@ -65,14 +63,14 @@ async def follow_up_one(followup_id: str, conversation: str) -> None:
 async def remind(followup_id: str) -> None:
     try:
         await send_reminder(followup_id)
-    except Exception as error:  # noqa: BLE001 - the edge of a reminder: its delivery shows that it failed
+    except Exception as error:  # noqa: BLE001 - the edge: its delivery shows the failure
         log.warning("a reminder failed", followup=followup_id, error=to_aftercall_error(error).code)
 
 
 async def deliver_requests(todo: list[str]) -> None:
-    """One request's failure never stops another.
+    """A failing request does not stop the others.
 
-    Failures are recorded in order: a replay must meet the same steps again.
+    Failures are recorded in order, because a replay must meet the same steps again.
     """
     if len(todo) > 1:
         await attempt_agent(todo)
@@ -89,14 +87,14 @@ async def deliver_requests(todo: list[str]) -> None:
 async def attempt_agent(todo: list[str]) -> None:
     try:
         await run_agent(todo)
-    except Exception as error:  # noqa: BLE001 - the edge of the command: each of its requests fails with the reason
+    except Exception as error:  # noqa: BLE001 - the edge: all requests fail with the reason
         await fail_agent_requests(todo, str(to_aftercall_error(error)))
 
 
 async def attempt_notice(conversation: str, run: int) -> None:
     try:
         await send_notice(conversation, run)
-    except Exception as error:  # noqa: BLE001 - the edge of a notice: the work is done, the delivery shows that nobody was told
+    except Exception as error:  # noqa: BLE001 - the edge: its delivery shows the failure
         log.warning(
             "a notice failed", conversation=conversation, error=to_aftercall_error(error).code
         )
@@ -136,18 +134,16 @@ async def finish_run(conversation: str, run: int) -> None:
 
 @step("aftercall.settle", ATTEMPTS)
 async def settle_promises(conversation: str) -> None:
-    def settle_now() -> None:
-        work_context().settle_promises(work_context().read(conversation))
-
-    await run_in_thread(settle_now)
+    context = work_context()
+    await run_in_thread(lambda: context.settle_promises(context.read(conversation)))
 
 
 @step("aftercall.fail_run", ATTEMPTS)
 async def fail_run(conversation: str, run: int, reason: str) -> None:
     log.warning("a follow-up run failed", conversation=conversation)
-    await run_in_thread(
-        work_context().runs.finish, conversation, run, "failed", reason, work_context().clock.now()
-    )
+    context = work_context()
+    now = context.clock.now()
+    await run_in_thread(context.runs.finish, conversation, run, "failed", reason, now)
 
 
 @step("aftercall.notice", ATTEMPTS)
@@ -161,26 +157,22 @@ async def send_reminder(followup_id: str) -> None:
 
 
 def open_work(context: WorkContext) -> None:
-    """Call before the durable engine is launched."""
+    """Call before launching the durable engine."""
     global _context
     _context = context
     register_queue(QUEUE, QUEUE_CONCURRENCY)
 
 
 def close_work() -> None:
-    """The durable engine has ended."""
     global _context
     _context = None
 
 
 async def start_due(context: WorkContext) -> None:
-    """Start what is due: conversations whose window has passed, approvals, reminders.
-
-    Starting twice is starting once.
-    """
-    for run in await asyncio.to_thread(
-        context.runs.due, context.clock.now(), context.settings.reconnect_window_s
-    ):
+    """Starts due runs, queued requests and due reminders. Idempotent."""
+    now = context.clock.now()
+    window_s = context.settings.reconnect_window_s
+    for run in await asyncio.to_thread(context.runs.due, now, window_s):
         number = run.run + 1
         with SetWorkflowID(run_id(run.conversation, number)):
             await start_workflow(QUEUE, MAX_DIRECT_RUNS, follow_up, run.conversation, number)
@@ -193,18 +185,16 @@ async def start_due(context: WorkContext) -> None:
             await start_workflow(QUEUE, MAX_DIRECT_RUNS, follow_up_one, row.id, row.conversation)
         fault_point("work.after_queue")
         await asyncio.to_thread(context.followups.mark_queued_started, row.id, row.round)
-    for row in (
-        await asyncio.to_thread(context.followups.reminders_due, context.clock.now())
-        if context.settings.work.reminders
-        else ()
-    ):
+    if not context.settings.work.reminders:
+        return
+    for row in await asyncio.to_thread(context.followups.reminders_due, context.clock.now()):
         with SetWorkflowID(f"reminder:{row.id}"):
             await start_workflow(QUEUE, MAX_DIRECT_RUNS, remind, row.id)
         await asyncio.to_thread(context.followups.mark_reminder_started, row.id)
 
 
 async def next_due(context: WorkContext) -> datetime | None:
-    """When time alone will make something due; anything sooner is written first."""
+    """When the next run or reminder becomes due by time alone."""
     moments = [await asyncio.to_thread(context.runs.next_due, context.settings.reconnect_window_s)]
     if context.settings.work.reminders:
         moments.append(await asyncio.to_thread(context.followups.next_reminder))

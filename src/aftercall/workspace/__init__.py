@@ -1,3 +1,1 @@
-"""The markdown that people own, edited in place: what a person wrote is never lost, re-ordered
-or re-flowed.
-"""
+"""Markdown files that people own, edited in place: what a person wrote stays as it is."""

@@ -1,8 +1,7 @@
-"""CALLS.md: a line about when and who, and a summary, for each of the last calls; newest last.
+"""CALLS.md: a heading with time and caller, and a summary, for each of the last calls.
 
-An entry ends with a comment that names its call, invisible where markdown is shown: it is how a
-call that is written twice is recognised, while two calls of the same minute and the same words
-stay two.
+The newest call is last. An entry ends with an invisible comment that names its call, so writing
+a call twice adds one entry, and two calls of the same minute and words stay two.
 """
 
 import re
@@ -13,8 +12,7 @@ from typing import Self
 
 from aftercall.model.calls import Call, Direction
 from aftercall.model.people import split_party
-from aftercall.workspace.lines import BOM, split_lines
-from aftercall.workspace.values import plain_lines, replace_undecodable
+from aftercall.workspace.markdown import BOM, plain_lines, replace_undecodable, split_lines
 
 HEADER = "# Call History\n"
 WITHHELD = "withheld"
@@ -32,8 +30,6 @@ _CLOCK = "%m/%d/%Y, %I:%M %p"
 
 @dataclass(frozen=True)
 class CallsMdEntry:
-    """One call as it stands in the file."""
-
     when: str
     who: str
     direction: Direction
@@ -44,9 +40,8 @@ class CallsMdEntry:
     def from_call(cls, call: Call, summary: str, zone: tzinfo) -> Self:
         other = call.callee if call.direction == "outbound" else call.caller
         who = split_party(other)[0] if other else WITHHELD
-        return cls(
-            format_time(call.ended_at, zone), who, call.direction, plain_summary(summary), call.id
-        )
+        when = format_time(call.ended_at, zone)
+        return cls(when, who, call.direction, plain_summary(summary), call.id)
 
     @property
     def text(self) -> str:
@@ -54,24 +49,24 @@ class CallsMdEntry:
         return f"### {self.when} -- {self.who} ({self.direction})\n\n{self.summary}\n{mark}"
 
     def is_later_than(self, other: "CallsMdEntry") -> bool:
-        """By the minutes that the headings show; unreadable ones are never later."""
+        """By the minute in the heading; an unreadable one is never later."""
         mine, theirs = _read_time(self.when), _read_time(other.when)
         return mine is not None and theirs is not None and mine > theirs
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Lines of the file as they are, none yet for a new entry; `entry` where they are a call's."""
+    """Lines of the file, none yet for a new entry; `entry` if they belong to a call."""
 
     text: str
     entry: CallsMdEntry | None
 
 
 def append(text: str | None, entry: CallsMdEntry, max_entries: int) -> str | None:
-    """The file with `entry` at its place in time, trimmed to the last `keep` entries.
+    """The file with `entry` at its place in time, trimmed to the last `max_entries`.
 
-    A call that stands there already is left as it is, since somebody may have edited it.
-    Nothing said, nothing written.
+    An entry of the same call stays as it is: a person may have edited it. An empty summary adds
+    nothing.
     """
     blocks = list(_split(text or HEADER))
     known = {block.entry.call_id for block in blocks if block.entry}
@@ -82,9 +77,7 @@ def append(text: str | None, entry: CallsMdEntry, max_entries: int) -> str | Non
 
 
 def remove(text: str | None, call_ids: set[str], who: str) -> str | None:
-    """The file without the entries of these calls, and of this caller; None and no entry leave
-    it as it is.
-    """
+    """The file without the entries of these calls and of this caller."""
     kept = [
         block
         for block in _split(text or "")
@@ -94,7 +87,7 @@ def remove(text: str | None, call_ids: set[str], who: str) -> str | None:
 
 
 def rewrite_summary(text: str | None, call_id: str, clean: Callable[[str], str]) -> str | None:
-    """The file with the summary of one call said otherwise, line by line; the rest as it is."""
+    """The file with each line of one call's summary passed through `clean`."""
     blocks = [
         _reword(block, clean) if block.entry and block.entry.call_id == call_id else block.text
         for block in _split(text or "")
@@ -104,9 +97,10 @@ def rewrite_summary(text: str | None, call_id: str, clean: Callable[[str], str])
 
 def _reword(block: _Block, clean: Callable[[str], str]) -> str:
     heading, *body = split_lines(block.text)
-    return "".join(heading) + "".join(
-        line + end if _MARK.fullmatch(line.rstrip()) else clean(line) + end for line, end in body
-    )
+    text = "".join(heading)
+    for line, end in body:
+        text += (line if _MARK.fullmatch(line.rstrip()) else clean(line)) + end
+    return text
 
 
 def parse(text: str | None) -> list[CallsMdEntry]:
@@ -122,19 +116,18 @@ def plain_summary(summary: str) -> str:
 
 def format_time(instant: datetime, zone: tzinfo) -> str:
     local = instant.astimezone(zone)
-    return (
-        f"{local:%m/%d/%Y}, {local.hour % 12 or 12}:{local:%M} {'AM' if local.hour < 12 else 'PM'}"
-    )
+    half = "AM" if local.hour < 12 else "PM"
+    return f"{local:%m/%d/%Y}, {local.hour % 12 or 12}:{local:%M} {half}"
 
 
 def _insert(blocks: list[_Block], entry: CallsMdEntry) -> list[_Block]:
-    """After the last entry that is not later: a call that is summarised late does not pass for
-    the newest.
-    """
+    """After the last entry that is not later: a late summary must not look like the newest."""
     entries = [(at, block.entry) for at, block in enumerate(blocks) if block.entry]
-    earlier = next((at for at, known in reversed(entries) if not known.is_later_than(entry)), None)
-    at = earlier + 1 if earlier is not None else entries[0][0] if entries else len(blocks)
-    return [*blocks[:at], _Block("", entry), *blocks[at:]]
+    place = entries[0][0] if entries else len(blocks)
+    for at, known in entries:
+        if not known.is_later_than(entry):
+            place = at + 1
+    return [*blocks[:place], _Block("", entry), *blocks[place:]]
 
 
 def _trim(blocks: list[_Block], keep: int) -> list[_Block]:
@@ -144,9 +137,7 @@ def _trim(blocks: list[_Block], keep: int) -> list[_Block]:
 
 
 def _join(blocks: list[_Block]) -> str:
-    """The text again; a new entry gets a blank line before it and, where something follows,
-    after it.
-    """
+    """The text; a new entry gets a blank line before it and, if something follows, after it."""
     text = ""
     for at, block in enumerate(blocks):
         text += block.text or _separate(text, block.entry, is_last=at + 1 == len(blocks))
@@ -162,9 +153,7 @@ def _separate(above: str, entry: CallsMdEntry | None, *, is_last: bool) -> str:
 
 
 def _split(text: str) -> Iterator[_Block]:
-    """The header, the entries, and any section that a person put among them, which is nobody's
-    entry.
-    """
+    """The header, the entries, and sections that a person put among them."""
     lines: list[str] = []
     is_entry = False
     for line, end in split_lines(text):
@@ -186,20 +175,15 @@ def _block(lines: list[str]) -> _Block:
     marks = [mark[1] for line in body if (mark := _MARK.fullmatch(line))]
     summary = "\n".join(line for line in body if not _MARK.fullmatch(line)).strip()
     direction: Direction = "inbound" if heading["direction"] == "inbound" else "outbound"
-    return _Block(
-        "".join(lines),
-        CallsMdEntry(
-            heading["when"],
-            heading["who"],
-            direction,
-            replace_undecodable(summary),
-            marks[-1] if marks else None,
-        ),
+    call_id = marks[-1] if marks else None
+    entry = CallsMdEntry(
+        heading["when"], heading["who"], direction, replace_undecodable(summary), call_id
     )
+    return _Block("".join(lines), entry)
 
 
 def _read_heading(line: str) -> re.Match[str] | None:
-    """A heading is short; the pattern would try every dash of a long line against every other."""
+    """Skips long lines: the pattern takes quadratic time on a line full of dashes."""
     return _HEADING.fullmatch(line.removeprefix(BOM)) if len(line) <= MAX_HEADING_CHARS else None
 
 

@@ -1,8 +1,7 @@
-"""Reading and changing files that other programs may change at the same time.
+"""Reads and changes files that other programs may change at the same time.
 
-A change is whole or not there at all: temporary file, fsync, rename. Bytes that are not UTF-8
-survive the round trip. Nothing here waits on a database or a network; everything blocks, so an
-event loop calls it in a thread.
+A change is atomic: temporary file, fsync, rename. Bytes that are not UTF-8 survive the round
+trip. Everything here blocks, so an event loop calls it in a thread.
 """
 
 import errno
@@ -33,10 +32,7 @@ _LOCK_POLL_INTERVAL_S = 0.005
 
 @contextmanager
 def locked(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
-    """Hold the lock of `path`, a file that may be missing in a folder that is there.
-
-    Not re-entrant.
-    """
+    """Holds the lock of `path`. The file may be missing, its folder must exist. Not re-entrant."""
     lock = _lock_file(path)
     deadline = time.monotonic() + timeout_s
     while (held := _try_lock(lock)) is None:
@@ -53,14 +49,14 @@ def _lock_file(path: Path) -> Path:
     folder = path.parent / LOCK_FOLDER
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)
-        (folder / ".gitignore").write_text("*\n", "utf-8")  # many a workspace is a git repository
+        (folder / ".gitignore").write_text("*\n", "utf-8")  # workspaces are often git repositories
     return folder / f"{path.name}.lock"
 
 
 def _try_lock(lock: Path) -> int | None:
-    """The descriptor that holds the lock.
+    """The descriptor that holds the lock, or None.
 
-    Each call opens anew: flock belongs to the open file, so threads exclude each other too.
+    Each call opens the file again: flock belongs to the open file, so it excludes threads, too.
     """
     held = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
@@ -77,7 +73,7 @@ def _try_lock(lock: Path) -> int | None:
 
 
 def _is_still_there(lock: Path, held: int) -> bool:
-    """A lock file that somebody removed meanwhile locks nobody out."""
+    """A lock file that was removed meanwhile locks nothing."""
     with suppress(FileNotFoundError):
         return os.path.samestat(lock.stat(), os.fstat(held))
     return False
@@ -101,19 +97,19 @@ _CAUSES: dict[int, tuple[type[WorkspaceError], str]] = {
 
 
 def read(path: Path) -> str | None:
-    """The text, or None where there is none: no file, or nothing but white space in it."""
+    """The text; None if there is no file or only white space in it."""
     with _translated_errors(path):
         return _decode(path, _load(path))
 
 
 def edit(path: Path, change: Change) -> bool:
-    """Replace the text by what `change` makes of it; None or the same text leaves the file as
-    it is.
+    """Replaces the text by the result of `change`; None or the same text changes nothing.
 
-    `change` may be called several times, each time with newer text, and must have no effect
-    besides its answer. Says whether the file was written.
+    `change` may be called several times, each time with newer text, and must have no side
+    effects. Returns whether the file was written.
     """
-    if not _differs(read(path), change):  # nothing to do makes nothing on the disk, not even a lock
+    text = read(path)
+    if change(text) in (None, text):  # leave no trace on the disk, not even a lock
         return False
     with _translated_errors(path), _opened(path) as target:
         for _ in range(MAX_ATTEMPTS):
@@ -128,7 +124,7 @@ def edit(path: Path, change: Change) -> bool:
 
 
 def write(path: Path, text: str, at: datetime) -> None:
-    """Write `text`, whatever stood there, and date the file `at`."""
+    """Writes `text` over anything, and dates the file `at`."""
     with _translated_errors(path), _opened(path) as target:
         for _ in range(MAX_ATTEMPTS):
             if _swap(target, _load(target), _encode(text), at):
@@ -137,8 +133,8 @@ def write(path: Path, text: str, at: datetime) -> None:
 
 
 def claim(path: Path) -> tuple[str, datetime] | None:
-    """Take the file away and return its text and its date. Of several claimants one gets it."""
-    if read(path) is None:  # also refuses what is too large or no file, before it is gone
+    """Removes the file and returns its text and date. Of several claimants one gets it."""
+    if read(path) is None:  # refuses what is too large before it is removed
         return None
     spare = _temporary_path(path)
     with _translated_errors(path), locked(path):
@@ -153,11 +149,6 @@ def claim(path: Path) -> tuple[str, datetime] | None:
             spare.unlink(missing_ok=True)
             sync_folder(path.parent)
     return (text, dated) if text is not None else None
-
-
-def _differs(text: str | None, change: Change) -> bool:
-    after = change(text)
-    return after is not None and after != text
 
 
 def _contended(path: Path) -> WorkspaceBusy:
@@ -177,7 +168,7 @@ def _translated_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Path]:
-    """The file behind any links, locked, its folder made if need be: a link stays a link."""
+    """The locked file behind any links, in a folder that exists: a link stays a link."""
     target = Path(os.path.realpath(path))
     _make_folder(target.parent)
     with locked(target):
@@ -193,7 +184,7 @@ def _make_folder(folder: Path) -> None:
 
 def _load(path: Path) -> bytes | None:
     try:
-        # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
+        # Without O_NONBLOCK, opening a named pipe would wait for a writer forever.
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -229,16 +220,12 @@ def _encode(text: str) -> bytes:
 
 
 def _temporary_path(path: Path) -> Path:
-    """One fixed name: only the holder of the lock uses it, and what a crash left there is
-    overwritten by the next edit.
-    """
+    """One fixed name: only the holder of the lock uses it, and the next edit overwrites it."""
     return path.with_name(f".{path.name}.aftercall-tmp")
 
 
 def _swap(target: Path, before: bytes | None, after: bytes, at: datetime | None = None) -> bool:
-    """Put `after` in the place of `before`; False, and nothing done, if something else stands
-    there by now.
-    """
+    """Replaces `before` by `after`; does nothing and returns False if the file has changed."""
     _refuse_large(target, len(after))
     spare = _temporary_path(target)
     try:
@@ -269,9 +256,9 @@ def _write(path: Path, raw: bytes, like: Path) -> None:
 
 
 def _copy_access(source: Path, copy: int) -> None:
-    """The old file's mode and, where we may, its owner.
+    """Copies the mode and, if permitted, the owner.
 
-    A rename would replace even a file that is write-protected: respect that.
+    Refuses a write-protected file, which a rename would replace.
     """
     found = source.stat()
     if not found.st_mode & 0o222:

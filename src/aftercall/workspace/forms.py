@@ -1,4 +1,4 @@
-"""A page whose fields are known beforehand: read by name, filled only where nothing stands yet."""
+"""Pages with known fields: read by name, filled only where they are empty."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from textwrap import dedent
 
-from aftercall.workspace.lines import LineKind, MarkdownLine, MarkdownPage
-from aftercall.workspace.values import (
+from aftercall.workspace.markdown import (
+    LineKind,
+    MarkdownLine,
+    MarkdownPage,
     bare_value,
     is_placeholder,
     replace_undecodable,
@@ -32,15 +34,15 @@ class Field:
     mark: str  # the emphasis around the label
     head: str  # the line up to the value
     value: str
-    tail: str  # what closes the line: a hard break, or the emphasis around label and value together
+    tail: str  # the end of the line: a hard break, or emphasis around label and value
 
     def format_like(self, label: str, value: str) -> str:
-        """A line for another field in this one's dress."""
+        """A line for another field in the same style."""
         return f"{self.indent}{self.bullet}{self.mark}{label}:{self.mark[::-1]} {value}"
 
 
 def find_fields(page: MarkdownPage, known: AbstractSet[str], skip: range = range(0)) -> list[Field]:
-    """Every field line in order, those of unknown labels too; none from the lines of `skip`.
+    """All field lines in order, with unknown labels too, except the lines of `skip`.
 
     `known` labels are folded.
     """
@@ -56,11 +58,9 @@ def find_fields(page: MarkdownPage, known: AbstractSet[str], skip: range = range
                 fields[-1] = replace(fields[-1], stop=at + 1)
         else:
             owner = line.indent
-            field = (
-                _parse_line(line, known, at, section)
-                if at not in skip and owner <= _MAX_INDENT
-                else None
-            )
+            field = None
+            if at not in skip and owner <= _MAX_INDENT:
+                field = _parse_line(line, known, at, section)
             is_open = field is not None
             fields += [field] if field else []
     return fields
@@ -69,9 +69,7 @@ def find_fields(page: MarkdownPage, known: AbstractSet[str], skip: range = range
 def read_field(
     page: MarkdownPage, field: Field, known: AbstractSet[str], placeholders: AbstractSet[str]
 ) -> str | None:
-    """The value on the field's own line, else on an indented line below it; never across
-    another field line.
-    """
+    """The value on the line of the field, else on an indented line before the next field."""
     if not is_placeholder(field.value, placeholders):
         return replace_undecodable(strip_emphasis(field.value))
     for line in page.lines[field.at + 1 : field.stop]:
@@ -88,7 +86,7 @@ def read_field(
 def read_multiline_field(
     page: MarkdownPage, field: Field, placeholders: AbstractSet[str]
 ) -> str | None:
-    """The value with every line that belongs to it."""
+    """The value with all its lines."""
     silent = (LineKind.BLANK, LineKind.COMMENT)
     own = [
         line
@@ -97,18 +95,14 @@ def read_multiline_field(
     ]
     below = dedent("\n".join(line.text.rstrip() for line in own))
     first = "" if is_placeholder(field.value, placeholders) else field.value
-    return (
-        replace_undecodable(strip_emphasis("\n".join(text for text in (first, below) if text)))
-        or None
-    )
+    value = "\n".join(text for text in (first, below) if text)
+    return replace_undecodable(strip_emphasis(value)) or None
 
 
 def fill_field(
     page: MarkdownPage, field: Field, value: str, placeholders: AbstractSet[str]
 ) -> MarkdownPage:
-    """`value` on the field's own line; a placeholder there or below it goes, every other line
-    stays.
-    """
+    """Puts `value` on the line of the field and removes its placeholder."""
     below = [
         line.text
         for line in page.lines[field.at + 1 : field.stop]
@@ -120,7 +114,7 @@ def fill_field(
 def insert_field(
     page: MarkdownPage, fields: list[Field], known: AbstractSet[str], label: str, value: str
 ) -> MarkdownPage:
-    """A line for a field that the page lacks: after the last field line, else after the title."""
+    """Adds a missing field after the last field line, else after the title."""
     home = next(
         (field.section for field in reversed(fields) if field.label in known),
         fields[0].section if fields else None,
@@ -157,9 +151,7 @@ def _parse_line(line: MarkdownLine, known: AbstractSet[str], at: int, section: i
 
 
 def _split_value(text: str, rest: str, mark: str) -> tuple[str, str, str]:
-    """Head, value and tail of a line whose label leaves the emphasis `mark` open and whose
-    `rest` follows the colon.
-    """
+    """Head, value and tail of a line; `rest` follows the colon, `mark` is emphasis still open."""
     close, begin, end = mark[::-1], len(text) - len(rest), len(text)
     if hard_break := _HARD_BREAK.search(rest):
         end -= len(hard_break[0])
@@ -191,22 +183,18 @@ class FieldForm:
 
     def read(self, page: MarkdownPage) -> dict[str, str | None]:
         fields = self.find(page)
-        return {
-            name: self._value(page, self._pick(page, fields, name), name) for name in self.labels
-        }
+        picked = {name: self._pick(page, fields, name) for name in self.labels}
+        return {name: self._value(page, field, name) for name, field in picked.items()}
 
     def find(self, page: MarkdownPage) -> list[Field]:
         prose = page.find_section(self.prose_section) if self.prose_section else None
         return find_fields(page, self.known_labels, prose or range(0))
 
     def filter_usable(self, values: Mapping[str, str | None]) -> dict[str, str]:
-        """What can be written: on one line, neither blank nor a placeholder."""
+        """The values on one line each, without blanks and placeholders."""
         bare = {name: bare_value(value or "") for name, value in values.items()}
-        return {
-            name: value
-            for name, value in bare.items()
-            if not is_placeholder(value, self.placeholders)
-        }
+        known = self.placeholders
+        return {name: value for name, value in bare.items() if not is_placeholder(value, known)}
 
     def fill(self, page: MarkdownPage, values: Mapping[str, str]) -> MarkdownPage:
         for name, value in values.items():
@@ -222,11 +210,9 @@ class FieldForm:
         field = self._pick(page, fields, name)
         if field is None:
             return insert_field(page, fields, self.known_labels, self.labels[name], value)
-        return (
-            page
-            if self._value(page, field, name)
-            else fill_field(page, field, value, self.placeholders)
-        )
+        if self._value(page, field, name):
+            return page
+        return fill_field(page, field, value, self.placeholders)
 
     def _value(self, page: MarkdownPage, field: Field | None, name: str) -> str | None:
         if field is None:
@@ -236,10 +222,9 @@ class FieldForm:
         return read_field(page, field, self.known_labels, self.placeholders)
 
     def _pick(self, page: MarkdownPage, fields: list[Field], name: str) -> Field | None:
-        """The line that counts: the last that is set, else the last.
+        """The last line that is set, else the last line, in the first section that has one.
 
-        Only the first section with such a line counts: `- Name: Rex` under `## Pets` is not the
-        user's name.
+        `- Name: Rex` under `## Pets` is not the user's name.
         """
         named = [field for field in fields if field.label == fold_label(self.labels[name])]
         named = [field for field in named if field.section == named[0].section]

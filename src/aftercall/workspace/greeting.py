@@ -1,27 +1,24 @@
-"""NEXT_GREETING.txt: the sentence that opens a caller's next call.
+"""NEXT_GREETING.txt: the first sentence of a caller's next call.
 
-Left after a call, taken once, gone after 30 days.
+Written after a call, used once, expired after 30 days.
 """
 
 import re
 import unicodedata
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from aftercall.clock import Clock
-from aftercall.errors import WorkspaceError
 from aftercall.log import get_logger
 from aftercall.model.people import find_greeted_name, replace_old_name
-from aftercall.workspace import files, user_md
+from aftercall.workspace import files
+from aftercall.workspace.markdown import bare_value, replace_undecodable
 from aftercall.workspace.paths import WorkspacePerson
 from aftercall.workspace.user_md import UserProfile
-from aftercall.workspace.values import bare_value, replace_undecodable
 
-# Emoji that Unicode does not class as "other symbol": joiners, selectors, skin tones, tags and
-# a few marks and arrows.
+# Emoji that are not "other symbol" in Unicode: joiners, selectors, skin tones, tags, some arrows.
 _PICTURES = re.compile(
-    "[\u200d\u203c\u2049\u20e3\u2194\u21a9\u21aa\u2934\u2935\u3030\ufe00-\ufe0f\U0001f000-\U0001faff\U000e0000-\U000e007f]"
+    "[\u200d\u203c\u2049\u20e3\u2194\u21a9\u21aa\u2934\u2935"
+    "\u3030\ufe00-\ufe0f\U0001f000-\U0001faff\U000e0000-\U000e007f]"
 )
 _SPOKEN_SYMBOLS = frozenset("°")
 _QUOTES = re.compile('["“”„‟«»‹›‚‛『』「」〝〞＂`´]')
@@ -34,65 +31,17 @@ _SALUTATION = re.compile(
     r"back)\b(?:\W+\w+){0,3}\W*$",
     re.IGNORECASE,
 )
-# Words that lose their capital when they come to stand within a sentence; a name would not.
-_LOWERED = frozenset(
-    {
-        *(
-            "a",
-            "and",
-            "any",
-            "are",
-            "can",
-            "could",
-            "did",
-            "do",
-            "does",
-            "good",
-            "great",
-            "had",
-            "has",
-            "have",
-            "hope",
-            "how",
-            "is",
-        ),
-        *(
-            "it",
-            "it's",
-            "last",
-            "let",
-            "let's",
-            "nice",
-            "ready",
-            "so",
-            "still",
-            "thanks",
-            "that",
-            "the",
-            "this",
-            "want",
-        ),
-        *(
-            "was",
-            "welcome",
-            "were",
-            "what",
-            "what's",
-            "when",
-            "where",
-            "who",
-            "why",
-            "will",
-            "would",
-            "you",
-            "your",
-        ),
-    }
+# Words that lose their capital inside a sentence; names do not.
+_LOWERED_WORDS = (
+    "a and any are can could did do does good great had has have hope how is it it's last let "
+    "let's nice ready so still thanks that the this want was welcome were what what's when "
+    "where who why will would you your"
 )
+_LOWERED = frozenset(_LOWERED_WORDS.split())
 
 
 def strip_unspoken(text: str) -> str:
-    """Without emoji and quotation marks; the apostrophe of a word stays."""
+    """Removes emoji and quotation marks, keeps apostrophes within words."""
     drawn = "".join(
         mark
         for mark in _PICTURES.sub("", text)
@@ -102,9 +51,7 @@ def strip_unspoken(text: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence; a salutation by itself is joined to what it leads up to: `Hey Bill,
-    how was the soup?`
-    """
+    """The first sentence. A salutation is joined to the next: `Hey Bill, how was the soup?`"""
     first, rest = _split(text)
     if not rest or not _SALUTATION.match(first):
         return first
@@ -114,7 +61,7 @@ def first_sentence(text: str) -> str:
 
 
 def truncate(text: str, max_chars: int) -> str:
-    """At most `longest` characters, cut between words where there is a gap."""
+    """At most `max_chars` characters, cut between words if possible."""
     if len(text) <= max_chars:
         return text
     head = text[: max_chars + 1].rpartition(" ")[0] or text[:max_chars]
@@ -143,19 +90,14 @@ _log = get_logger("workspace")
 
 
 def clean_greeting(text: str) -> str | None:
-    """One sentence of at most 200 characters without quotes or emoji; None if nothing is left
-    to say.
-    """
+    """One sentence of at most 200 characters without quotes or emoji; None if nothing is left."""
     spoken = strip_unspoken(bare_value(text.lstrip("#> \t\r\n"))[: 10 * MAX_GREETING_CHARS])
     greeting = truncate(first_sentence(spoken), MAX_GREETING_CHARS)
     return greeting if any(mark.isalnum() for mark in greeting) else None
 
 
 def save_greeting(person: WorkspacePerson, text: str, now: datetime) -> str | None:
-    """Keep a greeting for the next call, in place of one that was never used.
-
-    The file's date is the greeting's.
-    """
+    """Saves a greeting for the next call over an unused one. The file's date is its date."""
     greeting = clean_greeting(text)
     if greeting:
         files.write(person.greeting, greeting + "\n", now)
@@ -163,55 +105,26 @@ def save_greeting(person: WorkspacePerson, text: str, now: datetime) -> str | No
 
 
 def claim_greeting(person: WorkspacePerson, now: datetime) -> str | None:
-    """The greeting that was left, which is gone from then on, used or expired; of two calls at
-    once, one gets it.
-    """
-    taken = files.claim(person.greeting)
-    if taken is None:
+    """Removes and returns the greeting unless it has expired. Of two calls, one gets it."""
+    claimed = files.claim(person.greeting)
+    if claimed is None:
         return None
-    text, left_at = taken
-    return clean_greeting(replace_undecodable(text)) if now - left_at <= LIFETIME else None
+    text, saved_at = claimed
+    return clean_greeting(replace_undecodable(text)) if now - saved_at <= LIFETIME else None
 
 
 def peek_greeting(person: WorkspacePerson, now: datetime) -> str | None:
-    """What `take` would give, left where it is."""
+    """What `claim_greeting` would return, without removing it."""
     text = files.read(person.greeting)
-    if (
-        text is None
-        or now - datetime.fromtimestamp(person.greeting.stat().st_mtime, UTC) > LIFETIME
-    ):
+    if text is None:
         return None
-    return clean_greeting(replace_undecodable(text))
+    saved_at = datetime.fromtimestamp(person.greeting.stat().st_mtime, UTC)
+    return clean_greeting(replace_undecodable(text)) if now - saved_at <= LIFETIME else None
 
 
-def choose_greeting(left: str | None, profile: UserProfile, configured: str) -> str:
-    """What was left for this call, else a hello by name, else what everybody hears.
-
-    A name that was corrected since is used.
-    """
-    if left:
-        return replace_old_name(left, find_greeted_name(left), profile.name, profile.call_name)
+def choose_greeting(saved: str | None, profile: UserProfile, configured: str) -> str:
+    """The saved greeting, with the name as corrected since; else by name; else the configured."""
+    if saved:
+        return replace_old_name(saved, find_greeted_name(saved), profile.name, profile.call_name)
     name = strip_unspoken(profile.spoken_name or "").rstrip(" .,;:!?")
     return f"Hey {truncate(name, MAX_GREETING_CHARS - len('Hey !'))}!" if name else configured
-
-
-def make_opening_line(
-    person: WorkspacePerson | None, configured: str, clock: Clock, *, claims_greeting: bool = True
-) -> str:
-    """The opening line of a call.
-
-    A workspace in trouble costs the caller the personal touch, never the greeting.
-    """
-    if person is None:
-        return configured
-    left = _try(lambda: (claim_greeting if claims_greeting else peek_greeting)(person, clock.now()))
-    profile = _try(lambda: user_md.parse(files.read(person.user)))
-    return choose_greeting(left, profile or UserProfile(), configured)
-
-
-def _try(step: Callable[[], T]) -> T | None:
-    try:
-        return step()
-    except WorkspaceError as error:
-        _log.warning("greeting without the workspace", code=error.code)
-        return None

@@ -1,7 +1,4 @@
-"""IDENTITY.md: who the agent is.
-
-Filled once, by the agent's own words; the avatar is never written.
-"""
+"""IDENTITY.md: who the agent is, filled once from the agent's words. Never writes the avatar."""
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
@@ -9,8 +6,7 @@ from typing import Self
 
 from aftercall.model.people import is_generic_name
 from aftercall.workspace.forms import FieldForm
-from aftercall.workspace.lines import MarkdownPage
-from aftercall.workspace.values import IDENTITY_PLACEHOLDERS, to_text
+from aftercall.workspace.markdown import IDENTITY_PLACEHOLDERS, MarkdownPage, to_text
 
 LABELS = {
     "name": "Name",
@@ -47,15 +43,12 @@ class AgentIdentity:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, object]) -> Self:
-        """What a reader found.
-
-        Raises RefusedInput for a value that is neither text nor a list of texts.
-        """
+        """Raises RefusedInput for a value that is neither text nor a list of texts."""
         return cls(**{name: to_text(name, answer.get(name)) for name in WRITTEN_FIELDS})
 
     @property
     def is_set(self) -> bool:
-        """Somebody has given the agent an identity; the next call does not look for one."""
+        """Whether any field is filled; then calls are no longer searched for an identity."""
         return any(astuple(self))
 
 
@@ -64,7 +57,7 @@ def parse(text: str | None) -> AgentIdentity:
 
 
 def fill(text: str | None, found: AgentIdentity) -> str | None:
-    """The page with what was found where nothing stands yet; the same text if that adds nothing."""
+    """The page with its empty fields filled; the same text if nothing is added."""
     values = FORM.filter_usable({name: getattr(found, name) for name in WRITTEN_FIELDS})
     if is_generic_name(values.get("name", "")):
         del values["name"]
@@ -72,7 +65,5 @@ def fill(text: str | None, found: AgentIdentity) -> str | None:
 
 
 def fill_if_unset(text: str | None, found: AgentIdentity) -> str | None:
-    """Fill the page unless an identity has been begun: of two calls that end together, one
-    decides who the agent is.
-    """
+    """Fills only an empty page: of two calls that end together, one decides the identity."""
     return text if parse(text).is_set else fill(text, found)

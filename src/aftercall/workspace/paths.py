@@ -1,9 +1,8 @@
-"""Where everything in the workspace is.
-
-Every reader and every writer asks here, so they cannot disagree.
-"""
+"""Where everything in the workspace is."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,9 +15,7 @@ from aftercall.settings import Settings
 Scope = Literal["per_caller", "shared", "none"]
 
 MAIN_AGENT = "main"
-MAX_FOLDER_NAME_CHARS = (
-    200  # file systems end at 255; the rest is room for what stands beside a name
-)
+MAX_FOLDER_NAME_CHARS = 200  # file systems allow 255; lock and temporary names are longer
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _RESERVED_FOLDERS = frozenset({"people", "tasks", "journal"})  # folders of the main agent
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789+-_.@")
@@ -26,9 +23,7 @@ _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789+-_.@")
 
 @dataclass(frozen=True)
 class WorkspacePerson:
-    """The files about one person: those of a caller, or those at the root, which are the
-    owner's.
-    """
+    """The files about one person; those at the root are the owner's."""
 
     folder: Path
 
@@ -52,11 +47,8 @@ class Workspace:
     @classmethod
     def from_settings(cls, settings: Settings, agent_id: str | None = None) -> Self:
         root = settings.workspace or settings.home / "workspace"
-        return cls(
-            _agent_folder(root, agent_id or settings.agent_id),
-            _owner(settings.owner),
-            settings.memory.scope,
-        )
+        folder = _agent_folder(root, agent_id or settings.agent_id)
+        return cls(folder, _owner(settings.owner), settings.memory.scope)
 
     @property
     def calls(self) -> Path:
@@ -67,14 +59,13 @@ class Workspace:
         return self.root / "IDENTITY.md"
 
     def find_person(self, party: str | None) -> WorkspacePerson | None:
-        """Whose files a call of this party opens, a number's owner or somebody else at it; None
-        where nobody is to be remembered.
-        """
+        """The files for a call of this party; None if no memory is kept for it."""
         if self.scope == "none":
             return None
         if self.scope == "shared":
             return WorkspacePerson(self.root)
-        known = _normalise(party)
+        with _refused_input():
+            known = normalise_party(party)
         if known is None:
             return None
         number, person = split_party(known)
@@ -83,33 +74,26 @@ class Workspace:
         return WorkspacePerson(self.root if number == self.owner else self.person_folder(number))
 
     def person_folder(self, number: str) -> Path:
-        """Where whoever else speaks from this phone has a folder; the number's owner lives
-        there, too, unless they own the workspace.
-        """
+        """The folder of a number: of its owner, unless they own the workspace, and of others."""
         return self.root / "people" / make_folder_name(number)
 
     def list_other_persons(self, number: str) -> tuple[str, ...]:
-        """Who else is known to speak from this phone."""
+        """The other people known to call from this number."""
         folder = self.person_folder(number)
-        return (
-            tuple(
-                sorted(
-                    path.name for path in folder.iterdir() if path.is_dir() and is_person(path.name)
-                )
-            )
-            if folder.is_dir()
-            else ()
-        )
+        if not folder.is_dir():
+            return ()
+        names = [path.name for path in folder.iterdir() if path.is_dir()]
+        return tuple(sorted(name for name in names if is_person(name)))
 
 
 def make_folder_name(caller: str) -> str:
-    """A folder name of `caller`'s own on every file system, those that ignore case included.
+    """A unique folder name on every file system, including those that ignore case.
 
-    Small letters, digits and `+-_.@` stand for themselves and every other byte is `%` and its
-    hex digits, which keeps `/`, `:` and capitals out. The name begins with `+` or an address's
-    kind, so it is never `..`.
+    Lower-case letters, digits and `+-_.@` stay; every other byte becomes `%` and two hex digits.
+    The name starts with `+` or the kind of an address, so it is never `..`.
     """
-    known = _normalise_number(caller)
+    with _refused_input():
+        known = normalise_caller(caller)
     if known is None:
         raise RefusedInput("caller", "is withheld and has no folder")
     raw = known.encode("utf-8", "surrogatepass")
@@ -140,15 +124,9 @@ def _owner(owner: str | None) -> str | None:
         raise ConfigError(f"owner: {error}") from None
 
 
-def _normalise(party: str | None) -> str | None:
+@contextmanager
+def _refused_input() -> Iterator[None]:
     try:
-        return normalise_party(party)
-    except ValueError as error:
-        raise RefusedInput("caller", str(error)) from None
-
-
-def _normalise_number(caller: str | None) -> str | None:
-    try:
-        return normalise_caller(caller)
+        yield
     except ValueError as error:
         raise RefusedInput("caller", str(error)) from None

@@ -1,7 +1,4 @@
-"""USER.md: what is known of a person.
-
-Fields are filled where they are empty, context grows line by line.
-"""
+"""USER.md: what is known of a person. Empty fields are filled; context grows line by line."""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +7,10 @@ from typing import Self
 
 from aftercall.model.people import spoken_name
 from aftercall.workspace.forms import FieldForm
-from aftercall.workspace.lines import LineKind, MarkdownPage
-from aftercall.workspace.values import (
+from aftercall.workspace.markdown import (
     USER_PLACEHOLDERS,
+    LineKind,
+    MarkdownPage,
     is_placeholder,
     plain_lines,
     replace_undecodable,
@@ -58,20 +56,12 @@ class UserProfile:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, object]) -> Self:
-        """What a reader found.
-
-        Raises RefusedInput for a value that is neither text nor a list of texts.
-        """
-        found = {
-            field.name: answer.get(field.name, answer.get(_ANSWER_NAMES.get(field.name, "")))
-            for field in fields(cls)
-        }
-        return cls(
-            **{
-                name: to_text(name, value, "\n" if name == "context" else ", ")
-                for name, value in found.items()
-            }
-        )
+        """Raises RefusedInput for a value that is neither text nor a list of texts."""
+        values = {}
+        for name in (field.name for field in fields(cls)):
+            found = answer.get(name, answer.get(_ANSWER_NAMES.get(name, "")))
+            values[name] = to_text(name, found, "\n" if name == "context" else ", ")
+        return cls(**values)
 
     @property
     def spoken_name(self) -> str | None:
@@ -79,7 +69,7 @@ class UserProfile:
 
     @property
     def is_complete(self) -> bool:
-        """Nothing is left to find out; pronouns are optional."""
+        """Whether all fields are filled; pronouns are optional."""
         return all((self.name, self.call_name, self.timezone, self.notes, self.context))
 
 
@@ -89,7 +79,7 @@ def parse(text: str | None) -> UserProfile:
 
 
 def fill(text: str | None, found: UserProfile) -> str | None:
-    """The page with what was found where nothing stands yet; the same text if that adds nothing."""
+    """The page with its empty fields filled; the same text if nothing is added."""
     values = FORM.filter_usable({name: getattr(found, name) for name in LABELS})
     context = [
         line
@@ -102,32 +92,22 @@ def fill(text: str | None, found: UserProfile) -> str | None:
     return _add_context(page, context).text
 
 
-def _context_lines(page: MarkdownPage) -> range:
-    return page.find_section("Context") or range(0)
-
-
 def _read_context(page: MarkdownPage) -> list[str]:
-    body = [
-        page.lines[at]
-        for at in _context_lines(page)[1:]
-        if page.lines[at].kind is not LineKind.COMMENT
-    ]
+    section = page.find_section("Context") or range(0)
+    lines = [page.lines[at] for at in section[1:]]
+    body = [line for line in lines if line.kind is not LineKind.COMMENT]
     if is_placeholder(" ".join(line.text for line in body), USER_PLACEHOLDERS):
         return []
-    said = [
-        line
+    kept = [
+        line.text.rstrip()
         for line in body
         if line.kind is not LineKind.TEXT or not is_placeholder(line.text, USER_PLACEHOLDERS)
     ]
-    return (
-        replace_undecodable("\n".join(line.text.rstrip() for line in said)).strip("\n").split("\n")
-    )
+    return replace_undecodable("\n".join(kept)).strip("\n").split("\n")
 
 
 def _add_context(page: MarkdownPage, lines: list[str]) -> MarkdownPage:
-    """New lines go where the placeholder stood, else below the last line; a list goes on as a
-    list.
-    """
+    """Puts new lines in place of the placeholder, else below the last line in its list style."""
     known = {_fold(line) for line in _read_context(page)}
     fresh = [line for line in dict.fromkeys(lines) if _fold(line) not in known]
     if not fresh:
@@ -135,28 +115,22 @@ def _add_context(page: MarkdownPage, lines: list[str]) -> MarkdownPage:
     section = page.find_section("Context")
     if section is None:
         return _add_section(page, fresh)
-    spent = [at for at in section[1:] if page.lines[at].kind is LineKind.TEXT]
-    if (
-        spent
-        and is_placeholder(" ".join(page.lines[at].text for at in spent), USER_PLACEHOLDERS)
-        and len(spent) == spent[-1] - spent[0] + 1
-    ):
-        return page.splice(spent[0], spent[-1] + 1, fresh)
+    texts = [at for at in section[1:] if page.lines[at].kind is LineKind.TEXT]
+    is_block = bool(texts) and len(texts) == texts[-1] - texts[0] + 1
+    joined = " ".join(page.lines[at].text for at in texts)
+    if is_block and is_placeholder(joined, USER_PLACEHOLDERS):
+        return page.splice(texts[0], texts[-1] + 1, fresh)
     end = page.find_text_end(section.start, section.stop)
     if end == section.start + 1:
         return page.splice(end, end, ["", *fresh, *([] if page.is_blank(end) else [""])])
-    bullet = (
-        _BULLET.match(page.lines[end - 1].text)
-        if page.lines[end - 1].kind is LineKind.TEXT
-        else None
-    )
-    return page.splice(
-        end, end, [f"{bullet[0].lstrip()}{line}" if bullet else line for line in fresh]
-    )
+    last = page.lines[end - 1]
+    bullet = _BULLET.match(last.text) if last.kind is LineKind.TEXT else None
+    prefix = bullet[0].lstrip() if bullet else ""
+    return page.splice(end, end, [f"{prefix}{line}" for line in fresh])
 
 
 def _add_section(page: MarkdownPage, lines: list[str]) -> MarkdownPage:
-    """Before the next section of its rank, so that it takes in nobody else's lines."""
+    """Adds the section before the next one, so that it takes in no other lines."""
     known = [field.stop for field in FORM.find(page) if field.label in FORM.known_labels]
     start = known[-1] if known else page.find_title_end()
     end = page.find_text_end(start, page.find_next_boundary(start))

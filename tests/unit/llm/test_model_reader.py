@@ -12,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ModelCutOff, ModelDeclined, ModelOffForm
-from aftercall.llm.model import forms
-from aftercall.llm.model.asking import InvalidAnswer, find_json
-from aftercall.llm.model.completion import CachedAnswer, Completion
-from aftercall.llm.model.forms import SummaryForm
-from aftercall.llm.model.questions import ALL, FACTS, fence, split_transcript
+from aftercall.llm.model import questions
+from aftercall.llm.model.completion import CachedAnswer, Completion, InvalidAnswer, find_json
+from aftercall.llm.model.questions import ALL, FACTS, SummaryForm, fence, split_transcript
 from aftercall.llm.model.reader import ModelReader
 from aftercall.model.reading import KnownFact
 from aftercall.testing import FakeModel, make_call
@@ -353,7 +351,7 @@ def test_an_empty_call_costs_nothing() -> None:
 
 
 def test_a_list_where_text_is_asked_for_is_joined_and_emphasis_is_taken_off() -> None:
-    form = forms.ProfileForm.model_validate(
+    form = questions.ProfileForm.model_validate(
         {
             "name": "**Bill**",
             "call_name": [],

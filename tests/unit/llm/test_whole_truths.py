@@ -4,8 +4,8 @@ small talk.
 
 import pytest
 
+from aftercall.llm.cached_reader import to_summary
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.llm.safe_reader import to_summary
 from aftercall.model.reading import Reading
 from aftercall.testing import make_call
 

@@ -16,7 +16,8 @@ from aftercall.memory.importer import (
     resolve_note_owner,
     to_calls,
 )
-from aftercall.settings import MemorySettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import MemorySettings
 from aftercall.testing import START
 
 BILL = NoteOwner("main", "+15550100")

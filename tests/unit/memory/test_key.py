@@ -5,7 +5,8 @@ import pytest
 from aftercall.errors import RefusedInput
 from aftercall.memory.key import memory_key
 from aftercall.model.facts import SHARED_CALLER, MemoryKey
-from aftercall.settings import MemorySettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import MemorySettings
 
 Scope = Literal["per_caller", "shared", "none"]
 

@@ -15,8 +15,8 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.pins.recurrence import Topic, find_common_terms, find_topics, name_topic
 from aftercall.memory.pins.topics import is_weak, iter_terms, read_topics
 from aftercall.model.calls import parse_call
-from aftercall.model.pins import SpokenTopic
-from aftercall.settings import MemorySettings
+from aftercall.model.facts import SpokenTopic
+from aftercall.settings.sections import MemorySettings
 from aftercall.testing import START, make_call
 from stories import NOT_SETTLED, PASSING, RECURRING, SETTLED
 

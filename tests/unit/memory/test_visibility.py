@@ -8,7 +8,8 @@ from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.evidence import filter_drafts
 from aftercall.memory.visibility import LEVELS, classify, find_call_secrets, redact_turns
 from aftercall.model.reading import Visibility
-from aftercall.settings import MemorySettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import MemorySettings
 from aftercall.testing import make_call
 from drafts import draft, say
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aftercall.errors import SinkRefused, SinkUnavailable
 from aftercall.model.followups import SinkReceipt, SinkWork
-from aftercall.settings import AgentSettings
+from aftercall.settings.providers import AgentSettings
 from aftercall.work.sinks.command import AgentSink, read_results
 
 WORK = SinkWork(

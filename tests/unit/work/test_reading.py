@@ -8,19 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.llm.masked_reader import MaskedReader
+from aftercall.llm.reader import MaskedReader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.model.followups import EFFECTS, FollowUp, FollowUpDraft, describe_state
 from aftercall.model.reading import RequestKind
 from aftercall.testing import START, make_call
-from aftercall.work.conversation import join_legs
-from aftercall.work.likeness import is_same_title, key_of
-from aftercall.work.passcode import HIDDEN, PasscodeMask, find_tries, normalise
 from aftercall.work.plan import DraftOrigin, JudgedDraft, plan_followups
-from aftercall.work.policy import PolicyRuling
 from aftercall.work.promises import judge_promise
-from aftercall.work.requests import merge_duplicates, read_due, to_one_line
-from aftercall.work.sinks.router import _NEEDED
+from aftercall.work.requests import (
+    is_same_title,
+    join_legs,
+    key_of,
+    merge_duplicates,
+    read_due,
+    to_one_line,
+)
+from aftercall.work.sinks.router import NEEDED_SETTINGS
+from aftercall.work.trust import HIDDEN, PasscodeMask, PolicyRuling, find_tries, normalise
 
 TODAY = date(2026, 2, 13)
 ORIGIN = DraftOrigin("K", "C", "main", "+15550100")
@@ -264,7 +268,7 @@ def test_done_is_told_as_what_the_furthest_sink_made_of_it(
 
 
 def test_of_every_sink_it_is_known_what_its_work_is_worth() -> None:
-    assert set(EFFECTS) == {"tasks", "people", *_NEEDED}
+    assert set(EFFECTS) == {"tasks", "people", *NEEDED_SETTINGS}
 
 
 def test_legs_are_one_transcript_and_every_turn_knows_where_it_was_said() -> None:

@@ -16,23 +16,15 @@ from pydantic import SecretStr
 from aftercall.errors import ConfigError, OutcomeUnknown, SinkRefused, SinkUnavailable
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.model.followups import SinkWork
-from aftercall.settings import (
-    EmailSettings,
-    GitHubSettings,
-    McpSettings,
-    Settings,
-    WebhookSettings,
-    WorkSettings,
-)
+from aftercall.settings import Settings
+from aftercall.settings.providers import EmailSettings, GitHubSettings, McpSettings, WebhookSettings
+from aftercall.settings.sections import WorkSettings
 from aftercall.testing import START, VirtualClock
 from aftercall.work.sinks.email import EmailSink
 from aftercall.work.sinks.github import GitHubSink
-from aftercall.work.sinks.journal import replace_block
+from aftercall.work.sinks.markdown import add_note, make_calendar, replace_block, slug
 from aftercall.work.sinks.mcp import McpSink
-from aftercall.work.sinks.people import add_note
 from aftercall.work.sinks.router import SinkRouter, make_sinks
-from aftercall.work.sinks.tasks import make_calendar
-from aftercall.work.sinks.text import slug
 from aftercall.work.sinks.webhook import WebhookSink
 from postman import Postman
 from receiver import Receiver

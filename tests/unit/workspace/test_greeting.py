@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.clock import Clock
+from aftercall.workspace import files, user_md
 from aftercall.workspace.greeting import (
     MAX_GREETING_CHARS,
     choose_greeting,
     claim_greeting,
     clean_greeting,
-    make_opening_line,
     save_greeting,
 )
 from aftercall.workspace.paths import Workspace, WorkspacePerson
@@ -23,19 +22,6 @@ from aftercall.workspace.user_md import UserProfile
 
 NOW = datetime(2026, 2, 13, 15, 45, tzinfo=UTC)
 FALLBACK = "Hello, how can I help?"
-
-
-class StoppedClock:
-    def now(self) -> datetime:
-        return NOW
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None: ...
-
-
-CLOCK: Clock = StoppedClock()
 
 
 @pytest.fixture
@@ -186,17 +172,7 @@ def test_a_call_opens_with_the_callers_own_greeting_and_nobody_elses(tmp_path: P
     assert anna is not None
     save_greeting(bill, "For Bill.", NOW)
     bill.user.write_text("- **Name:** Bill\n")
-    assert make_opening_line(anna, FALLBACK, CLOCK) == FALLBACK
-    assert make_opening_line(workspace.find_person(None), FALLBACK, CLOCK) == FALLBACK
-    assert make_opening_line(bill, FALLBACK, CLOCK) == "For Bill."
-    assert make_opening_line(bill, FALLBACK, CLOCK) == "Hey Bill!"
-
-
-def test_a_workspace_in_trouble_never_costs_the_greeting(person: WorkspacePerson) -> None:
-    person.folder.mkdir(parents=True)
-    person.greeting.mkdir()
-    person.user.write_text("- **Name:** Bill\n")
-    assert make_opening_line(person, FALLBACK, CLOCK) == "Hey Bill!"
-    person.user.unlink()
-    person.user.mkdir()
-    assert make_opening_line(person, FALLBACK, CLOCK) == FALLBACK
+    profile = user_md.parse(files.read(bill.user))
+    assert claim_greeting(anna, NOW) is None
+    assert choose_greeting(claim_greeting(bill, NOW), profile, FALLBACK) == "For Bill."
+    assert choose_greeting(claim_greeting(bill, NOW), profile, FALLBACK) == "Hey Bill!"

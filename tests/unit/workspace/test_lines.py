@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.workspace.lines import LineKind, MarkdownPage
+from aftercall.workspace.markdown import LineKind, MarkdownPage
 
 
 def kinds(text: str) -> list[LineKind]:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.model.people import normalise_caller
-from aftercall.settings import MemorySettings, Settings
+from aftercall.settings import Settings
+from aftercall.settings.sections import MemorySettings
 from aftercall.workspace.paths import (
     MAX_FOLDER_NAME_CHARS,
     Workspace,

@@ -1,6 +1,6 @@
 import pytest
 
-from aftercall.workspace.values import IDENTITY_PLACEHOLDERS, USER_PLACEHOLDERS, is_placeholder
+from aftercall.workspace.markdown import IDENTITY_PLACEHOLDERS, USER_PLACEHOLDERS, is_placeholder
 
 
 @pytest.mark.parametrize(

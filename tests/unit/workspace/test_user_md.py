@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercall.errors import RefusedInput
-from aftercall.workspace.user_md import FORM, LABELS, TEMPLATE, UserProfile, fill, parse
-from aftercall.workspace.values import (
+from aftercall.workspace.markdown import (
     USER_PLACEHOLDERS,
     is_placeholder,
     plain_lines,
     strip_emphasis,
 )
+from aftercall.workspace.user_md import FORM, LABELS, TEMPLATE, UserProfile, fill, parse
 
 FOUND = UserProfile(
     name="William Ash",

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import RefusedInput
-from aftercall.workspace.values import (
+from aftercall.workspace.markdown import (
     one_line,
     plain_lines,
     replace_undecodable,

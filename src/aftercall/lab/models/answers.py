@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from aftercall.lab.models.script import ScriptedQuestion
+from aftercall.llm.cached_reader import compose_greeting, to_summary
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.llm.safe_reader import compose_greeting, to_summary
 from aftercall.model.calls import Call
 from aftercall.model.reading import Reading
 from aftercall.model.turns import Turn

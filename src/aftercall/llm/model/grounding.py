@@ -1,13 +1,13 @@
-"""Holding a model's answer to the call: turns that exist, words that were said.
+"""Checks a model's answer against the call: existing turns, words that were said.
 
-What has no ground is left out.
+Items without evidence are dropped. Also merges the answers about the parts of a long call.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 
-from aftercall.llm.model import forms
+from aftercall.llm.model import questions
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.model.calls import Call
 from aftercall.model.reading import (
@@ -27,15 +27,12 @@ _WORD = re.compile(r"\w+")
 
 
 class Grounding:
-    """The words of one call, to look claims up in."""
+    """Looks up words in one call."""
 
     def __init__(self, call: Call) -> None:
         self._turns = {turn.seq: turn for turn in call.turns}
-        self._caller = set(
-            _WORD.findall(
-                " ".join(turn.text for turn in call.turns if turn.speaker == "caller").casefold()
-            )
-        )
+        spoken = " ".join(turn.text for turn in call.turns if turn.speaker == "caller")
+        self._caller_words = set(_WORD.findall(spoken.casefold()))
 
     def filter_turns(self, turns: Iterable[int]) -> tuple[int, ...]:
         return tuple(dict.fromkeys(seq for seq in turns if seq in self._turns))
@@ -43,36 +40,33 @@ class Grounding:
     def find(
         self, words: str, turns: Iterable[int], speaker: Speaker | None = None
     ) -> tuple[str, tuple[int, ...]] | None:
-        """The words as they stand in a turn, and the turns; the named turns first, then any
-        other.
-        """
+        """The words as a turn has them, and the turns. Searches the named turns first."""
         named = self.filter_turns(turns)
-        for seq in (*named, *(seq for seq in self._turns if seq not in named)):
+        others = [seq for seq in self._turns if seq not in named]
+        for seq in (*named, *others):
             turn = self._turns[seq]
-            if (speaker is None or turn.speaker == speaker) and (
-                found := _stands_in(words, turn.text)
-            ):
+            if speaker is not None and turn.speaker != speaker:
+                continue
+            if found := _find_words(words, turn.text):
                 return found, named if seq in named else (seq,)
         return None
 
     def remove_agent_sentences(self, text: str) -> str:
-        """Sentences that only the agent said are no part of what the caller asked for."""
-        said = split_sentences(text)
-        return " ".join(
-            part
-            for part in said
-            if self.find(part, (), "caller") or not self.find(part, (), "agent")
-        )
+        """Removes sentences that only the agent said."""
+        kept = [
+            sentence
+            for sentence in split_sentences(text)
+            if self.find(sentence, (), "caller") or not self.find(sentence, (), "agent")
+        ]
+        return " ".join(kept)
 
     def was_said_by_caller(self, value: str) -> bool:
         spoken = _WORD.findall(value.casefold())
-        return bool(spoken) and all(word in self._caller for word in spoken)
+        return bool(spoken) and all(word in self._caller_words for word in spoken)
 
 
-def _stands_in(words: str, text: str) -> str | None:
-    """White space, case and typography may differ; what is given back stands in the turn letter
-    by letter.
-    """
+def _find_words(words: str, text: str) -> str | None:
+    """Ignores white space, case and typography; returns the words as the text has them."""
     pieces = words.translate(_ALIKE).strip(" .,!?\"'").split()
     if not pieces:
         return None
@@ -80,7 +74,7 @@ def _stands_in(words: str, text: str) -> str | None:
     return text[match.start() : match.end()] if match else None
 
 
-def ground_profile(form: forms.ProfileForm, ground: Grounding) -> Profile:
+def ground_profile(form: questions.ProfileForm, ground: Grounding) -> Profile:
     name, call_name, pronouns = (
         value if value and ground.was_said_by_caller(value) else None
         for value in (form.name, form.call_name, form.pronouns)
@@ -96,7 +90,7 @@ def ground_profile(form: forms.ProfileForm, ground: Grounding) -> Profile:
     )
 
 
-def ground_request(form: forms.RequestForm, ground: Grounding) -> Request | None:
+def ground_request(form: questions.RequestForm, ground: Grounding) -> Request | None:
     found = ground.find(form.words, form.turns, "caller")
     if found is None or not form.title.strip():
         return None
@@ -112,25 +106,19 @@ def ground_request(form: forms.RequestForm, ground: Grounding) -> Request | None
     )
 
 
-def ground_withdrawn(form: forms.WithdrawnForm, ground: Grounding) -> WithdrawnRequest | None:
-    turns = ground.filter_turns(form.turns)
-    return (
-        WithdrawnRequest(title=form.title.strip(), turns=turns)
-        if turns and form.title.strip()
-        else None
-    )
+def ground_withdrawn(form: questions.WithdrawnForm, ground: Grounding) -> WithdrawnRequest | None:
+    turns, title = ground.filter_turns(form.turns), form.title.strip()
+    return WithdrawnRequest(title=title, turns=turns) if turns and title else None
 
 
-def ground_promise(form: forms.PromiseForm, ground: Grounding) -> Promise | None:
-    found = ground.find(form.words, form.turns, "agent")
-    return (
-        Promise(title=form.title.strip(), turns=found[1], words=found[0])
-        if found and form.title.strip()
-        else None
-    )
+def ground_promise(form: questions.PromiseForm, ground: Grounding) -> Promise | None:
+    found, title = ground.find(form.words, form.turns, "agent"), form.title.strip()
+    if found is None or not title:
+        return None
+    return Promise(title=title, turns=found[1], words=found[0])
 
 
-def ground_fact(form: forms.FactForm, ground: Grounding, known: set[str]) -> FactDraft | None:
+def ground_fact(form: questions.FactForm, ground: Grounding, known: set[str]) -> FactDraft | None:
     found = ground.find(form.words, form.turns, "caller")
     if found is None or not form.text.strip():
         return None
@@ -160,14 +148,14 @@ def merge_profiles(parts: Sequence[Profile]) -> Profile:
     for part in parts:
         merged |= {name: value for name, value in part.model_dump().items() if value}
     for name in ("notes", "context"):
-        told = list(dict.fromkeys(value for part in parts if (value := getattr(part, name))))
-        if told:
-            merged[name] = " ".join(told)
+        values = [value for part in parts if (value := getattr(part, name))]
+        if values:
+            merged[name] = " ".join(dict.fromkeys(values))
     return Profile(**merged)
 
 
 def merge_identities(parts: Sequence[Identity]) -> Identity:
-    """The first name stands: an agent introduces itself at the beginning."""
+    """The first name wins: an agent introduces itself at the beginning."""
     merged: dict[str, str] = {}
     for part in reversed(parts):
         merged |= {name: value for name, value in part.model_dump().items() if value}
@@ -179,19 +167,13 @@ def merge_asked(parts: Iterable[RequestsReading]) -> RequestsReading:
     withdrawn: list[WithdrawnRequest] = []
     promises: list[Promise] = []
     for part in parts:
-        titles = {_plain(item.title) for item in part.withdrawn}
-        requests = [item for item in requests if _plain(item.title) not in titles]
-        requests += [
-            item
-            for item in part.requests
-            if all(_plain(item.title) != _plain(other.title) for other in requests)
-        ]
+        called_off = {_plain(item.title) for item in part.withdrawn}
+        requests = [item for item in requests if _plain(item.title) not in called_off]
+        known = {_plain(item.title) for item in requests}
+        requests += [item for item in part.requests if _plain(item.title) not in known]
         withdrawn += part.withdrawn
-        promises += [
-            item
-            for item in part.promises
-            if all(_plain(item.title) != _plain(other.title) for other in promises)
-        ]
+        known = {_plain(item.title) for item in promises}
+        promises += [item for item in part.promises if _plain(item.title) not in known]
     return RequestsReading(
         requests=tuple(requests), withdrawn=tuple(withdrawn), promises=tuple(promises)
     )
@@ -199,8 +181,9 @@ def merge_asked(parts: Iterable[RequestsReading]) -> RequestsReading:
 
 def merge_facts(parts: Iterable[Sequence[FactDraft]]) -> tuple[FactDraft, ...]:
     facts: dict[str, FactDraft] = {}
-    for fact in (fact for part in parts for fact in part):
-        facts.setdefault(_plain(fact.text), fact)
+    for part in parts:
+        for fact in part:
+            facts.setdefault(_plain(fact.text), fact)
     return tuple(facts.values())
 
 

@@ -1,7 +1,4 @@
-"""The only file that knows pydantic-ai.
-
-Imported when a model is first needed: it takes seconds to load.
-"""
+"""The client on top of pydantic-ai. Imported on first use: it takes seconds to load."""
 
 import json
 
@@ -14,14 +11,14 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
 from aftercall.errors import ModelDeclined, ModelError, ModelOffForm, ModelRefused, ModelUnavailable
-from aftercall.llm.model.choice import ModelChoice
+from aftercall.llm.model.client import ModelChoice
 from aftercall.llm.model.completion import Completion, Finish, Prompt, Usage
 
 _FINISHES: dict[str | None, Finish] = {"length": "cut_off", "content_filter": "declined"}
 
 
 class ProviderClient:
-    """One model, spoken to through one pool of connections. Lives in one event loop."""
+    """One model and one pool of connections. Lives in one event loop."""
 
     def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
@@ -33,7 +30,7 @@ class ProviderClient:
         )
 
     async def ask(self, prompt: Prompt, timeout_s: float) -> Completion:
-        """One request, never repeated here: the step does that. Raises a ModelError."""
+        """Sends one request without retries: the step retries. Raises a ModelError."""
         settings = ModelSettings(
             max_tokens=self._choice.limits.max_tokens,
             timeout=timeout_s,
@@ -51,77 +48,66 @@ class ProviderClient:
             )
         except theirs.AgentRunError as error:
             if self._is_openai_compatible and self._takes_schema and _is_plain_rejection(error):
-                self._takes_schema = (
-                    False  # not every server like OpenAI's takes a schema; all take words
-                )
+                self._takes_schema = False  # not every compatible server takes a schema
                 return await self.ask(prompt, timeout_s)
-            raise to_model_error(
-                error, self._choice.name
-            ) from None  # their text may hold the prompt, and so speech
-        return Completion(
-            _text(response), _FINISHES.get(response.finish_reason, "whole"), _paid(response)
-        )
+            # Their text may hold the prompt, and so speech.
+            raise to_model_error(error, self._choice.name) from None
+        finish = _FINISHES.get(response.finish_reason, "whole")
+        return Completion(_text(response), finish, _usage(response))
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    def _messages(self, put: Prompt) -> list[ModelMessage]:
-        instructions = put.instructions
+    def _messages(self, prompt: Prompt) -> list[ModelMessage]:
+        instructions = prompt.instructions
         if self._is_openai_compatible or not self._takes_schema:
-            instructions += f"\n\nThe answer is JSON of this schema:\n{json.dumps(put.schema)}"
+            instructions += f"\n\nThe answer is JSON of this schema:\n{json.dumps(prompt.schema)}"
         messages: list[ModelMessage] = [
-            ModelRequest(parts=[UserPromptPart(put.data)], instructions=instructions)
+            ModelRequest(parts=[UserPromptPart(prompt.data)], instructions=instructions)
         ]
-        if put.repair:
-            wrong, why = put.repair
+        if prompt.repair:
+            wrong, why = prompt.repair
             messages.append(ModelResponse(parts=[TextPart(wrong)]))
-            asked = (
+            again = (
                 f"That answer does not fit: {why}. Answer again, with nothing but the JSON object."
             )
-            messages.append(ModelRequest(parts=[UserPromptPart(asked)], instructions=instructions))
+            messages.append(ModelRequest(parts=[UserPromptPart(again)], instructions=instructions))
         return messages
 
-    def _parameters(self, put: Prompt) -> ModelRequestParameters:
+    def _parameters(self, prompt: Prompt) -> ModelRequestParameters:
         if not self._takes_schema:
             return ModelRequestParameters()
-        form = OutputObjectDefinition(json_schema=put.schema, name=put.name)
+        form = OutputObjectDefinition(json_schema=prompt.schema, name=prompt.name)
         return ModelRequestParameters(
             output_mode="native", output_object=form, allow_text_output=True
         )
 
 
 def _connect(choice: ModelChoice, http: httpx2.AsyncClient) -> Model:
-    return (
-        _connect_anthropic(choice, http)
-        if choice.provider == "anthropic"
-        else _connect_openai(choice, http)
-    )
+    if choice.provider == "anthropic":
+        return _connect_anthropic(choice, http)
+    return _connect_openai(choice, http)
 
 
 def _connect_anthropic(choice: ModelChoice, http: httpx2.AsyncClient) -> Model:
-    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - each SDK takes a second to load; one is enough
+    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - slow to load
     from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
 
     key = choice.api_key.get_secret_value()
-    return AnthropicModel(
-        choice.model,
-        provider=AnthropicProvider(api_key=key, base_url=choice.base_url, http_client=http),
-    )
+    provider = AnthropicProvider(api_key=key, base_url=choice.base_url, http_client=http)
+    return AnthropicModel(choice.model, provider=provider)
 
 
 def _connect_openai(choice: ModelChoice, http: httpx2.AsyncClient) -> Model:
-    """OpenAI itself by its newer way of asking; servers that are like it by the one that all of
-    them know.
-    """
-    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # noqa: PLC0415 - as above
+    """The Responses API for OpenAI, the chat API for compatible servers."""
+    from pydantic_ai.models import openai  # noqa: PLC0415 - slow to load
     from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - the same
 
-    provider = OpenAIProvider(
-        api_key=choice.api_key.get_secret_value(), base_url=choice.base_url, http_client=http
-    )
+    key = choice.api_key.get_secret_value()
+    provider = OpenAIProvider(api_key=key, base_url=choice.base_url, http_client=http)
     if choice.provider == "openai":
-        return OpenAIResponsesModel(choice.model, provider=provider)
-    return OpenAIChatModel(choice.model, provider=provider)
+        return openai.OpenAIResponsesModel(choice.model, provider=provider)
+    return openai.OpenAIChatModel(choice.model, provider=provider)
 
 
 def _is_plain_rejection(error: theirs.AgentRunError) -> bool:
@@ -132,34 +118,30 @@ def _text(response: ModelResponse) -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
-def _paid(response: ModelResponse) -> Usage:
+def _usage(response: ModelResponse) -> Usage:
     try:
         cost = float(response.cost().total_price)
-    except (LookupError, ValueError, AssertionError):  # a model that no price list knows
+    except (LookupError, ValueError, AssertionError):  # a model without a known price
         cost = None
     return Usage(response.usage.input_tokens, response.usage.output_tokens, cost)
 
 
 def to_model_error(error: theirs.AgentRunError, name: str) -> ModelError:
-    """Our error for theirs: what may pass, what somebody must put right, and what this call's
-    words brought about.
-    """
+    """Our error for theirs: retryable, to be fixed by the operator, or caused by the call."""
     match error:
         case theirs.ModelQuotaExceededError():
             return ModelRefused(
-                f"{name}: the account's quota is used up; put that right with the provider, "
-                "then run the step again"
+                f"{name}: the account's quota is used up; fix that with the provider, then "
+                "run the step again"
             )
         case theirs.ModelRateLimitError():
-            return ModelUnavailable(f"{name}: limits how often it may be asked", error.retry_after)
+            return ModelUnavailable(f"{name}: is rate-limited", error.retry_after)
         case theirs.ModelTimeoutError() | theirs.ModelRequestTimeout():
             return ModelUnavailable(f"{name}: gave no answer in time (reading.timeout_s)")
         case theirs.ModelConnectionError():
             return ModelUnavailable(f"{name}: cannot be reached; check network and address")
         case theirs.ModelAuthenticationError():
-            return ModelRefused(
-                f"{name}: does not take the key; check it and what it may be used for"
-            )
+            return ModelRefused(f"{name}: refuses the key; check it and its permissions")
         case theirs.ModelNotFoundError():
             return ModelRefused(
                 f"{name}: there is no such model at this address; check AFTERCALL_MODEL"
@@ -170,16 +152,16 @@ def to_model_error(error: theirs.AgentRunError, name: str) -> ModelError:
             )
         case theirs.ModelRequestRejectedError():
             return ModelRefused(
-                f"{name}: does not take the request{_status(error)}; it may be too old or too "
-                "new for this version"
+                f"{name}: refuses the request{_status(error)}; it may be too old or too new "
+                "for this version"
             )
         case theirs.ModelAPIError():
-            return ModelUnavailable(f"{name}: is in trouble{_status(error)}", error.retry_after)
+            return ModelUnavailable(f"{name}: has a problem{_status(error)}", error.retry_after)
         case theirs.ContentFilterError():
             return ModelDeclined(
-                f"{name}: will not answer for this call; read it with another model, or by rules"
+                f"{name}: declines to answer for this call; use another model, or rules"
             )
-    return ModelOffForm(f"{name}: answered in a way that nobody understands")
+    return ModelOffForm(f"{name}: its answer cannot be read")
 
 
 def _status(error: theirs.ModelAPIError) -> str:

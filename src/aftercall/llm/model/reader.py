@@ -1,16 +1,20 @@
-"""The reader by model: each question put by itself, each answer held to the call before anybody
-sees it.
-"""
+"""The reader by model: one question at a time, each answer checked against the call."""
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from pydantic import BaseModel
 
-from aftercall.llm.model import forms, grounding, questions
-from aftercall.llm.model.asking import CompletionClient, QuestionAsker
-from aftercall.llm.model.completion import AnswerCache, NullAnswerCache, Usage
+from aftercall.llm.model import grounding, questions
+from aftercall.llm.model.completion import (
+    AnswerCache,
+    CompletionClient,
+    NullAnswerCache,
+    QuestionAsker,
+    Usage,
+)
 from aftercall.llm.model.grounding import Grounding
 from aftercall.llm.model.questions import Question, format_call_data, split_transcript
 from aftercall.llm.rules.language import detect_language
@@ -38,6 +42,8 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class SecretMask:
+    """Hides the secrets of one call in what the model wrote about it."""
+
     def __init__(self, call: Call) -> None:
         try:
             self._secrets: list[Secret] = find_secrets(call.turns)
@@ -62,18 +68,18 @@ class SecretMask:
         return item.model_copy(update=hidden)
 
     def mark_secret_facts(self, facts: Sequence[FactDraft]) -> tuple[FactDraft, ...]:
-        """Facts that tell a secret are marked so; secrets that the model overlooked are added."""
+        """Marks facts that hold a secret; adds secrets that the model missed."""
         marked = [
             fact.model_copy(update={"visibility": "secret"})
             if self.has_secret(f"{fact.text} {fact.summary} {fact.words}")
             else fact
             for fact in facts
         ]
-        told = [fact for fact in marked if fact.visibility == "secret"]
+        found = [fact for fact in marked if fact.visibility == "secret"]
         missed = [
             fact
             for fact in secret_facts(self._secrets)
-            if not any(_overlap(fact, other) for other in told)
+            if not any(_overlap(fact, other) for other in found)
         ]
         return (*marked, *missed)
 
@@ -93,17 +99,17 @@ log = get_logger("model")
 
 
 class ModelReader:
-    def __init__(self, line: CompletionClient, answers: AnswerCache | None = None) -> None:
-        self._line = line
-        self._asker = QuestionAsker(line, answers or NullAnswerCache())
+    def __init__(self, client: CompletionClient, answers: AnswerCache | None = None) -> None:
+        self._client = client
+        self._asker = QuestionAsker(client, answers or NullAnswerCache())
 
     @property
     def name(self) -> str:
-        return self._line.name
+        return self._client.name
 
     def summarise(self, call: Call) -> ReadingResult[Summary]:
-        parts, paid = self._ask_parts(questions.SUMMARY, call)
-        question: Question[forms.SummaryForm] = questions.SUMMARY
+        question: Question[questions.SummaryForm] = questions.SUMMARY
+        parts, usage = self._ask_parts(question, call)
         whole = parts[0]
         if len(parts) > 1:
             question = questions.SUMMARY_OF_PARTS
@@ -111,51 +117,36 @@ class ModelReader:
                 f"Part {number}: {part.model_dump_json()}" for number, part in enumerate(parts, 1)
             ]
             whole, more = self._asker.ask(question, format_call_data(call, lines), call.id)
-            paid += more
-        summary = SecretMask(call).mask_fields(
-            Summary.model_validate(whole.model_dump()),
-            "text",
-            "topics",
-            "decisions",
-            "actions",
-            "facts",
-            "context",
-        )
-        return ReadingResult(summary, self._trace(question, paid))
+            usage += more
+        summary = Summary.model_validate(whole.model_dump())
+        masked = SecretMask(call).mask_fields(summary, *Summary.model_fields)
+        return ReadingResult(masked, self._trace(question, usage))
 
     def find_profile(self, call: Call) -> ReadingResult[Profile]:
-        parts, paid = self._ask_parts(questions.PROFILE, call)
-        found = grounding.merge_profiles(
-            [grounding.ground_profile(part, Grounding(call)) for part in parts]
-        )
-        return ReadingResult(
-            SecretMask(call).mask_fields(found, "notes", "context"),
-            self._trace(questions.PROFILE, paid),
-        )
+        parts, usage = self._ask_parts(questions.PROFILE, call)
+        ground = Grounding(call)
+        found = grounding.merge_profiles([grounding.ground_profile(part, ground) for part in parts])
+        masked = SecretMask(call).mask_fields(found, "notes", "context")
+        return ReadingResult(masked, self._trace(questions.PROFILE, usage))
 
     def find_identity(self, call: Call) -> ReadingResult[Identity]:
-        parts, paid = self._ask_parts(questions.IDENTITY, call)
+        parts, usage = self._ask_parts(questions.IDENTITY, call)
         found = grounding.merge_identities(
             [Identity.model_validate(part.model_dump()) for part in parts]
         )
         if is_generic_name(found.name or ""):
             found = found.model_copy(update={"name": None})
-        return ReadingResult(
-            SecretMask(call).mask_fields(found, "creature", "vibe"),
-            self._trace(questions.IDENTITY, paid),
-        )
+        masked = SecretMask(call).mask_fields(found, "creature", "vibe")
+        return ReadingResult(masked, self._trace(questions.IDENTITY, usage))
 
     def find_greeting(self, call: Call, name: str | None) -> ReadingResult[str | None]:
-        last = split_transcript(call, self._line.part_chars)[-1]
-        form, paid = self._asker.ask(
-            questions.GREETING, format_call_data(call, last, [("name", name or "")]), call.id
-        )
-        sentence = (
-            form.sentence
-            if form.sentence and not SecretMask(call).has_secret(form.sentence)
-            else None
-        )
-        return ReadingResult(sentence, self._trace(questions.GREETING, paid))
+        last = split_transcript(call, self._client.part_chars)[-1]
+        data = format_call_data(call, last, [("name", name or "")])
+        form, usage = self._asker.ask(questions.GREETING, data, call.id)
+        sentence = form.sentence or None
+        if sentence and SecretMask(call).has_secret(sentence):
+            sentence = None
+        return ReadingResult(sentence, self._trace(questions.GREETING, usage))
 
     def find_facts(
         self, call: Call, known: Sequence[KnownFact] = ()
@@ -163,36 +154,28 @@ class ModelReader:
         listed = "\n".join(
             f"{fact.id} ({fact.category}): {' '.join(fact.text.split())}" for fact in known
         )
-        parts, paid = self._ask_parts(questions.FACTS, call, [("known facts", listed)])
-        ids, at = {fact.id for fact in known}, Grounding(call)
-        grounded = [
-            _drop_ungrounded(part.facts, lambda form: grounding.ground_fact(form, at, ids), "facts")
-            for part in parts
-        ]
-        return ReadingResult(
-            SecretMask(call).mark_secret_facts(grounding.merge_facts(grounded)),
-            self._trace(questions.FACTS, paid),
-        )
+        parts, usage = self._ask_parts(questions.FACTS, call, [("known facts", listed)])
+        ids, ground = {fact.id for fact in known}, Grounding(call)
+        ground_fact = partial(grounding.ground_fact, ground=ground, known=ids)
+        grounded = [_drop_ungrounded(part.facts, ground_fact, "facts") for part in parts]
+        facts = SecretMask(call).mark_secret_facts(grounding.merge_facts(grounded))
+        return ReadingResult(facts, self._trace(questions.FACTS, usage))
 
     def find_requests(self, call: Call) -> ReadingResult[RequestsReading]:
-        at, secrecy, paid = Grounding(call), SecretMask(call), Usage()
+        ground, mask, usage = Grounding(call), SecretMask(call), Usage()
         asked = RequestsReading()
-        for part in split_transcript(call, self._line.part_chars):
+        for part in split_transcript(call, self._client.part_chars):
             still_open = "\n".join(request.title for request in asked.requests)
-            form, cost = self._asker.ask(
-                questions.ASKED,
-                format_call_data(call, part, [("open requests", still_open)]),
-                call.id,
-            )
-            asked, paid = grounding.merge_asked([asked, _ground_asked(form, at)]), paid + cost
-        hidden = RequestsReading(
-            requests=tuple(
-                secrecy.mask_fields(item, "title", "details") for item in asked.requests
-            ),
-            withdrawn=tuple(secrecy.mask_fields(item, "title") for item in asked.withdrawn),
-            promises=tuple(secrecy.mask_fields(item, "title") for item in asked.promises),
+            data = format_call_data(call, part, [("open requests", still_open)])
+            form, cost = self._asker.ask(questions.ASKED, data, call.id)
+            asked = grounding.merge_asked([asked, _ground_asked(form, ground)])
+            usage += cost
+        masked = RequestsReading(
+            requests=tuple(mask.mask_fields(item, "title", "details") for item in asked.requests),
+            withdrawn=tuple(mask.mask_fields(item, "title") for item in asked.withdrawn),
+            promises=tuple(mask.mask_fields(item, "title") for item in asked.promises),
         )
-        return ReadingResult(hidden, self._trace(questions.ASKED, paid))
+        return ReadingResult(masked, self._trace(questions.ASKED, usage))
 
     def read(self, call: Call) -> Reading:
         language = detect_language(turn.text for turn in call.turns)
@@ -211,33 +194,33 @@ class ModelReader:
         )
 
     def forget(self, call_id: str) -> None:
-        """Nothing is kept here; answers that were paid for are in the database."""
+        """Nothing is cached here; paid answers are in the database."""
 
     def _ask_parts(
         self, question: Question[F], call: Call, extra: Extra = ()
     ) -> tuple[list[F], Usage]:
         answers = [
             self._asker.ask(question, format_call_data(call, part, extra), call.id)
-            for part in split_transcript(call, self._line.part_chars)
+            for part in split_transcript(call, self._client.part_chars)
         ]
-        return [form for form, _ in answers], sum((paid for _, paid in answers), Usage())
+        return [form for form, _ in answers], sum((usage for _, usage in answers), Usage())
 
-    def _trace(self, question: Question[F], paid: Usage) -> ReadingTrace:
+    def _trace(self, question: Question[F], usage: Usage) -> ReadingTrace:
         return ReadingTrace(
-            self.name, question.hash, paid.input_tokens, paid.output_tokens, paid.cost
+            self.name, question.hash, usage.input_tokens, usage.output_tokens, usage.cost
         )
 
 
-def _ground_asked(form: forms.AskedForm, at: Grounding) -> RequestsReading:
+def _ground_asked(form: questions.AskedForm, ground: Grounding) -> RequestsReading:
     return RequestsReading(
         requests=_drop_ungrounded(
-            form.requests, lambda item: grounding.ground_request(item, at), "requests"
+            form.requests, partial(grounding.ground_request, ground=ground), "requests"
         ),
         withdrawn=_drop_ungrounded(
-            form.withdrawn, lambda item: grounding.ground_withdrawn(item, at), "withdrawn"
+            form.withdrawn, partial(grounding.ground_withdrawn, ground=ground), "withdrawn"
         ),
         promises=_drop_ungrounded(
-            form.promises, lambda item: grounding.ground_promise(item, at), "promises"
+            form.promises, partial(grounding.ground_promise, ground=ground), "promises"
         ),
     )
 
@@ -248,7 +231,7 @@ def _drop_ungrounded(
     kept = tuple(found for item in items if (found := check(item)) is not None)
     if len(kept) < len(items):
         log.info(
-            "items without ground in the call were left out",
+            "items without evidence in the call were dropped",
             kind=kind,
             count=len(items) - len(kept),
         )

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
+from aftercall.llm.cached_reader import CachedReader, as_sentence
 from aftercall.llm.rules import cues
 from aftercall.llm.rules.address import find_call_name, find_pronouns, put_right
 from aftercall.llm.rules.asks import is_worth_keeping, tidy
@@ -31,7 +32,6 @@ from aftercall.llm.rules.todos import find_todos
 from aftercall.llm.rules.triggers import find_trigger
 from aftercall.llm.rules.withdrawals import find_call_off
 from aftercall.llm.rules.zones import stated_zone, zone_of_place
-from aftercall.llm.safe_reader import SafeReader, as_sentence
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Profile, Promise, Reading, Request
 
@@ -64,7 +64,7 @@ _NEAR = 2  # turns: what the caller says right before or after
 Cited = TypeVar("Cited", Request, Promise, FactDraft)
 
 
-class RulesReader(SafeReader):
+class RulesReader(CachedReader):
     """Deterministic and offline.
 
     It understands English; of other languages it takes the caller's name and secrets.

@@ -23,8 +23,7 @@ from aftercall.memory.store import FactStore, Write
 from aftercall.memory.visibility import has_secret
 from aftercall.model.briefing import BriefingPin
 from aftercall.model.calls import Call
-from aftercall.model.facts import MemoryKey
-from aftercall.model.pins import Pin, PinPage, PinState
+from aftercall.model.facts import MemoryKey, Pin, PinPage, PinState
 from aftercall.settings import Settings
 
 SWEEP_INTERVAL_S = 3600.0

@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
+from aftercall.clock import format_instant
 from aftercall.memory.pins.topics import iter_terms
-from aftercall.model.instants import format_instant
-from aftercall.model.pins import Pin, PinItem, PinMention, PinPage, PinState, SpokenTopic
+from aftercall.model.facts import Pin, PinItem, PinMention, PinPage, PinState, SpokenTopic
 
 OPEN_STATES = ("open", "held", "doing", "failed", "unknown", "broken")
 QUIET_PERIOD = timedelta(days=14)

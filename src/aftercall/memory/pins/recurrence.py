@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from aftercall.memory.pins.topics import is_weak, iter_terms
-from aftercall.model.pins import SpokenTopic
+from aftercall.model.facts import SpokenTopic
 
 MIN_SHARED_CONVERSATIONS = 2  # conversations in which two terms share a sentence, to be one topic
 MAX_TOPIC_TERMS = 6

@@ -9,14 +9,21 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select, text, update
 
+from aftercall.clock import format_instant, parse_instant
 from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import upsert
 from aftercall.db.tables import call_topics, followups, pins
 from aftercall.errors import NotFound
-from aftercall.model.facts import SHARED_CALLER, MemoryKey
+from aftercall.model.facts import (
+    SHARED_CALLER,
+    MemoryKey,
+    Pin,
+    PinItem,
+    PinMention,
+    Sentence,
+    SpokenTopic,
+)
 from aftercall.model.followups import describe_state
-from aftercall.model.instants import format_instant, parse_instant
-from aftercall.model.pins import Pin, PinItem, PinMention, Sentence, SpokenTopic
 
 MAX_CALLS = 100  # calls of one memory, newest first
 SAMPLE_CALLS = 400  # calls of others that a topic is compared with

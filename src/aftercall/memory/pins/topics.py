@@ -24,8 +24,8 @@ from aftercall.memory.visibility import (
 )
 from aftercall.memory.words import split_words, to_term
 from aftercall.model.calls import Call
-from aftercall.model.pins import Sentence, SpokenTopic
-from aftercall.settings import MemorySettings
+from aftercall.model.facts import Sentence, SpokenTopic
+from aftercall.settings.sections import MemorySettings
 
 MAX_SENTENCE_CHARS = 240
 MAX_RUN_WORDS = 3

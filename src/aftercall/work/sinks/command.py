@@ -1,12 +1,10 @@
-"""`agent`: a command of the owner's choice does the requests.
-
-It gets JSON, a time limit and a folder, and nothing else.
+"""`agent`: the owner's command does the requests. It gets JSON, a time limit and a folder.
 
 Standard input and the file named in AFTERCALL_REQUEST_FILE hold the same JSON. The command
 reports in lines of JSON, in the file named in AFTERCALL_RESULT_FILE or on standard output:
 `{"state": "done", "link": "…", "note": "…"}` or `{"state": "failed", "reason": "…"}`. A line
-with the key of a request in `request` counts for that request, one without for all others; the
-last one counts.
+with a request's key in `request` is about that request, one without about all others. The last
+line wins.
 """
 
 import json
@@ -21,8 +19,7 @@ from typing import Any
 
 from aftercall.errors import SinkRefused, SinkUnavailable
 from aftercall.model.followups import SinkReceipt, SinkWork
-from aftercall.settings import AgentSettings
-from aftercall.work.sinks.webhook import work_json
+from aftercall.settings.providers import AgentSettings
 
 DEFAULT_ENVIRONMENT = ("PATH", "HOME", "LANG")
 MAX_OUTPUT_BYTES = 1_000_000
@@ -37,7 +34,7 @@ Results = dict[str | None, dict[str, Any]]
 
 @dataclass(frozen=True)
 class CommandResult:
-    """How the command ended. Without a code it was killed because its time was up."""
+    """How the command ended; `code` is None if it ran out of time and was killed."""
 
     code: int | None
     output: str
@@ -48,7 +45,7 @@ class CommandResult:
 class AgentSink:
     name = "agent"
     leaves_machine = True
-    can_repeat = False  # what a command has done before it was cut off nobody knows
+    can_repeat = False  # a command that was cut off may have acted
 
     def __init__(self, settings: AgentSettings, home: Path) -> None:
         self._settings = settings
@@ -59,27 +56,29 @@ class AgentSink:
         return f"would run {self._settings.command[0]}"
 
     def deliver(self, work: SinkWork) -> SinkReceipt:
-        (end,) = self.deliver_all([work])
-        if isinstance(end, SinkRefused):
-            raise end
-        return end
+        (outcome,) = self.deliver_all([work])
+        if isinstance(outcome, SinkRefused):
+            raise outcome
+        return outcome
 
     def deliver_all(self, works: Sequence[SinkWork]) -> list[SinkReceipt | SinkRefused]:
-        """Run the command once for all of them; says how each ended."""
+        """Runs the command once for all works; returns how each ended."""
         folder = self._home / "agent" / works[0].key.replace(":", "-")
         folder.mkdir(parents=True, exist_ok=True)
         archives = list(dict.fromkeys(path for work in works for path in work.archives))
-        told = {"schema": 1, "requests": [work_json(work) for work in works], "archives": archives}
-        request = json.dumps(told, ensure_ascii=False, indent=1)
+        requests = [work.to_json() for work in works]
+        content = {"schema": 1, "requests": requests, "archives": archives}
+        request = json.dumps(content, ensure_ascii=False, indent=1)
         (folder / "request.json").write_text(request, "utf-8")
         ended = self._run(request.encode(), folder)
         return [self._judge(ended, work.key) for work in works]
 
     def _run(self, request: bytes, folder: Path) -> CommandResult:
         result = folder / "result.jsonl"
-        result.unlink(missing_ok=True)  # of an earlier try
+        result.unlink(missing_ok=True)  # left by an earlier attempt
         names = (*DEFAULT_ENVIRONMENT, *self._settings.environment)
-        environment = {name: os.environ[name] for name in names if name in os.environ} | {
+        environment = {name: os.environ[name] for name in names if name in os.environ}
+        environment |= {
             "AFTERCALL_REQUEST_FILE": str(folder / "request.json"),
             "AFTERCALL_RESULT_FILE": str(result),
             "AFTERCALL_KEY": folder.name,
@@ -94,8 +93,7 @@ class AgentSink:
                     stderr=err,
                     cwd=self._settings.folder or folder,
                     env=environment,
-                    # with a process group of its own, everything it starts can be ended with it
-                    start_new_session=True,
+                    start_new_session=True,  # a process group: its children die with it
                 )
             except OSError as error:
                 raise SinkUnavailable(
@@ -106,18 +104,15 @@ class AgentSink:
                 process.communicate(request, timeout=self._settings.timeout_s)
                 code: int | None = process.returncode
             except subprocess.TimeoutExpired:
-                _end(process)
+                _kill_group(process)
                 code = None
         (folder / "exit_code").write_text(f"{'timeout' if code is None else code}\n")
-        said = _trim_to_end(output)
-        return CommandResult(
-            code, said, _trim_to_end(errors), read_results(f"{said}\n{_trim_to_end(result)}")
-        )
+        printed = _trim_to_end(output)
+        results = read_results(f"{printed}\n{_trim_to_end(result)}")
+        return CommandResult(code, printed, _trim_to_end(errors), results)
 
     def _judge(self, ended: CommandResult, key: str) -> SinkReceipt | SinkRefused:
-        """What was said of this request stands however the command ended; what was said of all
-        needs a good end.
-        """
+        """A line about this request counts however the command ended; others need exit code 0."""
         result = ended.results.get(key)
         if result is None and ended.code is None:
             limit = f"{self._settings.timeout_s:g} s"
@@ -125,19 +120,15 @@ class AgentSink:
                 f"the command was still running after {limit} and was ended", ended.errors
             )
         if result is None and ended.code != 0:
-            return _refuse(
-                f"the command ended with exit code {ended.code}", ended.errors or ended.output
-            )
+            reason = f"the command ended with exit code {ended.code}"
+            return _refuse(reason, ended.errors or ended.output)
         result = result or ended.results.get(None)
         if result is None:
-            return _refuse(
-                "the command ended without a result line; it must write one JSON object",
-                ended.errors,
-            )
+            reason = "the command ended without a result line; it must write one JSON object"
+            return _refuse(reason, ended.errors)
         if result.get("state") != "done":
-            return _refuse(
-                "the command says that it could not be done", str(result.get("reason") or "")
-            )
+            reason = "the command says that it could not be done"
+            return _refuse(reason, str(result.get("reason") or ""))
         link, note = result.get("link"), result.get("note")
         return SinkReceipt(
             link[:MAX_LINK_CHARS] if isinstance(link, str) else None,
@@ -146,7 +137,7 @@ class AgentSink:
 
 
 def read_results(output: str) -> Results:
-    """The lines that are results; anything else a command prints is its own affair."""
+    """The lines that are results; other output is ignored."""
     results: Results = {}
     for line in output.splitlines():
         try:
@@ -159,17 +150,15 @@ def read_results(output: str) -> Results:
     return results
 
 
-def _refuse(what: str, told: str) -> SinkRefused:
-    """With the last lines the command wrote, for the operator."""
-    lines = [" ".join(line.split()) for line in told.splitlines() if line.strip()]
+def _refuse(reason: str, output: str) -> SinkRefused:
+    """The reason and the last lines of output."""
+    lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     end = " | ".join(lines[-MAX_REASON_LINES:])[-MAX_REASON_CHARS:]
-    return SinkRefused(f"agent: {what}" + (f": {end}" if end else ""))
+    return SinkRefused(f"agent: {reason}" + (f": {end}" if end else ""))
 
 
 def _trim_to_end(file: Path) -> str:
-    """The end of what was written there; the beginning of what is too long is dropped from the
-    file, too.
-    """
+    """The end of the file. Cuts the beginning off a file that is too long."""
     if not file.is_file():
         return ""
     with file.open("rb") as written:
@@ -181,8 +170,7 @@ def _trim_to_end(file: Path) -> str:
     return end.decode("utf-8", "replace")
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """The command and everything it started."""
+def _kill_group(process: "subprocess.Popen[bytes]") -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

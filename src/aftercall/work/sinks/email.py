@@ -1,4 +1,4 @@
-"""`email`: a message to the owner over SMTP. No address that was only spoken is ever written to."""
+"""`email`: a message to the owner over SMTP, never to an address that was only spoken."""
 
 import smtplib
 import ssl
@@ -7,9 +7,15 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 
 from aftercall.clock import Clock
-from aftercall.errors import OutcomeUnknown, SinkRefused, SinkUnavailable, describe_network_error
+from aftercall.errors import (
+    OutcomeUnknown,
+    SinkError,
+    SinkRefused,
+    SinkUnavailable,
+    describe_network_error,
+)
 from aftercall.model.followups import SinkReceipt, SinkWork
-from aftercall.settings import EmailSettings
+from aftercall.settings.providers import EmailSettings
 
 TIMEOUT_S = 30.0
 MAX_SUBJECT_CHARS = 200
@@ -18,7 +24,7 @@ MAX_SUBJECT_CHARS = 200
 class EmailSink:
     name = "email"
     leaves_machine = True
-    can_repeat = False  # a server that took the message and then fell silent cannot be asked
+    can_repeat = False  # SMTP cannot tell whether a message was accepted before
 
     def __init__(self, settings: EmailSettings, clock: Clock) -> None:
         self._settings = settings
@@ -32,15 +38,14 @@ class EmailSink:
         server = self._connect()
         try:
             server.send_message(message)
-        except (
-            smtplib.SMTPRecipientsRefused,
-            smtplib.SMTPSenderRefused,
-            smtplib.SMTPDataError,
-        ) as error:
-            raise _refusal(error) from None
+        except smtplib.SMTPRecipientsRefused as error:
+            codes = [code for code, _ in error.recipients.values()]
+            raise _refusal(codes) from None
+        except (smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:
+            raise _refusal([error.smtp_code]) from None
         except (OSError, smtplib.SMTPException):
             raise OutcomeUnknown(
-                "email: the connection broke while sending; look whether it arrived"
+                "email: the connection broke while sending; check whether it arrived"
             ) from None
         finally:
             with suppress(OSError, smtplib.SMTPException):
@@ -85,28 +90,18 @@ class EmailSink:
         message["Date"] = format_datetime(self._clock.now())
         message["Message-ID"] = f"<{work.key.replace(':', '.')}@aftercall>"
         message["Auto-Submitted"] = "auto-generated"
-        lines = [
-            work.title,
-            "",
-            work.details,
-            *(["", "In the caller's words:", work.words] if work.words else []),
-        ]
-        lines += [
-            "",
-            *([f"Due: {work.due}"] if work.due else []),
-            f"Caller: {work.caller or 'withheld'} ({work.trust})",
-            f"Call: {work.call_id}",
-        ]
+        lines = [work.title, "", work.details]
+        if work.words:
+            lines += ["", "In the caller's words:", work.words]
+        lines.append("")
+        if work.due:
+            lines.append(f"Due: {work.due}")
+        lines += [f"Caller: {work.caller or 'withheld'} ({work.trust})", f"Call: {work.call_id}"]
         message.set_content("\n".join(lines))
         return message
 
 
-def _refusal(error: smtplib.SMTPException) -> SinkRefused | SinkUnavailable:
-    codes = (
-        [code for code, _ in error.recipients.values()]
-        if isinstance(error, smtplib.SMTPRecipientsRefused)
-        else [getattr(error, "smtp_code", 550)]
-    )
+def _refusal(codes: list[int]) -> SinkError:
     if all(400 <= code < 500 for code in codes):
         return SinkUnavailable(f"email: the server said {codes[0]}; it is tried again")
     return SinkRefused(

@@ -1,4 +1,4 @@
-"""`github`: an issue in a repository, found again by a mark in its body that readers do not see."""
+"""`github`: an issue in a repository, found again by an invisible mark in its body."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -7,13 +7,12 @@ from urllib.parse import quote as quote_url
 
 import httpx2
 
-from aftercall.clock import Clock
+from aftercall.clock import Clock, format_instant
 from aftercall.errors import SinkUnavailable
 from aftercall.model.followups import SinkReceipt, SinkWork
-from aftercall.model.instants import format_instant
-from aftercall.settings import GitHubSettings
+from aftercall.settings.providers import GitHubSettings
 from aftercall.work.sinks.http import HttpRequest, send
-from aftercall.work.sinks.text import quote
+from aftercall.work.sinks.markdown import make_mark, quote
 
 API_VERSION = "2022-11-28"
 LOOK_BACK = timedelta(days=7)
@@ -32,71 +31,52 @@ class GitHubSink:
         self._settings = settings
         self._clock = clock
         self._transport = transport
-
-    def describe_dry_run(self, work: SinkWork) -> str:
-        return f"would open an issue in {self._settings.repository}"
-
-    def deliver(self, work: SinkWork) -> SinkReceipt:
-        """Always look first: a request whose answer was lost may have made the issue."""
-        mark = f"<!-- aftercall: {work.key[:32]} -->"
-        found = next((issue for issue in self._recent() if mark in (issue.get("body") or "")), None)
-        issue = found or self._open(work, mark)
-        return SinkReceipt(link=str(issue["html_url"]), response=f"number {issue['number']}")
-
-    def _open(self, work: SinkWork, mark: str) -> dict[str, Any]:
-        content = {
-            "title": work.title,
-            "body": _body(work, mark),
-            "labels": list(self._settings.labels),
-        }
-        issue: dict[str, Any] = self._read(
-            send(
-                self.name,
-                HttpRequest("POST", self._issues, self._headers, json=content),
-                self._transport,
-            ),
-            dict,
-        )
-        return issue
-
-    def _recent(self) -> Iterator[dict[str, Any]]:
-        """The list, not the search: search lags behind by minutes."""
-        since = format_instant(self._clock.now() - LOOK_BACK)
-        for page in range(1, MAX_PAGES + 1):
-            query = {
-                "state": "all",
-                "since": since,
-                "per_page": str(PAGE_SIZE),
-                "page": str(page),
-                "sort": "created",
-                "direction": "desc",
-            }
-            answer = send(
-                self.name,
-                HttpRequest("GET", self._issues, self._headers, query=query),
-                self._transport,
-            )
-            issues: list[dict[str, Any]] = self._read(answer, list)
-            yield from issues
-            if len(issues) < PAGE_SIZE:
-                return
-
-    @property
-    def _issues(self) -> str:
-        repository = quote_url(self._settings.repository or "")
-        return f"{self._settings.api_url.rstrip('/')}/repos/{repository}/issues"
-
-    @property
-    def _headers(self) -> dict[str, str]:
-        token = self._settings.token.get_secret_value() if self._settings.token else ""
-        return {
+        repository = quote_url(settings.repository or "")
+        self._url = f"{settings.api_url.rstrip('/')}/repos/{repository}/issues"
+        token = settings.token.get_secret_value() if settings.token else ""
+        self._headers = {
             "Authorization": f"Bearer {token}",
             "Accept": "application/vnd.github+json",
             "X-GitHub-Api-Version": API_VERSION,
             "User-Agent": "aftercall",
         }
 
-    def _read(self, answer: httpx2.Response, kind: type) -> Any:
+    def describe_dry_run(self, work: SinkWork) -> str:
+        return f"would open an issue in {self._settings.repository}"
+
+    def deliver(self, work: SinkWork) -> SinkReceipt:
+        """Looks first: an earlier request whose answer was lost may have opened the issue."""
+        mark = make_mark(work)
+        found = next((issue for issue in self._recent() if mark in (issue.get("body") or "")), None)
+        issue = found or self._open(work, mark)
+        return SinkReceipt(link=str(issue["html_url"]), response=f"number {issue['number']}")
+
+    def _open(self, work: SinkWork, mark: str) -> dict[str, Any]:
+        labels = list(self._settings.labels)
+        content = {"title": work.title, "body": _body(work, mark), "labels": labels}
+        issue: dict[str, Any] = self._send("POST", dict, json=content)
+        return issue
+
+    def _recent(self) -> Iterator[dict[str, Any]]:
+        """Lists issues instead of searching: GitHub's search lags behind by minutes."""
+        query = {
+            "state": "all",
+            "since": format_instant(self._clock.now() - LOOK_BACK),
+            "per_page": str(PAGE_SIZE),
+            "sort": "created",
+            "direction": "desc",
+        }
+        for page in range(1, MAX_PAGES + 1):
+            issues: list[dict[str, Any]] = self._send(
+                "GET", list, query=query | {"page": str(page)}
+            )
+            yield from issues
+            if len(issues) < PAGE_SIZE:
+                return
+
+    def _send(self, method: str, kind: type, **parts: Any) -> Any:
+        request = HttpRequest(method, self._url, self._headers, **parts)
+        answer = send(self.name, request, self._transport)
         try:
             found = answer.json()
         except ValueError:
@@ -108,7 +88,10 @@ class GitHubSink:
 
 def _body(work: SinkWork, mark: str) -> str:
     parts = ["Asked for on the phone."]
-    parts += [quote(work.details)] if work.details else []
-    parts += ["In the caller's words:", quote(work.words)] if work.words else []
-    parts += [f"Due {work.due}."] if work.due else []
+    if work.details:
+        parts.append(quote(work.details))
+    if work.words:
+        parts += ["In the caller's words:", quote(work.words)]
+    if work.due:
+        parts.append(f"Due {work.due}.")
     return "\n\n".join([*parts, f"From call `{work.call_id}`.", mark])

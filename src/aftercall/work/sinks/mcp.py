@@ -1,6 +1,6 @@
 """`mcp`: one tool of a Model Context Protocol server.
 
-The tool is the owner's choice; the caller's words only fill its arguments.
+The owner chooses the tool; the caller's words only fill its arguments.
 """
 
 import asyncio
@@ -14,8 +14,7 @@ from aftercall.errors import (
     describe_network_error,
 )
 from aftercall.model.followups import SinkReceipt, SinkWork
-from aftercall.settings import McpSettings
-from aftercall.work.sinks.webhook import work_json
+from aftercall.settings.providers import McpSettings
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -39,9 +38,9 @@ class McpSink:
             return asyncio.run(self._use(work))
         except (SinkRefused, SinkUnavailable, OutcomeUnknown):
             raise
-        except Exception:  # noqa: BLE001 - the edge of a foreign library: it raises groups and errors of its own
+        except Exception:  # noqa: BLE001 - a foreign library: raises exception groups
             raise OutcomeUnknown(
-                f"mcp: {self._settings.tool} broke off; look whether it was done"
+                f"mcp: {self._settings.tool} broke off; check whether it was done"
             ) from None
 
     async def _use(self, work: SinkWork) -> SinkReceipt:
@@ -49,7 +48,7 @@ class McpSink:
         try:
             async with asyncio.timeout(self._settings.timeout_s):
                 await client.__aenter__()
-        except Exception as error:  # noqa: BLE001 - the edge of a foreign library: nothing has been done yet
+        except Exception as error:  # noqa: BLE001 - a foreign library: nothing done yet
             raise SinkUnavailable(
                 f"mcp: the server cannot be reached ({describe_network_error(error)})"
             ) from None
@@ -63,18 +62,16 @@ class McpSink:
             ) from None
         finally:
             await client.__aexit__(None, None, None)
-        told = " ".join(text for item in result.content if (text := getattr(item, "text", None)))[
-            :MAX_ANSWER_CHARS
-        ]
         if result.is_error:
             raise SinkRefused(
                 f"mcp: {self._settings.tool} answered with an error; `aftercall followups "
                 "show` has its deliveries"
             )
-        return SinkReceipt(response=told)
+        texts = [text for item in result.content if (text := getattr(item, "text", None))]
+        return SinkReceipt(response=" ".join(texts)[:MAX_ANSWER_CHARS])
 
     async def _arguments(self, client: "Client", work: SinkWork) -> dict[str, Any]:
-        """What the tool takes of what we have; a tool that needs more cannot be used."""
+        """The fields of the request that the tool accepts."""
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         tool = tools.get(self._settings.tool or "")
         if tool is None:
@@ -82,7 +79,7 @@ class McpSink:
                 f"mcp: the server has no tool {self._settings.tool}; it has "
                 f"{', '.join(sorted(tools)) or 'none'}"
             )
-        have = {name: value for name, value in work_json(work).items() if value is not None}
+        have = {name: value for name, value in work.to_json().items() if value is not None}
         takes = tool.input_schema.get("properties", {})
         missing = [name for name in tool.input_schema.get("required", []) if name not in have]
         if missing:
@@ -93,9 +90,9 @@ class McpSink:
 
     def _client(self) -> "Client":
         try:
-            from mcp import Client, StdioServerParameters  # noqa: PLC0415 - an extra that few install
+            from mcp import Client, StdioServerParameters  # noqa: PLC0415 - an optional extra
         except ImportError:
-            raise ConfigError("mcp: its library is not here; install aftercall[mcp]") from None
+            raise ConfigError("mcp: its library is missing; install aftercall[mcp]") from None
         if self._settings.url:
             return Client(self._settings.url, read_timeout_seconds=self._settings.timeout_s)
         command, *arguments = self._settings.command

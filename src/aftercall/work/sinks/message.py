@@ -1,6 +1,4 @@
-"""`message`: a text message through the carrier, to the owner, or back to a caller whose number
-is proven.
-"""
+"""`message`: a text message through the carrier, to the owner or to a verified caller."""
 
 from base64 import b64encode
 from datetime import timedelta
@@ -12,7 +10,8 @@ import httpx2
 from aftercall.clock import Clock
 from aftercall.errors import SinkRefused
 from aftercall.model.followups import SinkReceipt, SinkWork
-from aftercall.settings import Settings, TelnyxSettings, TwilioSettings
+from aftercall.settings import Settings
+from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from aftercall.work.sinks.http import HttpRequest, send
 
 MAX_MESSAGE_CHARS = 480
@@ -22,7 +21,7 @@ class MessageSender(Protocol):
     can_repeat: bool
 
     def find(self, to: str, text: str, clock: Clock) -> str | None:
-        """The id of a message that was sent already, where the carrier can tell."""
+        """The id of the same message if it was sent before and the carrier can tell."""
         ...
 
     def post(self, to: str, text: str) -> str: ...
@@ -35,10 +34,8 @@ class TwilioMessages:
         self, settings: TwilioSettings, sender: str, transport: httpx2.BaseTransport | None = None
     ) -> None:
         token = settings.auth_token.get_secret_value() if settings.auth_token else ""
-        self._headers = {
-            "Authorization": "Basic "
-            + b64encode(f"{settings.account_sid}:{token}".encode()).decode()
-        }
+        credentials = b64encode(f"{settings.account_sid}:{token}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {credentials}"}
         api, account = settings.api_url.rstrip("/"), quote(settings.account_sid or "")
         self._url = f"{api}/2010-04-01/Accounts/{account}/Messages.json"
         self._sender = sender
@@ -46,37 +43,21 @@ class TwilioMessages:
 
     def find(self, to: str, text: str, clock: Clock) -> str | None:
         since = f"{clock.now() - timedelta(days=1):%Y-%m-%d}"
-        answer = send(
-            "message",
-            HttpRequest(
-                "GET",
-                self._url,
-                self._headers,
-                query={"To": to, "DateSent>": since, "PageSize": "200"},
-            ),
-            self._transport,
-        )
-        sent = answer.json().get("messages", [])
-        return next(
-            (
-                str(message["sid"])
-                for message in sent
-                if message.get("body") == text and message.get("status") != "failed"
-            ),
-            None,
-        )
+        query = {"To": to, "DateSent>": since, "PageSize": "200"}
+        request = HttpRequest("GET", self._url, self._headers, query=query)
+        for message in send("message", request, self._transport).json().get("messages", []):
+            if message.get("body") == text and message.get("status") != "failed":
+                return str(message["sid"])
+        return None
 
     def post(self, to: str, text: str) -> str:
         form = {"To": to, "From": self._sender, "Body": text}
-        return str(
-            send(
-                "message", HttpRequest("POST", self._url, self._headers, form=form), self._transport
-            ).json()["sid"]
-        )
+        request = HttpRequest("POST", self._url, self._headers, form=form)
+        return str(send("message", request, self._transport).json()["sid"])
 
 
 class TelnyxMessages:
-    can_repeat = False  # it has no list to look a message up in
+    can_repeat = False  # Telnyx has no list of sent messages
 
     def __init__(
         self, settings: TelnyxSettings, sender: str, transport: httpx2.BaseTransport | None = None
@@ -91,10 +72,10 @@ class TelnyxMessages:
         return None
 
     def post(self, to: str, text: str) -> str:
-        ask = HttpRequest(
-            "POST", self._url, self._headers, json={"from": self._sender, "to": to, "text": text}
-        )
-        return str(send("message", ask, self._transport, can_repeat=False).json()["data"]["id"])
+        content = {"from": self._sender, "to": to, "text": text}
+        request = HttpRequest("POST", self._url, self._headers, json=content)
+        answer = send("message", request, self._transport, can_repeat=False)
+        return str(answer.json()["data"]["id"])
 
 
 class MessageSink:
@@ -108,10 +89,8 @@ class MessageSink:
         self._clock = clock
 
     def describe_dry_run(self, work: SinkWork) -> str:
-        return (
-            "would send a text message to "
-            f"{'the caller' if work.may_contact_caller else 'the owner'}"
-        )
+        to = "the caller" if work.may_contact_caller else "the owner"
+        return f"would send a text message to {to}"
 
     def deliver(self, work: SinkWork) -> SinkReceipt:
         to = work.caller if work.may_contact_caller else self._owner
@@ -123,19 +102,16 @@ class MessageSink:
 
 
 def _write(work: SinkWork) -> str:
-    """The reference makes each text its own: by it a message is found again."""
+    """The reference makes each text unique, so a sent message is found again."""
     reference = f" (ref {work.key[:8]})"
-    told = (
-        " ".join(f"{work.title}. {work.details}".split())
-        if work.purpose == "notice"
-        else " ".join(work.title.split())
-    )
+    content = f"{work.title}. {work.details}" if work.purpose == "notice" else work.title
+    text = " ".join(content.split())
     room = MAX_MESSAGE_CHARS - len(reference)
-    return (told if len(told) <= room else told[: room - 1] + "…") + reference
+    return (text if len(text) <= room else text[: room - 1] + "…") + reference
 
 
 def make_carrier(settings: Settings) -> MessageSender | None:
-    """The configured one, or the one whose keys are there."""
+    """The configured carrier, else the one whose keys are set."""
     chosen, twilio, telnyx = settings.message.carrier, settings.twilio, settings.telnyx
     sender = settings.message.sender or twilio.phone_number
     if chosen in (None, "twilio") and twilio.account_sid and twilio.auth_token and sender:

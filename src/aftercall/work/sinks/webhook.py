@@ -1,20 +1,16 @@
-"""`webhook`: a signed POST as Standard Webhooks describe it; its id is the key, by which a
-receiver knows a repeat.
-"""
+"""`webhook`: a signed POST as Standard Webhooks describe it. Its id is the delivery's key."""
 
 import binascii
 import hmac
 import json
 from base64 import b64decode, b64encode
-from typing import Any
 
 import httpx2
 
-from aftercall.clock import Clock
+from aftercall.clock import Clock, format_instant
 from aftercall.errors import ConfigError
 from aftercall.model.followups import SinkReceipt, SinkWork
-from aftercall.model.instants import format_instant
-from aftercall.settings import WebhookSettings
+from aftercall.settings.providers import WebhookSettings
 from aftercall.work.sinks.http import HttpRequest, send
 
 PREFIX = "whsec_"
@@ -39,19 +35,16 @@ class WebhookSink:
 
     def deliver(self, work: SinkWork) -> SinkReceipt:
         now = self._clock.now()
-        body = json.dumps(
-            {
-                "type": f"followup.{work.purpose}",
-                "timestamp": format_instant(now),
-                "data": work_json(work),
-            }
-        ).encode()
-        headers = {"Content-Type": "application/json", "User-Agent": "aftercall"} | self._sign(
-            work.key, int(now.timestamp()), body
-        )
-        answer = send(
-            self.name, HttpRequest("POST", self._url, headers, content=body), self._transport
-        )
+        event = {
+            "type": f"followup.{work.purpose}",
+            "timestamp": format_instant(now),
+            "data": work.to_json(),
+        }
+        body = json.dumps(event).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "aftercall"}
+        headers |= self._sign(work.key, int(now.timestamp()), body)
+        request = HttpRequest("POST", self._url, headers, content=body)
+        answer = send(self.name, request, self._transport)
         return SinkReceipt(
             response=f"{answer.status_code} {answer.text[:MAX_ANSWER_CHARS]}".strip()
         )
@@ -72,25 +65,3 @@ def _read_secret(secret: str) -> bytes:
         raise ConfigError(
             "webhook.secret: is not base64; Standard Webhooks write it as whsec_ and base64"
         ) from None
-
-
-def work_json(work: SinkWork) -> dict[str, Any]:
-    """The work as JSON for programs; everything that was said is in `title`, `details`,
-    `person` and `words`.
-    """
-    return {
-        "key": work.key,
-        "purpose": work.purpose,
-        "kind": work.kind,
-        "title": work.title,
-        "details": work.details,
-        "person": work.person,
-        "due": work.due,
-        "words": work.words,
-        "caller": work.caller,
-        "trust": work.trust,
-        "agent_id": work.agent_id,
-        "conversation": work.conversation,
-        "call": work.call_id,
-        "archives": list(work.archives),
-    }

@@ -1,6 +1,6 @@
 """Jobs that a running app repeats.
 
-One that fails is tried again after a growing pause, and is told as long as it fails.
+A failing job is retried after a growing pause and reported as long as it fails.
 """
 
 import traceback
@@ -9,21 +9,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from aftercall.clock import Clock
-from aftercall.errors import AftercallError
+from aftercall.clock import Clock, format_instant
+from aftercall.errors import AftercallError, error_code
 from aftercall.log import get_logger
-from aftercall.model.instants import format_instant
 
-MAX_PAUSE_S = 30.0  # half of the silence after which other machines take a process for dead
-JSON = dict[str, str]
+MAX_PAUSE_S = 30.0  # half the silence after which other machines count a process as dead
 
 log = get_logger("upkeep")
 
 
 @dataclass(frozen=True)
 class JobFailure:
-    """A job that fails, and how often it has in a row."""
-
     job: str
     code: str
     reason: str
@@ -34,7 +30,7 @@ class JobFailure:
     def pause_s(self) -> float:
         return min(2.0**self.times, MAX_PAUSE_S)
 
-    def to_json(self) -> JSON:
+    def to_json(self) -> dict[str, str]:
         return {
             "job": self.job,
             "code": self.code,
@@ -49,7 +45,7 @@ class Upkeep:
         self._failures: dict[str, JobFailure] = {}
 
     @property
-    def failures(self) -> list[JSON]:
+    def failures(self) -> list[dict[str, str]]:
         return [failure.to_json() for failure in list(self._failures.values())]
 
     async def run_repeatedly(
@@ -60,7 +56,7 @@ class Upkeep:
             await self._clock.sleep(max(pause_s, failure.pause_s) if failure else pause_s)
             try:
                 await do()
-            except Exception as error:  # noqa: BLE001 - the edge of upkeep: a heart that stops beating for one error is dead
+            except Exception as error:  # noqa: BLE001 - the edge: an error must not end the loop
                 self._note(job, error)
             else:
                 if self._failures.pop(job, None):
@@ -69,33 +65,25 @@ class Upkeep:
     def _note(self, job: str, error: Exception) -> None:
         before = self._failures.get(job)
         since, times = (before.since, before.times) if before else (self._clock.now(), 0)
-        code = getattr(error, "code", type(error).__name__)
-        failure = self._failures[job] = JobFailure(
-            job, str(code), describe(error), since, times + 1
-        )
+        failure = JobFailure(job, error_code(error), describe(error), since, times + 1)
+        self._failures[job] = failure
         log.warning(
             "upkeep failed", job=job, error=failure.code, reason=failure.reason, times=failure.times
         )
 
 
 def describe(error: Exception) -> str:
-    """Our own sentence; of others' errors only where they came up: what they say may hold
-    speech.
-    """
+    """The text of our own errors; the place of all others, whose text may hold speech."""
     if isinstance(error, AftercallError):
         return str(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    place = next(
-        (frame for frame in reversed(frames) if "aftercall" in Path(frame.filename).parts), None
-    )
-    return (
-        f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
-        if place
-        else type(error).__name__
-    )
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if "aftercall" in path.parts:
+            return f"{type(error).__name__} in {path.name}:{frame.lineno}"
+    return type(error).__name__
 
 
-def format_failure(failure: JSON) -> str:
+def format_failure(failure: dict[str, str]) -> str:
     return (
         f"{failure['job']} fails since {failure['since']}: {failure['reason']} ({failure['code']})"
     )

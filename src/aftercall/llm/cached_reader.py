@@ -1,6 +1,4 @@
-"""A reader that reads a call whole answers every question from one reading, kept for the steps
-that come at the same time.
-"""
+"""Base of readers that read a call once: all questions are answered from the cached reading."""
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -22,17 +20,15 @@ from aftercall.model.reading import (
     Summary,
 )
 
-# more than the calls that are worked on at once: the urgent step of each comes before the
-# others of any
-MAX_CACHED_READINGS = 128
+MAX_CACHED_READINGS = 128  # more than the calls that are worked on at once
 T = TypeVar("T")
 
 
-class SafeReader(ABC):
+class CachedReader(ABC):
     name: str
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, int], Reading] = OrderedDict()
+        self._readings: OrderedDict[tuple[str, int], Reading] = OrderedDict()
         self._lock = Lock()
 
     @abstractmethod
@@ -49,10 +45,8 @@ class SafeReader(ABC):
 
     def find_greeting(self, call: Call, name: str | None) -> ReadingResult[str | None]:
         reading = self._reading(call)
-        known = name or reading.profile.spoken_name
-        return self._answer(
-            compose_greeting(known, [request.title for request in reading.requests])
-        )
+        titles = [request.title for request in reading.requests]
+        return self._answer(compose_greeting(name or reading.profile.spoken_name, titles))
 
     def find_facts(
         self, call: Call, known: Sequence[KnownFact] = ()
@@ -69,39 +63,38 @@ class SafeReader(ABC):
 
     def forget(self, call_id: str) -> None:
         with self._lock:
-            for key in [key for key in self._kept if key[0] == call_id]:
-                del self._kept[key]
+            for key in [key for key in self._readings if key[0] == call_id]:
+                del self._readings[key]
 
     def _answer(self, value: T) -> ReadingResult[T]:
         return ReadingResult(value, ReadingTrace(self.name))
 
     def _reading(self, call: Call) -> Reading:
-        """Under one lock: the steps of a call begin together, and the first one reads for all."""
+        """One lock: the steps of a call start together, and the first one reads for all."""
         key = (call.id, len(call.turns))
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = self.read(call)
-                while len(self._kept) > MAX_CACHED_READINGS:
-                    self._kept.popitem(last=False)
-            return self._kept[key]
+            if key not in self._readings:
+                self._readings[key] = self.read(call)
+                while len(self._readings) > MAX_CACHED_READINGS:
+                    self._readings.popitem(last=False)
+            return self._readings[key]
 
 
 def to_summary(reading: Reading) -> Summary:
-    """The reading under headings. A secret stands under none of them."""
-    open_facts = [fact for fact in reading.facts if fact.visibility != "secret"]
-    decisions = [as_sentence(fact.text) for fact in open_facts if fact.category == "decision"]
-    actions = [_with_due(request.title, request.due) for request in reading.requests] + [
-        promise.title for promise in reading.promises
-    ]
+    """The reading under headings, without secrets."""
+    facts = [fact for fact in reading.facts if fact.visibility != "secret"]
+    decisions = [as_sentence(fact.text) for fact in facts if fact.category == "decision"]
+    others = [fact for fact in facts if fact.category not in ("decision", "action_item")]
+    titles = [request.title for request in reading.requests]
+    promises = [promise.title for promise in reading.promises]
+    actions = [_with_due(request.title, request.due) for request in reading.requests]
     return Summary(
         text=reading.summary,
-        topics=tuple(request.title for request in reading.requests),
+        topics=tuple(titles),
         decisions=tuple(decisions),
-        actions=tuple(dict.fromkeys(actions)),
-        facts=tuple(
-            fact.summary for fact in open_facts if fact.category not in ("decision", "action_item")
-        ),
-        context=_context(reading),
+        actions=tuple(dict.fromkeys(actions + promises)),
+        facts=tuple(fact.summary for fact in others),
+        context=_context(reading.profile, titles + promises),
     )
 
 
@@ -109,11 +102,8 @@ def as_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def _context(reading: Reading) -> str:
-    name = reading.profile.call_name or reading.profile.name or "The caller"
-    open_ends = [request.title for request in reading.requests] + [
-        promise.title for promise in reading.promises
-    ]
+def _context(profile: Profile, open_ends: list[str]) -> str:
+    name = profile.call_name or profile.name or "The caller"
     return f"{name} may ask about: {'; '.join(dict.fromkeys(open_ends))}." if open_ends else ""
 
 
@@ -122,13 +112,9 @@ def _with_due(title: str, due: object) -> str:
 
 
 def compose_greeting(name: str | None, requests: list[str]) -> str | None:
-    """A sentence that shows the caller is remembered; nothing that was not asked for aloud goes
-    into it.
-    """
+    """A sentence that shows the caller is remembered; it holds only what they asked for."""
     if not requests:
         return f"Hey {name}, good to hear from you again!" if name else None
     hello = f"Hey {name}" if name else "Welcome back"
-    return (
-        f"{hello}, last time you asked me {phrase_request(requests[0])}; what can I do for "
-        "you today?"
-    )
+    request = phrase_request(requests[0])
+    return f"{hello}, last time you asked me {request}; what can I do for you today?"

@@ -1,0 +1,405 @@
+"""The health report: how each call of the last days ended, and what needs attention."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
+
+from sqlalchemy import Column, ColumnElement, Connection, and_, exists, func, or_, select, update
+
+from aftercall.clock import format_instant
+from aftercall.db.connect import Database
+from aftercall.db.statements import upsert
+from aftercall.db.tables import calls, deliveries, followup_runs, followups, steps, upkeep
+
+CallHealth = Literal["ok", "pending", "failed", "recovered", "superseded", "nothing_said", "held"]
+STATES: tuple[CallHealth, ...] = get_args(CallHealth)
+HealthStatus = Literal["ok", "warn", "failing"]
+REPORT_HOURS = 72
+MAX_PENDING_AGE = timedelta(minutes=15)
+MAX_HELD_AGE = timedelta(hours=24)
+MAX_SWEEP_AGE = timedelta(hours=3)
+EXIT_CODES = {"ok": 0, "warn": 1, "failing": 2}
+MAX_KEYS_PER_QUERY = 500
+_CALL_COLUMNS = ("id", "state", "conversation", "started_at", "ended_at", "end_reason", "resumes")
+
+
+@dataclass(frozen=True)
+class CallOutcome:
+    """A call, its steps and its follow-ups."""
+
+    id: str
+    state: str
+    conversation: str
+    started_at: datetime
+    ended_at: datetime | None
+    end_reason: str | None
+    is_resumed: bool
+    run_state: str | None
+    run_reason: str
+    caller_turns: int | None
+    steps: tuple[tuple[str, str], ...]
+    followups: tuple[tuple[str, str], ...]
+    most_attempts: int
+
+    def count_requests(self, *states: str) -> int:
+        return sum(kind == "request" and state in states for kind, state in self.followups)
+
+
+@dataclass(frozen=True)
+class HealthCounts:
+    """What is wrong or waiting, of any age."""
+
+    broken: int
+    held: int
+    dead: int
+    queued: int
+    oldest_held: datetime | None
+    swept_at: datetime | None
+
+
+@dataclass(frozen=True)
+class CallHealthRow:
+    id: str
+    state: CallHealth
+    reason: str
+    started_at: datetime
+
+
+@dataclass(frozen=True)
+class HealthReport:
+    status: HealthStatus
+    reasons: tuple[str, ...]
+    calls: tuple[CallHealthRow, ...]
+    counts: HealthCounts
+    oldest_pending: datetime | None
+    failed_steps: int
+
+    @property
+    def by_state(self) -> dict[str, int]:
+        found = Counter(call.state for call in self.calls)
+        return {state: found[state] for state in STATES}
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.status]
+
+
+def report(
+    store: "HealthStore", now: datetime, window_s: float, upkeep_failures: Sequence[str] = ()
+) -> HealthReport:
+    found = store.calls_since(now - timedelta(hours=REPORT_HOURS))
+    rows = tuple(CallHealthRow(call.id, *judge_call(call), call.started_at) for call in found)
+    pending = {row.id for row in rows if row.state == "pending"}
+    ends = [
+        call.ended_at or call.started_at
+        for call in found
+        if call.id in pending and call.state == "sealed"
+    ]
+    oldest = min(ends, default=None)
+    counts = store.counts()
+    failing = [*upkeep_failures, *_failing(rows, counts)]
+    warnings = _warnings(counts, oldest, now, timedelta(seconds=window_s), has_calls=bool(rows))
+    status: HealthStatus = "warn" if warnings else "ok"
+    if failing:
+        status = "failing"
+    failed_steps = sum(state == "failed" for call in found for _, state in call.steps)
+    return HealthReport(status, (*failing, *warnings), rows, counts, oldest, failed_steps)
+
+
+def judge_call(call: CallOutcome) -> tuple[CallHealth, str]:
+    """Failures first, then what is unfinished, then what was unusual."""
+    return _trouble(call) or _waiting(call) or _oddity(call) or ("ok", "")
+
+
+def _trouble(call: CallOutcome) -> tuple[CallHealth, str] | None:
+    names = sorted(name for name, state in call.steps if state == "failed")
+    if names:
+        return "failed", f"steps failed: {', '.join(names)}"
+    if call.run_state == "failed":
+        hint = "`aftercall calls rerun ID followup` tries it again"
+        return "failed", f"its follow-up failed: {call.run_reason}; {hint}"
+    failed = call.count_requests("failed")
+    return ("failed", f"{failed} of its requests failed") if failed else None
+
+
+def _waiting(call: CallOutcome) -> tuple[CallHealth, str] | None:
+    if call.state != "sealed":
+        return "pending", "it is going on" if call.state == "live" else "it is being sealed"
+    if not call.steps or any(state in ("waiting", "running") for _, state in call.steps):
+        return "pending", "its steps are not over"
+    if call.run_state == "due":
+        return "pending", "its follow-up waits for the reconnect window"
+    if call.run_state in ("running", None):
+        return "pending", "its follow-up is running"
+    if call.count_requests("open", "doing"):
+        return "pending", "a request is being done"
+    held = call.count_requests("held")
+    return ("held", f"{held} of its requests wait for approval") if held else None
+
+
+def _oddity(call: CallOutcome) -> tuple[CallHealth, str] | None:
+    if call.caller_turns == 0 and call.is_resumed:
+        return "superseded", "a reconnect took over"
+    if call.caller_turns == 0:
+        return "nothing_said", "its caller said nothing"
+    if call.end_reason == "interrupted":
+        return "recovered", "it was interrupted and recovered"
+    if call.most_attempts > 1:
+        return "recovered", f"something took {call.most_attempts} attempts"
+    return None
+
+
+def _failing(rows: tuple[CallHealthRow, ...], counts: HealthCounts) -> list[str]:
+    reasons = []
+    if failed := sum(row.state == "failed" for row in rows):
+        reasons.append(
+            f"{failed} calls failed; `aftercall calls show ID` and "
+            "`aftercall followups list --state failed` say why"
+        )
+    if counts.dead:
+        reasons.append(
+            f"{counts.dead} notices or reminders could not be sent; "
+            "`aftercall followups resend KEY`"
+        )
+    return reasons
+
+
+def _warnings(
+    counts: HealthCounts,
+    oldest: datetime | None,
+    now: datetime,
+    window: timedelta,
+    *,
+    has_calls: bool,
+) -> list[str]:
+    reasons = []
+    is_running = "is a server or a worker running?"
+    if counts.broken:
+        reasons.append(
+            f"{counts.broken} promises are broken; `aftercall followups list --state broken`"
+        )
+    if oldest and now - oldest > window + MAX_PENDING_AGE:
+        reasons.append(f"a call has been pending since {format_instant(oldest)}; {is_running}")
+    if counts.oldest_held and now - counts.oldest_held > MAX_HELD_AGE:
+        reasons.append(
+            f"{counts.held} requests wait for approval; `aftercall followups list --state held`"
+        )
+    if has_calls and counts.swept_at and now - counts.swept_at > MAX_SWEEP_AGE:
+        reasons.append(f"the last sweep was at {format_instant(counts.swept_at)}; {is_running}")
+    return reasons
+
+
+def report_json(made: HealthReport) -> dict[str, Any]:
+    rows = [
+        {
+            "id": call.id,
+            "state": call.state,
+            "reason": call.reason,
+            "started_at": format_instant(call.started_at),
+        }
+        for call in made.calls
+    ]
+    return {
+        "status": made.status,
+        "reasons": list(made.reasons),
+        "counts": made.by_state,
+        "oldest_pending": made.oldest_pending and format_instant(made.oldest_pending),
+        "broken_promises": made.counts.broken,
+        "held": made.counts.held,
+        "failed_steps": made.failed_steps,
+        "unsent": made.counts.dead,
+        "queue_depth": made.counts.queued,
+        "last_sweep": made.counts.swept_at and format_instant(made.counts.swept_at),
+        "calls": rows,
+    }
+
+
+class HealthStore:
+    """The SQL of the report and of the sweep."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def calls_since(self, since: datetime) -> list[CallOutcome]:
+        """Newest first."""
+        query = (
+            select(
+                *(calls.c[name] for name in _CALL_COLUMNS),
+                followup_runs.c.state.label("run_state"),
+                followup_runs.c.reason.label("run_reason"),
+                followup_runs.c.legs,
+            )
+            .outerjoin(followup_runs, followup_runs.c.conversation == calls.c.conversation)
+            .where(calls.c.started_at >= since)
+            .order_by(calls.c.started_at.desc(), calls.c.id.desc())
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+            ids = {row.id for row in rows}
+            conversations = {row.conversation for row in rows}
+            taken = _by_key(connection, steps.c.call_id, ("name", "state", "attempts"), ids)
+            asked = _by_key(
+                connection, followups.c.conversation, ("call_id", "kind", "state"), conversations
+            )
+            sent = _by_key(connection, deliveries.c.conversation, ("attempts",), conversations)
+        resumed = {row.resumes for row in rows}
+        return [
+            _to_outcome(
+                row,
+                row.id in resumed,
+                taken[row.id],
+                asked[row.conversation],
+                sent[row.conversation],
+            )
+            for row in rows
+        ]
+
+    def counts(self) -> HealthCounts:
+        with self._database.read() as connection:
+
+            def count(*wanted: ColumnElement[bool]) -> int:
+                return int(connection.execute(select(func.count()).where(*wanted)).scalar_one())
+
+            oldest_held = select(func.min(followups.c.changed_at)).where(
+                followups.c.state == "held"
+            )
+            swept_at = select(upkeep.c.at).where(upkeep.c.name == "sweep")
+            queued = count(followup_runs.c.state != "done", followup_runs.c.state != "failed")
+            queued += count(calls.c.postcall == "due") + count(followups.c.queued == "due")
+            return HealthCounts(
+                broken=count(followups.c.state == "broken"),
+                held=count(followups.c.state == "held", followups.c.kind == "request"),
+                dead=count(deliveries.c.state == "dead", deliveries.c.purpose != "request"),
+                queued=queued,
+                oldest_held=connection.execute(oldest_held).scalar(),
+                swept_at=connection.execute(swept_at).scalar(),
+            )
+
+    def claim_sweep(self, now: datetime, not_since: datetime) -> bool:
+        """One process sweeps at a time; False if the last sweep is newer than `not_since`."""
+        with self._database.write() as connection:
+            last = connection.execute(select(upkeep.c.at).where(upkeep.c.name == "sweep")).scalar()
+            if last is not None and last > not_since:
+                return False
+            upsert(connection, upkeep, {"name": "sweep"}, {"at": now})
+        return True
+
+    def note_sweep(self, found: dict[str, int]) -> None:
+        with self._database.write() as connection:
+            connection.execute(update(upkeep).where(upkeep.c.name == "sweep").values(found=found))
+
+    def requeue_unstarted_calls(self, since: datetime) -> int:
+        """Makes sealed calls due again that never got a workflow."""
+        has_steps = exists().where(steps.c.call_id == calls.c.id)
+        lost = and_(
+            calls.c.state == "sealed",
+            calls.c.started_at >= since,
+            or_(calls.c.postcall.is_(None), calls.c.postcall == "started"),
+        )
+        with self._database.write() as connection:
+            return connection.execute(
+                update(calls).where(lost, ~has_steps).values(postcall="due")
+            ).rowcount
+
+    def add_missing_runs(self, since: datetime, now: datetime) -> int:
+        """Adds a run to conversations that have none."""
+        has_run = exists().where(followup_runs.c.conversation == calls.c.conversation)
+        query = (
+            select(calls)
+            .where(calls.c.state == "sealed", calls.c.started_at >= since, ~has_run)
+            .order_by(calls.c.ended_at)
+        )
+        with self._database.write() as connection:
+            lost = connection.execute(query).all()
+            for call in lost:
+                timer = {
+                    "agent_id": call.agent_id,
+                    "caller": call.caller,
+                    "state": "due",
+                    "reason": "",
+                    "changed_at": now,
+                    "ended_at": call.ended_at,
+                }
+                upsert(connection, followup_runs, {"conversation": call.conversation}, timer)
+        return len({call.conversation for call in lost})
+
+    def stuck_calls(self, since: datetime, before: datetime) -> list[str]:
+        """Calls with a step that has been unfinished since `before`."""
+        is_open = exists().where(
+            steps.c.call_id == calls.c.id,
+            steps.c.state.in_(("waiting", "running")),
+            steps.c.changed_at < before,
+        )
+        query = select(calls.c.id).where(calls.c.started_at >= since, is_open)
+        with self._database.read() as connection:
+            return [str(row.id) for row in connection.execute(query)]
+
+    def restart(self, call_id: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(update(calls).where(calls.c.id == call_id).values(postcall="due"))
+
+    def stuck_runs(self, since: datetime, before: datetime) -> list[tuple[str, int, str]]:
+        """Failed runs, and those unfinished since `before`: conversation, number, state."""
+        query = select(followup_runs).where(
+            followup_runs.c.ended_at >= since,
+            followup_runs.c.changed_at < before,
+            followup_runs.c.state != "done",
+            followup_runs.c.state != "due",
+        )
+        with self._database.read() as connection:
+            return [(row.conversation, row.run, row.state) for row in connection.execute(query)]
+
+    def requeue_stranded_requests(self, before: datetime) -> int:
+        """Queues requests that are still open although the run of their conversation is over."""
+        is_over = exists().where(
+            followup_runs.c.conversation == followups.c.conversation,
+            followup_runs.c.state == "done",
+        )
+        is_open = and_(
+            followups.c.state.in_(("open", "doing")),
+            followups.c.kind == "request",
+            followups.c.changed_at < before,
+        )
+        is_unqueued = or_(followups.c.queued.is_(None), followups.c.queued == "started")
+        again = {"queued": "due", "round": followups.c.round + 1}
+        with self._database.write() as connection:
+            return connection.execute(
+                update(followups).where(is_open, is_unqueued, is_over).values(again)
+            ).rowcount
+
+
+def _by_key(
+    connection: Connection, key: Column[Any], names: Sequence[str], wanted: Iterable[str]
+) -> dict[str, list[Any]]:
+    """Rows of the key's table. Reads only the named columns: dates and JSON are slow to parse."""
+    found: dict[str, list[Any]] = defaultdict(list)
+    keys = sorted(wanted)
+    columns = [key.table.c[name] for name in names]
+    for start in range(0, len(keys), MAX_KEYS_PER_QUERY):
+        chunk = keys[start : start + MAX_KEYS_PER_QUERY]
+        query = select(key.label("key"), *columns).where(key.in_(chunk))
+        for row in connection.execute(query):
+            found[row.key].append(row)
+    return found
+
+
+def _to_outcome(
+    row: Any, is_resumed: bool, taken: list[Any], asked: list[Any], sent: list[Any]
+) -> CallOutcome:
+    return CallOutcome(
+        id=row.id,
+        state=row.state,
+        conversation=row.conversation,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        end_reason=row.end_reason,
+        is_resumed=is_resumed,
+        run_state=row.run_state,
+        run_reason=row.run_reason or "",
+        caller_turns=(row.legs or {}).get(row.id),
+        steps=tuple((step.name, step.state) for step in taken),
+        followups=tuple((item.kind, item.state) for item in asked if item.call_id == row.id),
+        most_attempts=max((item.attempts for item in (*taken, *sent)), default=0),
+    )
