@@ -24,8 +24,7 @@ from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock, format_instant
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
-from aftercall.db.home import claim_home
-from aftercall.db.upgrade import check_durable_engine, prepare_database
+from aftercall.db.upgrade import check_durable_engine, claim_home, prepare_database
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.model_receptionist import ModelReceptionist
 from aftercall.engine.openai_realtime import OpenAIRealtime
@@ -33,14 +32,13 @@ from aftercall.engine.receptionist import Receptionist
 from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import AftercallError, ConfigError
-from aftercall.journal.archive import Archive
-from aftercall.journal.folder import ArchiveFolder
-from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence
+from aftercall.journal.archive import Archive, ArchiveFolder
+from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
 from aftercall.journal.record import Journal
 from aftercall.journal.recording_files import RecordingStore
-from aftercall.journal.resume import ResumeStates
+from aftercall.journal.resume import ResumeState, ResumeStates
 from aftercall.journal.spill import SpillFolder
-from aftercall.journal.store import CallStore, JournalInserter, ResumeState
+from aftercall.journal.store import CallStore, JournalInserter
 from aftercall.keys import load_key
 from aftercall.llm.model.client import ModelClient, choose_model
 from aftercall.llm.model.reader import ModelReader
@@ -434,8 +432,8 @@ def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool =
     folder = ArchiveFolder(settings.home / "archive")
     folder.remove_stale_files()
     archive = Archive(folder)
-    presence = Presence(settings.home / "run", store, clock)
-    resume = ResumeStates(store, settings.reconnect_window_s)
+    presence = Presence(settings.home / "run", ProcessStore(database), clock)
+    resume = ResumeStates(database, settings.reconnect_window_s)
     line, vault = make_model_client(settings), open_vault(settings)
     facts, teller = (
         FactStore(database, vault, PassageIndex(), settings.memory.list_others_in_group),

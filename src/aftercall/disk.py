@@ -1,38 +1,129 @@
-"""Files that survive a power cut: their bytes are synced, and so is the folder that holds their
-name.
-"""
+"""Files that survive a crash: synced writes, files created once, full disks, locks."""
 
+import errno
+import fcntl
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from aftercall.errors import AftercallError, StorageFull
+
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Syncs the names in a folder. A synced file whose name is not synced may be lost."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(opened)
     finally:
         os.close(opened)
 
 
-def create_if_missing(file: Path, text: str) -> None:
-    """Make a small file, for its owner only, unless it is there.
+def create_once(path: Path, data: bytes, mode: int = 0o600) -> bool:
+    """Creates a file, whole and synced; returns False, and changes nothing, if it exists.
 
-    Nobody ever sees half of it or replaces it.
+    A crash leaves the whole file, or at most a temporary one named `.*.tmp`.
     """
-    if file.exists():
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    if path.exists():
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    is_created = False
     try:
-        with os.fdopen(opened, "w", encoding="ascii") as writing:
-            writing.write(text)
-            writing.flush()
-            os.fsync(writing.fileno())
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            append_synced(file, data)
+        finally:
+            os.close(file)
         with suppress(FileExistsError):
-            os.link(fresh, file)
+            os.link(temporary, path)
+            is_created = True
     finally:
-        fresh.unlink()
-    sync_folder(file.parent)
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return is_created
+
+
+def replace_synced(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Writes a file, whole and synced, in place of the one that may be there."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        append_synced(file, data)
+    finally:
+        os.close(file)
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def append_synced(file: int, data: bytes) -> None:
+    """Appends all the data and syncs it, or leaves the file as it was."""
+    end = os.fstat(file).st_size
+    written = 0
+    try:
+        while written < len(data):
+            written += os.pwrite(file, data[written:], end + written)
+        os.fsync(file)
+    except OSError:
+        os.ftruncate(file, end)
+        raise
+
+
+@contextmanager
+def translated_errors(name: str, folder: str, error_type: type[AftercallError]) -> Iterator[None]:
+    """Raises StorageFull for a full disk, and `error_type` for any other fault of the disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in DISK_FULL_ERRNOS:
+            raise StorageFull(
+                f"no room to write {name} in the {folder}; free some space, "
+                "nothing written is harmed"
+            ) from error
+        raise error_type(f"{name} cannot be written in the {folder} ({error.strerror})") from error
+
+
+def lock_file(file: int, *, wait: bool = True) -> bool:
+    """Locks an open file against everyone else who opens it, threads of this process included.
+
+    The lock ends when the file is closed or the process ends. Without `wait`, returns False if
+    the file is locked.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def open_locked(path: Path, mode: int = 0o600) -> int:
+    """Opens or creates a file and waits for its lock."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, mode)
+    lock_file(file)
+    return file
+
+
+def create_locked(path: Path) -> int:
+    """Creates a file that is locked before it has its name: no process can find it unlocked."""
+    starting = path.with_suffix(".starting")
+    file = open_locked(starting)
+    starting.rename(path)
+    sync_folder(path.parent)
+    return file
+
+
+@contextmanager
+def try_locked(path: Path) -> Iterator[bool]:
+    """Whether the file exists and is now locked by us."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        yield lock_file(file, wait=False) and path.exists()
+    finally:
+        os.close(file)

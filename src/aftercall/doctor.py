@@ -13,8 +13,7 @@ from typing import Literal
 
 from aftercall.config import LoadedConfig
 from aftercall.db.connect import Database
-from aftercall.db.home import check_home
-from aftercall.db.upgrade import NEWEST_REVISION, check_durable_engine, current_revision
+from aftercall.db.upgrade import NEWEST_REVISION, check_durable_engine, check_home, current_revision
 from aftercall.errors import AftercallError
 from aftercall.llm.model.client import choose_model
 from aftercall.settings import Settings

@@ -1,4 +1,4 @@
-"""Ids that sort by the time they were made, and hashes that stand for a caller."""
+"""Ids that sort by time, and hashes of callers."""
 
 import os
 import time
@@ -13,18 +13,18 @@ _last = 0
 
 
 def new_id() -> str:
-    """A ULID: 48 bits of milliseconds and 80 of chance, in Crockford's letters.
+    """Makes a ULID: 48 bits of milliseconds and 80 random bits, in Crockford's letters.
 
-    Two are made for every fact that is heard.
-
-    Of those that one process makes in the same millisecond, the later sorts later, too: by a
-    step that nobody can guess.
+    Within one millisecond, ids of a process increase by a random step.
     """
     global _last
     moment = time.time_ns() // 1_000_000
-    chance = int.from_bytes(os.urandom(10))
+    random_bits = int.from_bytes(os.urandom(10))
     with _lock:
-        number = _last + 1 + (chance >> 24) if moment == _last >> 80 else moment << 80 | chance >> 1
+        if moment == _last >> 80:
+            number = _last + 1 + (random_bits >> 24)
+        else:
+            number = moment << 80 | random_bits >> 1
         _last = number
     return "".join([_PAIRS[number >> place & 1023] for place in _BIT_SHIFTS])
 

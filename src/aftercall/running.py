@@ -14,7 +14,7 @@ from aftercall.change_trigger import ChangeTrigger
 from aftercall.db.connect import TableChanges
 from aftercall.errors import AftercallError
 from aftercall.journal.presence import HEARTBEAT_INTERVAL_S
-from aftercall.journal.recover import RECOVERY_INTERVAL_S, recover
+from aftercall.journal.record import RECOVERY_INTERVAL_S, recover
 from aftercall.memory.pins import board
 from aftercall.postcall.office import Office
 from aftercall.postcall.recording import open_recordings, start_due_recordings

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aftercall.app import App
-from aftercall.journal.intake import ingest_call
+from aftercall.journal.record import ingest_call
 from aftercall.model.reading import Identity, Reading
 from aftercall.model.turns import Turn
 from aftercall.postcall.office import Office

@@ -1,14 +1,16 @@
 """Group commit, on both databases: together in one transaction, each by itself."""
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
 from sqlalchemy import Column, Connection, MetaData, Table, Text, event, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.app import App
-from aftercall.db.group_commit import MAX_BATCH_ENTRIES, GroupCommitter
+from aftercall.db.group_commit import MAX_BATCH_ACTIONS, GroupCommitter
 from aftercall.errors import DatabaseUnreachable
 
 words = Table("clerk_words", MetaData(), Column("word", Text, primary_key=True))
@@ -42,13 +44,32 @@ def put(clerk: GroupCommitter, word: str) -> "asyncio.Task[str]":
     return asyncio.create_task(clerk.write(entry))
 
 
+@asynccontextmanager
+async def held_up(clerk: GroupCommitter) -> AsyncIterator[None]:
+    """A transaction that lasts until the end."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(_: Connection) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    waiting = asyncio.create_task(clerk.write(wait))
+    await asyncio.to_thread(begun.wait)
+    yield
+    go_on.set()
+    await waiting
+
+
 async def test_what_comes_at_the_same_time_is_one_transaction(
     app: App, clerk: GroupCommitter
 ) -> None:
     commits = count_commits(app)
-    said = [f"w{n}" for n in range(MAX_BATCH_ENTRIES)]
-    assert await asyncio.gather(*(put(clerk, word) for word in said)) == said
-    assert len(commits) == 1
+    said = [f"w{n}" for n in range(MAX_BATCH_ACTIONS)]
+    async with held_up(clerk):
+        writes = [put(clerk, word) for word in said]
+        await asyncio.sleep(0)
+    assert await asyncio.gather(*writes) == said
+    assert len(commits) == 2
     assert kept(app) == set(said)
 
 
@@ -56,9 +77,12 @@ async def test_more_than_fit_are_written_in_the_next_transactions(
     app: App, clerk: GroupCommitter
 ) -> None:
     commits = count_commits(app)
-    said = [f"w{n}" for n in range(2 * MAX_BATCH_ENTRIES + 1)]
-    await asyncio.gather(*(put(clerk, word) for word in said))
-    assert len(commits) == 3
+    said = [f"w{n}" for n in range(2 * MAX_BATCH_ACTIONS + 1)]
+    async with held_up(clerk):
+        writes = [put(clerk, word) for word in said]
+        await asyncio.sleep(0)
+    await asyncio.gather(*writes)
+    assert len(commits) == 4
     assert kept(app) == set(said)
 
 

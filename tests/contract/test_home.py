@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from aftercall.app import build
 from aftercall.cli.main import program
 from aftercall.config import LoadedConfig
-from aftercall.db.home import HOME_ID_FILE
+from aftercall.db.upgrade import HOME_ID_FILE
 from aftercall.doctor import run_checks
 from aftercall.errors import DatabaseOfAnotherHome
 from aftercall.settings import Settings

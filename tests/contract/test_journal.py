@@ -1,9 +1,13 @@
 """What the journal promises, on both databases."""
 
 import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import event as engine_event
 
 from aftercall.app import App, build
 from aftercall.errors import CallNotLive, JournalConflict, JournalGap
@@ -149,22 +153,33 @@ async def test_sealing_goes_on_when_whoever_asked_for_it_is_cancelled(app: App) 
     assert app.store.get(record.call.id).state == "sealed"
 
 
+@contextmanager
+def small_database(app: App) -> Iterator[None]:
+    """The SQLite file has room for 20 more pages."""
+    engine = app.database.engine
+    with app.database.read() as connection:
+        pages: int = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+
+    def limit(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {pages + 20}")
+
+    engine_event.listen(engine, "connect", limit)
+    engine.dispose()
+    yield
+    engine_event.remove(engine, "connect", limit)
+    engine.dispose()
+
+
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_database_without_room_costs_no_turn_and_gets_them_all_when_there_is_room(
     app: App, clock: VirtualClock
 ) -> None:
-    record = await open_call(app)
-    await record.append(turn(1))
-    pen = app.journal._inserter
-    pages = pen._driver.execute("PRAGMA page_count").fetchone()[0]
-    pen._driver.execute(f"PRAGMA max_page_count = {pages}")
-
-    while not record.is_spilling:
-        await record.append(turn(record.next_turn_seq, "x" * 2_000))
+    with small_database(app):
+        record = await open_call(app)
+        while not record.is_spilling:
+            await record.append(turn(record.next_turn_seq, "x" * 2_000))
     async with asyncio.timeout(20):
-        while (
-            app.journal.spill.list_files()
-        ):  # a fresh connection knows no limit; the clock has to move for somebody to look
+        while app.journal.spill.list_files():
             await asyncio.sleep(0.01)
             await clock.advance(0.5)
     written = record.next_turn_seq - 1
@@ -182,7 +197,8 @@ async def test_a_connection_that_the_server_dropped_costs_no_turn(app: App) -> N
     await record.append(turn(1))
     with app.database.write() as connection:
         connection.exec_driver_sql(
-            f"SELECT pg_terminate_backend({app.journal._inserter._driver.info.backend_pid})"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
     await record.append(turn(2))
     await app.journal.seal(record, end_reason="caller_hung_up")

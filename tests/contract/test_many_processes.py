@@ -4,7 +4,7 @@ import multiprocessing
 from pathlib import Path
 
 from aftercall.app import App, build
-from aftercall.journal.chain import check_chain
+from aftercall.journal.archive import check_chain
 from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings

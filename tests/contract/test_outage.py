@@ -13,9 +13,9 @@ from aftercall.app import App, build
 from aftercall.bridge.turn_call import TurnCall
 from aftercall.engine.voice import CallerBegan, CallerSaid
 from aftercall.errors import RefusedInput
-from aftercall.journal.recover import recover
+from aftercall.journal.record import recover
+from aftercall.journal.replay import JournalEntry
 from aftercall.journal.spill import SpillFolder, call_entry, end_entry, read_spilled_call
-from aftercall.journal.store import JournalEntry
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call
 from aftercall.settings import Settings

@@ -8,10 +8,11 @@ import pytest
 
 from aftercall.app import App, build
 from aftercall.errors import StorageFull
-from aftercall.journal.folder import ArchiveFolder
-from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S
-from aftercall.journal.recover import recover
-from aftercall.journal.store import JournalEntry, JournalInserter
+from aftercall.journal.archive import ArchiveFolder
+from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, ProcessStore
+from aftercall.journal.record import recover
+from aftercall.journal.replay import JournalEntry
+from aftercall.journal.store import JournalInserter
 from aftercall.journal.verify import verify_archive
 from aftercall.model.turns import Event, Turn
 from aftercall.testing import START, VirtualClock, make_call, make_live_call
@@ -181,4 +182,4 @@ def test_traces_of_dead_processes_are_swept_away(app: App, clock: VirtualClock) 
         dead = other.presence.process
     recover(app.journal)
     assert not app.presence._path(dead).exists()
-    assert app.store.get_last_heartbeat(dead) is None
+    assert ProcessStore(app.database).get_last_heartbeat(dead) is None

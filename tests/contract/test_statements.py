@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.app import App
-from aftercall.db.prepared import InValues, PreparedStatement
+from aftercall.db.statements import InValues, PreparedStatement
 from aftercall.db.tables import upkeep
 from aftercall.testing import START
 

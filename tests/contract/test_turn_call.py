@@ -22,7 +22,9 @@ from aftercall.engine.session import AgentReply
 from aftercall.errors import DatabaseUnreachable, EngineLost, StorageFull, WorkspaceReadOnly
 from aftercall.journal import spill
 from aftercall.journal.record import CallRecorder
-from aftercall.journal.store import CallStore, JournalEntry, JournalInserter, ResumeState
+from aftercall.journal.replay import JournalEntry
+from aftercall.journal.resume import ResumeState
+from aftercall.journal.store import CallStore, JournalInserter
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.testing import FakeEngine, FakePhone, VirtualClock, make_live_call
@@ -182,23 +184,23 @@ async def test_a_briefing_that_fails_or_takes_too_long_costs_the_memory_and_not_
 async def test_a_database_that_hangs_costs_the_caller_a_moment_and_no_turn(
     app: App, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = TurnCall(parts_of(app, FakeEngine()), make_live_call())
-    await call.start()
-    hangs, real = threading.Event(), JournalInserter.write
+    goes_on, real = threading.Event(), JournalInserter.write
+    goes_on.set()
 
-    def hang(self: JournalInserter, entries: Sequence[JournalEntry]) -> None:
-        hangs.wait(60)
+    def write(self: JournalInserter, entries: Sequence[JournalEntry]) -> None:
+        goes_on.wait(60)
         real(self, entries)
 
-    monkeypatch.setattr(
-        app.journal._writer, "_write", lambda entries: hang(app.journal._inserter, entries)
-    )
+    monkeypatch.setattr(JournalInserter, "write", write)
+    call = TurnCall(parts_of(app, FakeEngine()), make_live_call())
+    await call.start()
+    goes_on.clear()
     hearing = asyncio.create_task(call.answer("hello"))
-    while not hearing.done():
+    while not app.journal.outage.is_active:
         await asyncio.sleep(0.01)
         await clock.advance(0.5)
     assert await hearing == AgentReply("Anything else?")
-    hangs.set()
+    goes_on.set()
     await call.end("caller_hung_up")
     await until_sealed(app, clock, call)
     assert sealed(app, call) == [

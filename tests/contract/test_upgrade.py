@@ -7,6 +7,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
+from sqlalchemy.exc import DatabaseError
 
 from aftercall.db.connect import Database
 from aftercall.db.tables import metadata
@@ -93,6 +94,20 @@ def test_preparing_builds_a_new_database_and_does_it_once(empty: Database) -> No
     prepare_database(empty)
     with empty.read() as connection:
         assert current_revision(connection) == NEWEST_REVISION
+    empty.close()
+
+
+def test_an_upgrade_that_fails_leaves_nothing_behind(empty: Database) -> None:
+    with empty.write() as connection:
+        connection.execute(text("CREATE TABLE steps (id INTEGER)"))  # is in the way
+    with pytest.raises(DatabaseError):
+        upgrade(empty)
+    assert list(describe(empty)) == ["steps"]
+    with empty.write() as connection:
+        assert current_revision(connection) is None
+        connection.execute(text("DROP TABLE steps"))
+    upgrade(empty)
+    assert "calls" in describe(empty)
     empty.close()
 
 

@@ -12,7 +12,7 @@ from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.db.tables import calls, followup_runs, steps
 from aftercall.errors import SinkRefused, StorageFull
-from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence
+from aftercall.journal.presence import HEARTBEAT_TIMEOUT_S, Presence, ProcessStore
 from aftercall.memory.pins.board import PinBoard
 from aftercall.model.steps import done
 from aftercall.postcall.steps import STEPS
@@ -213,7 +213,7 @@ FAILURE = {
 def test_upkeep_that_fails_in_another_process_is_failing_until_it_works(
     app: App, clock: VirtualClock
 ) -> None:
-    other = Presence(app.settings.home / "run", app.store, clock)
+    other = Presence(app.settings.home / "run", ProcessStore(app.database), clock)
     other.send_heartbeat([FAILURE])
     made = app.report_health()
     assert (made.status, made.exit_code) == ("failing", 2)
@@ -230,7 +230,7 @@ def test_upkeep_that_fails_in_another_process_is_failing_until_it_works(
 def test_a_running_process_that_cannot_even_say_so_is_failing(
     app: App, clock: VirtualClock
 ) -> None:
-    other = Presence(app.settings.home / "run", app.store, clock)
+    other = Presence(app.settings.home / "run", ProcessStore(app.database), clock)
     clock.move(HEARTBEAT_TIMEOUT_S + 1)
     assert app.report_health().status == "ok"  # a command that takes long, and does no upkeep
     other.send_heartbeat([])

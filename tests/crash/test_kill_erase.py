@@ -43,6 +43,6 @@ def test_acknowledged_words_outlive_an_erasure_another_process_and_kill_9(
     app = build(settings)
     assert len(app.store.list_entries(call_id)) == erasing.TURNS
     if app.database.dialect == "sqlite":
-        with app.database.raw_query() as query:
-            assert query("PRAGMA integrity_check", ()) == [("ok",)]
+        with app.database.read() as connection:
+            assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
     app.close()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from aftercall.app import App, build
-from aftercall.journal.recover import recover
+from aftercall.journal.record import recover
+from aftercall.journal.replay import JournalEntry
 from aftercall.journal.spill import SpillFolder, call_entry
-from aftercall.journal.store import JournalEntry
 from aftercall.journal.verify import verify_archive
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
@@ -30,7 +30,7 @@ def run_tidy(app: App, fault: str) -> int | None:
     return process.exitcode
 
 
-def test_a_call_whose_process_died_while_the_database_was_away_is_taken_up_at_the_next_start(
+def test_a_call_whose_process_died_in_an_outage_is_imported_at_the_next_start(
     outlet: Outlet, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"

@@ -11,9 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import ArchiveError, StorageFull
-from aftercall.journal.archive import Archive, make_base_name
-from aftercall.journal.chain import check_chain, hash_bytes, make_next_line
-from aftercall.journal.folder import CHAIN_FILE, ArchiveFolder
+from aftercall.journal.archive import (
+    CHAIN_FILE,
+    Archive,
+    ArchiveFolder,
+    check_chain,
+    hash_bytes,
+    make_base_name,
+    make_next_line,
+)
 from aftercall.testing import make_call
 
 
@@ -50,7 +56,7 @@ def test_a_name_clash_makes_a_second_file_and_harms_nothing(archive: Archive) ->
 def test_a_file_sealed_before_a_crash_is_linked_into_the_chain_afterwards(archive: Archive) -> None:
     call = make_call()
     sealed = archive.seal(call)
-    chain = Path(archive.place.path) / CHAIN_FILE  # type: ignore[attr-defined]
+    chain = Path(archive.place.path) / CHAIN_FILE
     chain.unlink()
     assert archive.seal(call) == sealed
     assert [json.loads(line)["name"] for line in archive.place.read_chain()] == [sealed.name]
@@ -69,7 +75,7 @@ def test_many_threads_sealing_at_once_make_one_whole_chain(archive: Archive) -> 
 
 def test_a_line_cut_off_by_a_crash_is_dropped_and_the_chain_goes_on(archive: Archive) -> None:
     archive.seal(make_call())
-    chain = Path(archive.place.path) / CHAIN_FILE  # type: ignore[attr-defined]
+    chain = Path(archive.place.path) / CHAIN_FILE
     with chain.open("ab") as file:
         file.write(b'{"n":2,"name":"cut of')
     assert len(archive.place.read_chain()) == 1
@@ -112,7 +118,7 @@ def test_a_full_disk_shows_and_harms_nothing(
             archive.place.append_link(lambda last: b"line")
     assert archive.place.list_names() == [kept.name]
     assert archive.place.read_chain() == before
-    assert not list(Path(archive.place.path).glob(".*.tmp"))  # type: ignore[attr-defined]
+    assert not list(Path(archive.place.path).glob(".*.tmp"))
     archive.seal(make_call())
     assert all(fault is None for _, _, fault in check_chain(archive.place.read_chain()))
 
@@ -136,7 +142,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_line_leaves_whole_lines(
         with pytest.raises(StorageFull):
             archive.place.append_link(lambda last: b"a line that does not fit")
     assert archive.place.read_chain() == before
-    assert (Path(archive.place.path) / CHAIN_FILE).read_bytes().endswith(b"\n")  # type: ignore[attr-defined]
+    assert (Path(archive.place.path) / CHAIN_FILE).read_bytes().endswith(b"\n")
 
 
 def test_a_folder_that_cannot_be_written_is_a_clear_error(

@@ -13,7 +13,7 @@ from aftercall.bridge.turn_call import WRITE_TIMEOUT_S, Brief, fetch_briefing, w
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
 from aftercall.journal.record import CallRecorder, Journal
-from aftercall.journal.store import ResumeState
+from aftercall.journal.resume import ResumeState
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall

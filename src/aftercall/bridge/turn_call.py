@@ -14,8 +14,7 @@ from aftercall.clock import Clock
 from aftercall.engine.session import AgentReply, TurnEngine, TurnSession
 from aftercall.errors import AftercallError, EngineLost
 from aftercall.journal.record import CallRecorder, Journal
-from aftercall.journal.resume import ResumeStates
-from aftercall.journal.store import ResumeState
+from aftercall.journal.resume import ResumeState, ResumeStates
 from aftercall.log import get_logger
 from aftercall.memory.extraction import BRIEFED_EVENT
 from aftercall.model.briefing import Briefing

@@ -24,8 +24,7 @@ from aftercall.clock import Clock
 from aftercall.engine.voice import EngineOpening, VoiceEngine
 from aftercall.errors import AftercallError
 from aftercall.journal.record import Journal
-from aftercall.journal.resume import ResumeStates
-from aftercall.journal.store import ResumeState
+from aftercall.journal.resume import ResumeState, ResumeStates
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall

@@ -16,8 +16,8 @@ from aftercall.briefing.store import BriefingStore
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import Archive
-from aftercall.journal.resume import ResumeStates
-from aftercall.journal.store import CallStore, ResumeState
+from aftercall.journal.resume import ResumeState, ResumeStates
+from aftercall.journal.store import CallStore
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.log import get_logger
 from aftercall.memory.key import memory_key

@@ -11,7 +11,7 @@ from aftercall.briefing.store import BriefingStore, DueBriefing
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
-from aftercall.journal.store import ResumeState
+from aftercall.journal.resume import ResumeState
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall

@@ -4,17 +4,27 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import ColumnElement, and_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
 
-from aftercall.db.connect import Database, RawQuery
+from aftercall.db.connect import Database
 from aftercall.db.stale_briefings import STALE_VALUES, make_unprepared_row
-from aftercall.db.statements import upsert
-from aftercall.db.tables import briefings
+from aftercall.db.statements import InValues, PreparedStatement, upsert
+from aftercall.db.tables import briefings, facts
 from aftercall.model.briefing import CallerMemory
 
 _ADAPTER = TypeAdapter(CallerMemory)
-_READ = "SELECT body FROM briefings WHERE agent_id = ? AND caller = ? AND form = ?"
-_BELIEVED = "SELECT count(*) FROM facts WHERE id IN ({}) AND is_active AND visibility <> 'secret'"
+_READ = PreparedStatement(
+    select(briefings.c.body).where(
+        briefings.c.agent_id == bindparam("agent"),
+        briefings.c.caller == bindparam("whose"),
+        briefings.c.form == bindparam("settings"),
+    )
+)
+_BELIEVED = PreparedStatement(
+    select(func.count())
+    .select_from(facts)
+    .where(InValues(facts.c.id, "facts"), facts.c.is_active, facts.c.visibility != "secret")
+)
 
 
 @dataclass(frozen=True)
@@ -41,17 +51,17 @@ class BriefingStore:
         Every fact is looked at once more: one that was retired or hidden is not told, however
         it came about.
         """
-        with self._database.raw_query() as query:
-            rows = query(_READ, (agent_id, caller, form))
+        values = {"agent": agent_id, "whose": caller, "settings": form}
+        with self._database.read() as connection:
+            rows = _READ.fetch(connection, values)
             if not rows or rows[0][0] is None:
                 return None
             try:
                 remembered = _ADAPTER.validate_json(rows[0][0])
             except ValidationError:  # of another version of ours
                 return None
-            return (
-                remembered if _are_believed(query, [fact.id for fact in remembered.facts]) else None
-            )
+            fact_ids = [fact.id for fact in remembered.facts]
+            return remembered if _are_believed(connection, fact_ids) else None
 
     def start(self, agent_id: str, caller: str, *, rests_on_all: bool) -> DueBriefing:
         """Before anything is read for it: what changes from here on counts the version up."""
@@ -93,10 +103,10 @@ class BriefingStore:
             )
 
 
-def _are_believed(query: RawQuery, fact_ids: list[str]) -> bool:
+def _are_believed(connection: Connection, fact_ids: list[str]) -> bool:
     if not fact_ids:
         return True
-    ((believed,),) = query(_BELIEVED.format(", ".join("?" * len(fact_ids))), fact_ids)
+    ((believed,),) = _BELIEVED.fetch(connection, {"facts": fact_ids})
     return bool(believed == len(fact_ids))
 
 

@@ -10,7 +10,7 @@ from aftercall.app import App
 from aftercall.cli.calls import print_steps, wait_for_steps
 from aftercall.cli.context import get_cli_context, print_json
 from aftercall.errors import NotFound, RefusedInput
-from aftercall.journal.intake import ingest_json
+from aftercall.journal.record import ingest_json
 from aftercall.model.steps import Step
 from aftercall.postcall.view import steps_json
 

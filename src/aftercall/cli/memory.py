@@ -12,7 +12,7 @@ from aftercall.app import App
 from aftercall.cli import pins
 from aftercall.cli.calls import wait_for_steps
 from aftercall.cli.context import get_cli_context, make_console, print_json
-from aftercall.journal.intake import ingest_call
+from aftercall.journal.record import ingest_call
 from aftercall.memory.importer import NoteOwner, find_note_files, resolve_note_owner, to_calls
 from aftercall.who.caller import read_caller
 

@@ -1,4 +1,4 @@
-"""One line of the audit log, written in the transaction of the deed that it tells of."""
+"""The audit log: who revealed, changed or erased what."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,21 +46,16 @@ class AuditLog:
         self._clock = clock
 
     def make_writer(self, who: str, deed: Deed, subject: str) -> Callable[[Connection], None]:
-        """Writes the line in the transaction it is given: with the deed, or not at all."""
+        """Returns a function that writes the entry in the transaction of the deed."""
         return lambda connection: write_audit(connection, self._clock.now(), who, deed, subject)
 
     def record(self, who: str, deed: Deed, subject: str) -> None:
-        """Write down a deed of no transaction, once it is done.
-
-        What is revealed is read first, and shown after this.
-        """
+        """Writes the entry of a deed that has no transaction, such as revealing a secret."""
         with self._database.write() as connection:
             write_audit(connection, self._clock.now(), who, deed, subject)
 
     def list_recent(self, limit: int = 50) -> list[AuditEntry]:
         query = select(audit).order_by(audit.c.n.desc()).limit(limit)
         with self._database.read() as connection:
-            return [
-                AuditEntry(row.at, row.who, row.deed, row.subject)
-                for row in connection.execute(query)
-            ]
+            rows = connection.execute(query).all()
+        return [AuditEntry(row.at, row.who, row.deed, row.subject) for row in rows]

@@ -1,13 +1,12 @@
-"""The one way to the database: SQLite in the home, or Postgres for several machines.
+"""The database: SQLite in the home, or Postgres for several machines.
 
-Writing transactions on SQLite take the write lock at once (BEGIN IMMEDIATE), so that two
-writers wait for each other instead of failing half-way. Every commit is on disk before it returns.
+Writing transactions on SQLite lock at once (BEGIN IMMEDIATE), so that two writers wait for each
+other instead of failing half-way. Every commit is on disk before it returns.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -25,63 +24,54 @@ from aftercall.errors import (
 )
 
 BUSY_TIMEOUT_MS = 30_000
-WRITE_LOCK_TIMEOUT_S = (
-    1.0  # then SQLite decides: who holds the turn may itself be waiting for another process
-)
-POSTGRES_TIMEOUTS = {
-    "connect_timeout": 5,
-    "tcp_user_timeout": 10_000,
-}  # seconds, milliseconds; a server that is cut off says nothing
-
-BEFORE_COMMIT = "aftercall.parting"
-
-RawQuery = Callable[[str, Sequence[Any]], list[Any]]
-"""SQL with question marks, and their values."""
+WRITE_LOCK_TIMEOUT_S = 1.0  # then SQLite decides: the holder may wait for another process
+# seconds and milliseconds: a server behind a broken network never answers
+POSTGRES_TIMEOUTS = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
+_SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
+_UNUSABLE_SIGNS = ("unable to open", "readonly database", "disk I/O error")
+_UNDEFINED = ("UndefinedTable", "UndefinedColumn")
+_BEFORE_COMMIT = "aftercall.before_commit"
 
 
 def before_commit(
     connection: Connection, key: tuple[str, ...], action: Callable[[Connection], None]
 ) -> None:
-    """Do this last in a writing transaction, and once for a key, however often it is asked for.
+    """Runs the action at the end of a writing transaction, once for each key.
 
-    For rows that many transactions touch: locked last and in the order of their keys, nobody
-    who holds one waits for another's.
+    For rows that many transactions touch: they are locked last and in the order of their keys,
+    so that two transactions cannot deadlock.
     """
-    connection.info[BEFORE_COMMIT].setdefault(key, action)
+    connection.info[_BEFORE_COMMIT].setdefault(key, action)
 
 
 class Database:
-    """An engine with our rules of reading and writing."""
-
     def __init__(self, url: str) -> None:
         self.engine = _create_engine(url)
         self.dialect = self.engine.dialect.name
         self._write_lock = Lock()
         driver: Any = self.engine.dialect.loaded_dbapi
-        self._driver_error: type[Exception] = driver.Error
+        self.driver_error: type[Exception] = driver.Error
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that may write; committed at the end, rolled back on any error."""
+        """A writing transaction: committed at the end, rolled back on any error."""
         with (
             translated_errors(),
             self.write_lock(),
             self.engine.connect() as connection,
             connection.execution_options(aftercall_writes=True).begin(),
         ):
-            connection.info[BEFORE_COMMIT] = {}
+            connection.info[_BEFORE_COMMIT] = {}
             try:
                 yield connection
             finally:
-                parting = connection.info.pop(BEFORE_COMMIT)
-            for _, deed in sorted(parting.items(), key=itemgetter(0)):
-                deed(connection)
+                actions = connection.info.pop(_BEFORE_COMMIT)
+            for key in sorted(actions):
+                actions[key](connection)
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
-        """SQLite has one writer, and who waits for it sleeps and looks again: those of one
-        process line up here instead.
-        """
+        """Queues the writers of this process. SQLite itself makes them poll for its lock."""
         is_ours = self.dialect == "sqlite" and self._write_lock.acquire(
             timeout=WRITE_LOCK_TIMEOUT_S
         )
@@ -96,36 +86,18 @@ class Database:
         with translated_errors(), self.engine.connect() as connection:
             yield connection
 
-    @contextmanager
-    def raw_query(self) -> Iterator[RawQuery]:
-        """The driver's own reading, for what a ringing call waits for: SQLAlchemy's execution
-        costs more than such reads do.
-        """
-        with translated_errors(self._driver_error):
-            pooled = self.engine.raw_connection()
-            driver: Any = pooled.driver_connection
-            mark = "?" if self.dialect == "sqlite" else "%s"
-            try:
-                yield lambda sql, values: driver.execute(sql.replace("?", mark), values).fetchall()
-            finally:
-                pooled.close()
-
     def truncate_wal(self) -> None:
-        """Words that were deleted are not to be read in the write-ahead file either.
-
-        Whoever is busy is not waited for.
-        """
+        """Removes deleted words from the write-ahead log, unless another program uses it."""
         if self.dialect == "sqlite":
             with self._no_wait_connection() as driver:
                 driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def is_ready(self) -> bool:
-        """Whether it can be written to right now; a program that holds it is not waited for."""
+        """Whether it can be written to right now; does not wait for a lock."""
+        is_sqlite = self.dialect == "sqlite"
         try:
             with self._no_wait_connection() as driver:
-                for statement in (
-                    ("BEGIN IMMEDIATE", "ROLLBACK") if self.dialect == "sqlite" else ("SELECT 1",)
-                ):
+                for statement in ("BEGIN IMMEDIATE", "ROLLBACK") if is_sqlite else ("SELECT 1",):
                     driver.execute(statement)
         except AftercallError:
             return False
@@ -133,8 +105,8 @@ class Database:
 
     @contextmanager
     def _no_wait_connection(self) -> Iterator[Any]:
-        """A driver's connection that waits for nobody."""
-        with translated_errors(self._driver_error):
+        """A connection of the driver that does not wait for locks."""
+        with translated_errors(self.driver_error):
             pooled = self.engine.raw_connection()
             driver: Any = pooled.driver_connection
             try:
@@ -155,10 +127,7 @@ class Database:
 
 @contextmanager
 def translated_errors(driver_error: type[Exception] = sqlite3.Error) -> Iterator[None]:
-    """Turn errors that a person can act on into ours; let the others through.
-
-    Below SQLAlchemy a driver raises its own.
-    """
+    """Translates errors that an operator can act on; raises the others as they are."""
     try:
         yield
     except (DBAPIError, driver_error, OSError) as error:
@@ -169,9 +138,7 @@ def translated_errors(driver_error: type[Exception] = sqlite3.Error) -> Iterator
 
 
 def translate_error(error: Exception) -> AftercallError | None:
-    """Our error for one of SQLAlchemy's or of a driver's own; None if it is a fault of ours,
-    not of the circumstances.
-    """
+    """Our error for one of SQLAlchemy or of a driver; None if it is a fault in our code."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     said = str(cause).strip().partition("\n")[0]
     name = type(cause).__name__
@@ -181,36 +148,24 @@ def translate_error(error: Exception) -> AftercallError | None:
         )
     if "disk image is malformed" in said or "file is not a database" in said:
         return DatabaseDamaged(
-            f"the database is damaged ({said}); stop Aftercall and put it back from a backup"
+            f"the database is damaged ({said}); stop Aftercall and restore it from a backup"
         )
-    if (
-        "no such table" in said
-        or "no such column" in said
-        or name in ("UndefinedTable", "UndefinedColumn")
-    ):
+    if any(sign in said for sign in ("no such table", "no such column")) or name in _UNDEFINED:
         return DatabaseDamaged(
-            f"the database is not whole ({said}); stop Aftercall and put it back from a backup"
+            f"the database is not complete ({said}); stop Aftercall and restore it from a backup"
         )
     if "is locked" in said:
         return DatabaseUnreachable("another program has locked the database; it is tried again")
-    if (
-        "unable to open" in said
-        or "readonly database" in said
-        or "disk I/O error" in said
-        or _is_connection_lost(cause)
-    ):
+    is_unusable = any(sign in said for sign in _UNUSABLE_SIGNS)
+    if is_unusable or _is_connection_lost(cause):
         return DatabaseUnreachable(f"no connection to the database ({said})")
     return None
 
 
 def _is_connection_lost(cause: BaseException | None) -> bool:
-    """Postgres' driver has one family of errors for a server that cannot be reached, goes away
-    or shuts down.
-    """
-    family = [
-        kind.__name__ for kind in type(cause).__mro__ if kind.__module__.startswith("psycopg")
-    ]
-    return "OperationalError" in family or "InterfaceError" in family
+    """The driver of Postgres raises these when the server is unreachable or shuts down."""
+    bases = [base for base in type(cause).__mro__ if base.__module__.startswith("psycopg")]
+    return any(base.__name__ in ("OperationalError", "InterfaceError") for base in bases)
 
 
 def _create_engine(url: str) -> Engine:
@@ -219,14 +174,9 @@ def _create_engine(url: str) -> Engine:
         if parsed.get_backend_name() == "sqlite":
             return _create_sqlite(url, parsed.database)
         if parsed.get_backend_name() == "postgresql":
-            patience = {
-                name: value for name, value in POSTGRES_TIMEOUTS.items() if name not in parsed.query
-            }
-            return create_engine(
-                parsed.set(drivername="postgresql+psycopg"),
-                pool_pre_ping=True,
-                connect_args=patience,
-            )
+            address = parsed.set(drivername="postgresql+psycopg")
+            timeouts = {n: value for n, value in POSTGRES_TIMEOUTS.items() if n not in parsed.query}
+            return create_engine(address, pool_pre_ping=True, connect_args=timeouts)
     except (ArgumentError, NoSuchModuleError):
         raise ConfigError(
             "database.url: is not a database address (sqlite:///FILE or postgresql+psycopg://…)"
@@ -253,13 +203,8 @@ def _create_sqlite(url: str, file: str | None) -> Engine:
 
     @event.listens_for(engine, "connect")
     def set_up(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves
-        for pragma in (
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-            "secure_delete=ON",
-        ):
+        connection.isolation_level = None  # `begin` below sends BEGIN
+        for pragma in _SQLITE_PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
@@ -271,23 +216,20 @@ def _create_sqlite(url: str, file: str | None) -> Engine:
 
 
 class TableChanges:
-    """For the thread of the event loop: it waits for nobody."""
+    """Detects writes to the database without waiting, for the thread of the event loop."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._driver: Any = None
 
     def read_version(self) -> object:
-        """While it equals an earlier one, nothing was written between the two.
-
-        Whoever is in doubt looks.
-        """
+        """A value that changes with every write; a new one each time where that is unknown."""
         if self._database.dialect != "sqlite":
             return object()
         try:
             driver = self._driver = self._driver or self._connect()
             return driver.execute("PRAGMA data_version").fetchone()
-        except sqlite3.Error:  # locked, or its file is gone: whoever looks will be told
+        except sqlite3.Error:  # locked, or the file is gone: the next query reports it
             self.close()
             return object()
 

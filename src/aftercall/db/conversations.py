@@ -1,20 +1,58 @@
-"""Which conversation a call belongs to that was held elsewhere and is handed in, at any time
-and in any order.
-"""
+"""Whose a call is, and which conversation it belongs to."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, and_, delete, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    delete,
+    func,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
 
 from aftercall.db.tables import call_topics, calls, followup_runs, resume_states
 from aftercall.model.calls import IMPORTED, Call
 
 
-def join_conversation(connection: Connection, call: Call, window: timedelta) -> Call:
-    """Join the call to the caller's calls within the window before and after it.
+def belongs_to(party: str) -> ColumnElement[bool]:
+    """Calls of a party; an index has them in order of time."""
+    return calls.c.whose == party
 
-    What the sender says of its conversation is kept. Belongs to the transaction that inserts
-    the call.
+
+def may_belong_to(party: str | None) -> ColumnElement[bool]:
+    """Calls of a party, and undecided ones from its number. None: all calls."""
+    if not party:
+        return true()
+    return or_(belongs_to(party), and_(calls.c.whose.is_(None), calls.c.caller == party))
+
+
+def select_last_end(agent_id: str, party: str | None) -> Select[tuple[datetime]]:
+    """When the last call with caller words ended.
+
+    The few calls of one party are scanned for the latest end; of all calls the newest is found by
+    the index of starts. Each query would be slow for the other case.
+    """
+    spoken = and_(
+        calls.c.agent_id == agent_id,
+        calls.c.state == "sealed",
+        ~calls.c.is_silent,
+        may_belong_to(party),
+    )
+    if party:
+        return select(func.max(calls.c.ended_at)).where(spoken)
+    return select(calls.c.ended_at).where(spoken).order_by(calls.c.started_at.desc()).limit(1)
+
+
+def join_conversation(connection: Connection, call: Call, window: timedelta) -> Call:
+    """Joins a finished call to its caller's calls within the window before and after it.
+
+    A conversation that the sender names is kept. Runs in the transaction that inserts the call.
     """
     if call.resumes and call.conversation == call.id:
         query = select(calls.c.conversation).where(calls.c.id == call.resumes)
@@ -44,7 +82,7 @@ def join_conversation(connection: Connection, call: Call, window: timedelta) -> 
 
 
 def _merge_conversation(connection: Connection, old: str, new: str) -> None:
-    """Move all calls of a conversation into another, unless its follow-up work has begun."""
+    """Moves the calls of a conversation into another, unless its follow-up work has begun."""
     query = select(followup_runs.c.run).where(followup_runs.c.conversation == old)
     if connection.execute(query.with_for_update()).scalar():
         return
@@ -56,7 +94,7 @@ def _merge_conversation(connection: Connection, old: str, new: str) -> None:
 
 
 def _lock_caller(connection: Connection, agent_id: str, caller: str) -> None:
-    """Two legs that are handed in at once must see each other; SQLite has one writer anyway."""
+    """Two legs that arrive at once must see each other. SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
         connection.execute(lock, {"key": f"conversation\n{agent_id}\n{caller}"})

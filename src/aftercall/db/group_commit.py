@@ -1,108 +1,154 @@
-"""Group commit: what several have to write at the same time becomes durable in one transaction.
-
-Nobody waits for company: whoever comes while a transaction is going on is in the next one. Each
-entry stands or falls by itself. An entry may be asked twice, when the transaction it was in
-falls, and has no effect but on the connection it is given.
-"""
+"""Group commit: entries that many tasks submit at the same time share one commit."""
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+import queue
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection
 
 from aftercall.db.connect import Database
+from aftercall.errors import JournalClosed
 
-MAX_BATCH_ENTRIES = 32  # entries in one transaction: others wait for the database meanwhile
+MAX_BATCH_ENTRIES = 1_000
+MAX_BATCH_ACTIONS = 32  # other writers wait for the database meanwhile
 T = TypeVar("T")
-Entry = Callable[[Connection], Any]
-AfterCommit = Callable[[Any], Any]
-EntryResult = tuple[Any, Exception | None]
-"""What an entry returned, or what it raised."""
+E = TypeVar("E")
+
+
+class PendingWrite(asyncio.Future[None]):
+    """Done when the entry is on disk. It cannot be cancelled: the entry is on its way."""
+
+    def cancel(self, msg: object = None) -> bool:
+        return False
+
+
+class GroupCommit(Generic[E]):
+    """Writes submitted entries in a thread, so that the event loop never waits for the disk.
+
+    While one batch is written, the next one gathers. The entries of a batch that fails are
+    written one by one: a bad entry fails alone.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        write: Callable[[Sequence[E]], None],
+        *,
+        on_close: Callable[[], None] = lambda: None,
+        max_batch: int = MAX_BATCH_ENTRIES,
+    ) -> None:
+        self._write = write
+        self._on_close = on_close
+        self._max_batch = max_batch
+        self._queue: queue.SimpleQueue[tuple[E, PendingWrite] | None] = queue.SimpleQueue()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, entry: E) -> PendingWrite:
+        if self._is_closed:
+            raise JournalClosed("the journal has been shut down")
+        pending = PendingWrite(loop=asyncio.get_running_loop())
+        self._queue.put((entry, pending))
+        return pending
+
+    def close(self) -> None:
+        """Writes what is queued, then stops."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._queue.put(None)
+            self._thread.join()
+            self._on_close()
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            self._commit(batch)
+
+    def _next_batch(self) -> list[tuple[E, PendingWrite]]:
+        """Waits for one entry and takes those that are queued behind it; empty when closed."""
+        batch = []
+        item = self._queue.get()
+        while item is not None:
+            batch.append(item)
+            if len(batch) == self._max_batch:
+                return batch
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                return batch
+        if batch:
+            self._queue.put(None)  # closed: stop at the next batch
+        return batch
+
+    def _commit(self, batch: list[tuple[E, PendingWrite]]) -> None:
+        try:
+            self._write([entry for entry, _ in batch])
+        except Exception as error:  # noqa: BLE001 - the edge of the thread: reported to the tasks
+            if len(batch) == 1:
+                _notify(batch, error)
+            else:
+                for item in batch:
+                    self._commit([item])
+        else:
+            _notify(batch, None)
+
+
+def _notify(batch: list[tuple[E, PendingWrite]], error: Exception | None) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[PendingWrite]] = defaultdict(list)
+    for _, pending in batch:
+        by_loop[pending.get_loop()].append(pending)
+    for loop, ours in by_loop.items():
+        with suppress(RuntimeError):  # the loop is closed: no task waits
+            loop.call_soon_threadsafe(_resolve, ours, error)
+
+
+def _resolve(pending: list[PendingWrite], error: Exception | None) -> None:
+    for one in pending:
+        if one.done():
+            continue
+        if error is None:
+            one.set_result(None)
+        else:
+            one.set_exception(error)
+
+
+@dataclass
+class _Action:
+    run: Callable[[Connection], Any]
+    result: Any = None
 
 
 class GroupCommitter:
-    """Writes for one event loop, in a thread of its own."""
+    """Runs actions of many tasks in shared transactions.
+
+    An action may run twice, if the transaction fails, and must only affect its connection.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="aftercall-clerk")
-        self._waiting: list[tuple[Entry, AfterCommit | None, asyncio.Future[Any]]] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._group = GroupCommit[_Action]("group-commit", self._write, max_batch=MAX_BATCH_ACTIONS)
 
     async def write(
-        self, entry: Callable[[Connection], T], after_commit: Callable[[T], T] | None = None
+        self, action: Callable[[Connection], T], after_commit: Callable[[T], T] | None = None
     ) -> T:
-        """Return once it is on disk.
+        """Returns the action's result once it is on disk; raises what the action raises.
 
-        What the entry raises is raised here, and nothing of it is written.
-
-        `then` is a look at what others have written by the time it is on disk; the clerk takes
-        it, being there already.
+        `after_commit` replaces the result, in a thread.
         """
-        written: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append((entry, after_commit, written))
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write_all())
-        return await written
+        entry = _Action(action)
+        await self._group.submit(entry)
+        result: T = entry.result
+        return result if after_commit is None else await asyncio.to_thread(after_commit, result)
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False)
+        self._group.close()
 
-    async def _write_all(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            some, self._waiting = (
-                self._waiting[:MAX_BATCH_ENTRIES],
-                self._waiting[MAX_BATCH_ENTRIES:],
-            )
-            try:
-                ended = await loop.run_in_executor(
-                    self._thread, self._write_batch, [(entry, then) for entry, then, _ in some]
-                )
-            except Exception as error:  # noqa: BLE001 - the edge of a transaction: whoever has an entry in it is told
-                ended = [(None, error)] * len(some)
-            for (_, _, written), (value, fault) in zip(some, ended, strict=True):
-                _resolve(written, value, fault)
-
-    def _write_batch(self, some: list[tuple[Entry, AfterCommit | None]]) -> list[EntryResult]:
-        ended = self._commit([entry for entry, _ in some])
-        return [
-            _run_after_commit(then, value) if then and fault is None else (value, fault)
-            for (_, then), (value, fault) in zip(some, ended, strict=True)
-        ]
-
-    def _commit(self, entries: list[Entry]) -> list[EntryResult]:
-        try:
-            with self._database.write() as connection:
-                return [(entry(connection), None) for entry in entries]
-        except Exception:
-            if len(entries) == 1:
-                raise
-        # Something is wrong with one of them, or two transactions waited for each other. Each
-        # is tried again by itself.
-        return [self._write_alone(entry) for entry in entries]
-
-    def _write_alone(self, entry: Entry) -> EntryResult:
-        try:
-            with self._database.write() as connection:
-                return entry(connection), None
-        except Exception as error:  # noqa: BLE001 - the edge of an entry: the others shall not fall with it
-            return None, error
-
-
-def _run_after_commit(then: AfterCommit, value: Any) -> EntryResult:
-    try:
-        return then(value), None
-    except Exception as error:  # noqa: BLE001 - the edge of an entry, as above
-        return None, error
-
-
-def _resolve(written: asyncio.Future[Any], value: Any, fault: Exception | None) -> None:
-    if written.done():  # whoever asked has been cancelled
-        return
-    if fault is None:
-        written.set_result(value)
-    else:
-        written.set_exception(fault)
+    def _write(self, batch: Sequence[_Action]) -> None:
+        with self._database.write() as connection:
+            for action in batch:
+                action.result = action.run(connection)

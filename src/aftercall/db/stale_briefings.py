@@ -1,4 +1,4 @@
-"""Prepared briefings go out of date in the very transaction that changes what they rest on."""
+"""Marks prepared briefings stale, in the transaction that changes what they rest on."""
 
 from collections.abc import Mapping, Sequence
 from secrets import randbits
@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, bindparam, select, update
 
 from aftercall.db.connect import before_commit
-from aftercall.db.prepared import InValues, PreparedStatement
-from aftercall.db.statements import upsert
+from aftercall.db.statements import InValues, PreparedStatement, upsert
 from aftercall.db.tables import briefings
 
 STALE_VALUES: dict[str, Any] = {"version": briefings.c.version + 1, "body": None}
@@ -17,16 +16,13 @@ STALE_VALUES: dict[str, Any] = {"version": briefings.c.version + 1, "body": None
 def make_unprepared_row(*, rests_on_all: bool) -> dict[str, Any]:
     """A row that waits to be prepared.
 
-    Versions begin anywhere: who composed for a row that is gone must not fill the next one.
+    Its version is random: a briefing composed for a deleted row must not fill the next one.
     """
     return {"version": randbits(48), "rests_on_all": rests_on_all}
 
 
 def invalidate_briefing(connection: Connection, agent_id: str, caller: str | None) -> None:
-    """Something that this caller's next call is told of has changed.
-
-    A caller without a row has nothing to go out of date.
-    """
+    """Marks the caller's briefing stale, and those that rest on all callers."""
     if caller is not None:
         before_commit(
             connection,
@@ -39,43 +35,35 @@ def invalidate_briefing(connection: Connection, agent_id: str, caller: str | Non
 def invalidate_all_briefings(connection: Connection, agent_id: str, callers: Sequence[str]) -> None:
     """The same for several callers of one agent.
 
-    Nothing else may be outdated in that transaction: rows are locked in one order.
+    The only invalidation in its transaction: rows are locked in one order.
     """
-    named = {"agent": agent_id, "callers": sorted(set(callers))}
+    values = {"agent": agent_id, "callers": sorted(set(callers))}
     before_commit(
-        connection, (agent_id, "", "outdated"), lambda last: _OF_SEVERAL.invalidate(last, named)
+        connection, (agent_id, "", "outdated"), lambda last: _OF_SEVERAL.invalidate(last, values)
     )
     _invalidate_shared(connection, agent_id)
 
 
 def request_briefing(connection: Connection, agent_id: str, caller: str) -> None:
-    """This caller may ring again: their briefing is to be prepared."""
+    """Asks for a new briefing of this caller, who may call again."""
 
     def put(last: Connection) -> None:
-        upsert(
-            last,
-            briefings,
-            {"agent_id": agent_id, "caller": caller},
-            make_unprepared_row(rests_on_all=False),
-            changes=STALE_VALUES,
-        )
+        key = {"agent_id": agent_id, "caller": caller}
+        row = make_unprepared_row(rests_on_all=False)
+        upsert(last, briefings, key, row, changes=STALE_VALUES)
 
     before_commit(connection, (agent_id, caller, "expected"), put)
     _invalidate_shared(connection, agent_id)
 
 
 def _invalidate_shared(connection: Connection, agent_id: str) -> None:
-    """Rows that rest on every caller's calls."""
-    before_commit(
-        connection, (agent_id,), lambda last: _SHARED.invalidate(last, {"agent": agent_id})
-    )
+    values = {"agent": agent_id}
+    before_commit(connection, (agent_id,), lambda last: _SHARED.invalidate(last, values))
 
 
 class _BriefingRows(NamedTuple):
-    """Some rows of briefings, and how they are emptied."""
-
     lock: PreparedStatement
-    outdate: PreparedStatement
+    update: PreparedStatement
 
     @classmethod
     def where(cls, *conditions: ColumnElement[bool]) -> "_BriefingRows":
@@ -90,12 +78,10 @@ class _BriefingRows(NamedTuple):
             PreparedStatement(update(briefings).where(*conditions).values(STALE_VALUES)),
         )
 
-    def invalidate(self, connection: Connection, named: Mapping[str, Any]) -> None:
-        if (
-            connection.dialect.name == "postgresql"
-        ):  # an update of several locks them in no order at all
-            self.lock.fetch(connection, named)
-        self.outdate.execute(connection, named)
+    def invalidate(self, connection: Connection, values: Mapping[str, Any]) -> None:
+        if connection.dialect.name == "postgresql":  # an update locks its rows in no fixed order
+            self.lock.fetch(connection, values)
+        self.update.execute(connection, values)
 
 
 _OF_AGENT = briefings.c.agent_id == bindparam("agent")

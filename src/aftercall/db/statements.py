@@ -1,13 +1,41 @@
-"""Insert or update in one statement: two processes that meet at one key both succeed."""
+"""SQL that SQLAlchemy Core lacks: upserts, chunks of long lists, prepared statements."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, TypeVar
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar, cast
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, func, or_, select, true
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Delete,
+    Dialect,
+    Insert,
+    Select,
+    Table,
+    Text,
+    Update,
+    bindparam,
+)
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from aftercall.db.tables import calls
+Convert = Callable[[Any], Any]
+Statement = Select[Any] | Insert | Update | Delete
+T = TypeVar("T")
+MAX_VALUES_PER_QUERY = 500
+
+
+def chunked(values: Sequence[T], size: int = MAX_VALUES_PER_QUERY) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
 
 
 def upsert(
@@ -19,61 +47,171 @@ def upsert(
     changes: Mapping[str, Any] | None = None,
     only_where: ColumnElement[bool] | None = None,
 ) -> bool:
-    """A new row of `key` and `values`; where the key is known, `changes` (`values` if not
-    given) if `only_where` holds.
+    """Inserts a row of `key` and `values`, or updates the row with that key if `only_where` holds.
 
-    Says whether a row was written.
+    The update sets `changes`, or `values` if there are none. One statement, so that two processes
+    with the same key both succeed. Returns whether a row was written.
     """
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    fresh = insert(table).values({**key, **values})
+    statement = insert(table).values({**key, **values})
     changed = values if changes is None else changes
     if changed:
-        statement = fresh.on_conflict_do_update(
+        statement = statement.on_conflict_do_update(
             index_elements=list(key), set_=dict(changed), where=only_where
         )
     else:
-        statement = fresh.on_conflict_do_nothing(index_elements=list(key))
-    written = statement.returning(
-        *table.primary_key
-    )  # a driver need not count what an INSERT wrote
-    return connection.execute(written).first() is not None
+        statement = statement.on_conflict_do_nothing(index_elements=list(key))
+    # not rowcount: a driver need not count what an INSERT wrote
+    written = connection.execute(statement.returning(*table.primary_key))
+    return written.first() is not None
 
 
-T = TypeVar("T")
-CHUNK_SIZE = 500
+class _ListType(TypeDecorator[Any]):
+    """A list as one value: the text of the statement does not depend on its length."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(ARRAY(Text()) if dialect.name == "postgresql" else Text())
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
 
 
-def chunked(values: Sequence[T], size: int = CHUNK_SIZE) -> Iterator[Sequence[T]]:
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
+class InValues(ColumnElement[bool]):
+    """True if the column is in the list that is bound to this name."""
+
+    inherit_cache = False
+
+    def __init__(self, column: Column[Any], name: str) -> None:
+        self.column = column
+        self.bound_values: BindParameter[Any] = bindparam(name, type_=_ListType)
 
 
-def belongs_to(party: str) -> ColumnElement[bool]:
-    """Calls that were decided to be theirs, by an index that has them in order of time."""
-    return calls.c.whose == party
+@compiles(InValues, "postgresql")
+def _compile_postgres(element: InValues, compiler: SQLCompiler, **kw: Any) -> str:
+    column = compiler.process(element.column, **kw)
+    return f"{column} = ANY ({compiler.process(element.bound_values, **kw)})"
 
 
-def may_belong_to(party: str | None) -> ColumnElement[bool]:
-    """Those, and calls from their number of which nothing is decided yet. None: everybody's."""
-    if not party:
-        return true()
-    return or_(belongs_to(party), and_(calls.c.whose.is_(None), calls.c.caller == party))
+@compiles(InValues, "sqlite")
+def _compile_sqlite(element: InValues, compiler: SQLCompiler, **kw: Any) -> str:
+    column = compiler.process(element.column, **kw)
+    values = compiler.process(element.bound_values, **kw)
+    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - holds no value
 
 
-def select_last_end(agent_id: str, party: str | None) -> Select[tuple[datetime]]:
-    """When their last call ended in which something was said.
+class _CompiledStatement(NamedTuple):
+    """The text for one driver, with converters of its values and of result cells."""
 
-    Of one party's few calls the latest; of everybody's the newest, by the index of starts.
+    text: str
+    values: tuple[tuple[str, Convert | None], ...]
+    own: Mapping[str, Any]
+    """Values that are part of the statement."""
+    is_named: bool
+    """Whether the driver takes values by name, not by position."""
+    results: tuple[tuple[int, Convert], ...]
 
-    Neither does for the other: a maximum over everybody reads every call, and who looks through
-    the newest for one party's may find it last.
+    def bind(self, given: Mapping[str, Any]) -> Any:
+        values = {**given, **self.own} if self.own else given
+        bound = [
+            convert(values[name]) if convert else values[name] for name, convert in self.values
+        ]
+        if self.is_named:
+            return dict(zip([name for name, _ in self.values], bound, strict=True))
+        return tuple(bound)
+
+
+class PreparedStatement:
+    """A statement compiled once to the text of the driver, for hot paths.
+
+    SQLAlchemy's execution costs more than such a statement itself. It belongs to the transaction
+    of the connection and raises what SQLAlchemy would raise.
     """
-    spoken = and_(
-        calls.c.agent_id == agent_id,
-        calls.c.state == "sealed",
-        ~calls.c.is_silent,
-        may_belong_to(party),
-    )
-    if party:
-        return select(func.max(calls.c.ended_at)).where(spoken)
-    return select(calls.c.ended_at).where(spoken).order_by(calls.c.started_at.desc()).limit(1)
+
+    def __init__(self, statement: Statement) -> None:
+        self._statement = statement
+        self._compiled: dict[str, _CompiledStatement] = {}
+
+    def execute(self, connection: Connection, values: Mapping[str, Any]) -> int:
+        """Returns the number of rows it touched."""
+        compiled = self._get_compiled(connection)
+        bound = compiled.bind(values)
+        if compiled.is_named:
+            return connection.exec_driver_sql(compiled.text, bound).rowcount
+        with _driver(connection) as driver:
+            return driver.execute(compiled.text, bound).rowcount
+
+    def execute_many(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Executes it once for each row."""
+        compiled = self._get_compiled(connection)
+        bound = [compiled.bind(row) for row in rows]
+        if compiled.is_named:
+            connection.exec_driver_sql(compiled.text, bound)
+            return
+        with _driver(connection) as driver:
+            driver.executemany(compiled.text, bound)
+
+    def fetch(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        compiled = self._get_compiled(connection)
+        bound = compiled.bind(values)
+        if compiled.is_named:
+            rows = [tuple(row) for row in connection.exec_driver_sql(compiled.text, bound)]
+        else:
+            with _driver(connection) as driver:
+                rows = driver.execute(compiled.text, bound).fetchall()
+        if not compiled.results:
+            return rows
+        fetched = []
+        for row in rows:
+            cells = list(row)
+            for at, convert in compiled.results:
+                cells[at] = convert(cells[at])
+            fetched.append(tuple(cells))
+        return fetched
+
+    def _get_compiled(self, connection: Connection) -> _CompiledStatement:
+        dialect = connection.dialect
+        if dialect.name not in self._compiled:
+            self._compiled[dialect.name] = self._compile(dialect)
+        return self._compiled[dialect.name]
+
+    def _compile(self, dialect: Dialect) -> _CompiledStatement:
+        compiled: Any = self._statement.compile(dialect=dialect)
+        binds: dict[str, BindParameter[Any]] = compiled.binds
+        is_named = compiled.positiontup is None
+        names = binds if is_named else compiled.positiontup
+        values = tuple((name, _make_binder(binds[name], dialect)) for name in names)
+        own = {name: bound.value for name, bound in binds.items() if not bound.required}
+        columns = self._statement.selected_columns if isinstance(self._statement, Select) else ()
+        readers = [(at, _make_reader(column.type, dialect)) for at, column in enumerate(columns)]
+        results = tuple((at, convert) for at, convert in readers if convert)
+        return _CompiledStatement(str(compiled), values, own, is_named, results)
+
+
+@contextmanager
+def _driver(connection: Connection) -> Iterator[sqlite3.Connection]:
+    """The sqlite3 connection, in the same transaction.
+
+    Postgres goes through SQLAlchemy, which tells from an error whether the server is gone.
+    """
+    if not connection.in_transaction():
+        connection.begin()
+    try:
+        yield cast("sqlite3.Connection", connection.connection.driver_connection)
+    except sqlite3.Error as error:  # without the values: they may be speech
+        raise DBAPIError.instance(
+            None, None, error, sqlite3.Error, dialect=connection.dialect
+        ) from error
+
+
+def _make_binder(bound: BindParameter[Any], dialect: Dialect) -> Convert | None:
+    return bound.type.dialect_impl(dialect).bind_processor(dialect)
+
+
+def _make_reader(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
+    """The driver of Postgres returns finished values; only our own types convert them."""
+    if dialect.name == "postgresql" and not isinstance(kind, TypeDecorator):
+        return None
+    return kind.dialect_impl(dialect).result_processor(dialect, None)

@@ -1,7 +1,4 @@
-"""Every table: calls and memory here, pins and work in files of their own.
-
-Migrations must lead to exactly this; a test compares.
-"""
+"""Every table. The migration must build exactly this; a test compares the two."""
 
 from sqlalchemy import (
     JSON,
@@ -12,21 +9,23 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    MetaData,
     Sequence,
     Table,
     Text,
     false,
-    text,
 )
 
-from aftercall.db.columns import InstantColumn, Number, attach_full_text
-from aftercall.db.columns import metadata as metadata
-from aftercall.db.pin_tables import call_topics as call_topics
-from aftercall.db.pin_tables import pins as pins
-from aftercall.db.work_tables import deliveries as deliveries
-from aftercall.db.work_tables import followup_history as followup_history
-from aftercall.db.work_tables import followup_runs as followup_runs
-from aftercall.db.work_tables import followups as followups
+from aftercall.db.columns import InstantColumn, Number, attach_full_text, only_where
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
 
 calls = Table(
     "calls",
@@ -45,63 +44,35 @@ calls = Table(
     Column("conversation", Text, nullable=False),
     Column("resumes", Text),
     Column("metadata", JSON, nullable=False),
-    Column("state", Text, nullable=False, comment="live, sealing, sealed"),
-    Column("owner", Text, nullable=False, comment="the process that keeps or seals it"),
+    Column("state", Text, nullable=False),  # live, sealing, sealed
+    Column("owner", Text, nullable=False),  # the process that records or seals it
     Column("turn_count", Integer, nullable=False, server_default="0"),
     Column("addenda", Integer, nullable=False, server_default="0"),
     Column("archive_name", Text),
     Column("archive_sha256", Text),
     Column("sealed_at", InstantColumn),
-    Column("postcall", Text, comment="due when sealed, then started; the steps tell the rest"),
-    Column(
-        "whose",
-        Text,
-        comment="whose memory it is, `+15550100#anna`; empty is nobody's, null is not decided yet",
-    ),
-    Column(
-        "is_silent",
-        Boolean,
-        nullable=False,
-        server_default=false(),
-        comment="sealed, and its caller said nothing",
-    ),
-    Column(
-        "is_handed_in",
-        Boolean,
-        nullable=False,
-        server_default=false(),
-        comment="answered elsewhere, not by an agent of ours",
-    ),
+    Column("postcall", Text),  # due when sealed, then started; see the table steps
+    Column("whose", Text),  # the party, `+15550100#anna`; empty: no party, null: undecided
+    Column("is_silent", Boolean, nullable=False, server_default=false()),  # no caller words
+    Column("is_handed_in", Boolean, nullable=False, server_default=false()),  # not our agent's
     Index("ix_calls_source_sid", "source", "sid", unique=True),
     Index("ix_calls_started", "started_at", "id"),
     Index("ix_calls_caller", "caller", "started_at"),
     Index("ix_calls_whose", "whose", "started_at"),
     Index("ix_calls_conversation", "conversation"),
-    Index(
-        "ix_calls_due",
-        "postcall",
-        sqlite_where=text("postcall = 'due'"),
-        postgresql_where=text("postcall = 'due'"),
-    ),
-    Index(
-        "ix_calls_unsealed",
-        "state",
-        sqlite_where=text("state <> 'sealed'"),
-        postgresql_where=text("state <> 'sealed'"),
-    ),
+    Index("ix_calls_due", "postcall", **only_where("postcall = 'due'")),
+    Index("ix_calls_unsealed", "state", **only_where("state <> 'sealed'")),
 )
 
-# Rows of live calls only, in the order of writing. No index besides the key, on purpose: two
-# hundred live calls then share the pages of one commit; with an index by call each would dirty
-# a page of its own
-# (six times slower). Sealing and recovery scan it, which is short because sealed calls leave
-# it.
+# Entries of live calls only, in order of writing; sealing deletes them, so scans are short.
+# There is no index by call: with one, every live call would dirty a page of its own in each
+# commit, which is six times slower at two hundred calls.
 journal = Table(
     "journal",
     metadata,
     Column("n", Number, primary_key=True, autoincrement=True),
     Column("call_id", Text, ForeignKey("calls.id"), nullable=False),
-    Column("kind", Text, nullable=False, comment="turn, event"),
+    Column("kind", Text, nullable=False),  # turn, event
     Column("seq", Integer, nullable=False),
     Column("body", Text, nullable=False),
 )
@@ -121,36 +92,29 @@ steps = Table(
     metadata,
     Column("call_id", Text, ForeignKey("calls.id"), primary_key=True),
     Column("name", Text, primary_key=True),
-    Column("state", Text, nullable=False, comment="waiting, running, done, failed, skipped"),
+    Column("state", Text, nullable=False),  # waiting, running, done, failed, skipped
     Column("reason", Text, nullable=False),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("result", Text),
     Column("changed_at", InstantColumn, nullable=False),
-    Column("trace", JSON, comment="who answered, to which prompt, at what cost"),
-    Index(
-        "ix_steps_failed",
-        "changed_at",
-        sqlite_where=text("state = 'failed'"),
-        postgresql_where=text("state = 'failed'"),
-    ),
+    Column("trace", JSON),  # who answered, to which prompt, at what cost
+    Index("ix_steps_failed", "changed_at", **only_where("state = 'failed'")),
 )
 
-# What was erased stays erased: no number, no name, no words, only that this call must not come
-# back.
+# Erased calls must not come back. A tombstone holds no number, no name and no speech.
 tombstones = Table(
     "tombstones",
     metadata,
-    Column("key", Text, primary_key=True, comment="hash of source and sid"),
+    Column("key", Text, primary_key=True),  # hash of source and sid
     Column("call_id", Text, nullable=False),
     Column("erased_at", InstantColumn, nullable=False),
 )
 
-# An answer stands here sealed, for it may hold what was told in confidence: see
-# postcall/answers/store.py.
+# Answers of the model, encrypted because they may hold secrets: see postcall/answer_store.py.
 answers = Table(
     "answers",
     metadata,
-    Column("key", Text, primary_key=True, comment="hash of question, transcript and model"),
+    Column("key", Text, primary_key=True),  # hash of question, transcript and model
     Column("call_id", Text, nullable=False),
     Column("answer", Text, nullable=False),
     Column("input_tokens", Integer, nullable=False),
@@ -163,9 +127,9 @@ answers = Table(
 documents = Table(
     "documents",
     metadata,
-    Column("id", Text, primary_key=True, comment="a UUID, as clients of document memories expect"),
+    Column("id", Text, primary_key=True),  # a UUID: clients of document memories expect one
     Column("agent_id", Text, nullable=False),
-    Column("caller", Text, comment="whose it is, where it came of a call"),
+    Column("caller", Text),  # for a document made from a call
     Column("call_id", Text),
     Column("namespace", Text, nullable=False),
     Column("title", Text, nullable=False),
@@ -186,13 +150,8 @@ audit = Table(
     Column("n", Number, primary_key=True, autoincrement=True),
     Column("at", InstantColumn, nullable=False),
     Column("who", Text, nullable=False),
-    Column(
-        "deed",
-        Text,
-        nullable=False,
-        comment="revealed, approved, rejected, retried, resent, restored, edited, exported, erased",
-    ),
-    Column("subject", Text, nullable=False, comment="an id; never a number, a name or words"),
+    Column("deed", Text, nullable=False),  # see Deed in db/audit_log.py
+    Column("subject", Text, nullable=False),  # an id; never a phone number, a name or speech
 )
 
 recordings = Table(
@@ -203,28 +162,17 @@ recordings = Table(
     Column("carrier", Text, nullable=False),
     Column("sid", Text, nullable=False),
     Column("url", Text),
-    Column("state", Text, nullable=False, comment="waiting, downloading, here, absent, failed"),
+    Column("state", Text, nullable=False),  # waiting, downloading, here, absent, failed
     Column("sha256", Text),
     Column("bytes", Number),
-    Column("path", Text, comment="below the home"),
+    Column("path", Text),  # relative to the home
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("reason", Text, nullable=False),
-    Column(
-        "transcript",
-        Text,
-        nullable=False,
-        server_default="none",
-        comment="none, waiting, here, failed",
-    ),
+    Column("transcript", Text, nullable=False, server_default="none"),  # or waiting, here, failed
     Column("changed_at", InstantColumn, nullable=False),
     Index("ix_recordings_carrier_sid", "carrier", "sid", unique=True),
     Index("ix_recordings_call", "call_id"),
-    Index(
-        "ix_recordings_due",
-        "state",
-        sqlite_where=text("state = 'waiting'"),
-        postgresql_where=text("state = 'waiting'"),
-    ),
+    Index("ix_recordings_due", "state", **only_where("state = 'waiting'")),
 )
 
 processes = Table(
@@ -233,14 +181,10 @@ processes = Table(
     Column("id", Text, primary_key=True),
     Column("started_at", InstantColumn, nullable=False),
     Column("beat_at", InstantColumn, nullable=False),
-    Column(
-        "failures",
-        JSON,
-        comment="upkeep that fails in this process: its name, and since when and why",
-    ),
+    Column("failures", JSON),  # failing upkeep jobs: name, since, why
 )
 
-# One row at most: the home whose archive holds the calls of this database (db/home.py).
+# At most one row: the home whose archive holds the calls of this database (db/upgrade.py).
 home_claim = Table(
     "home_claim",
     metadata,
@@ -250,65 +194,38 @@ home_claim = Table(
 )
 
 # The unit of search: a turn, a summary or a fact. `terms`, `around` and `shelf` hold terms of
-# memory/words.py, in which neither database's tokeniser has anything left to decide. `n` is a
-# page (a batch that came in
-# together) and a place on it; the turns of a call stand side by side on an odd page, so a
-# neighbour is found by counting.
+# memory/words.py, which neither database's tokeniser changes. `n` is a page (a batch written
+# together) and a place on it. The turns of a call are neighbours on an odd page.
 passages = Table(
     "passages",
     metadata,
     Column("n", Number, primary_key=True, autoincrement=False),
-    Column("kind", Text, nullable=False, comment="turn, summary, fact"),
+    Column("kind", Text, nullable=False),  # turn, summary, fact
     Column("agent_id", Text, nullable=False),
     Column("caller", Text),
-    Column(
-        "scope",
-        Text,
-        nullable=False,
-        comment="agent and caller as one token; empty for a withheld number",
-    ),
-    Column(
-        "shelf",
-        Text,
-        nullable=False,
-        comment="the tokens it is found under: caller and agent, apart when retired",
-    ),
+    Column("scope", Text, nullable=False),  # agent and caller as one token; empty: number withheld
+    Column("shelf", Text, nullable=False),  # search tokens of agent and caller; others once retired
     Column("call_id", Text),
-    Column("ref", Text, comment="the fact it is"),
+    Column("ref", Text),  # a fact's id
     Column("seq", Integer, nullable=False),
     Column("speaker", Text, nullable=False),
-    Column("at", InstantColumn, nullable=False, comment="when it was said; since when it holds"),
-    Column("until", InstantColumn, comment="when it ceased to hold"),
-    Column("day", Integer, nullable=False, comment="day of the last mention, counted from year 1"),
+    Column("at", InstantColumn, nullable=False),  # when it was said; for a fact, valid from
+    Column("until", InstantColumn),  # valid until
+    Column("day", Integer, nullable=False),  # day of the last mention, counted from year 1
     Column("mentions", Integer, nullable=False, server_default="1"),
-    Column("marks", Integer, nullable=False, comment="bits: a question, tells of time"),
+    Column("marks", Integer, nullable=False),  # bits: is a question, names a time
     Column("category", Text, nullable=False),
-    Column("visibility", Text, nullable=False, comment="shared, private; secrets are never here"),
+    Column("visibility", Text, nullable=False),  # shared, private; secrets are never here
     Column("active", Boolean, nullable=False),
     Column("text", Text, nullable=False),
     Column("terms", Text, nullable=False),
     Column("around", Text, nullable=False),
-    Index(
-        "ix_passages_place",
-        "call_id",
-        "kind",
-        "seq",
-        unique=True,
-        sqlite_where=text("ref IS NULL"),
-        postgresql_where=text("ref IS NULL"),
-    ),
-    Index(
-        "ix_passages_ref",
-        "ref",
-        unique=True,
-        sqlite_where=text("ref IS NOT NULL"),
-        postgresql_where=text("ref IS NOT NULL"),
-    ),
+    Index("ix_passages_place", "call_id", "kind", "seq", unique=True, **only_where("ref IS NULL")),
+    Index("ix_passages_ref", "ref", unique=True, **only_where("ref IS NOT NULL")),
     Index("ix_passages_scope", "scope"),
 )
-passage_pages = Sequence(
-    "passage_pages", metadata=metadata
-)  # Postgres only: SQLite has one writer, who can count
+# Postgres only: SQLite has one writer, which counts.
+passage_pages = Sequence("passage_pages", metadata=metadata)
 attach_full_text(passages)
 
 passage_vectors = Table(
@@ -322,55 +239,33 @@ passage_vectors = Table(
         autoincrement=False,
     ),
     Column("model", Text, nullable=False),
-    Column("vector", LargeBinary, nullable=False, comment="32-bit floats of length one"),
+    Column("vector", LargeBinary, nullable=False),  # 32-bit floats of length one
 )
 
-_ACTIVE = text("is_active")
-
-# Content and summary of a secret stand here encrypted, and `identity` and `matching` are keyed
-# hashes: see memory/vault.py.
+# Content and summary of a secret are encrypted; `identity` and `matching` are keyed hashes: see
+# memory/vault.py.
 facts = Table(
     "facts",
     metadata,
     Column("id", Text, primary_key=True),
     Column("agent_id", Text, nullable=False),
-    Column(
-        "caller",
-        Text,
-        nullable=False,
-        comment="whose memory: a caller, or * where memory is shared",
-    ),
+    Column("caller", Text, nullable=False),  # a caller, or * for shared memory
     Column("category", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("summary", Text, nullable=False),
-    Column("visibility", Text, nullable=False, comment="shared, private, secret"),
+    Column("visibility", Text, nullable=False),  # shared, private, secret
     Column("confidence", Float, nullable=False),
-    Column(
-        "needs_confirmation",
-        Boolean,
-        nullable=False,
-        comment="heard too badly to be relied on: to be read back",
-    ),
+    Column("needs_confirmation", Boolean, nullable=False),  # heard badly: the agent asks again
     Column("first_seen_at", InstantColumn, nullable=False),
     Column("last_seen_at", InstantColumn, nullable=False),
     Column("valid_from", InstantColumn, nullable=False),
     Column("valid_until", InstantColumn),
-    Column(
-        "occurrence_count", Integer, nullable=False, comment="always the number of its occurrences"
-    ),
-    Column(
-        "supersedes",
-        Text,
-        comment="a fact's id; no foreign key, for both ends of a link change in either order",
-    ),
+    Column("occurrence_count", Integer, nullable=False),  # equals the rows in fact_occurrences
+    Column("supersedes", Text),  # a fact; no foreign key: either end may be written first
     Column("superseded_by", Text),
     Column("is_active", Boolean, nullable=False),
-    Column(
-        "identity", Text, nullable=False, comment="keyed hash of what it says, however it is worded"
-    ),
-    Column(
-        "matching", Text, comment="subject and attribute; a keyed hash where the fact is secret"
-    ),
+    Column("identity", Text, nullable=False),  # keyed hash of the content, whatever the wording
+    Column("matching", Text),  # subject and attribute; a keyed hash for a secret
     Column("reader", Text, nullable=False),
     Column("prompt_hash", Text),
     Column("metadata", JSON, nullable=False),
@@ -380,13 +275,7 @@ facts = Table(
     Index("ix_facts_visibility", "visibility", "id"),
     Index("ix_facts_is_active", "is_active", "id"),
     Index(
-        "ix_facts_twins",
-        "agent_id",
-        "caller",
-        "identity",
-        unique=True,
-        sqlite_where=_ACTIVE,
-        postgresql_where=_ACTIVE,
+        "ix_facts_twins", "agent_id", "caller", "identity", unique=True, **only_where("is_active")
     ),
 )
 
@@ -400,7 +289,7 @@ fact_occurrences = Table(
     Column("first_turn", Integer, nullable=False),
     Column("last_turn", Integer, nullable=False),
     Column("words", Text, nullable=False),
-    Column("context", Text, nullable=False, comment="what was said around the words"),
+    Column("context", Text, nullable=False),  # what was said around the words
     Column("sentiment", Text, nullable=False),
     Column("confidence", Float, nullable=False),
     Column("reader", Text, nullable=False),
@@ -416,16 +305,12 @@ extraction_log = Table(
     Column("extracted_at", InstantColumn, nullable=False),
     Column("reader", Text, nullable=False),
     Column("prompt_hash", Text),
-    Column("facts_extracted", Integer, nullable=False, comment="new ones"),
-    Column(
-        "facts_updated", Integer, nullable=False, comment="new ones that took the place of another"
-    ),
-    Column("facts_deduplicated", Integer, nullable=False, comment="known ones said again"),
-    Column("facts_refused", Integer, nullable=False, comment="their words are not the caller's"),
-    Column(
-        "facts_dropped", Integer, nullable=False, comment="below the confidence limit, or too many"
-    ),
-    Column("reason", Text, nullable=False, comment="why nothing was looked for; empty if it was"),
+    Column("facts_extracted", Integer, nullable=False),  # new facts
+    Column("facts_updated", Integer, nullable=False),  # new facts that replaced one
+    Column("facts_deduplicated", Integer, nullable=False),  # known facts said again
+    Column("facts_refused", Integer, nullable=False),  # the quoted words are not the caller's
+    Column("facts_dropped", Integer, nullable=False),  # below the confidence limit, or too many
+    Column("reason", Text, nullable=False),  # why extraction was skipped; else empty
     Column("error", Text),
 )
 
@@ -437,30 +322,148 @@ upkeep = Table(
     Column("found", JSON),
 )
 
-# What a caller's next call is told, put together ahead. Whatever it rests on empties `body` and
-# counts `version` up in its own transaction (db/freshness.py); a row without a body waits to be
-# prepared again, and nothing
-# out of date is ever in it.
+# The briefing of a caller's next call, composed ahead. A transaction that changes what it rests on
+# empties `body` and increments `version` (db/stale_briefings.py); an empty row is composed again.
 briefings = Table(
     "briefings",
     metadata,
     Column("agent_id", Text, primary_key=True),
     Column("caller", Text, primary_key=True),
     Column("version", Number, nullable=False, server_default="0"),
-    Column(
-        "rests_on_all",
-        Boolean,
-        nullable=False,
-        comment="memory is shared: any caller's news counts",
-    ),
-    Column("form", Text, comment="hash of the settings it was composed under"),
-    Column("body", Text, comment="JSON; none when out of date"),
+    Column("rests_on_all", Boolean, nullable=False),  # shared memory: stale by any caller
+    Column("form", Text),  # hash of the settings it was composed with
+    Column("body", Text),  # JSON; null when stale
     Column("prepared_at", InstantColumn),
-    Index(
-        "ix_briefings_due",
-        "agent_id",
-        sqlite_where=text("body IS NULL"),
-        postgresql_where=text("body IS NULL"),
-    ),
+    Index("ix_briefings_due", "agent_id", **only_where("body IS NULL")),
     Index("ix_briefings_shared", "agent_id", "rests_on_all"),
+)
+
+# The topics of one call. Recurring topics are found here without reading the archive.
+call_topics = Table(
+    "call_topics",
+    metadata,
+    Column("call_id", Text, ForeignKey("calls.id"), primary_key=True),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text, nullable=False),  # a caller, or * for shared memory
+    Column("conversation", Text, nullable=False),
+    Column("at", InstantColumn, nullable=False),
+    Column("terms", Text, nullable=False),  # things the caller named
+    Column("central", Text, nullable=False),  # the terms that the call was about
+    Column("settled", Text, nullable=False),  # the terms that the caller called settled
+    Column("said", JSON, nullable=False),  # sentences that name them; never with a secret
+    Index("ix_call_topics_memory", "agent_id", "caller", "at"),
+    Index("ix_call_topics_newest", "agent_id", "at"),
+)
+
+pins = Table(
+    "pins",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text, nullable=False),  # a caller, or * for shared memory
+    Column("anchor", Text, nullable=False),  # its main term; one pin per anchor and memory
+    Column("terms", JSON, nullable=False),  # all its terms, the anchor first
+    Column("title", Text, nullable=False),
+    Column("is_titled_by_hand", Boolean, nullable=False),
+    Column("state", Text, nullable=False),  # pinned, unpinned
+    Column("reason", Text, nullable=False),  # why it is in this state
+    Column("is_decided_by_hand", Boolean, nullable=False),  # by a person: stays so
+    Column("note", Text),  # a person's text, unchanged
+    Column("history", JSON, nullable=False),  # calls, oldest first: call, conversation, at, words
+    Column("since", InstantColumn, nullable=False),
+    Column("last_at", InstantColumn, nullable=False),  # last mention
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_pins_anchor", "agent_id", "caller", "anchor", unique=True),
+    Index("ix_pins_caller", "caller"),
+    Index("ix_pins_state", "state", "last_at"),
+)
+
+# Outbox and timer of follow-up work: sealing writes a row, which is run after the reconnect window.
+followup_runs = Table(
+    "followup_runs",
+    metadata,
+    Column("conversation", Text, primary_key=True),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text),
+    Column("ended_at", InstantColumn, nullable=False),  # the reconnect window starts here
+    Column("state", Text, nullable=False),  # due, running, done, failed
+    Column("reason", Text, nullable=False),
+    Column("run", Integer, nullable=False, server_default="0"),  # number of starts
+    Column("finished_run", Integer, nullable=False, server_default="0"),
+    Column("wrong_passcodes", Integer, nullable=False, server_default="0"),
+    Column("legs", JSON),  # call id to number of caller turns
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_followup_runs_open", "state", **only_where("state <> 'done'")),
+    Index("ix_followup_runs_caller", "caller", "ended_at"),
+)
+
+followups = Table(
+    "followups",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("key", Text, nullable=False),  # hash of conversation, kind and title: one row a request
+    Column("kind", Text, nullable=False),  # request, promise
+    Column("request_kind", Text, nullable=False),  # issue, task, reminder, note, message, …
+    Column("title", Text, nullable=False),
+    Column("details", Text, nullable=False),
+    Column("person", Text),
+    Column("due", Text),  # a day, or an instant
+    Column("conversation", Text, nullable=False),
+    Column("call_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("caller", Text),
+    Column("turns", JSON, nullable=False),  # pairs of call id and turn number
+    Column("words", Text, nullable=False),
+    # open, held, doing, done, failed, refused, withdrawn, expired, unknown, broken
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("link", Text),
+    Column("trust", Text, nullable=False),  # verified, known, unknown
+    Column("sink", Text, nullable=False),  # names of the sinks, joined by +
+    Column("fulfilled_by", Text),  # the follow-up that keeps this promise
+    Column("round", Integer, nullable=False, server_default="0"),  # manual approvals and retries
+    Column("queued", Text),  # due, then started: delivery outside its conversation's run
+    Column("remind_at", InstantColumn),
+    Column("reminder", Text),  # due, then started
+    Column("created_at", InstantColumn, nullable=False),
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_followups_key", "key", unique=True),
+    Index("ix_followups_conversation", "conversation"),
+    Index("ix_followups_caller", "caller", "created_at"),
+    Index("ix_followups_state", "state", "id"),
+    Index("ix_followups_queued", "queued", **only_where("queued = 'due'")),
+    Index("ix_followups_reminder", "remind_at", **only_where("reminder = 'due'")),
+)
+
+followup_history = Table(
+    "followup_history",
+    metadata,
+    Column("n", Number, primary_key=True, autoincrement=True),
+    Column("followup_id", Text, ForeignKey("followups.id"), nullable=False),
+    Column("at", InstantColumn, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Index("ix_followup_history_followup", "followup_id", "n"),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("key", Text, primary_key=True),  # the idempotency key sent to the sink
+    Column("followup_id", Text, ForeignKey("followups.id")),
+    Column("conversation", Text, nullable=False),
+    Column("sink", Text, nullable=False),
+    Column("purpose", Text, nullable=False),  # request, reminder, notice, journal
+    Column("state", Text, nullable=False),  # sending, waiting, done, rehearsed, dead
+    Column("owner", Text),  # the process that claimed it; the only one to act while it is alive
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("reason", Text, nullable=False),
+    Column("link", Text),
+    Column("response", Text),  # the sink's answer
+    Column("created_at", InstantColumn, nullable=False),
+    Column("changed_at", InstantColumn, nullable=False),
+    Index("ix_deliveries_followup", "followup_id"),
+    Index("ix_deliveries_conversation", "conversation"),
+    Index("ix_deliveries_state", "state"),
 )

@@ -1,1 +1,1 @@
-"""Every turn of a live call, durable as it is spoken; every finished call, sealed."""
+"""Live calls, durable turn by turn; finished calls, sealed in the archive."""

@@ -1,23 +1,28 @@
-"""Sealed calls: one JSON file each, created exclusively, never changed again; late words go
-into addenda beside it.
+"""The archive of sealed calls: one JSON file each, created once and never changed.
+
+Words that arrive after the seal go into addenda beside the file. A hash chain links all files.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
+from time import time
 from typing import Any
 
 from aftercall.clock import format_instant
-from aftercall.errors import ArchiveError, NotFound
+from aftercall.disk import append_synced, create_once, open_locked, sync_folder, translated_errors
+from aftercall.errors import ArchiveError, ChainBroken, NotFound
 from aftercall.faults import fault_point
-from aftercall.journal.chain import hash_bytes, make_next_line, parse_link
-from aftercall.journal.folder import ArchivePlace
 from aftercall.model.calls import Call
 from aftercall.model.turns import Event, Turn
 
+CHAIN_FILE = "chain.jsonl"
+GENESIS_HASH = "0" * 64
 _LEADING_FIELDS = (
     "schema",
     "id",
@@ -31,22 +36,164 @@ _LEADING_FIELDS = (
 )
 _MAX_SID_CHARS = 100
 _MAX_FILES_PER_NAME = 1_000
+_STALE_FILE_AGE_S = 3600
+
+
+class ArchiveFolder:
+    """The files of the archive, and the lines of its chain."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Creates a file, whole and synced; returns False if the name is taken."""
+        with _disk_errors(name):
+            return create_once(self.path / name, data, mode=0o644)
+
+    def read(self, name: str) -> bytes:
+        """Raises NotFound."""
+        try:
+            return (self.path / name).read_bytes()
+        except FileNotFoundError:
+            raise NotFound(f"the archive has no file {name}") from None
+
+    def remove(self, name: str) -> None:
+        """Removes a file; one that is gone is no error."""
+        with _disk_errors(name):
+            (self.path / name).unlink(missing_ok=True)
+            sync_folder(self.path)
+
+    def list_names(self) -> list[str]:
+        """The sealed files, sorted."""
+        return sorted(
+            entry.name
+            for entry in os.scandir(self.path)
+            if entry.name.endswith(".json") and not entry.name.startswith(".")
+        )
+
+    def append_link(self, make_line: Callable[[bytes], bytes]) -> None:
+        """Appends a line to the chain; `make_line` gets the last one (empty at first)."""
+        with _disk_errors(CHAIN_FILE):
+            chain = open_locked(self.path / CHAIN_FILE, mode=0o644)
+            try:
+                end = os.fstat(chain).st_size
+                if end == 0:
+                    sync_folder(self.path)  # the name of the chain must survive a crash, too
+                last, whole = _read_last_line(chain, end)
+                if whole != end:
+                    os.ftruncate(chain, whole)  # a line cut off by a crash: its seal never returned
+                append_synced(chain, make_line(last) + b"\n")
+            finally:
+                os.close(chain)
+
+    def read_chain(self) -> list[bytes]:
+        """The whole lines of the chain."""
+        try:
+            whole, _, _ = (self.path / CHAIN_FILE).read_bytes().rpartition(b"\n")
+        except FileNotFoundError:
+            return []
+        return whole.split(b"\n") if whole else []
+
+    def remove_stale_files(self) -> None:
+        """Removes temporary files that crashed writers left."""
+        for leftover in self.path.glob(".*.tmp"):
+            try:
+                if leftover.stat().st_mtime < time() - _STALE_FILE_AGE_S:
+                    leftover.unlink()
+            except FileNotFoundError:
+                continue
+
+
+_disk_errors = partial(translated_errors, folder="archive", error_type=ArchiveError)
+
+
+def _read_last_line(file: int, end: int) -> tuple[bytes, int]:
+    """The last whole line, and where whole lines end."""
+    size = 4096
+    while True:
+        start = max(0, end - size)
+        tail = os.pread(file, end - start, start)
+        whole, newline, _ = tail.rpartition(b"\n")
+        if newline and (b"\n" in whole or start == 0):
+            return whole.rpartition(b"\n")[2], start + len(whole) + 1
+        if start == 0:
+            return b"", 0
+        size *= 4
+
+
+@dataclass(frozen=True)
+class ChainLink:
+    """A line of the chain: a sealed file, and the hash of the line before.
+
+    An edited file no longer has its hash; a removed file leaves its line; an edited or removed
+    line breaks the next one. An erased file has a second line, its tombstone.
+    """
+
+    n: int
+    name: str
+    sha256: str
+    call: str
+    previous: str
+    erased: bool = False
+
+
+def hash_bytes(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def make_next_line(
+    last: bytes, *, name: str, file_hash: str, call: str, erased: bool = False
+) -> bytes:
+    n = parse_link(last).n + 1 if last else 1
+    previous = hash_bytes(last) if last else GENESIS_HASH
+    link: dict[str, Any] = {"n": n, "name": name, "sha256": file_hash, "call": call}
+    link["previous"] = previous
+    if erased:
+        link["erased"] = True
+    return json.dumps(link, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def parse_link(line: bytes) -> ChainLink:
+    try:
+        data: dict[str, Any] = json.loads(line)
+        return ChainLink(**data)
+    except (ValueError, TypeError):
+        raise ChainBroken(
+            "a line of the archive's chain cannot be read; run `aftercall verify`"
+        ) from None
+
+
+def check_chain(lines: list[bytes]) -> Iterator[tuple[int, ChainLink | None, str | None]]:
+    """Yields the number of each line, its link if readable, and its fault if it has one."""
+    previous = GENESIS_HASH
+    for number, line in enumerate(lines, 1):
+        try:
+            link = parse_link(line)
+        except ChainBroken:
+            yield number, None, "cannot be read"
+        else:
+            fault = None
+            if link.previous != previous:
+                fault = "does not follow the line before it: a line was changed or removed"
+            elif link.n != number:
+                fault = f"calls itself number {link.n}"
+            yield number, link, fault
+        previous = hash_bytes(line)
 
 
 @dataclass(frozen=True)
 class SealedFile:
-    """A file of the archive."""
-
     name: str
     sha256: str
 
 
 class Archive:
-    def __init__(self, place: ArchivePlace) -> None:
+    def __init__(self, place: ArchiveFolder) -> None:
         self.place = place
 
     def seal(self, call: Call) -> SealedFile:
-        """Put the call into the archive, once. Sealing it again gives the first seal back."""
+        """Writes the call into the archive, once. Sealing it again returns the first seal."""
         fault_point("archive.before_file")
         sealed = self._create(make_base_name(call), encode_call(call), owner=call.id)
         fault_point("archive.after_chain")
@@ -55,68 +202,50 @@ class Archive:
     def add_addendum(
         self, call_id: str, archive_name: str, late: Sequence[Turn | Event], added_at: datetime
     ) -> int:
-        """Keep what came after the seal in a file beside it; returns how many addenda the call
-        has.
-        """
-        turns = [item for item in late if isinstance(item, Turn)]
-        events = [item for item in late if isinstance(item, Event)]
-        new = {"turns": _dump(turns), "events": _dump(events)}
-        addendum = {
-            "schema": 1,
-            "addendum_to": call_id,
-            "added_at": format_instant(added_at),
-            **new,
+        """Writes what came after the seal; returns the number of addenda of the call."""
+        new = {
+            "turns": _dump(item for item in late if isinstance(item, Turn)),
+            "events": _dump(item for item in late if isinstance(item, Event)),
         }
+        header = {"schema": 1, "addendum_to": call_id, "added_at": format_instant(added_at)}
+        data = _to_json(header | new)
         for number in range(1, _MAX_FILES_PER_NAME):
             name = _addendum_name(archive_name, number)
-            if (
-                self.place.create(name, _to_json(addendum))
-                or new.items() <= json.loads(self.place.read(name)).items()
-            ):
+            is_new = self.place.create(name, data)
+            if is_new or new.items() <= json.loads(self.place.read(name)).items():
                 self._link_once(SealedFile(name, hash_bytes(self.place.read(name))), call_id)
                 return number
         raise ArchiveError(f"{archive_name} has too many addenda")
 
     def read(self, name: str) -> tuple[Call, tuple[Turn, ...]]:
-        """A sealed call, and the late words of its addenda."""
+        """A sealed call, and the turns of its addenda."""
         call = Call.model_validate(json.loads(self.place.read(name)), context={"sealed": True})
         return call, tuple(turn for addendum in self._addenda(name) for turn in addendum)
 
     def list_files(self, name: str) -> list[str]:
-        """A sealed call's file and its addenda, as far as they are still there."""
-        beginning = f"{name.removesuffix('.json')}.addendum-"
-        return [
-            other
-            for other in self.place.list_names()
-            if other == name or other.startswith(beginning)
-        ]
+        """The file of a sealed call and its addenda, as far as they exist."""
+        prefix = f"{name.removesuffix('.json')}.addendum-"
+        names = self.place.list_names()
+        return [other for other in names if other == name or other.startswith(prefix)]
 
     def erase(self, call_id: str) -> list[str]:
         return self.erase_all([call_id])
 
     def erase_all(self, call_ids: Sequence[str]) -> list[str]:
-        """Take these calls' files away for good and put a tombstone into the chain for each;
-        may be run again after a crash.
+        """Deletes the files of these calls and adds a tombstone to the chain for each.
 
-        The tombstone comes first: a file that is gone without one is a fault, one that is still
-        there is merely not done yet.
+        May be repeated after a crash. The tombstone comes first: a missing file without one is a
+        fault, a file that still exists is unfinished work.
         """
         links = [parse_link(line) for line in self.place.read_chain()]
-        done = {link.name for link in links if link.erased}
-        theirs = set(call_ids)
-        names = [link.name for link in links if link.call in theirs and not link.erased]
-        for link in links:
-            if link.call in theirs and link.name not in done:
-                self.place.append_link(
-                    partial(
-                        make_next_line,
-                        name=link.name,
-                        file_hash=link.sha256,
-                        call=link.call,
-                        erased=True,
-                    )
-                )
+        buried = {link.name for link in links if link.erased}
+        erased_calls = set(call_ids)
+        theirs = [link for link in links if link.call in erased_calls]
+        for link in theirs:
+            if link.name not in buried:
+                self._append_link(SealedFile(link.name, link.sha256), link.call, erased=True)
                 fault_point("erase.after_tombstone")
+        names = [link.name for link in theirs if not link.erased]
         for name in names:
             self.place.remove(name)
         return names
@@ -137,11 +266,9 @@ class Archive:
                 sealed = SealedFile(name, hash_bytes(data))
                 self._append_link(sealed, owner)
                 return sealed
-            there = self.place.read(name)
-            if (
-                json.loads(there).get("id") == owner
-            ):  # sealed before, by a process that could not finish
-                sealed = SealedFile(name, hash_bytes(there))
+            existing = self.place.read(name)
+            if json.loads(existing).get("id") == owner:  # sealed before, by a process that crashed
+                sealed = SealedFile(name, hash_bytes(existing))
                 self._link_once(sealed, owner)
                 return sealed
         raise ArchiveError(f"too many files are called {base}")
@@ -150,9 +277,11 @@ class Archive:
         if not any(parse_link(line).name == sealed.name for line in self.place.read_chain()):
             self._append_link(sealed, call_id)
 
-    def _append_link(self, sealed: SealedFile, call_id: str) -> None:
+    def _append_link(self, sealed: SealedFile, call_id: str, *, erased: bool = False) -> None:
         self.place.append_link(
-            partial(make_next_line, name=sealed.name, file_hash=sealed.sha256, call=call_id)
+            lambda last: make_next_line(
+                last, name=sealed.name, file_hash=sealed.sha256, call=call_id, erased=erased
+            )
         )
 
 
@@ -161,9 +290,7 @@ def _addendum_name(archive_name: str, number: int) -> str:
 
 
 def make_base_name(call: Call) -> str:
-    """`20260213T154112Z-120-twilio-CA…`: sorts by start, tells the source, safe on every file
-    system.
-    """
+    """`20260213T154112Z-120-twilio-CA…`: sorts by start, is safe on every file system."""
     start = call.started_at.astimezone(UTC)
     sid = "".join(
         char if char.isalnum() or char in "-_." else f"%{ord(char):02x}" for char in call.sid
@@ -174,18 +301,13 @@ def make_base_name(call: Call) -> str:
 
 
 def encode_call(call: Call) -> bytes:
-    """The contract's order of fields: what the call is, then what was said, then what came with
-    it.
-    """
+    """Field order of the file format: what the call is, what was said, metadata."""
     data = call.model_dump(mode="json", by_alias=True, exclude={"turns", "events", "metadata"})
-    ordered = {
-        key: data[key]
-        for key in (*_LEADING_FIELDS, *(key for key in data if key not in _LEADING_FIELDS))
-    }
-    happened = {"turns": _dump(call.turns)} | (
-        {"events": _dump(call.events)} if call.events else {}
-    )
-    return _to_json(ordered | happened | {"metadata": call.metadata})
+    ordered = {key: data.pop(key) for key in _LEADING_FIELDS} | data
+    ordered["turns"] = _dump(call.turns)
+    if call.events:
+        ordered["events"] = _dump(call.events)
+    return _to_json(ordered | {"metadata": call.metadata})
 
 
 def _dump(items: Iterable[Turn | Event]) -> list[dict[str, Any]]:
@@ -193,9 +315,7 @@ def _dump(items: Iterable[Turn | Event]) -> list[dict[str, Any]]:
 
 
 def _to_json(data: dict[str, Any]) -> bytes:
-    """A field on each line, and each turn on a line of its own: for people, and for tools that
-    read lines.
-    """
+    """One field a line and one turn a line, for people and for line-based tools."""
     fields = ",\n".join(f" {_quote(name)}: {_format_value(value)}" for name, value in data.items())
     return f"{{\n{fields}\n}}\n".encode()
 

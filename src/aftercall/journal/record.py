@@ -1,57 +1,67 @@
-"""The journal: open a call, append what happens in it, seal it when it ends.
+"""The journal: opens a call, appends what happens in it, seals it when it ends.
 
-Whatever `append` returned for is on disk, whatever happens next: in the database or, while that
-is away, in a file of the call's own. Only while the disk has no room is it in memory, and is
-written first thing when there is; with no room there either, it is refused. Late words of a
-sealed call become addenda.
+When `append` returns, the entry is on disk: in the database or, while that is away, in a file of
+the call. While the disk is full, entries wait in memory; when that is full, too, they are
+refused. Words that arrive after the seal become addenda. Recovery seals calls of dead processes.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from aftercall.clock import Clock
+from aftercall.db.group_commit import GroupCommit, PendingWrite
+from aftercall.disk import try_locked
 from aftercall.errors import (
     AftercallError,
+    CallErased,
     CallNotLive,
     DatabaseUnreachable,
     JournalConflict,
     JournalGap,
     RefusedInput,
     StorageFull,
+    error_code,
 )
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive, SealedFile
 from aftercall.journal.presence import Presence
-from aftercall.journal.replay import replay_entries, to_entries, to_entry, to_finished_call
+from aftercall.journal.replay import (
+    JournalEntry,
+    replay_entries,
+    to_entries,
+    to_entry,
+    to_finished_call,
+)
 from aftercall.journal.spill import (
     DatabaseOutage,
     SpillFolder,
     call_entry,
     end_entry,
-    import_spilled_calls,
+    read_spilled_call,
     removal_entry,
     retry_entry,
 )
-from aftercall.journal.store import CallRow, CallStore, JournalEntry, JournalInserter
-from aftercall.journal.writer import JournalWriter, PendingWrite
-from aftercall.model.calls import Call, LiveCall, has_caller_words
+from aftercall.journal.store import CallRow, CallStore, JournalInserter
+from aftercall.log import get_logger
+from aftercall.model.calls import Call, LiveCall, has_caller_words, parse_call_json
 from aftercall.model.turns import Event, Turn
 
-DATABASE_TIMEOUT_S = 1.0  # a database that takes longer is away: the caller is on the phone
+DATABASE_TIMEOUT_S = 1.0  # after this the database counts as away: the caller is on the phone
+RECOVERY_INTERVAL_S = 60.0
+MAX_CLOCK_SKEW = timedelta(days=1)  # of another machine's clock
 
 T = TypeVar("T")
+log = get_logger("journal")
 
 
 class CallRecorder:
-    """One live call's numbered entries.
-
-    Appends of one call go one after the other, those of many calls together.
-    """
+    """The numbered entries of one live call, appended one after the other."""
 
     def __init__(
         self, call: LiveCall, write: Callable[["CallRecorder", JournalEntry], Awaitable[None]]
@@ -59,9 +69,7 @@ class CallRecorder:
         self.call = call
         self.is_open = True
         self.is_spilling = False
-        """Its entries go to a file of its own, and back to the database when that is there
-        again.
-        """
+        """Its entries go to a file until the database is back."""
         self.lock = asyncio.Lock()
         self._write = write
         self._written: dict[str, list[JournalEntry]] = {"turn": [], "event": []}
@@ -79,16 +87,14 @@ class CallRecorder:
         return [*self._written["turn"], *self._written["event"]]
 
     async def append(self, item: Turn | Event) -> None:
-        """Return when the item is on disk.
+        """Returns when the item is on disk.
 
-        The same one again changes nothing; a gap or a second version is refused.
+        Repeating an item changes nothing; a gap or another version is refused.
         """
         entry = to_entry(self.call.id, item)
         async with self.lock:
             if not self.is_open:
-                raise CallNotLive(
-                    f"call {self.call.id} has ended; attach late words to the sealed call"
-                )
+                raise CallNotLive(f"call {self.call.id} has ended; add an addendum instead")
             if self._is_written(entry):
                 return
             fault_point("journal.before_append")
@@ -96,11 +102,11 @@ class CallRecorder:
             fault_point("journal.after_append")
 
     def mark_written(self, entry: JournalEntry) -> None:
-        """It is on disk."""
+        """The entry is on disk."""
         self._written[entry.kind].append(entry)
 
     async def close(self) -> None:
-        """Wait for an append on its way, and take no more."""
+        """Waits for a running append and refuses others."""
         async with self.lock:
             self.is_open = False
 
@@ -121,7 +127,7 @@ class CallRecorder:
 
 
 class Journal:
-    """Keeps the calls of this process."""
+    """Records and seals the calls of this process."""
 
     def __init__(
         self,
@@ -141,8 +147,8 @@ class Journal:
         self.presence = presence
         self.clock = clock
         self._inserter = inserter
-        self._writer: JournalWriter | None = None
-        self._spiller: JournalWriter | None = None
+        self._writer: GroupCommit[JournalEntry] | None = None
+        self._spiller: GroupCommit[JournalEntry] | None = None
         self._recorders: dict[tuple[str, str], CallRecorder] = {}
         self._opening: dict[tuple[str, str], asyncio.Task[CallRecorder]] = {}
         self._sealing: set[str] = set()
@@ -153,7 +159,7 @@ class Journal:
         return list(self._recorders.values())
 
     async def open(self, call: LiveCall) -> CallRecorder:
-        """Begin a call. Opened twice (a webhook that came twice) it is the same record."""
+        """Begins a call. A repeated webhook gets the same recorder."""
         key = (call.source, call.sid)
         if record := self._recorders.get(key):
             return record
@@ -165,55 +171,51 @@ class Journal:
     async def seal(
         self, recorder: CallRecorder, *, end_reason: str, ended_at: datetime | None = None
     ) -> SealedFile:
-        """End a call and put it into the archive.
+        """Ends a call and seals it into the archive, even if the caller of this is cancelled.
 
-        After an error it may be sealed again; recovery tries, too.
-
-        Whoever asked may be cancelled (the line is gone, the server stops): sealing goes on.
+        After an error it may be repeated; recovery repeats it, too.
         """
-        sealing = asyncio.create_task(
-            self._seal(recorder, end_reason, ended_at or self.clock.now())
-        )
+        ended_at = ended_at or self.clock.now()
+        sealing = asyncio.create_task(self._seal(recorder, end_reason, ended_at))
         self._seal_tasks.add(sealing)
         sealing.add_done_callback(self._seal_tasks.discard)
         return await asyncio.shield(sealing)
 
     def ingest(self, call: Call, *, is_handed_in: bool = False) -> tuple[CallRow, bool]:
-        """Seal a call that is over; returns it, and whether it is new.
+        """Seals a finished call; returns it, and whether it is new.
 
-        One that is handed in was answered elsewhere. It becomes a leg of its caller's
-        conversation within the reconnect window.
+        A call that another system answered joins its caller's conversation within the reconnect
+        window.
         """
         if known := self.store.find(call.source, call.sid):
             return known, False
         window = self.reconnect_window if is_handed_in else None
         with self._mark_sealing(call.id):
-            noted = self.store.add_finished(call, to_entries(call), self.presence.process, window)
-            if noted is None:
+            added = self.store.add_finished(call, to_entries(call), self.presence.process, window)
+            if added is None:
                 if known := self.store.find(call.source, call.sid):
                     return known, False
                 raise RefusedInput("id", "belongs to another call")
-            self._archive_and_finish(noted)
+            self._archive_and_finish(added)
         return self.store.get(call.id), True
 
     def add_addendum(self, row: CallRow, late: Sequence[Turn | Event]) -> None:
-        """Keep what came after the seal."""
+        """Stores what came after the seal."""
         if row.archive_name is None:
             raise CallNotLive(f"call {row.live.id} is not sealed yet")
         addenda = self.archive.add_addendum(row.live.id, row.archive_name, late, self.clock.now())
         self.store.set_addenda_count(row.live.id, addenda, has_caller_words=has_caller_words(late))
 
     def is_abandoned(self, row: CallRow) -> bool:
-        """Whether nobody keeps or seals this call any more: its process died, or its sealing
-        failed here.
-        """
+        """Whether its process died, or its sealing failed here."""
         if row.owner == self.presence.process:
             return row.state == "sealing" and row.live.id not in self._sealing
         return not self.presence.is_alive(row.owner, self.clock.now())
 
     def seal_abandoned(self, row: CallRow) -> SealedFile | None:
-        """Seal a call that nobody keeps; None if another process did it first."""
-        call = to_finished_call(row, replay_entries(self.store.list_entries(row.live.id)))
+        """Seals an abandoned call; returns None if another process did it first."""
+        replayed = replay_entries(self.store.list_entries(row.live.id))
+        call = to_finished_call(row.live, row.ended_at, row.end_reason, replayed)
         with self._mark_sealing(call.id):
             if not self._claim(call.id, row.owner, call.ended_at, call.end_reason):
                 return None
@@ -225,14 +227,6 @@ class Journal:
         for writer in (self._spiller, self._writer):
             if writer is not None:
                 await asyncio.to_thread(writer.close)
-
-    def import_spilled(self) -> list[str]:
-        """What was kept on disk by calls that are over, and by processes that are gone, while
-        the database was away.
-        """
-        return import_spilled_calls(
-            self.spill, self.store, self.archive, self.presence.process, self.clock.now()
-        )
 
     async def _open(self, call: LiveCall) -> CallRecorder:
         record = CallRecorder(call, self._write)
@@ -255,12 +249,14 @@ class Journal:
             self.outage.start(error)
             return False
         if not is_new:
-            raise CallNotLive(f"{call.source} call {call.sid} is known already and not live here")
+            raise CallNotLive(f"{call.source} call {call.sid} is known and not live here")
         return True
 
     async def _write(self, record: CallRecorder, entry: JournalEntry) -> None:
         if not record.is_spilling and not self.outage.is_active:
-            self._writer = self._writer or JournalWriter(self._inserter.write, self._inserter.close)
+            if self._writer is None:
+                write, close = self._inserter.write, self._inserter.close
+                self._writer = GroupCommit("journal", write, on_close=close)
             written = self._writer.submit(entry)
             alarm = asyncio.ensure_future(self.clock.sleep(DATABASE_TIMEOUT_S))
             alarm.add_done_callback(partial(_time_out_write, written))
@@ -270,7 +266,7 @@ class Journal:
                 if not error.retryable:
                     raise
                 self.outage.start(error)
-            finally:  # also when we are cancelled: by then it is on disk, or not
+            finally:  # also when cancelled: the write has ended by then
                 alarm.cancel()
                 if written.exception() is None:
                     record.mark_written(entry)
@@ -286,7 +282,7 @@ class Journal:
                 record.mark_written(entry)
 
     async def _start_spilling(self, record: CallRecorder) -> None:
-        """From here on the call is kept in a file of its own."""
+        """From here on the entries of the call go to a file."""
         if not record.is_spilling:
             self._refuse_if_full()
             await self._spill_entry(call_entry(record.call))
@@ -299,7 +295,8 @@ class Journal:
             )
 
     def _spill_entry(self, entry: JournalEntry) -> PendingWrite:
-        self._spiller = self._spiller or JournalWriter(self.spill.write, self.spill.close)
+        if self._spiller is None:
+            self._spiller = GroupCommit("spill", self.spill.write, on_close=self.spill.close)
         return self._spiller.submit(entry)
 
     async def _with_timeout(self, work: Awaitable[T]) -> T:
@@ -320,16 +317,13 @@ class Journal:
         raise DatabaseUnreachable(f"no answer from the database within {DATABASE_TIMEOUT_S:g} s")
 
     async def _on_database_back(self) -> None:
-        """The database is back: calls that go on are written there again, and those that are
-        over are taken up and sealed.
-        """
+        """Writes live calls to the database again; imports and seals those that are over."""
         for record in self.live_recorders:
             async with record.lock:
                 if record.is_spilling and record.is_open:
+                    store = partial(self.store.import_spilled, is_live=True)
                     owner = self.presence.process
-                    await asyncio.to_thread(
-                        self.store.import_spilled, record.call, record.entries, owner, is_live=True
-                    )
+                    await asyncio.to_thread(store, record.call, record.entries, owner)
                     await self._spill_entry(removal_entry(record.call.id))
                     record.is_spilling = False
         await self._spill_entry(retry_entry())
@@ -338,7 +332,7 @@ class Journal:
         await asyncio.to_thread(self._seal_spilled)
 
     def _seal_spilled(self) -> None:
-        for call_id in self.import_spilled():
+        for call_id in import_spilled(self):
             row = self.store.get(call_id)
             if row.state != "sealed" and self.is_abandoned(row):
                 self.seal_abandoned(row)
@@ -350,9 +344,7 @@ class Journal:
         except DatabaseUnreachable as error:
             await self._spill_end(record, end_reason, ended_at, error)
             raise
-        except (
-            StorageFull
-        ):  # in the archive: its end is noted, and recovery seals it when there is room
+        except StorageFull:  # in the archive; recovery seals the call when there is room
             self._remove_recorder(record)
             raise
         self._remove_recorder(record)
@@ -364,9 +356,7 @@ class Journal:
     async def _spill_end(
         self, record: CallRecorder, end_reason: str, ended_at: datetime, error: AftercallError
     ) -> None:
-        """How the call ended goes to its file, which is taken up with the others when the
-        database is back.
-        """
+        """Writes the end of the call to its file, which is imported when the database is back."""
         await self._spill_entry(call_entry(record.call))
         await self._spill_entry(end_entry(record.call.id, ended_at, end_reason))
         self._remove_recorder(record)
@@ -379,8 +369,10 @@ class Journal:
         with self._mark_sealing(call.id):
             if not self._claim(call.id, self.presence.process, ended_at, end_reason):
                 raise CallNotLive(f"call {call.id} was sealed by another process")
-            row = replace(self.store.get(call.id), live=call)
-            return self._archive_and_finish(to_finished_call(row, replay_entries(record.entries)))
+            row = self.store.get(call.id)
+            replayed = replay_entries(record.entries)
+            finished = to_finished_call(call, row.ended_at, row.end_reason, replayed)
+            return self._archive_and_finish(finished)
 
     def _claim(self, call_id: str, held_by: str, ended_at: datetime, end_reason: str) -> bool:
         sealer = self.presence.process
@@ -388,9 +380,9 @@ class Journal:
             return self.store.claim(
                 call_id, held_by=held_by, sealer=sealer, ended_at=ended_at, end_reason=end_reason
             )
-        except StorageFull as error:  # a database that takes nothing is as good as away
+        except StorageFull as error:  # a full database counts as away
             raise DatabaseUnreachable(
-                f"the database has no room to note the end of call {call_id}"
+                f"the database has no room to store the end of call {call_id}"
             ) from error
 
     def _archive_and_finish(self, call: Call) -> SealedFile:
@@ -412,6 +404,93 @@ class Journal:
 
 
 def _time_out_write(written: PendingWrite, alarm: "asyncio.Future[None]") -> None:
-    """An entry that is written all the same, later, is there twice and folds into one."""
+    """An entry that is written later all the same is there twice; replay ignores the second."""
     if not alarm.cancelled() and not written.done():
         written.set_exception(DatabaseUnreachable(f"not written within {DATABASE_TIMEOUT_S:g} s"))
+
+
+def ingest_json(journal: Journal, raw: bytes) -> tuple[CallRow, bool]:
+    """Seals a finished call given as JSON, or refuses it whole; returns whether it is new."""
+    return ingest_call(journal, parse_call_json(raw))
+
+
+def ingest_call(journal: Journal, call: Call) -> tuple[CallRow, bool]:
+    if call.ended_at > journal.clock.now() + MAX_CLOCK_SKEW:
+        raise RefusedInput("ended_at", "lies in the future")
+    return journal.ingest(call, is_handed_in=True)
+
+
+@dataclass(frozen=True)
+class RecoveryResult:
+    sealed: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+def recover(journal: Journal) -> RecoveryResult:
+    """Seals what crashed processes left open. One call's fault does not stop the others."""
+    sealed: list[str] = []
+    failed: list[str] = []
+    import_spilled(journal)
+    for row in filter(journal.is_abandoned, journal.store.list_unsealed()):
+        try:
+            if journal.seal_abandoned(row) is not None:
+                sealed.append(row.live.id)
+                log.warning("recovered a call", call=row.live.id, was=row.state)
+        except Exception as error:  # noqa: BLE001 - the edge of one call: the others are recovered
+            failed.append(row.live.id)
+            code = error_code(error)
+            log.warning("cannot recover a call yet", call=row.live.id, error=code)
+    for call_id in journal.store.list_late_calls():
+        entries = journal.store.list_entries(call_id)
+        _add_late_entries(journal, journal.store.get(call_id), entries)
+        journal.store.delete_entries(call_id, len(entries))
+    journal.presence.remove_dead(in_use={row.owner for row in journal.store.list_unsealed()})
+    return RecoveryResult(tuple(sealed), tuple(failed))
+
+
+def import_spilled(journal: Journal) -> list[str]:
+    """Imports the spill files of calls that are over and of dead processes.
+
+    Recovery seals the calls. One call's fault does not stop the others.
+    """
+    imported: list[str] = []
+    for path in journal.spill.list_files():
+        with try_locked(path) as is_ours:
+            if not is_ours:
+                continue
+            try:
+                imported += _import_spilled_call(journal, path)
+            except CallErased:
+                log.warning("a spilled call has been erased since; its file is deleted")
+            except AftercallError as error:
+                log.warning("cannot import a spilled call", call=path.stem, error=error.code)
+                continue
+            journal.spill.remove(path)
+    return imported
+
+
+def _import_spilled_call(journal: Journal, path: Path) -> list[str]:
+    spilled = read_spilled_call(path)
+    if spilled is None:
+        return []
+    owner = journal.presence.process
+    row = journal.store.import_spilled(spilled.call, spilled.entries, owner, spilled.ended)
+    fault_point("spill.after_take_up")
+    if row.state == "sealed":
+        _add_late_entries(journal, row, spilled.entries)
+    log.warning("imported a spilled call", call=row.live.id, entries=len(spilled.entries))
+    return [row.live.id]
+
+
+def _add_late_entries(journal: Journal, row: CallRow, entries: Sequence[JournalEntry]) -> None:
+    """Stores what the sealed call lacks of these entries as an addendum."""
+    sealed, _ = journal.archive.read(str(row.archive_name))
+    replayed = replay_entries(entries)
+    known = {(event.kind, event.at) for event in sealed.events}
+    late: list[Turn | Event] = [
+        *(turn for turn in replayed.turns if turn.seq > len(sealed.turns)),
+        *(event for event in replayed.events if (event.kind, event.at) not in known),
+    ]
+    if late:
+        journal.add_addendum(row, late)
+        log.warning("added late entries", call=row.live.id, entries=len(late))

@@ -1,39 +1,35 @@
-"""Where recordings lie: `<home>/recordings/`.
+"""Recordings: their files in `<home>/recordings/`, and their rows in the database.
 
-One is fetched into a part beside its name, and gets the name when it is whole.
+A download goes into a `.part` file, which gets its name when it is complete.
 """
 
-import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, and_, select, update
 
 from aftercall.clock import format_instant
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import recordings
-from aftercall.disk import sync_folder
-from aftercall.errors import NotFound, RecordingError, StorageFull
+from aftercall.disk import replace_synced, sync_folder, translated_errors
+from aftercall.errors import NotFound, RecordingError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.model.calls import Recording, RecordingState, TranscriptState
 
 RECORDINGS_FOLDER = "recordings"
-_DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_disk_errors = partial(translated_errors, folder="recordings", error_type=RecordingError)
 
 
 class PartialRecording:
-    """A file that is still being fetched.
-
-    What is there survives a crash, and the next attempt goes on behind it.
-    """
+    """A download in progress. It survives a crash, and the next attempt continues it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,7 +45,7 @@ class PartialRecording:
         self.path.unlink(missing_ok=True)
 
     def append(self, data: bytes) -> None:
-        with translated_disk_errors(self.path.name), self.path.open("ab") as file:
+        with _disk_errors(self.path.name), self.path.open("ab") as file:
             file.write(data)
 
 
@@ -59,7 +55,7 @@ class RecordingFolder:
         self._folder = home / RECORDINGS_FOLDER
 
     def open_part(self, name: str) -> PartialRecording:
-        with translated_disk_errors(name):
+        with _disk_errors(name):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return PartialRecording(self._folder / f"{name}.part")
 
@@ -68,9 +64,9 @@ class RecordingFolder:
         return path if path.is_file() else None
 
     def finish(self, part: PartialRecording, name: str) -> Path:
-        """The whole file under its name, on disk."""
+        """Gives the complete file its name, synced."""
         path = self._folder / name
-        with translated_disk_errors(name):
+        with _disk_errors(name):
             with part.path.open("rb") as file:
                 os.fsync(file.fileno())
             fault_point("recording.after_part")
@@ -80,16 +76,11 @@ class RecordingFolder:
         return path
 
     def write_transcript(self, path: Path, data: Mapping[str, Any]) -> Path:
-        """The transcript of a recording, beside it; written whole."""
+        """Writes the transcript of a recording beside it."""
         beside = path.with_name(f"{path.name}.transcript.json")
-        temporary = beside.with_name(f".{beside.name}.tmp")
-        with translated_disk_errors(beside.name):
-            with temporary.open("w", encoding="utf-8") as file:
-                json.dump(data, file, ensure_ascii=False, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.rename(beside)
-            sync_folder(self._folder)
+        text = json.dumps(data, ensure_ascii=False, indent=1)
+        with _disk_errors(beside.name):
+            replace_synced(beside, text.encode(), mode=0o644)
         return beside
 
     def to_relative_path(self, path: Path) -> str:
@@ -99,20 +90,6 @@ class RecordingFolder:
 def hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def translated_disk_errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _DISK_FULL_ERRNOS:
-            raise StorageFull(
-                f"no room for {name} in the recordings; free some space, what is there stays"
-            ) from error
-        raise RecordingError(
-            f"{name} cannot be written in the recordings ({error.strerror})"
-        ) from error
 
 
 class RecordingStore:
@@ -129,7 +106,7 @@ class RecordingStore:
         now: datetime,
         reason: str = "",
     ) -> Recording:
-        """What a carrier tells of a recording; told twice, the first counts."""
+        """Adds a recording that a carrier announces; a repeated announcement changes nothing."""
         row = {
             "id": new_id(),
             "call_id": call_id,
@@ -140,14 +117,11 @@ class RecordingStore:
         }
         with self._database.write() as connection:
             upsert(connection, recordings, {"carrier": carrier, "sid": sid}, row, changes={})
-        with self._database.read() as connection:
-            found = connection.execute(
-                select(recordings).where(recordings.c.carrier == carrier, recordings.c.sid == sid)
-            ).one()
-        return Recording(**found._asdict())
+        is_same = and_(recordings.c.carrier == carrier, recordings.c.sid == sid)
+        return self._fetch(is_same)[0]
 
     def list_due(self, limit: int = 100) -> list[str]:
-        """Those whose download nobody has started, oldest first."""
+        """Recordings whose download has not started, oldest first."""
         query = (
             select(recordings.c.id)
             .where(recordings.c.state == "waiting")
@@ -158,18 +132,13 @@ class RecordingStore:
             return [str(row.id) for row in connection.execute(query)]
 
     def get(self, recording_id: str) -> Recording:
-        with self._database.read() as connection:
-            row = connection.execute(
-                select(recordings).where(recordings.c.id == recording_id)
-            ).first()
-        if row is None:
+        found = self._fetch(recordings.c.id == recording_id)
+        if not found:
             raise NotFound(f"there is no recording {recording_id!r}")
-        return Recording(**row._asdict())
+        return found[0]
 
     def list_for_call(self, call_id: str) -> list[Recording]:
-        query = select(recordings).where(recordings.c.call_id == call_id).order_by(recordings.c.id)
-        with self._database.read() as connection:
-            return [Recording(**row._asdict()) for row in connection.execute(query)]
+        return self._fetch(recordings.c.call_id == call_id)
 
     def mark_started(self, recording_id: str, now: datetime) -> None:
         self._update(
@@ -177,7 +146,7 @@ class RecordingStore:
         )
 
     def start_attempt(self, recording_id: str, now: datetime) -> Recording:
-        """One more attempt."""
+        """Counts an attempt."""
         self._update(recording_id, {"attempts": recordings.c.attempts + 1, "changed_at": now})
         return self.get(recording_id)
 
@@ -194,15 +163,9 @@ class RecordingStore:
         now: datetime,
         transcript: TranscriptState,
     ) -> None:
-        values = {
-            "state": "here",
-            "path": path,
-            "sha256": sha256,
-            "bytes": size,
-            "reason": "",
-            "transcript": transcript,
-        }
-        self._update(recording_id, values | {"changed_at": now})
+        file = {"path": path, "sha256": sha256, "bytes": size}
+        state = {"state": "here", "reason": "", "transcript": transcript, "changed_at": now}
+        self._update(recording_id, file | state)
 
     def set_state(
         self, recording_id: str, state: RecordingState, reason: str, now: datetime
@@ -213,6 +176,11 @@ class RecordingStore:
         self, recording_id: str, state: TranscriptState, reason: str, now: datetime
     ) -> None:
         self._update(recording_id, {"transcript": state, "reason": reason, "changed_at": now})
+
+    def _fetch(self, condition: ColumnElement[bool]) -> list[Recording]:
+        query = select(recordings).where(condition).order_by(recordings.c.id)
+        with self._database.read() as connection:
+            return [Recording(**row._asdict()) for row in connection.execute(query)]
 
     def _update(
         self, recording_id: str, values: dict[str, Any], only_if_state: str | None = None

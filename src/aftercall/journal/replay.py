@@ -1,12 +1,11 @@
-"""Journal rows and the turns and events they stand for."""
+"""Journal entries: how turns and events are encoded in them, and how a call is rebuilt."""
 
 import json.encoder
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from aftercall.journal.store import CallRow, JournalEntry
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.turns import Event, Turn
 
@@ -17,9 +16,18 @@ _quote = json.encoder.encode_basestring_ascii
 Item = TypeVar("Item", Turn, Event)
 
 
+class JournalEntry(NamedTuple):
+    """One row of the journal: an encoded turn or event."""
+
+    call_id: str
+    kind: str
+    seq: int
+    body: str
+
+
 @dataclass(frozen=True)
 class ReplayFault:
-    """Damage in a call's journal: never by our own writing, but it must show."""
+    """Damage in the journal of a call. Our writing never causes it, but the archive shows it."""
 
     kind: str
     entry: str
@@ -40,9 +48,7 @@ def to_entry(call_id: str, item: Turn | Event) -> JournalEntry:
 
 
 def _encode_turn(turn: Turn) -> str:
-    """By hand, the time in epoch seconds: every turn of every live call passes here, and the
-    general way takes twice as long.
-    """
+    """Encodes by hand, with epoch seconds: half the time of pydantic, for every live turn."""
     confidence = "" if turn.confidence is None else f',"confidence":{turn.confidence!r}'
     return (
         f'{{"seq":{turn.seq},"speaker":"{turn.speaker}","text":{_quote(turn.text)},'
@@ -51,60 +57,53 @@ def _encode_turn(turn: Turn) -> str:
 
 
 def to_entries(call: Call) -> list[JournalEntry]:
-    return [
-        *(to_entry(call.id, turn) for turn in call.turns),
-        *(to_entry(call.id, event) for event in call.events),
-    ]
+    items: list[Turn | Event] = [*call.turns, *call.events]
+    return [to_entry(call.id, item) for item in items]
 
 
 def replay_entries(entries: Iterable[JournalEntry]) -> ReplayedCall:
-    """Entries in any order, repeats allowed, as turns and events in theirs.
-
-    The first of two that differ stands.
-    """
+    """Turns and events of entries in any order. Of two that differ, the first counts."""
     bodies: dict[tuple[str, int], str] = {}
     faults: list[ReplayFault] = []
     for entry in entries:
         if bodies.setdefault((entry.kind, entry.seq), entry.body) != entry.body:
             faults.append(ReplayFault("journal.conflict", entry.kind, entry.seq))
-    turns = tuple(
-        Turn.model_validate_json(bodies[key]) for key in sorted(bodies) if key[0] == "turn"
-    )
-    events = tuple(
-        Event.model_validate_json(bodies[key]) for key in sorted(bodies) if key[0] == "event"
-    )
-    for kind, items in (("turn", turns), ("event", events)):
-        present = {item.seq for item in items}
-        faults += [
-            ReplayFault("journal.gap", kind, seq)
-            for seq in range(1, max(present, default=0))
-            if seq not in present
-        ]
-    return ReplayedCall(turns, events, tuple(faults))
+    ordered = sorted(bodies.items())
+    turns = [Turn.model_validate_json(body) for (kind, _), body in ordered if kind == "turn"]
+    events = [Event.model_validate_json(body) for (kind, _), body in ordered if kind == "event"]
+    faults += _find_gaps("turn", turns)
+    faults += _find_gaps("event", events)
+    return ReplayedCall(tuple(turns), tuple(events), tuple(faults))
 
 
-def to_finished_call(row: CallRow, replayed: ReplayedCall) -> Call:
-    """The call as it goes into the archive; damage is written down, not papered over."""
-    ended_at = row.ended_at or find_last_activity(row, replayed)
+def _find_gaps(kind: str, items: Sequence[Turn | Event]) -> list[ReplayFault]:
+    present = {item.seq for item in items}
+    missing = set(range(1, max(present, default=0))) - present
+    return [ReplayFault("journal.gap", kind, seq) for seq in sorted(missing)]
+
+
+def to_finished_call(
+    live: LiveCall, ended_at: datetime | None, end_reason: str | None, replayed: ReplayedCall
+) -> Call:
+    """The call for the archive. Faults become events. Without an end, it was interrupted."""
+    ended_at = ended_at or _find_last_activity(live, replayed)
     found = [
         Event(seq=1, kind=fault.kind, at=ended_at, data={"entry": fault.entry, "seq": fault.seq})
         for fault in replayed.faults
     ]
     return Call.model_construct(
-        **{name: getattr(row.live, name) for name in LiveCall.model_fields},
+        **{name: getattr(live, name) for name in LiveCall.model_fields},
         schema_=1,
         ended_at=ended_at,
-        end_reason=row.end_reason or INTERRUPTED,
+        end_reason=end_reason or INTERRUPTED,
         turns=_renumber(replayed.turns),
         events=_renumber([*replayed.events, *found]),
     )
 
 
-def find_last_activity(row: CallRow, folded: ReplayedCall) -> datetime:
-    """When a call that was cut off was last known to be alive."""
-    spoken = [turn.at for turn in folded.turns]
-    noted = [event.at for event in folded.events]
-    return max([row.live.started_at, *spoken, *noted])
+def _find_last_activity(live: LiveCall, replayed: ReplayedCall) -> datetime:
+    items: list[Turn | Event] = [*replayed.turns, *replayed.events]
+    return max([live.started_at, *(item.at for item in items)])
 
 
 def _renumber(items: Sequence[Item]) -> tuple[Item, ...]:

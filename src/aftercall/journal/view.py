@@ -1,17 +1,18 @@
-"""A call as API and commands show it, live or sealed."""
+"""Calls as JSON, live or sealed, for the API and the commands."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aftercall.clock import format_instant
 from aftercall.journal.archive import Archive
-from aftercall.journal.replay import replay_entries
+from aftercall.journal.replay import ReplayedCall, replay_entries
 from aftercall.journal.store import CallRow, CallStore
+from aftercall.model.calls import Call
 from aftercall.model.turns import BARGE_IN, Event, Turn
 
 
 def row_json(row: CallRow) -> dict[str, Any]:
-    """A line of the list: everything but the words."""
+    """A call without its words, for lists."""
     return {
         **row.live.model_dump(mode="json"),
         "state": row.state,
@@ -23,29 +24,28 @@ def row_json(row: CallRow) -> dict[str, Any]:
 
 
 def call_json(store: CallStore, archive: Archive, row: CallRow) -> dict[str, Any]:
-    """One call whole: its turns, late words marked, and its events."""
+    """One call with its turns, late ones marked, and its events."""
     late: tuple[Turn, ...] = ()
+    call: Call | ReplayedCall
     if row.archive_name is None:
-        folded = replay_entries(store.list_entries(row.live.id))
-        turns, events = folded.turns, folded.events
+        call = replay_entries(store.list_entries(row.live.id))
     else:
         call, late = archive.read(row.archive_name)
-        turns, events = call.turns, call.events
-    return {
-        **row_json(row),
-        "turns": [*map(_turn_json, turns), *({**_turn_json(turn), "late": True} for turn in late)],
-        "events": [event.model_dump(mode="json") for event in events],
-    }
+    turns = [_turn_json(turn) for turn in call.turns]
+    turns += [_turn_json(turn) | {"late": True} for turn in late]
+    events = [event.model_dump(mode="json") for event in call.events]
+    return row_json(row) | {"turns": turns, "events": events}
 
 
 def read_live_turns(store: CallStore, row: CallRow) -> tuple[Turn, ...]:
-    """What has been said so far in a call that is not sealed yet."""
+    """The turns so far of a call that is not sealed."""
     return replay_entries(store.list_entries(row.live.id)).turns
 
 
 def find_interrupted_turns(turns: Sequence[Turn], events: Iterable[Event]) -> frozenset[int]:
-    """The numbers of the agent's turns that the caller interrupted: of each interruption, the
-    last that had begun and was heard so.
+    """The numbers of the agent's turns that the caller interrupted.
+
+    For each interruption, the last turn that had begun and ends with the words heard.
     """
     found = set()
     for event in events:

@@ -27,8 +27,7 @@ from sqlalchemy import (
 from aftercall.clock import format_instant
 from aftercall.db.columns import LEXEMES
 from aftercall.db.connect import Database, translated_errors
-from aftercall.db.prepared import InValues, PreparedStatement
-from aftercall.db.statements import chunked, upsert
+from aftercall.db.statements import InValues, PreparedStatement, chunked, upsert
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
 from aftercall.memory.ranking import compute_marks
 from aftercall.memory.words import to_terms

@@ -28,8 +28,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from aftercall.db.connect import Database
-from aftercall.db.prepared import InValues, PreparedStatement
 from aftercall.db.stale_briefings import invalidate_briefing
+from aftercall.db.statements import InValues, PreparedStatement
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
 from aftercall.errors import NotFound, SecretUnreadable
 from aftercall.faults import fault_point

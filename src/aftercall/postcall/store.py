@@ -12,9 +12,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
 from aftercall.db.connect import Database
+from aftercall.db.conversations import belongs_to
 from aftercall.db.stale_briefings import invalidate_all_briefings, invalidate_briefing
-from aftercall.db.statements import belongs_to, upsert
-from aftercall.db.tables import calls, documents, steps
+from aftercall.db.statements import upsert
+from aftercall.db.tables import calls, documents, fact_occurrences, facts, steps
 from aftercall.memory.document_store import parse_next_call_context
 from aftercall.model.briefing import RecentCall
 from aftercall.model.calls import Call
@@ -171,17 +172,13 @@ class StepStore:
 
     def with_secrets(self, call_ids: Sequence[str]) -> set[str]:
         """Those of the calls that any fact told in confidence rests on."""
-        listed = ", ".join("?" * len(call_ids))
-        confided = (
-            "SELECT o.call_id FROM fact_occurrences o JOIN facts f ON f.id = o.fact_id WHERE "
-            "f.visibility = 'secret'"
+        query = (
+            select(fact_occurrences.c.call_id)
+            .join(facts, facts.c.id == fact_occurrences.c.fact_id)
+            .where(facts.c.visibility == "secret", fact_occurrences.c.call_id.in_(call_ids))
         )
-        with self._database.raw_query() as query:
-            return (
-                {row[0] for row in query(f"{confided} AND o.call_id IN ({listed})", call_ids)}
-                if call_ids
-                else set()
-            )
+        with self._database.read() as connection:
+            return set(connection.execute(query).scalars())
 
     def archive_names(self, call_ids: Sequence[str]) -> list[str]:
         """The sealed files of these calls, where there is one."""
@@ -192,9 +189,9 @@ class StepStore:
             return list(connection.execute(query).scalars())
 
     def state_of(self, call_id: str, name: str) -> StepState | None:
-        with self._database.raw_query() as query:
-            rows = query("SELECT state FROM steps WHERE call_id = ? AND name = ?", (call_id, name))
-        return rows[0][0] if rows else None
+        query = select(steps.c.state).where(steps.c.call_id == call_id, steps.c.name == name)
+        with self._database.read() as connection:
+            return connection.execute(query).scalar()
 
     def result_of(self, call_id: str, name: str) -> str:
         """What the step made when it last ended well; empty if it made nothing."""

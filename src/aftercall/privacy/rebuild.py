@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from aftercall.db.connect import Database
 from aftercall.durable import to_step_error
 from aftercall.errors import AftercallError
-from aftercall.journal.chain import ChainLink, parse_link
+from aftercall.journal.archive import ChainLink, parse_link
 from aftercall.log import get_logger
 from aftercall.model.calls import Call
 from aftercall.postcall.office import Office

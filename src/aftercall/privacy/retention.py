@@ -5,7 +5,7 @@ goes, and a row lets go of a file only when the file is gone: cut off anywhere, 
 finds the same and finishes it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import get_args
 
 from aftercall.clock import Clock
 from aftercall.db.connect import Database
+from aftercall.db.statements import chunked
 from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
 from aftercall.log import get_logger
@@ -60,7 +61,7 @@ class Retention:
     def expire(self, kind: RetentionKind) -> list[ExpiredItem]:
         """All of one kind that is past its time now."""
         expired = self.find_expired_kind(kind)
-        for some in _in_pieces(expired):
+        for some in chunked(expired, BATCH_SIZE):
             if self.action(kind) == "archive":
                 for item in some:
                     self._retire(kind, item)
@@ -138,8 +139,3 @@ def _beside(file: Path) -> list[Path]:
         if file.parent.is_dir()
         else []
     )
-
-
-def _in_pieces(items: list[ExpiredItem]) -> Iterator[list[ExpiredItem]]:
-    for start in range(0, len(items), BATCH_SIZE):
-        yield items[start : start + BATCH_SIZE]

@@ -5,13 +5,12 @@ One folder for each kind and number, so that erasing a caller finds all of their
 """
 
 import json
-import os
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from aftercall.disk import sync_folder
+from aftercall.disk import replace_synced
 from aftercall.ids import hash_caller
 from aftercall.model.facts import SHARED_CALLER
 from aftercall.model.people import split_party
@@ -31,18 +30,8 @@ class RetiredFolder:
         """On disk when this returns; kept twice it is there once."""
         folder = self._folder(kind, whose)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return self._write(folder / name, data)
-
-    def _write(self, target: Path, data: bytes) -> Path:
-        temporary = target.with_name(f".{target.name}.tmp")
-        opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(opened, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-        sync_folder(target.parent)
-        return target
+        replace_synced(folder / name, data)
+        return folder / name
 
     def erase(self, number: str) -> int:
         """Everything of a number, whoever spoke from it; how many files."""
@@ -76,7 +65,7 @@ class RetiredFolder:
             file.unlink()
         elif len(others) < len(said):
             left = kept | {"occurrences": others, "occurrence_count": len(others)}
-            self._write(file, (json.dumps(left, ensure_ascii=False, indent=1) + "\n").encode())
+            replace_synced(file, (json.dumps(left, ensure_ascii=False, indent=1) + "\n").encode())
         else:
             return False
         return True

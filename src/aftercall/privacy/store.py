@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Table, delete, insert, or_, select, t
 from sqlalchemy.sql.elements import ColumnElement
 
 from aftercall.db.connect import Database
-from aftercall.db.statements import upsert
+from aftercall.db.statements import chunked, upsert
 from aftercall.db.tables import (
     answers,
     briefings,
@@ -63,7 +63,6 @@ ERASED_TABLES: tuple[Table, ...] = (
     call_topics,
     calls,
 )
-BATCH_SIZE = 500
 REBUILT_REASON = "rebuilt from the archive; follow-up work is not done again"
 
 
@@ -262,10 +261,7 @@ def list_parties(database: Database, agent_id: str, number: str) -> list[str]:
 
 def _in(column: Column[str], values: Sequence[object]) -> list[ColumnElement[bool]]:
     """In pieces: a statement takes only so many values."""
-    return [
-        column.in_(values[start : start + BATCH_SIZE])
-        for start in range(0, len(values), BATCH_SIZE)
-    ]
+    return [column.in_(some) for some in chunked(values)]
 
 
 def list_documents(database: Database, subject: ErasureSubject) -> list[tuple[str, str]]:

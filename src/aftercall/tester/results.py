@@ -4,7 +4,6 @@ call; the ledger beside them.
 While a run goes on, its folder has what `run_log.py` writes, and its calls as they end.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aftercall.disk import sync_folder
+from aftercall.disk import lock_file, sync_folder
 from aftercall.errors import NotFound
 from aftercall.speech.sound import write_wav
 from aftercall.tester.bug_ledger import BugLedger
@@ -46,7 +45,7 @@ class RunResults:
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "ledger.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock_file(lock.fileno())
             ledger = BugLedger(self._folder / "ledger.json")
             yield ledger
             ledger.save()

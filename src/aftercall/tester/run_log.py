@@ -7,7 +7,6 @@ goes on.
 """
 
 import asyncio
-import fcntl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +16,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from aftercall.disk import sync_folder
+from aftercall.disk import lock_file, sync_folder
 from aftercall.errors import TesterError
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
@@ -79,13 +78,11 @@ class RunLog:
 
     def __enter__(self) -> Self:
         self._file = self._path.open("r+b")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_file(self._file.fileno(), wait=False):
             self._file.close()
             raise TesterError(
                 f"the test run {self._path.parent.name} is going on in another process"
-            ) from None
+            )
         self._file.truncate(sum(map(len, whole_lines(self._path))))
         self.started = read_started(self._path)
         self.finished = {(item.place, item.run): item for item in read_finished(self._path)}

@@ -7,7 +7,7 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
 from aftercall.briefing.render import briefing_json
-from aftercall.journal.intake import ingest_json
+from aftercall.journal.record import ingest_json
 from aftercall.journal.recording_files import recordings_json
 from aftercall.journal.view import call_json, row_json
 from aftercall.memory.view import extraction_json

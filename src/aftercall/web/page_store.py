@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import Select, and_, exists, func, or_, select, tuple_
 
 from aftercall.db.connect import Database
-from aftercall.db.statements import belongs_to
+from aftercall.db.conversations import belongs_to
 from aftercall.db.tables import calls, journal, steps
 from aftercall.journal.store import CallRow, to_call_row
 from aftercall.model.steps import Step

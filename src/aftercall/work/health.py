@@ -10,7 +10,7 @@ from sqlalchemy import Column, ColumnElement, Connection, and_, exists, func, or
 
 from aftercall.clock import format_instant
 from aftercall.db.connect import Database
-from aftercall.db.statements import upsert
+from aftercall.db.statements import chunked, upsert
 from aftercall.db.tables import calls, deliveries, followup_runs, followups, steps, upkeep
 
 CallHealth = Literal["ok", "pending", "failed", "recovered", "superseded", "nothing_said", "held"]
@@ -21,7 +21,6 @@ MAX_PENDING_AGE = timedelta(minutes=15)
 MAX_HELD_AGE = timedelta(hours=24)
 MAX_SWEEP_AGE = timedelta(hours=3)
 EXIT_CODES = {"ok": 0, "warn": 1, "failing": 2}
-MAX_KEYS_PER_QUERY = 500
 _CALL_COLUMNS = ("id", "state", "conversation", "started_at", "ended_at", "end_reason", "resumes")
 
 
@@ -375,10 +374,8 @@ def _by_key(
 ) -> dict[str, list[Any]]:
     """Rows of the key's table. Reads only the named columns: dates and JSON are slow to parse."""
     found: dict[str, list[Any]] = defaultdict(list)
-    keys = sorted(wanted)
     columns = [key.table.c[name] for name in names]
-    for start in range(0, len(keys), MAX_KEYS_PER_QUERY):
-        chunk = keys[start : start + MAX_KEYS_PER_QUERY]
+    for chunk in chunked(sorted(wanted)):
         query = select(key.label("key"), *columns).where(key.in_(chunk))
         for row in connection.execute(query):
             found[row.key].append(row)

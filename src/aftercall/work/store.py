@@ -20,8 +20,9 @@ from sqlalchemy import (
 
 from aftercall.db.audit_log import Deed, write_audit
 from aftercall.db.connect import Database
+from aftercall.db.conversations import may_belong_to, select_last_end
 from aftercall.db.stale_briefings import invalidate_briefing
-from aftercall.db.statements import may_belong_to, select_last_end, upsert
+from aftercall.db.statements import upsert
 from aftercall.db.tables import calls, deliveries, followup_history, followups
 from aftercall.errors import NotFound
 from aftercall.journal.presence import Presence

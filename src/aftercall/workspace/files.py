@@ -5,7 +5,6 @@ trip. Everything here blocks, so an event loop calls it in a thread.
 """
 
 import errno
-import fcntl
 import os
 import stat
 import time
@@ -15,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aftercall import faults
-from aftercall.disk import sync_folder
+from aftercall.disk import lock_file, sync_folder
 from aftercall.errors import (
     FileTooLarge,
     WorkspaceBusy,
@@ -60,11 +59,8 @@ def _try_lock(lock: Path) -> int | None:
     """
     held = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_still_there(lock, held):
+        if lock_file(held, wait=False) and _is_still_there(lock, held):
             return held
-    except BlockingIOError:
-        pass
     except BaseException:
         os.close(held)
         raise

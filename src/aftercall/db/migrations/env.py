@@ -1,6 +1,4 @@
-"""Alembic's door: migrations run on the connection, and inside the transaction, that upgrade.py
-hands over.
-"""
+"""Alembic's entry point: runs migrations in the transaction of upgrade.py."""
 
 from alembic import context
 
