@@ -20,7 +20,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from aftercall.app import App, build
-from aftercall.briefing.prepare import brief_ring, prepare_briefing
+from aftercall.briefing.compose import brief_ring, fill_briefing
 from aftercall.clock import format_instant
 from aftercall.model.calls import LiveCall
 from aftercall.settings import Settings
@@ -168,11 +168,8 @@ def grow(app: App, callers: range, luck: random.Random) -> None:
 def make_ready(app: App, callers: list[int]) -> None:
     """Prepare these the way a server does, and give each a page of their own."""
     for caller in callers:
-        prepare_briefing(
-            app.composer,
-            app.briefings,
-            app.briefings.start("main", number(caller), rests_on_all=False),
-        )
+        stale = app.briefings.start("main", number(caller), rests_on_all=False)
+        fill_briefing(app.composer, stale)
         page = Workspace.from_settings(app.settings).find_person(number(caller))
         assert page is not None
         page.user.parent.mkdir(parents=True, exist_ok=True)

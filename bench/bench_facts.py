@@ -19,8 +19,7 @@ from aftercall.app import App, build
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.claims import look_up_again, read_secret_claim
 from aftercall.memory.dedupe import compare
-from aftercall.memory.evidence import filter_drafts
-from aftercall.memory.extraction import Extractor
+from aftercall.memory.extraction import Extractor, filter_drafts
 from aftercall.model.calls import parse_call
 from aftercall.model.reading import Reading
 from aftercall.settings import Settings

@@ -28,7 +28,7 @@ from aftercall.db.connect import Database
 from aftercall.db.upgrade import prepare_database
 from aftercall.lab.models.openai import embed
 from aftercall.memory.embedding import Embedder, embed_missing, load_embedder
-from aftercall.memory.indexing import index_call
+from aftercall.memory.passage_store import make_passages, replace_call
 from aftercall.memory.ranking import WEIGHTS, Weights
 from aftercall.memory.search import MemorySearch
 from aftercall.memory.words import STOP_WORDS, split_words
@@ -137,8 +137,9 @@ class Ours:
     def _fill(self, file: Path, conversation: Conversation) -> Database:
         database = Database(f"sqlite:///{file}")
         prepare_database(database)
-        for call in conversation.calls:
-            index_call(database, call)
+        with database.write() as connection:
+            for call in conversation.calls:
+                replace_call(connection, call.id, make_passages(call), ["turn"])
         return database
 
     def embed(self, embedder: Embedder) -> int:

@@ -16,10 +16,10 @@ from pydantic import SecretStr
 from aftercall.bridge.pending_calls import PendingCalls
 from aftercall.bridge.turn_call import TurnCallParts
 from aftercall.bridge.voice_call import VoiceCallParts
-from aftercall.briefing import prepare
+from aftercall.briefing import compose
+from aftercall.briefing.cache import BriefingCache
 from aftercall.briefing.compose import Composer
 from aftercall.briefing.render import make_instructions
-from aftercall.briefing.store import BriefingStore
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import Clock, SystemClock, format_instant
 from aftercall.db.audit_log import AuditLog
@@ -48,11 +48,10 @@ from aftercall.log import get_logger
 from aftercall.memory.document_store import DocumentStore
 from aftercall.memory.embedding import Embedder, load_embedder
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.passage_index import PassageIndex
+from aftercall.memory.fact_store import FactStore
 from aftercall.memory.pins.board import PinBoard
 from aftercall.memory.remem import RememClient
 from aftercall.memory.search import FactRecall, MemorySearch
-from aftercall.memory.store import FactStore
 from aftercall.memory.vault import open_vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
@@ -100,7 +99,7 @@ class App:
     resume: ResumeStates
     reader: Reader
     composer: Composer
-    briefings: BriefingStore
+    briefings: BriefingCache
     facts: FactStore
     documents: DocumentStore
     register: CallerRegister
@@ -347,7 +346,7 @@ class App:
 
     async def brief(self, call: LiveCall) -> tuple[ResumeState | None, Briefing]:
         """What a call that rings now is told, in time; a greeting that was left is used up."""
-        return await prepare.brief_ring(self.composer, call, self.clock)
+        return await compose.brief_ring(self.composer, call, self.clock)
 
     async def _recall(self, call: LiveCall, query: str) -> Sequence[str]:
         """For whoever pays no attention to who is on the line: the number's owner, as far as
@@ -436,13 +435,13 @@ def build(settings: Settings, clock: Clock | None = None, *, claims_home: bool =
     resume = ResumeStates(database, settings.reconnect_window_s)
     line, vault = make_model_client(settings), open_vault(settings)
     facts, teller = (
-        FactStore(database, vault, PassageIndex(), settings.memory.list_others_in_group),
+        FactStore(database, vault, settings.memory.list_others_in_group),
         FollowUpNews(settings, FollowUpStore(database)),
     )
     register = CallerRegister(
         settings, store, PasscodeTryLedger(settings, RunStore(database), clock)
     )
-    briefings, board = BriefingStore(database), PinBoard(settings, database, facts, clock)
+    briefings, board = BriefingCache(database), PinBoard(settings, database, facts, clock)
     app = App(
         settings=settings,
         clock=clock,

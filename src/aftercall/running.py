@@ -9,7 +9,7 @@ from datetime import datetime
 
 from aftercall import durable
 from aftercall.app import App
-from aftercall.briefing import prepare
+from aftercall.briefing import compose
 from aftercall.change_trigger import ChangeTrigger
 from aftercall.db.connect import TableChanges
 from aftercall.errors import AftercallError
@@ -109,7 +109,7 @@ def _triggered_jobs(
         return await work.next_due(app.work)
 
     def prepare_briefings() -> Awaitable[object]:
-        return asyncio.to_thread(prepare.prepare_due, app.composer, app.briefings)
+        return asyncio.to_thread(compose.fill_cache, app.composer)
 
     keep_doing = app.upkeep.run_repeatedly
     return [
@@ -120,7 +120,7 @@ def _triggered_jobs(
             DUE_WORK_INTERVAL_S,
             lookout.wrap(lambda: start_due_recordings(app.recording_desk)),
         ),
-        keep_doing("briefings", prepare.PREPARE_INTERVAL_S, lookout.wrap(prepare_briefings)),
+        keep_doing("briefings", compose.FILL_INTERVAL_S, lookout.wrap(prepare_briefings)),
         keep_doing("looking for changes", CHANGE_POLL_INTERVAL_S, lookout.poll),
     ]
 

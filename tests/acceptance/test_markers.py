@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aftercall.app import App, build
-from aftercall.memory.key import memory_key
+from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey
 from aftercall.model.people import split_party
 from aftercall.settings import Settings

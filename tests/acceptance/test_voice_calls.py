@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidStatus
 
 from aftercall.bridge.agent_voice import load_clip
 from aftercall.bridge.voice_call import GO_ON
-from aftercall.briefing.prepare import prepare_due
+from aftercall.briefing.compose import fill_cache
 from aftercall.lab.carriers import TelnyxSide, TwilioSide
 from aftercall.lab.media import MediaPhone
 from aftercall.lab.script import (
@@ -120,7 +120,7 @@ async def test_an_engine_is_told_what_earlier_calls_were_about(tmp_path: Path, n
         )  # the key for speaking is no key for reading here
         for step in STEPS:
             await asyncio.to_thread(rerun, replace(stage.app.office, desk=desk), earlier.id, step)
-        await asyncio.to_thread(prepare_due, stage.app.composer, stage.app.briefings)
+        await asyncio.to_thread(fill_cache, stage.app.composer)
         ring, phone = await stage.ring()
         await phone.wait_for_words("Hey Ann")
         await phone.say("What did we talk about?")

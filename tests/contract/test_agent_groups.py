@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from aftercall.app import App, build
-from aftercall.briefing.prepare import prepare_due
+from aftercall.briefing.compose import fill_cache
 from aftercall.briefing.render import render
 from aftercall.memory.extraction import Extractor
+from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.search import find_facts, make_key_scope
-from aftercall.memory.store import FactFilter
 from aftercall.model.calls import Call
 from aftercall.model.facts import MemoryKey
 from aftercall.privacy.export import Exporter
@@ -34,7 +34,10 @@ def as_agent(app: App, agent_id: str) -> App:
 @pytest.fixture
 def main(settings: Settings, clock: VirtualClock) -> Iterator[App]:
     app = build(
-        Settings.model_validate(settings.model_dump() | {"memory": {"agents": GROUP}}), clock
+        Settings.model_validate(
+            settings.model_dump(exclude={"briefing"}) | {"memory": {"agents": GROUP}}
+        ),
+        clock,
     )
     yield app
     app.close()
@@ -138,7 +141,7 @@ def test_a_prepared_briefing_sees_what_the_other_agent_hears(main: App, sales: A
     )
     hear(sales, "I prefer oat milk")
     assert main.briefings.read("main", ANN, main.composer.settings_hash) is None
-    assert prepare_due(main.composer, main.briefings) == 2  # of both agents
+    assert fill_cache(main.composer) == 2  # of both agents
     known = main.briefings.read("main", ANN, main.composer.settings_hash)
     assert known is not None
     assert {fact.text for fact in known.facts} == {"I like the window seat", "I prefer oat milk"}

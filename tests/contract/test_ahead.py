@@ -11,7 +11,7 @@ from sqlalchemy import event, select
 
 from aftercall.app import App
 from aftercall.db.tables import passages
-from aftercall.memory.store import FactStore
+from aftercall.memory.fact_store import FactStore
 from aftercall.model.calls import Call
 from aftercall.model.reading import FactDraft, Reading, ReadingResult, Summary
 from aftercall.postcall.ahead import sum_up_together

@@ -126,7 +126,8 @@ async def test_what_the_owners_own_command_was_given_goes_too(settings: Settings
     }
     app = build(
         Settings.model_validate(
-            settings.model_dump() | {"reconnect_window_s": 0, "agent": told, "work": routed}
+            settings.model_dump(exclude={"briefing"})
+            | {"reconnect_window_s": 0, "agent": told, "work": routed}
         ),
         SystemClock(),
     )

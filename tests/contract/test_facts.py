@@ -11,19 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from aftercall.app import App
 from aftercall.db.tables import fact_occurrences, facts
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable, WorkspaceBusy
 from aftercall.journal.view import call_json
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.passage_index import FactPassage
-from aftercall.memory.store import FactFilter, FactStore
-from aftercall.memory.vault import Vault, open_vault
+from aftercall.memory.fact_store import FactFilter, FactStore
+from aftercall.memory.vault import Vault
 from aftercall.memory.visibility import redact_call
 from aftercall.model.calls import Call
 from aftercall.model.facts import Extraction, Fact, MemoryKey
+from aftercall.model.passages import SearchScope
 from aftercall.settings.sections import ExtractionSettings
 from aftercall.testing import FakeReader
 from drafts import draft, each, on, reader_of, say
@@ -303,7 +303,7 @@ def test_five_thousand_facts_are_cut_to_the_limit(app: App) -> None:
     ("call", "reason"),
     [
         (say(), "fewer than 3 turns"),
-        (say("I like tea", "Yes", caller=None), "nobody is remembered for this caller"),
+        (say("I like tea", "Yes", caller=None), "this caller has no memory"),
     ],
 )
 def test_a_call_that_is_not_searched_says_why(app: App, call: Call, reason: str) -> None:
@@ -371,7 +371,7 @@ def test_a_secret_is_sealed_matched_and_opened_only_by_name(app: App) -> None:
 
 def test_without_its_key_a_secret_stays_shut_and_learning_goes_on(app: App) -> None:
     learn(app, say("My PIN is 4821", "Yes"), reader_of(draft("My PIN is 4821")))
-    other = replace(app, facts=FactStore(app.database, Vault(b"another key"), Recorder()))
+    other = replace(app, facts=FactStore(app.database, Vault(b"another key")))
     with pytest.raises(SecretUnreadable):
         other.facts.reveal(only(other))
     assert (
@@ -382,62 +382,44 @@ def test_without_its_key_a_secret_stays_shut_and_learning_goes_on(app: App) -> N
     )
 
 
-class Recorder:
-    """An index that remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.said: list[tuple[str, str]] = []
-
-    def add(self, connection: Connection, passages: Sequence[FactPassage]) -> None:
-        self.said += [("add", passage.text) for passage in passages]
-
-    def retire(self, connection: Connection, refs: Sequence[str]) -> None:
-        self.said += [("retire", ref) for ref in refs]
-
-    def remove(self, connection: Connection, refs: Sequence[str]) -> None:
-        self.said += [("remove", ref) for ref in refs]
+def find_texts(app: App, query: str, day: int | None = None) -> set[str]:
+    """What a search finds now, or as of a day."""
+    as_of = on(day + 0.5) if day is not None else None
+    scope = SearchScope(*BILL, kinds=("fact",), as_of=as_of)
+    return {hit.passage.text for hit in app.search.find(query, scope)}
 
 
-def test_the_index_is_told_of_every_change_and_never_of_a_secret(app: App) -> None:
-    index = Recorder()
-    told = replace(app, facts=FactStore(app.database, open_vault(app.settings), index))
-    learn(told, say("I live in Porto", "My PIN is 4821"))
-    learn(told, say("I live in Lisbon", "Yes", day=1), reader_of(draft("I live in Lisbon")))
-    porto, lisbon = (
-        fact for fact in app.facts.page(FactFilter(include_retired=True)) if not fact.is_secret
+def test_search_follows_every_change_and_never_finds_a_secret(app: App) -> None:
+    learn(app, say("I live in Porto", "My PIN is 4821"))
+    assert find_texts(app, "Porto") == {"I live in Porto"}
+    learn(app, say("I live in Lisbon", "Yes", day=1), reader_of(draft("I live in Lisbon")))
+    assert find_texts(app, "live") == {"I live in Lisbon"}
+    assert find_texts(app, "live", day=0) == {"I live in Porto"}
+    lisbon = next(
+        fact for fact in app.facts.page(FactFilter()) if fact.content == "I live in Lisbon"
     )
     learn(
-        told,
+        app,
         say("I live in Lisbon", "Yes", day=2),
         reader_of(draft("I live in Lisbon", visibility="secret")),
     )
-    assert index.said == [
-        ("add", "I live in Porto"),
-        ("add", "I live in Lisbon"),
-        ("retire", porto.id),
-        ("remove", lisbon.id),
-    ]
+    assert find_texts(app, "live") == set()
+    assert find_texts(app, "PIN 4821") == set()
     raised = app.facts.get(lisbon.id)
     assert "Lisbon" not in repr((raised, app.facts.list_occurrences(lisbon.id)))
     assert app.facts.reveal(raised).content == "I live in Lisbon"
 
 
-def test_the_index_hears_of_the_past_and_of_a_restoration(app: App) -> None:
-    index = Recorder()
-    told = replace(app, facts=FactStore(app.database, open_vault(app.settings), index))
+def test_search_follows_facts_of_the_past_and_a_restoration(app: App) -> None:
     for day, place in ((10, "Lisbon"), (0, "Porto")):
         learn(
-            told, say(f"I live in {place}", "Yes", day=day), reader_of(draft(f"I live in {place}"))
+            app, say(f"I live in {place}", "Yes", day=day), reader_of(draft(f"I live in {place}"))
         )
     porto = app.facts.get_history(only(app).id)[0]
-    assert index.said == [
-        ("add", "I live in Lisbon"),
-        ("add", "I live in Porto"),
-        ("retire", porto.id),
-    ]
-    index.said.clear()
-    told.facts.restore(porto.id)
-    assert index.said == [("remove", porto.id), ("add", "I live in Porto")]
+    assert find_texts(app, "live") == {"I live in Lisbon"}
+    assert find_texts(app, "live", day=5) == {"I live in Porto"}
+    app.facts.restore(porto.id)
+    assert find_texts(app, "live") == {"I live in Lisbon", "I live in Porto"}
 
 
 def test_what_only_a_reader_took_for_a_secret_is_hidden_in_the_call_too(app: App) -> None:

@@ -14,7 +14,7 @@ from aftercall.briefing.compose import BriefingParts
 from aftercall.briefing.render import make_instructions
 from aftercall.db.tables import metadata
 from aftercall.journal.view import call_json
-from aftercall.memory.store import FactFilter
+from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.visibility import redact_call
 from aftercall.model.passages import SearchScope
 from aftercall.model.reading import Profile, Reading

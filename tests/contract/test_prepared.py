@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import select, update
 
 from aftercall.app import App, build
-from aftercall.briefing.prepare import brief_ring, prepare_due
+from aftercall.briefing.cache import BriefingCache
+from aftercall.briefing.compose import brief_ring, fill_cache
 from aftercall.briefing.render import briefing_variables, render
-from aftercall.briefing.store import BriefingStore
 from aftercall.db.tables import briefings, facts
-from aftercall.memory.store import FactFilter
+from aftercall.memory.fact_store import FactFilter
 from aftercall.model.briefing import CallerMemory
 from aftercall.model.calls import Call
 from aftercall.postcall.rerun import rerun
@@ -42,8 +42,8 @@ def work(app: App, caller: str | None, *lines: str) -> Call:
 
 
 def prepare_all(app: App) -> None:
-    while app.briefings.list_due(100):
-        assert prepare_due(app.composer, app.briefings) > 0
+    while app.briefings.list_stale(100):
+        assert fill_cache(app.composer) > 0
 
 
 def is_prepared(app: App, caller: str = ANN) -> bool:
@@ -247,7 +247,7 @@ def test_under_other_settings_a_prepared_briefing_is_of_no_use(
     other = build(app.settings.model_copy(update={"briefing": fewer}), clock)
     assert len(other.composer.preview(ANN).facts) == 1
     other.briefings.invalidate_other_forms(other.composer.settings_hash)
-    assert len(other.briefings.list_due(10)) == 1
+    assert len(other.briefings.list_stale(10)) == 1
     other.close()
 
 
@@ -258,11 +258,11 @@ async def test_a_slow_database_costs_the_memory_and_not_the_call(
     clock.move(3_600)
     release = threading.Event()
 
-    def hang(self: BriefingStore, agent_id: str, caller: str, form: str) -> CallerMemory | None:
+    def hang(self: BriefingCache, agent_id: str, caller: str, form: str) -> CallerMemory | None:
         release.wait(30)
         return None
 
-    monkeypatch.setattr(BriefingStore, "read", hang)
+    monkeypatch.setattr(BriefingCache, "read", hang)
     ringing = asyncio.create_task(
         brief_ring(app.composer, make_live_call(caller=ANN, started_at=clock.now()), clock)
     )
@@ -295,14 +295,14 @@ async def test_a_call_that_rings_back_hears_what_the_last_one_was_about(
 def test_a_prepare_that_was_cut_off_is_still_due(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     work(app, ANN, "I prefer tea.", "Yes.", "Thanks.")
 
-    def die(self: BriefingStore, *_: object) -> bool:
+    def die(self: BriefingCache, *_: object) -> bool:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as dying:
-        dying.setattr(BriefingStore, "save", die)
+        dying.setattr(BriefingCache, "save", die)
         with pytest.raises(KeyboardInterrupt):
-            prepare_due(app.composer, app.briefings)
-    assert len(app.briefings.list_due(10)) == 1
+            fill_cache(app.composer)
+    assert len(app.briefings.list_stale(10)) == 1
     prepare_all(app)
     assert is_prepared(app)
 

@@ -37,7 +37,12 @@ CALLER = "+15550142"
 
 
 def build_with(settings: Settings, clock: VirtualClock, **retention: Any) -> App:
-    return build(Settings.model_validate(settings.model_dump() | {"retention": retention}), clock)
+    return build(
+        Settings.model_validate(
+            settings.model_dump(exclude={"briefing"}) | {"retention": retention}
+        ),
+        clock,
+    )
 
 
 def take_in(app: App, word: str, sid: str) -> Call:

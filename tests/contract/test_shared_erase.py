@@ -12,7 +12,7 @@ from sqlalchemy import select
 from aftercall.app import App, build
 from aftercall.db.tables import fact_occurrences, facts, passages
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.store import FactFilter
+from aftercall.memory.fact_store import FactFilter
 from aftercall.model.calls import Call
 from aftercall.model.passages import SearchScope
 from aftercall.settings import Settings
@@ -28,7 +28,8 @@ def shared(settings: Settings, clock: VirtualClock) -> Iterator[App]:
     kept = {"facts_days": 30, "action": {"facts": "archive"}}
     app = build(
         Settings.model_validate(
-            settings.model_dump() | {"memory": {"scope": "shared"}, "retention": kept}
+            settings.model_dump(exclude={"briefing"})
+            | {"memory": {"scope": "shared"}, "retention": kept}
         ),
         clock,
     )

@@ -2,8 +2,6 @@
 call.
 """
 
-from dataclasses import replace
-
 from aftercall.app import App
 from aftercall.briefing.render import render
 from aftercall.testing import VirtualClock
@@ -100,7 +98,6 @@ def test_memory_scope_decides_whose_work_is_told(app: App, clock: VirtualClock) 
         tell("shared", "+15550142"),
         tell("per_caller", call.caller),
     ) == (0, 3, 3)
-    assert replace(app.composer, news=None).preview(call.caller).work == ()
 
 
 def test_a_broken_workspace_never_costs_the_greeting(app: App) -> None:

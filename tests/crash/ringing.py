@@ -9,7 +9,7 @@ from pathlib import Path
 from aftercall import faults
 from aftercall.app import build
 from aftercall.bridge.turn_call import TurnCallParts
-from aftercall.briefing.prepare import prepare_due
+from aftercall.briefing.compose import fill_cache
 from aftercall.journal.record import recover
 from aftercall.settings import Settings
 from aftercall.settings.sections import DatabaseSettings
@@ -39,5 +39,5 @@ def tidy(home: str, database_url: str, fault: str) -> None:
     app = build(Settings(home=Path(home), database=DatabaseSettings(url=database_url)))
     faults.arm(fault)
     recover(app.journal)
-    prepare_due(app.composer, app.briefings)
+    fill_cache(app.composer)
     app.close()

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from aftercall import faults
 from aftercall.app import App
 from aftercall.db.tables import fact_occurrences
-from aftercall.memory.store import FactFilter
+from aftercall.memory.fact_store import FactFilter
 from crash import remembering
 
 SOAK = bool(os.environ.get("AFTERCALL_SOAK"))

@@ -88,5 +88,5 @@ def test_a_start_that_dies_in_the_middle_of_it_is_made_good_by_the_next(
         row.addenda,
         app.journal.spill.list_files(),
     ) == (["Hi."], (), 0, [])
-    assert app.briefings.list_due(10) == []
+    assert app.briefings.list_stale(10) == []
     assert app.briefings.read("main", "+15550100", app.composer.settings_hash) is not None

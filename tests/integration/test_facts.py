@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from aftercall.app import App
 from aftercall.cli.main import program
-from aftercall.memory.extraction import Extractor, list_briefed_facts, make_briefed_event
-from aftercall.memory.store import FactFilter
+from aftercall.memory.extraction import BRIEFED_EVENT, Extractor, list_briefed_facts
+from aftercall.memory.fact_store import FactFilter
 from aftercall.model.facts import MemoryKey
+from aftercall.model.turns import Event
 from aftercall.web.server import make_server
 from drafts import draft, on, reader_of, say
 
@@ -138,9 +139,8 @@ def test_what_a_call_was_told_is_kept_with_it_and_said_again_it_is_a_confirmatio
     learnt: App,
 ) -> None:
     known = learnt.facts.page(FactFilter(key=MemoryKey("main", "+15550100")))[0]
-    call = say("I live in Lisbon", "Bye", day=20).model_copy(
-        update={"events": (make_briefed_event(1, on(20), [known.id]),)}
-    )
+    briefed = Event(seq=1, kind=BRIEFED_EVENT, at=on(20), data={"facts": [known.id]})
+    call = say("I live in Lisbon", "Bye", day=20).model_copy(update={"events": (briefed,)})
     learnt.journal.ingest(call)
     kept, _ = learnt.archive.read(str(learnt.store.get(call.id).archive_name))
     assert list_briefed_facts(kept) == {known.id}

@@ -1,1 +1,1 @@
-"""What the next call is told."""
+"""Briefings: what an agent knows when a call begins."""

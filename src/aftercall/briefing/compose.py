@@ -1,30 +1,35 @@
-"""Putting together what a call is told: the greeting, who is calling, the last calls, facts,
-work, and a dropped call to pick up.
+"""Composes a briefing: gathers what is known, withholds what the caller may not hear, trims it.
 
-What the database knows is prepared before the phone rings (`prepare.py`); pages that people
-edit are read when it does.
+Parts from the database come from a cache that is filled before the phone rings. Pages that people
+edit are read when it rings.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import TypeVar
 
+from aftercall.briefing.cache import BriefingCache, StaleBriefing
 from aftercall.briefing.render import trim
-from aftercall.briefing.store import BriefingStore
 from aftercall.clock import Clock
 from aftercall.errors import AftercallError
+from aftercall.faults import fault_point
 from aftercall.journal.archive import Archive
 from aftercall.journal.resume import ResumeState, ResumeStates
 from aftercall.journal.store import CallStore
 from aftercall.llm.rules.sentences import split_sentences
 from aftercall.log import get_logger
-from aftercall.memory.key import memory_key
+from aftercall.memory.fact_store import FactStore
 from aftercall.memory.pins.board import PinBoard
 from aftercall.memory.ranking import score_fact
-from aftercall.memory.store import FactStore
-from aftercall.memory.visibility import LEVELS, filter_releasable, gives_away, redact_turns
+from aftercall.memory.visibility import (
+    LEVELS,
+    gives_away,
+    is_releasable,
+    memory_key,
+    redact_turns,
+)
 from aftercall.model.briefing import (
     Briefing,
     BriefingFact,
@@ -36,6 +41,7 @@ from aftercall.model.briefing import (
     ResumedCall,
 )
 from aftercall.model.calls import LiveCall
+from aftercall.model.facts import MemoryKey
 from aftercall.model.followups import Trust
 from aftercall.model.people import replace_old_name, split_party
 from aftercall.postcall.store import StepStore
@@ -46,20 +52,19 @@ from aftercall.work.view import FollowUpNews
 from aftercall.workspace import files, greeting, identity_md, user_md
 from aftercall.workspace.paths import Workspace, WorkspacePerson
 
+FILL_INTERVAL_S = 1.0
+BATCH_SIZE = 100
 MAX_FACT_CANDIDATES = 100
-# one more when the same things are told in other words: what was prepared in the old ones is
-# prepared again
-FORMAT_VERSION = 3
-T = TypeVar("T")
+FORMAT_VERSION = 3  # count up when the same data is worded differently: the cache is filled again
 
 log = get_logger("briefing")
 
 
 @dataclass
 class BriefingParts:
-    """What has been found so far for one call.
+    """What has been found for one call so far.
 
-    A thread fills it; a call that cannot wait begins with what is in it.
+    A thread fills it; a call that cannot wait starts with what is in it.
     """
 
     party: str | None = None
@@ -80,28 +85,26 @@ class Composer:
     archive: Archive
     resume: ResumeStates
     clock: Clock
-    news: FollowUpNews | None = None
-    facts: FactStore | None = None
-    board: PinBoard | None = None
-    prepared: BriefingStore | None = None
-    register: CallerRegister | None = None
+    news: FollowUpNews
+    facts: FactStore
+    board: PinBoard
+    cache: BriefingCache
+    register: CallerRegister
 
     @cached_property
     def policy(self) -> TrustPolicy:
         return TrustPolicy(self.settings)
 
     def preview(self, party: str | None, *, is_verified: bool = False) -> Briefing:
-        """What this caller's call would be told if it rang now; a dropped call in the window is
-        picked up. Nothing is used up.
+        """The briefing of a call from this party now. It uses up no greeting.
 
-        For a person at a number, what the call is told once they have said who they are.
+        For another person at a number: the briefing after they have said who they are.
         """
-        number = split_party(party)[0] if party else None
         call = LiveCall(
             source="preview",
             sid="preview",
             agent_id=self.settings.agent_id,
-            caller=number,
+            caller=split_party(party)[0] if party else None,
             started_at=self.clock.now(),
         )
         found = BriefingParts(party=party)
@@ -111,10 +114,7 @@ class Composer:
     def recompose(
         self, call: LiveCall, party: str | None, trust: Trust, dropped: str | None = None
     ) -> Briefing:
-        """In the middle of a call, when it turned out to be somebody else's.
-
-        A dropped call of theirs is picked up then.
-        """
+        """During a call, for the party it turned out to be, with a dropped call of theirs."""
         found = BriefingParts(party=party)
         self.gather(call, found, dropped=dropped)
         return self.make_briefing(call, found, trust)
@@ -127,79 +127,17 @@ class Composer:
         claims_greeting: bool = True,
         dropped: str | None = None,
     ) -> None:
-        """Find everything this call may know, the quickest first.
+        """Fill `found` for its party, the fastest part first. A part that fails stays empty.
 
-        One part's trouble costs that part and no other.
-
-        `found` says whose it is: of a call that rings its number's owner, in the middle of one
-        whoever it turned out to be. Then `dropped` is the call it may continue.
+        `dropped` is the call that this one may continue, if it is known already.
         """
         workspace = Workspace.from_settings(self.settings, call.agent_id)
         person = workspace.find_person(found.party)
         self._run_part("pages", found, lambda: self._read_pages(workspace, person, found))
         self._run_part("dropped call", found, lambda: self._find_dropped_call(call, found, dropped))
-        self._run_part("memory", found, lambda: self._load_memory(call.agent_id, found))
+        self._run_part("memory", found, lambda: self._read_memory(call.agent_id, found))
         if claims_greeting and person and found.pick_up is None:
             self._run_part("greeting", found, lambda: self._claim_greeting(person, found))
-
-    def make_briefing(
-        self, call: LiveCall, found: BriefingParts, trust: Trust | None = None
-    ) -> Briefing:
-        """What was found as a briefing: what this caller may hear of it, and no longer than it
-        may be.
-
-        How far the caller is trusted is the call's to show, unless `trust` says so.
-        """
-        profile, known = found.profile, found.remembered
-        left = None if found.pick_up else found.left_greeting
-        briefing = Briefing(
-            greeting=greeting.choose_greeting(left, profile, self.settings.receptionist.greeting),
-            caller_name=profile.call_name or profile.name,
-            recent=tuple(_with_present_name(call, profile) for call in known.recent),
-            pick_up=found.pick_up,
-            work=known.work,
-            facts=known.facts,
-            pins=known.pins,
-            persona=Persona(found.persona.name, found.persona.creature, found.persona.vibe),
-            caller=KnownCaller(
-                profile.name, profile.pronouns, profile.timezone, profile.notes, profile.context
-            ),
-            at=call.started_at,
-            party=found.party,
-            dropped=found.resume_state.call_id if found.resume_state else None,
-        )
-        told = withhold_facts(
-            briefing, trust or self.policy.trust(call, has_passcode=False), self.settings
-        )
-        return trim(told, self.settings.briefing.max_tokens)
-
-    def load_remembered(self, agent_id: str, party: str) -> CallerMemory:
-        """What the database has for this party's next call, read afresh; more than everybody
-        may hear.
-        """
-        work = self.news.list_lines(agent_id, party) if self.news else ()
-        return CallerMemory(
-            self._recent(agent_id, party),
-            work,
-            self._facts(agent_id, party),
-            self._pins(agent_id, party),
-        )
-
-    @property
-    def settings_hash(self) -> str:
-        """What a prepared briefing was composed under: under other settings it is of no use."""
-        told, memory = self.settings.briefing, self.settings.memory
-        parts = (
-            FORMAT_VERSION,
-            told.calls,
-            told.facts,
-            memory.scope,
-            memory.agents,
-            self.news is not None,
-            self.facts is not None,
-            self.board is not None,
-        )
-        return _hash(parts)
 
     def _run_part(self, name: str, found: BriefingParts, step: Callable[[], None]) -> None:
         try:
@@ -220,104 +158,123 @@ class Composer:
     def _find_dropped_call(self, call: LiveCall, found: BriefingParts, dropped: str | None) -> None:
         state = None if dropped else self.resume.peek(call)
         call_id = dropped or (state.call_id if state else None)
-        found.pick_up = self._pick_up(call_id, found.party) if call_id else None
+        found.pick_up = self._read_dropped_call(call_id, found.party) if call_id else None
         found.resume_state = state
 
-    def _load_memory(self, agent_id: str, found: BriefingParts) -> None:
-        """What is prepared is the owner's; a guest's is read when they say who they are."""
-        party = found.party
-        if memory_key(self.settings, agent_id, party) is None or party is None:
-            work = self.news.list_lines(agent_id, party) if self.news else ()
-            found.remembered = CallerMemory(work=work)
-            return
-        is_prepared = self.prepared is not None and not split_party(party)[1]
-        known = (
-            self.prepared.read(agent_id, party, self.settings_hash)
-            if is_prepared and self.prepared
-            else None
-        )
-        found.remembered = known or self.load_remembered(agent_id, party)
-
-    def _claim_greeting(self, person: WorkspacePerson, found: BriefingParts) -> None:
-        """Of two calls at once, one gets it."""
-        if found.left_greeting:
-            found.left_greeting = greeting.claim_greeting(person, self.clock.now())
-
-    def _recent(self, agent_id: str, party: str) -> tuple[RecentCall, ...]:
-        """Where memory is shared, every caller's: each says whose call it was."""
-        if self.settings.memory.scope == "none":
-            return ()
-        is_shared = self.settings.memory.scope == "shared"
-        return tuple(
-            self.steps.recent_summaries(
-                agent_id, party, self.settings.briefing.calls, of_all=is_shared
-            )
-        )
-
-    def _facts(self, agent_id: str, party: str) -> tuple[BriefingFact, ...]:
-        """What matters most of what is believed of them at each level; what was told in
-        confidence is not among it.
-        """
-        key = memory_key(self.settings, agent_id, party)
-        if key is None or self.facts is None or not self.settings.briefing.facts:
-            return ()
-        today = self.clock.now().date()
-        known = self.facts.list_recent(key, MAX_FACT_CANDIDATES)
-        best = sorted(known, key=lambda fact: score_fact(fact, today), reverse=True)
-        of_level = {
-            level: [fact for fact in best if fact.visibility == level][
-                : self.settings.briefing.facts
-            ]
-            for level in LEVELS
-        }
-        return tuple(
-            BriefingFact(
-                fact.id,
-                fact.content,
-                fact.valid_from,
-                fact.needs_confirmation,
-                fact.visibility,
-                fact.agent_id if fact.agent_id != agent_id else "",
-            )
-            for fact in best
-            if fact in of_level[fact.visibility]
-        )
-
-    def _pins(self, agent_id: str, party: str) -> tuple[BriefingPin, ...]:
-        """What they keep coming back to."""
-        key = memory_key(self.settings, agent_id, party)
-        return self.board.list_for_briefing(key) if key and self.board else ()
-
-    def _pick_up(self, call_id: str, party: str | None) -> ResumedCall | None:
-        """The call that this one continues, with the last words of its conversation; None if it
-        was somebody else's,
-        who spoke from the same phone.
-        """
+    def _read_dropped_call(self, call_id: str, party: str | None) -> ResumedCall | None:
+        """The call that this one continues; None if another person spoke from the same phone."""
         try:
-            gone = self.calls.get(call_id)
-            spoken = (
-                self.calls.find_last_spoken_leg(gone.live.conversation) if gone.is_silent else None
-            ) or gone
-            dropped, late = self.archive.read(str(spoken.archive_name))
+            dropped = self.calls.get(call_id)
+            leg = dropped
+            if dropped.is_silent:
+                leg = self.calls.find_last_spoken_leg(dropped.live.conversation) or dropped
+            call, late = self.archive.read(str(leg.archive_name))
         except AftercallError as error:
             log.warning("cannot read the dropped call", call=call_id, error=error.code)
             return None
-        whole = dropped.model_copy(update={"turns": (*dropped.turns, *late)})
-        theirs = self.register.resolve_party(whole) if self.register else whole
-        if theirs.caller != party:
+        whole = call.model_copy(update={"turns": (*call.turns, *late)})
+        resolved = self.register.resolve_party(whole)
+        if resolved.caller != party:
             return None
-        confided = self.facts.list_confided_words(spoken.live.id) if self.facts else []
-        return ResumedCall(
-            call_id,
-            gone.ended_at or theirs.ended_at,
-            redact_turns(tuple(turn for turn in theirs.turns if turn.text), confided),
+        spoken = tuple(turn for turn in resolved.turns if turn.text)
+        turns = redact_turns(spoken, self.facts.list_confided_words(leg.live.id))
+        return ResumedCall(call_id, dropped.ended_at or resolved.ended_at, turns)
+
+    def _read_memory(self, agent_id: str, found: BriefingParts) -> None:
+        """The cache holds the owner of each number; other persons are read from the database."""
+        party = found.party
+        if party is None or memory_key(self.settings, agent_id, party) is None:
+            found.remembered = CallerMemory(work=self.news.list_lines(agent_id, party))
+            return
+        is_owner = not split_party(party)[1]
+        cached = self.cache.read(agent_id, party, self.settings_hash) if is_owner else None
+        found.remembered = cached or self.load_remembered(agent_id, party)
+
+    def _claim_greeting(self, person: WorkspacePerson, found: BriefingParts) -> None:
+        """Of two calls at the same time, one gets it."""
+        if found.left_greeting:
+            found.left_greeting = greeting.claim_greeting(person, self.clock.now())
+
+    def make_briefing(
+        self, call: LiveCall, found: BriefingParts, trust: Trust | None = None
+    ) -> Briefing:
+        """What this caller may hear of the parts, no longer than the settings allow.
+
+        Without `trust`, the call itself decides how far the caller is trusted.
+        """
+        profile, known = found.profile, found.remembered
+        left = None if found.pick_up else found.left_greeting
+        briefing = Briefing(
+            greeting=greeting.choose_greeting(left, profile, self.settings.receptionist.greeting),
+            caller_name=profile.call_name or profile.name,
+            recent=tuple(_with_present_name(call, profile) for call in known.recent),
+            pick_up=found.pick_up,
+            work=known.work,
+            facts=known.facts,
+            pins=known.pins,
+            persona=Persona(found.persona.name, found.persona.creature, found.persona.vibe),
+            caller=KnownCaller(
+                profile.name, profile.pronouns, profile.timezone, profile.notes, profile.context
+            ),
+            at=call.started_at,
+            party=found.party,
+            dropped=found.resume_state.call_id if found.resume_state else None,
         )
+        trust = trust or self.policy.trust(call, has_passcode=False)
+        released = withhold_facts(briefing, trust, self.settings)
+        return trim(released, self.settings.briefing.max_tokens)
+
+    def load_remembered(self, agent_id: str, party: str) -> CallerMemory:
+        """This party's memory from the database; not everything in it may be told to a caller."""
+        key = memory_key(self.settings, agent_id, party)
+        return CallerMemory(
+            recent=self._list_recent(agent_id, party),
+            work=self.news.list_lines(agent_id, party),
+            facts=self._list_facts(key) if key else (),
+            pins=self.board.list_for_briefing(key) if key else (),
+        )
+
+    def _list_recent(self, agent_id: str, party: str) -> tuple[RecentCall, ...]:
+        """A shared memory lists the calls of every caller, each with its number."""
+        scope, count = self.settings.memory.scope, self.settings.briefing.calls
+        if scope == "none":
+            return ()
+        is_shared = scope == "shared"
+        return tuple(self.steps.recent_summaries(agent_id, party, count, of_all=is_shared))
+
+    def _list_facts(self, key: MemoryKey) -> tuple[BriefingFact, ...]:
+        """The best facts of each level, so that any caller hears as many as they may."""
+        count = self.settings.briefing.facts
+        if not count:
+            return ()
+        today = self.clock.now().date()
+        known = self.facts.list_recent(key, MAX_FACT_CANDIDATES)
+        left = dict.fromkeys(LEVELS, count)
+        chosen = []
+        for fact in sorted(known, key=lambda fact: score_fact(fact, today), reverse=True):
+            if not left[fact.visibility]:
+                continue
+            left[fact.visibility] -= 1
+            told = BriefingFact(
+                id=fact.id,
+                text=fact.content,
+                since=fact.valid_from,
+                needs_confirmation=fact.needs_confirmation,
+                visibility=fact.visibility,
+                heard_by=fact.agent_id if fact.agent_id != key.agent_id else "",
+            )
+            chosen.append(told)
+        return tuple(chosen)
+
+    @property
+    def settings_hash(self) -> str:
+        """Cached briefings of other settings are not used."""
+        briefing, memory = self.settings.briefing, self.settings.memory
+        return _hash((FORMAT_VERSION, briefing.calls, briefing.facts, memory.scope, memory.agents))
 
 
 def _with_present_name(call: RecentCall, profile: user_md.UserProfile) -> RecentCall:
-    """What was written of a call before its caller's name was corrected tells of them by the
-    name they have now.
-    """
+    """A summary written before the caller's name was corrected gets the present name."""
     if call.whose:  # another number's call, in a shared memory
         return call
     summary, context = (
@@ -333,52 +290,94 @@ def _hash(parts: tuple[object, ...]) -> str:
 
 
 def withhold_facts(briefing: Briefing, trust: Trust, settings: Settings) -> Briefing:
-    """The briefing without facts above the caller's trust, and without sentences that would
-    give one of them away.
-    """
-    told = filter_releasable(briefing.facts, trust, settings.memory)
-    withheld = [fact for fact in briefing.facts if fact not in told]
+    """Remove facts above the caller's trust, and every sentence that gives one of them away."""
+    levels = [level for level in LEVELS if is_releasable(level, trust, settings.memory)]
+    released = [fact for fact in briefing.facts if fact.visibility in levels]
+    withheld = [fact for fact in briefing.facts if fact.visibility not in levels]
+    briefing = replace(briefing, facts=tuple(released[: settings.briefing.facts]))
+    if not withheld:
+        return briefing
     name = briefing.spoken_name
-    plain = f"Hey {name}!" if name else settings.receptionist.greeting
+    plain_greeting = f"Hey {name}!" if name else settings.receptionist.greeting
+    gives_greeting_away = _gives_away(briefing.greeting, withheld)
     return replace(
         briefing,
-        greeting=plain if _gives_away(briefing.greeting, withheld) else briefing.greeting,
-        recent=tuple(_redact_recent_call(call, withheld) for call in briefing.recent)
-        if withheld
-        else briefing.recent,
+        greeting=plain_greeting if gives_greeting_away else briefing.greeting,
+        recent=tuple(_redact_recent_call(call, withheld) for call in briefing.recent),
         work=tuple(line for line in briefing.work if not _gives_away(line, withheld)),
-        pins=tuple(
-            pin
-            for pin in briefing.pins
-            if not _gives_away(" ".join((pin.title, pin.status, *pin.open_items)), withheld)
-        ),
-        facts=tuple(told[: settings.briefing.facts]),
-        caller=_redact_page(briefing.caller, withheld) if withheld else briefing.caller,
+        pins=tuple(pin for pin in briefing.pins if not _gives_away(_pin_text(pin), withheld)),
+        caller=_redact_page(briefing.caller, withheld),
     )
+
+
+def _pin_text(pin: BriefingPin) -> str:
+    return " ".join((pin.title, pin.status, *pin.open_items))
 
 
 def _redact_recent_call(call: RecentCall, withheld: list[BriefingFact]) -> RecentCall:
-    return replace(
-        call,
-        summary=_redact_text(call.summary, withheld),
-        context=_redact_text(call.context, withheld),
-    )
+    summary, context = (_redact_text(text, withheld) for text in (call.summary, call.context))
+    return replace(call, summary=summary, context=context)
 
 
 def _redact_page(page: KnownCaller, withheld: list[BriefingFact]) -> KnownCaller:
-    """What the owner's page says of them may tell the same."""
-    return replace(
-        page,
-        notes=_redact_text(page.notes or "", withheld) or None,
-        context=_redact_text(page.context or "", withheld) or None,
-    )
+    """The owner's page may repeat a withheld fact."""
+    notes, context = (_redact_text(text or "", withheld) for text in (page.notes, page.context))
+    return replace(page, notes=notes or None, context=context or None)
 
 
 def _redact_text(text: str, withheld: list[BriefingFact]) -> str:
-    return " ".join(
-        sentence for sentence in split_sentences(text) if not _gives_away(sentence, withheld)
-    )
+    sentences = split_sentences(text)
+    return " ".join(sentence for sentence in sentences if not _gives_away(sentence, withheld))
 
 
 def _gives_away(text: str, withheld: Iterable[BriefingFact]) -> bool:
     return any(gives_away(text, fact.text) for fact in withheld)
+
+
+async def brief_ring(
+    composer: Composer, call: LiveCall, clock: Clock
+) -> tuple[ResumeState | None, Briefing]:
+    """The briefing of a ringing call, and the call it picks up if any.
+
+    A part that is not ready at the timeout is left out; the caller does not wait.
+    """
+    found = BriefingParts(party=call.caller)
+    gathering = asyncio.create_task(asyncio.to_thread(composer.gather, call, found))
+    gathering.add_done_callback(lambda task: _log_failure(task, call))
+    timeout = asyncio.ensure_future(clock.sleep(composer.settings.briefing.timeout_ms / 1000))
+    try:
+        await asyncio.wait({gathering, timeout}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        timeout.cancel()
+    if not gathering.done():
+        log.warning(
+            "the call starts without parts of its briefing", call=call.id, missing=found.missing
+        )
+    state = found.resume_state
+    return state, composer.make_briefing(call, found)
+
+
+def _log_failure(gathering: "asyncio.Task[None]", call: LiveCall) -> None:
+    if not gathering.cancelled() and (error := gathering.exception()):
+        log.error("the briefing failed", call=call.id, error=type(error).__name__)
+
+
+def fill_cache(composer: Composer) -> int:
+    """Compose the stale briefings; returns how many. One that fails does not stop the others."""
+    filled = 0
+    for stale in composer.cache.list_stale(BATCH_SIZE):
+        try:
+            filled += fill_briefing(composer, stale)
+        except AftercallError as error:
+            log.warning("a briefing could not be composed", error=error.code)
+    return filled
+
+
+def fill_briefing(composer: Composer, stale: StaleBriefing) -> bool:
+    """False if its sources changed meanwhile: it is stale again then."""
+    rests_on_all = composer.settings.memory.scope == "shared"
+    if stale.rests_on_all != rests_on_all:
+        stale = composer.cache.start(stale.agent_id, stale.caller, rests_on_all=rests_on_all)
+    remembered = composer.load_remembered(stale.agent_id, stale.caller)
+    fault_point("briefing.before_keep")
+    return composer.cache.save(stale, composer.settings_hash, remembered, composer.clock.now())

@@ -13,10 +13,10 @@ from aftercall.cli.context import (
     print_json,
 )
 from aftercall.errors import RefusedInput
-from aftercall.memory.key import memory_key
+from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.search import find_facts, make_key_scope
-from aftercall.memory.store import FactFilter
-from aftercall.memory.view import HIDDEN, export, fact_json, parse_as_of, whole_fact_json
+from aftercall.memory.view import HIDDEN, fact_json, iter_whole_facts, parse_as_of, whole_fact_json
+from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.reading import CATEGORIES, Category
 from aftercall.who.caller import read_party
@@ -182,7 +182,7 @@ def export_facts(
     """Every fact, retired ones too, with its occurrences: one JSON object a line."""
     stage = get_cli_context(context)
     with stage.open_app() as app:
-        for fact in export(
+        for fact in iter_whole_facts(
             app.facts, FactFilter(key=_key(stage, caller), include_retired=True), reveal=reveal
         ):
             if reveal and fact["visibility"] == "secret":

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from aftercall.cli.context import CliContext, get_cli_context, get_operator_name, print_json
 from aftercall.errors import RefusedInput
-from aftercall.memory.key import memory_key
 from aftercall.memory.pins.page import pin_json
+from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey, PinPage
 from aftercall.who.caller import read_party
 

@@ -1,7 +1,4 @@
-"""The SQL of documents.
-
-Searching is by the words of the query for now; the seam for a better one is `search`.
-"""
+"""Documents: the page of each call, documents of clients, and a search by plain words."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -33,14 +30,16 @@ from aftercall.model.reading import Summary
 
 SOURCE = "voice-call"
 NEXT_CALL_HEADING = "### Context for Next Call"
-PLATFORM = "elevenlabs"  # whose own id of a call, its `conversation_id`, is the session's
+PLATFORM = "elevenlabs"  # its calls keep its `conversation_id` as session id
 TAGS = ("voice-session", "aftercall", "phone-call")
+MAX_QUERY_TERMS = 16
+_TERM = re.compile(r"\w+")
 
 
 def make_call_document(
     call: Call, summary: Summary, name: str | None, zone: tzinfo, now: datetime
 ) -> Document:
-    """The document of a call. Its title tells no number: titles are shown where pages are not."""
+    """The page of a call. The title holds no number: titles are shown more widely than pages."""
     title = f"Voice Call Summary — {_local(call.started_at, zone)}"
     return Document(
         id=make_document_id("call", call.id),
@@ -55,7 +54,7 @@ def make_call_document(
             "direction": call.direction,
         },
         agent_id=call.agent_id,
-        caller=call.caller if call.direction == "inbound" else call.callee,
+        caller=_get_party(call),
         call_id=call.id,
         made_at=now,
         changed_at=now,
@@ -63,7 +62,7 @@ def make_call_document(
 
 
 def parse_next_call_context(content: str) -> str:
-    """What a page says the next call should know; whoever wrote to it last is believed."""
+    """The context for the next call in a page; the last section of that name counts."""
     _, heading, below = f"\n{content}".rpartition(f"\n{NEXT_CALL_HEADING}\n")
     return _line(below.partition("\n#")[0]) if heading else ""
 
@@ -73,11 +72,9 @@ def make_session_id(call: Call) -> str:
 
 
 def _content(call: Call, summary: Summary, name: str | None, title: str) -> str:
-    number = split_party(
-        (call.caller if call.direction == "inbound" else call.callee) or "withheld"
-    )[0]
+    number = split_party(_get_party(call) or "withheld")[0]
     minutes, seconds = divmod(round(call.duration_s), 60)
-    head = [
+    lines = [
         f"## {title}",
         "",
         f"**Session:** {make_session_id(call)}",
@@ -91,10 +88,14 @@ def _content(call: Call, summary: Summary, name: str | None, title: str) -> str:
         _section("Important Facts", summary.facts),
         [NEXT_CALL_HEADING, _line(summary.context)] if _line(summary.context) else [],
     ]
-    return (
-        "\n".join(head + [line for section in sections if section for line in ("", *section)])
-        + "\n"
-    )
+    for section in sections:
+        if section:
+            lines += ["", *section]
+    return "\n".join(lines) + "\n"
+
+
+def _get_party(call: Call) -> str | None:
+    return call.caller if call.direction == "inbound" else call.callee
 
 
 def _section(heading: str, items: Iterable[str], bullet: str = "- ") -> list[str]:
@@ -103,19 +104,14 @@ def _section(heading: str, items: Iterable[str], bullet: str = "- ") -> list[str
 
 
 def _line(text: str | None) -> str:
-    """One line: what was said cannot begin a heading or a list of its own."""
+    """One line, so that what was said cannot start a heading or a list."""
     return " ".join((text or "").split())
 
 
 def _local(instant: datetime, zone: tzinfo) -> str:
     local = instant.astimezone(zone)
-    return (
-        f"{local:%Y-%m-%d} {local.hour % 12 or 12}:{local:%M} {'AM' if local.hour < 12 else 'PM'}"
-    )
-
-
-MAX_QUERY_TERMS = 16
-_TERM = re.compile(r"\w+")
+    half = "AM" if local.hour < 12 else "PM"
+    return f"{local:%Y-%m-%d} {local.hour % 12 or 12}:{local:%M} {half}"
 
 
 class DocumentStore:
@@ -123,18 +119,14 @@ class DocumentStore:
         self._database = database
 
     def create(self, document: Document) -> bool:
-        """Keep a document; False if one with its id is there already, which stays as it is."""
+        """False if the id is known already; that document stays as it is."""
         with self._database.write() as connection:
             return self.add(connection, document)
 
     def add(self, connection: Connection, document: Document) -> bool:
-        """The same, inside the transaction it is given."""
+        """`create`, inside a transaction."""
         values = document.model_dump(exclude={"id"}) | {"tags": list(document.tags)}
-        is_new = (
-            connection.execute(select(documents.c.id).where(documents.c.id == document.id)).first()
-            is None
-        )
-        upsert(connection, documents, {"id": document.id}, values, changes={})
+        is_new = upsert(connection, documents, {"id": document.id}, values, changes={})
         invalidate_briefing(connection, document.agent_id, document.caller)
         return is_new
 
@@ -143,15 +135,13 @@ class DocumentStore:
             self.add_page(connection, page)
 
     def add_page(self, connection: Connection, page: Document) -> None:
-        """The page of a call, in place of the one made before; one that a client has written to
-        stays as it is.
-        """
-        if not self.add(connection, page):
-            anew = page.model_dump(include={"title", "content", "metadata", "caller"})
-            is_ours = documents.c.changed_at == documents.c.made_at
-            connection.execute(
-                update(documents).where(documents.c.id == page.id, is_ours).values(anew)
-            )
+        """Add or replace the page of a call. A page that a client has changed stays."""
+        if self.add(connection, page):
+            return
+        values = page.model_dump(include={"title", "content", "metadata", "caller"})
+        is_unchanged = documents.c.changed_at == documents.c.made_at
+        change = update(documents).where(documents.c.id == page.id, is_unchanged)
+        connection.execute(change.values(values))
 
     def get(self, document_id: str) -> Document:
         with self._database.read() as connection:
@@ -164,9 +154,8 @@ class DocumentStore:
         self, document_id: str, content: str, *, appends: bool, now: datetime
     ) -> Document:
         with self._database.write() as connection:
-            known = connection.execute(
-                select(documents).where(documents.c.id == document_id).with_for_update()
-            ).first()
+            query = select(documents).where(documents.c.id == document_id)
+            known = connection.execute(query.with_for_update()).first()
             if known is None:
                 raise NotFound(f"there is no document {document_id}")
             whole = f"{known.content.rstrip()}\n\n{content}" if appends else content
@@ -174,24 +163,20 @@ class DocumentStore:
                 raise RefusedInput(
                     "content", f"would be longer than {MAX_CONTENT_CHARS:,} characters"
                 )
-            connection.execute(
-                update(documents)
-                .where(documents.c.id == document_id)
-                .values(content=whole, changed_at=now)
-            )
+            change = update(documents).where(documents.c.id == document_id)
+            connection.execute(change.values(content=whole, changed_at=now))
             invalidate_briefing(connection, known.agent_id, known.caller)
         return self.get(document_id)
 
     def redact(self, call_id: str, clean: Callable[[str], str]) -> None:
-        """Take a secret out of the page of a call."""
+        """Mask a secret in the page of a call."""
+        query = select(documents).where(documents.c.call_id == call_id)
         with self._database.write() as connection:
-            for row in connection.execute(
-                select(documents).where(documents.c.call_id == call_id)
-            ).all():
-                if (hushed := clean(row.content)) != row.content:
-                    connection.execute(
-                        update(documents).where(documents.c.id == row.id).values(content=hushed)
-                    )
+            for row in connection.execute(query).all():
+                masked = clean(row.content)
+                if masked != row.content:
+                    change = update(documents).where(documents.c.id == row.id)
+                    connection.execute(change.values(content=masked))
                     invalidate_briefing(connection, row.agent_id, row.caller)
 
     def search(
@@ -203,9 +188,7 @@ class DocumentStore:
         namespaces: Sequence[str] = (),
         caller: str | None = None,
     ) -> list[Document]:
-        """Documents that hold words of the query, those with most of them first, and of those
-        the newest.
-        """
+        """Documents that hold words of the query; those with most of them first, then newest."""
         terms = list(dict.fromkeys(_TERM.findall(query.lower())))[:MAX_QUERY_TERMS]
         if not terms:
             return []
@@ -223,11 +206,9 @@ class DocumentStore:
             .order_by(hits.desc(), documents.c.made_at.desc(), documents.c.id.desc())
         )
         with self._database.read() as connection:
-            found = (
-                _to_document(row)
-                for row in connection.execute(ordered if tags else ordered.limit(limit))
-            )
-            return [document for document in found if set(tags) <= set(document.tags)][:limit]
+            rows = connection.execute(ordered if tags else ordered.limit(limit))
+            found = [_to_document(row) for row in rows]
+        return [document for document in found if set(tags) <= set(document.tags)][:limit]
 
 
 def _to_document(row: Row[Any]) -> Document:

@@ -1,7 +1,7 @@
-"""Optional: nearness in meaning beside the words. Off unless an embedder is configured.
+"""Optional search by meaning beside the words. Off unless an embedder is configured.
 
-Vectors are plain columns, compared within the caller's own rows; no extension of a database is
-needed.
+Vectors are plain columns and are compared within one caller's rows; the database needs no
+extension.
 """
 
 import importlib
@@ -13,8 +13,11 @@ from typing import Any, Protocol
 
 import httpx2
 from pydantic import BaseModel, ValidationError, field_validator
+from sqlalchemy import Connection, select
 
 from aftercall.db.connect import Database
+from aftercall.db.statements import upsert
+from aftercall.db.tables import passage_vectors, passages
 from aftercall.errors import (
     AftercallError,
     ConfigError,
@@ -24,22 +27,18 @@ from aftercall.errors import (
     describe_network_error,
 )
 from aftercall.log import get_logger
-from aftercall.memory.passage_store import (
-    PassageSnapshot,
-    fetch_vectors,
-    find_unembedded,
-    store_vectors,
-)
+from aftercall.memory.postings import PassageReader
 from aftercall.model.passages import SearchScope
 from aftercall.settings.providers import OpenAISettings
 
 DEFAULT_URL = "https://api.openai.com/v1"
 TIMEOUT_S = 20.0
-QUERY_TIMEOUT_S = 2.0  # for the one text of a query: somebody is waiting
-# characters; what a passage holds beyond changes its meaning little, and servers refuse longer
-# ones
-MAX_TEXT_CHARS = 8_000
+QUERY_TIMEOUT_S = 2.0  # for the one text of a query: a caller is waiting
+MAX_TEXT_CHARS = 8_000  # servers refuse longer texts, and the rest changes the meaning little
+BATCH_SIZE = 64
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+log = get_logger("embedding")
 
 
 class _Vector(BaseModel):
@@ -66,7 +65,7 @@ class OpenAIEmbedder:
         settings: OpenAISettings,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        """With a `transport` no socket is opened. Raises ConfigError for what is not set up."""
+        """Raises ConfigError if the address or the key is missing."""
         if provider == "openai-compatible" and not settings.base_url:
             raise ConfigError(
                 f"memory.embedder: openai-compatible:{model} needs an address; set OPENAI_BASE_URL"
@@ -82,37 +81,34 @@ class OpenAIEmbedder:
         )
 
     def embed(self, texts: list[str]) -> list[list[float]]:
-        """Raises a ModelError. Nothing of the texts goes into it."""
+        """Raises a ModelError, which never holds any of the texts."""
         body = {
             "model": self._model,
             "input": [text[:MAX_TEXT_CHARS] for text in texts],
             "encoding_format": "float",
         }
+        timeout = QUERY_TIMEOUT_S if len(texts) == 1 else TIMEOUT_S
         try:
-            answer = self._http.post(
-                "embeddings", json=body, timeout=QUERY_TIMEOUT_S if len(texts) == 1 else TIMEOUT_S
-            )
+            answer = self._http.post("embeddings", json=body, timeout=timeout)
         except httpx2.HTTPError as error:
+            reason = describe_network_error(error)
             raise ModelUnavailable(
-                f"{self.name}: no vectors came ({describe_network_error(error)}); check "
-                "network and address"
+                f"{self.name}: no vectors came ({reason}); check network and address"
             ) from None
         if not answer.is_success:
             raise self._refusal(answer)
         try:
-            vectors = sorted(
-                _Answer.model_validate_json(answer.content).data, key=lambda vector: vector.index
-            )
+            vectors = _Answer.model_validate_json(answer.content).data
         except ValidationError:
             raise ModelOffForm(
                 f"{self.name}: its answer holds no vectors; is this a model for embeddings?"
             ) from None
-        if len(vectors) != len(texts) or len({len(vector.embedding) for vector in vectors}) > 1:
+        lengths = {len(vector.embedding) for vector in vectors}
+        if len(vectors) != len(texts) or len(lengths) > 1:
             raise ModelOffForm(
-                f"{self.name}: gave other vectors than were asked for; is this a model for "
-                "embeddings?"
+                f"{self.name}: its vectors do not match the texts; is this a model for embeddings?"
             )
-        return [vector.embedding for vector in vectors]
+        return [vector.embedding for vector in sorted(vectors, key=lambda vector: vector.index)]
 
     def close(self) -> None:
         self._http.close()
@@ -120,24 +116,17 @@ class OpenAIEmbedder:
     def _refusal(self, answer: httpx2.Response) -> ModelUnavailable | ModelRefused:
         status = answer.status_code
         if status in _RETRYABLE_STATUSES and "insufficient_quota" not in answer.text:
-            told = answer.headers.get("retry-after", "")
+            pause = answer.headers.get("retry-after", "")
             return ModelUnavailable(
-                f"{self.name}: is busy or in trouble (HTTP {status})",
-                float(told) if told.isdigit() else None,
+                f"{self.name}: is busy or failing (HTTP {status})",
+                float(pause) if pause.isdigit() else None,
             )
         reasons = {
-            401: "does not take the key; check OPENAI_API_KEY",
+            401: "refuses the key; check OPENAI_API_KEY",
             404: "there is no such model at this address; check memory.embedder",
         }
-        return ModelRefused(
-            f"{self.name}: "
-            f"{reasons.get(status, f'gives no vectors (HTTP {status}); check the account')}"
-        )
-
-
-BATCH_SIZE = 64
-
-log = get_logger("embedding")
+        reason = reasons.get(status, f"gives no vectors (HTTP {status}); check the account")
+        return ModelRefused(f"{self.name}: {reason}")
 
 
 class Embedder(Protocol):
@@ -145,16 +134,14 @@ class Embedder(Protocol):
     """Vectors of different names are never compared."""
 
     def embed(self, texts: list[str]) -> Sequence[Sequence[float]]:
-        """May raise an AftercallError: then search goes by words, and new passages get their
+        """May raise an AftercallError: search then uses words alone, and new passages get their
         vectors later.
         """
         ...
 
 
 def load_embedder(path: str, settings: OpenAISettings) -> Embedder | None:
-    """`openai:MODEL`, `openai-compatible:MODEL`, or what `module:factory` makes; None for an
-    empty path.
-    """
+    """From `openai:MODEL`, `openai-compatible:MODEL` or `module:factory`; None if empty."""
     if not path:
         return None
     module, _, factory = path.partition(":")
@@ -171,59 +158,67 @@ def load_embedder(path: str, settings: OpenAISettings) -> Embedder | None:
 
 
 def embed_missing(database: Database, embedder: Embedder) -> int:
-    """Give every passage its vector that has none yet; returns how many.
-
-    May be cut off anywhere and done again.
-    """
+    """Store the missing vectors; returns how many. A run that is cut off can be repeated."""
     count = 0
     while True:
         with database.read() as connection:
-            found = find_unembedded(connection, embedder.name, BATCH_SIZE)
+            found = _find_unembedded(connection, embedder.name)
         if not found:
             return count
         vectors = embedder.embed([text for _, text in found])
+        packed = {n: pack_vector(vector) for (n, _), vector in zip(found, vectors, strict=True)}
         with database.write() as connection:
-            store_vectors(
-                connection,
-                embedder.name,
-                [(n, pack_vector(vector)) for (n, _), vector in zip(found, vectors, strict=True)],
-            )
+            _store_vectors(connection, embedder.name, packed)
         count += len(found)
 
 
-def embed_query(embedder: Embedder, text: str) -> bytes | None:
-    """The vector of a query; None where there is none.
+def _find_unembedded(connection: Connection, model: str) -> list[tuple[int, str]]:
+    embedded = select(passage_vectors.c.n).where(passage_vectors.c.model == model)
+    query = (
+        select(passages.c.n, passages.c.text)
+        .where(passages.c.n.not_in(embedded), passages.c.text != "")
+        .order_by(passages.c.n)
+        .limit(BATCH_SIZE)
+    )
+    return [(row.n, row.text) for row in connection.execute(query)]
 
-    An embedder that is away does not stop a search: the words are there.
-    """
+
+def _store_vectors(connection: Connection, model: str, vectors: dict[int, bytes]) -> None:
+    """Replaces vectors of another model. A passage that was deleted meanwhile gets none."""
+    existing = select(passages.c.n).where(passages.c.n.in_(list(vectors)))
+    for n in connection.execute(existing).scalars().all():
+        upsert(connection, passage_vectors, {"n": n}, {"model": model, "vector": vectors[n]})
+
+
+def embed_query(embedder: Embedder, text: str) -> bytes | None:
+    """The vector of a query; None for an empty text, or when the embedder fails."""
     if not text.strip():
         return None
     try:
         return pack_vector(embedder.embed([text])[0])
     except AftercallError as error:
-        log.warning("search goes by words alone", embedder=embedder.name, error=error.code)
+        log.warning("search uses words alone", embedder=embedder.name, error=error.code)
         return None
 
 
 def find_nearest(
-    snapshot: PassageSnapshot, model: str, query_vector: bytes, scope: SearchScope, count: int
+    reader: PassageReader, model: str, query_vector: bytes, scope: SearchScope, count: int
 ) -> dict[int, float]:
-    """The passages nearest in meaning, each with its cosine; those that point away are left out."""
+    """The passages nearest in meaning with their cosines, which are all positive."""
     rows = [
         (n, bytes(vector))
-        for n, vector in fetch_vectors(snapshot, model, scope)
+        for n, vector in reader.fetch_vectors(model, scope)
         if len(vector) == len(query_vector)
     ]
     if not rows:
         return {}
-    near = zip(
-        _cosines(query_vector, [vector for _, vector in rows]), (n for n, _ in rows), strict=True
-    )
-    return {n: cosine for cosine, n in sorted(near, reverse=True)[:count] if cosine > 0}
+    cosines = _cosines(query_vector, [vector for _, vector in rows])
+    near = sorted(zip(cosines, (n for n, _ in rows), strict=True), reverse=True)
+    return {n: cosine for cosine, n in near[:count] if cosine > 0}
 
 
 def pack_vector(vector: Sequence[float]) -> bytes:
-    """32-bit floats of length one, so that the cosine is a plain product."""
+    """32-bit floats of length one: the cosine of two vectors is then their product."""
     length = sqrt(sum(value * value for value in vector)) or 1.0
     return array("f", [value / length for value in vector]).tobytes()
 
@@ -237,7 +232,7 @@ def _cosines(wanted: bytes, vectors: Sequence[bytes]) -> list[float]:
 
 
 def _find_numpy() -> Any:
-    """Many times faster where it is installed; not asked for."""
+    """Optional: many times faster where it is installed."""
     try:
         return importlib.import_module("numpy")
     except ImportError:

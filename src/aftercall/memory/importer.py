@@ -1,15 +1,18 @@
-"""Notes that exist already, taken in as calls: one file, one call (or several, if it is long),
-the same file once.
+"""Imports existing notes as calls: one call for a file, several for a long one.
+
+The same file of the same owner is imported once.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from hashlib import sha256
 from pathlib import Path
 
 from aftercall.clock import EARLIEST
+from aftercall.db.statements import chunked
 from aftercall.errors import ConfigError, NotFound, RefusedInput
 from aftercall.memory.wording import tokens
 from aftercall.model.calls import IMPORTED, Call, parse_call
@@ -30,7 +33,7 @@ _FIELD = re.compile(
     r"|employer)\s*:\s*(\S.*)$",
     re.I,
 )
-_SAID_OF_FIELD = {"what to call them": "Please call me {}.", "pronouns": "My pronouns are {}."}
+_FIELD_SENTENCES = {"what to call them": "Please call me {}.", "pronouns": "My pronouns are {}."}
 _PLACEHOLDER = re.compile(r"^[*_]*\(.*\)[*_]*$")
 _OF_THEM = re.compile(
     r"^(?:the )?(?:user|caller|owner|customer|client|human)(?P<own>['’]s)?\s+", re.I
@@ -44,20 +47,15 @@ _VERB = re.compile(
 )
 _ANY_VERB = re.compile(r"^(?P<verb>[a-z'’]+)\b", re.I)
 _ENDS_IN_S = re.compile(r"(?<!s)(?<!way)s$")
-_PLAIN_VERB = {
-    "has": "have",
-    "is": "am",
-    "does": "do",
-    "goes": "go",
-    "doesn't": "don't",
-    "does not": "do not",
-}
+_PLAIN_VERB = {"has": "have", "is": "am", "does": "do", "goes": "go"}
+_PLAIN_VERB |= {"doesn't": "don't", "does not": "do not"}
 _THEIR = re.compile(r"\b(?:their|his or her)\b", re.I)
 
 
 def read_notes(markdown: str) -> Iterator[str]:
-    """Each note once, as one line in the first person where it speaks of the user."""
-    for note in _blocks(_FRONT.sub("", _COMMENT.sub("", markdown.replace("\r\n", "\n")))):
+    """Each note as one line, in the first person if it is about the user."""
+    body = _FRONT.sub("", _COMMENT.sub("", markdown.replace("\r\n", "\n")))
+    for note in _split_blocks(body):
         text = " ".join(_MARKS.sub("", _LINK.sub(r"\1", note)).split())
         if len(tokens(text)) > 1 and not _PLACEHOLDER.match(text):
             yield to_first_person(text)[:MAX_NOTE_CHARS]
@@ -66,16 +64,14 @@ def read_notes(markdown: str) -> Iterator[str]:
 def to_first_person(note: str) -> str:
     if field := _FIELD.match(note):
         name, value = field[1].lower(), field[2]
-        return (
-            ""
-            if _PLACEHOLDER.match(value)
-            else _SAID_OF_FIELD.get(name, f"My {name} is {{}}.").format(value)
-        )
-    told = _OF_THEM.match(note)
-    rest = note[told.end() :] if told else note
-    if told and told["own"]:
+        if _PLACEHOLDER.match(value):
+            return ""
+        return _FIELD_SENTENCES.get(name, f"My {name} is {{}}.").format(value)
+    subject = _OF_THEM.match(note)
+    rest = note[subject.end() :] if subject else note
+    if subject and subject["own"]:
         return f"My {rest}"
-    verb = _VERB.match(rest) or (_ANY_VERB.match(rest) if told else None)
+    verb = _VERB.match(rest) or (_ANY_VERB.match(rest) if subject else None)
     if verb is None:
         return note
     plain = verb["verb"].lower()
@@ -83,19 +79,15 @@ def to_first_person(note: str) -> str:
     return f"I {plain}{_THEIR.sub('my', rest[verb.end() :])}"
 
 
-def _blocks(markdown: str) -> Iterator[str]:
+def _split_blocks(markdown: str) -> Iterator[str]:
     lines: list[str] = []
     in_code = False
     for line in [*markdown.split("\n"), ""]:
         if _FENCE.match(line):
             in_code = not in_code
         starts = bool(_BULLET.match(line))
-        ends = (
-            starts
-            or in_code
-            or not line.strip()
-            or any(kind.match(line) for kind in (_FENCE, _HEADING, _RULE, _TABLE))
-        )
+        is_no_text = any(kind.match(line) for kind in (_FENCE, _HEADING, _RULE, _TABLE))
+        ends = starts or in_code or not line.strip() or is_no_text
         if ends and lines:
             yield " ".join(lines)
             lines = []
@@ -107,9 +99,9 @@ def _blocks(markdown: str) -> Iterator[str]:
 
 NOTES_PER_CALL = 200
 MAX_FILE_BYTES = 5_000_000
-_SHARED_MEMORY_CALLER = "client:import"  # who speaks in a memory that is everybody's
+_SHARED_MEMORY_CALLER = "client:import"  # the caller of notes in a shared memory
 _DAY = re.compile(r"(20\d\d)-(\d\d)-(\d\d)")
-# In an agent's workspace these instruct the agent, and say nothing of its user.
+# Files of an agent's workspace that instruct the agent and say nothing about its user.
 _INSTRUCTIONS = frozenset(
     {"AGENTS.md", "SOUL.md", "TOOLS.md", "HEARTBEAT.md", "BOOTSTRAP.md", "IDENTITY.md", "CALLS.md"}
 )
@@ -123,59 +115,51 @@ class NoteOwner:
 
 
 def resolve_note_owner(settings: Settings, caller: str | None) -> NoteOwner:
-    """Notes belong to somebody: the caller that is named, the owner, or everybody where memory
-    is shared.
-    """
+    """The named caller, else the owner, else all callers of a shared memory."""
     if settings.memory.scope == "none":
         raise ConfigError(
             "memory.scope: is `none`, so nothing can be remembered; set per_caller or shared"
         )
-    known = (
-        caller
-        or settings.owner
-        or (_SHARED_MEMORY_CALLER if settings.memory.scope == "shared" else None)
-    )
-    if known is None:
+    known = caller or settings.owner
+    if not known and settings.memory.scope == "shared":
+        known = _SHARED_MEMORY_CALLER
+    if not known:
         raise ConfigError("--caller: whose notes are these? Name a number, or set `owner`")
     return NoteOwner(settings.agent_id, known)
 
 
 def find_note_files(path: Path) -> list[Path]:
-    """Markdown under `path`; of an agent's workspace only what tells of its user."""
+    """Markdown under `path`; of an agent's workspace only files about its user."""
     if path.is_file():
         return [path]
     if not path.is_dir():
         raise NotFound(f"{path}: there is no such file or folder")
-    files = sorted(
-        file
-        for file in path.rglob("*.md")
-        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
-    )
-    if any((path / sign).is_file() for sign in _WORKSPACE_SIGNS) or (path / "memory").is_dir():
-        kept = (path / "MEMORY.md", path / "USER.md")
-        return [
-            file
-            for file in files
-            if file in kept or file.relative_to(path).parts[0] in ("memory", "people")
-        ]
+    files = []
+    for file in sorted(path.rglob("*.md")):
+        parts = file.relative_to(path).parts
+        if file.is_file() and not any(part.startswith(".") for part in parts):
+            files.append(file)
+    has_signs = any((path / sign).is_file() for sign in _WORKSPACE_SIGNS)
+    if has_signs or (path / "memory").is_dir():
+        kept = ("MEMORY.md", "USER.md", "memory", "people")
+        return [file for file in files if file.relative_to(path).parts[0] in kept]
     return [file for file in files if file.name not in _INSTRUCTIONS]
 
 
 def to_calls(file: Path, who: NoteOwner, settings: Settings, now: datetime) -> Iterator[Call]:
-    """The calls that a file becomes; their names come from what it says and whose it is, so the
-    same again is known.
+    """The calls of a file. Their ids are hashes of its content and owner: importing it again gives
+    the same calls.
     """
     raw = _read(file)
     notes = [note for note in read_notes(raw.decode("utf-8", "replace")) if note]
-    name = sha256("\0".join((who.agent_id, who.caller)).encode() + b"\0" + raw).hexdigest()[:40]
-    started = min(_date(file, settings), now)
-    for part, first in enumerate(range(0, len(notes), NOTES_PER_CALL)):
-        yield _to_call(
-            notes[first : first + NOTES_PER_CALL], f"{name}.{part}", who, started, file.name
-        )
+    owner = "\0".join((who.agent_id, who.caller)).encode()
+    name = sha256(owner + b"\0" + raw).hexdigest()[:40]
+    started = min(_find_date(file, settings), now)
+    for part, chunk in enumerate(chunked(notes, NOTES_PER_CALL)):
+        yield _to_call(chunk, f"{name}.{part}", who, started, file.name)
 
 
-def _to_call(notes: list[str], sid: str, who: NoteOwner, started: datetime, title: str) -> Call:
+def _to_call(notes: Sequence[str], sid: str, who: NoteOwner, started: datetime, title: str) -> Call:
     said = [
         ("agent", f"What do the notes {title} say?"),
         *(("caller", note) for note in notes),
@@ -209,17 +193,11 @@ def _read(file: Path) -> bytes:
         raise NotFound(f"{file}: {error.strerror or error}") from None
 
 
-def _date(file: Path, settings: Settings) -> datetime:
-    """The day in the file's name, at noon; else when the file was last changed."""
-    if day := _DAY.search(file.name):
-        try:
-            noon = datetime.combine(
-                datetime(int(day[1]), int(day[2]), int(day[3]), tzinfo=UTC).date(),
-                time(12),
-                settings.zone,
-            )
-            return noon.astimezone(UTC)
-        except ValueError:
-            pass
+def _find_date(file: Path, settings: Settings) -> datetime:
+    """Noon of the day in the file's name; else when the file was last changed."""
+    if found := _DAY.search(file.name):
+        with suppress(ValueError):
+            day = date(*map(int, found.groups()))
+            return datetime.combine(day, time(12), settings.zone).astimezone(UTC)
     changed = datetime.fromtimestamp(file.stat().st_mtime, UTC).replace(microsecond=0)
     return max(changed, EARLIEST)

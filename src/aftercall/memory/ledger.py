@@ -1,46 +1,70 @@
-"""One caller's memory while a call's facts are noted in it: what is new, what takes whose
-place, what was said again.
+"""The ledger decides what a call's facts change in one memory: new, said again, or an update.
 
-No I/O of its own. It is given an outline of every fact of the memory and fetches those whole
-that it looks at closely; afterwards it knows which rows must change, and writing them is the
-store's work. Facts of one attribute form a chain in time. A call that is read late finds its
-place in the past of the chain.
+It starts from an outline of every fact, fetches whole facts only to compare them, and collects the
+changes; `fact_rows` writes them. Facts of one attribute form a chain in time. A call that is read
+late adds its facts to the past of the chain.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
-from aftercall.errors import NotFound, RefusedInput
+from aftercall.errors import NotFound, RefusedInput, SecretUnreadable
 from aftercall.ids import new_id
-from aftercall.memory.claims import Claim
+from aftercall.memory.claims import Claim, read_claim, read_secret_claim
 from aftercall.memory.dedupe import best, compare, contradicts, is_related
-from aftercall.memory.evidence import AcceptedDraft
 from aftercall.memory.handles import CandidateIndex
-from aftercall.memory.visibility import max_visibility
+from aftercall.memory.vault import Vault
+from aftercall.memory.visibility import LEVELS
 from aftercall.model.facts import Fact, MemoryKey, Occurrence
-from aftercall.model.reading import FactDraft, ReadingTrace
+from aftercall.model.reading import FactDraft, ReadingTrace, Visibility
 
 RecordOutcome = Literal["new", "update", "again"]
-DOUBTED_FACT_KEY = (
-    "doubts"  # in metadata: the fact that this one would replace, had it been heard better
-)
-RETIRED_BY_KEY = "retired_by"  # in metadata: who had retired a fact that was restored
+DOUBTED_FACT_KEY = "doubts"  # in metadata: the fact that a badly heard one would replace
+RETIRED_BY_KEY = "retired_by"  # in metadata: the fact that had retired a restored one
+CONFIRM_BELOW_CONFIDENCE = 0.7  # a fact that was heard worse is read back to the caller
 
 
 @dataclass(frozen=True)
-class FactFingerprint:
-    """How a fact is recognised: keyed hashes where it is secret."""
+class Evidence:
+    """The turns that one draft rests on."""
 
-    identity: str
-    matching: str | None
+    first_turn: int
+    last_turn: int
+    at: datetime
+    context: str
+    transcript_confidence: float
+    is_confirmed: bool
+
+
+@dataclass(frozen=True)
+class AcceptedDraft:
+    """A draft that may enter memory."""
+
+    draft: FactDraft
+    evidence: Evidence
+    visibility: Visibility
+    context: str
+    claim: Claim
+
+    @property
+    def confidence(self) -> float:
+        """Never higher than the confidence with which the words were heard."""
+        return min(self.draft.confidence, self.evidence.transcript_confidence)
+
+    @property
+    def needs_confirmation(self) -> bool:
+        return (
+            self.evidence.transcript_confidence < CONFIRM_BELOW_CONFIDENCE
+            and not self.evidence.is_confirmed
+        )
 
 
 class FactOutline(NamedTuple):
-    """As much of a known fact as it takes to tell whether it must be looked at."""
+    """The columns of a known fact that tell whether it must be compared."""
 
     id: str
     content: str
@@ -50,22 +74,15 @@ class FactOutline(NamedTuple):
     matching: str | None
 
 
-class FactSource(Protocol):
-    """Who keeps the facts of a memory."""
-
-    def list_outlines(self) -> Iterable[FactOutline]: ...
-
-    def fetch(self, fact_ids: Collection[str]) -> Iterable[Fact]: ...
-
-    def parse_claim(self, fact: Fact) -> Claim | None:
-        """Take a fact apart; None where it cannot be read."""
-        ...
-
-    def make_fingerprint(self, claim: Claim, is_secret: bool) -> FactFingerprint: ...
-
-
 class FactLedger:
-    def __init__(self, key: MemoryKey, keeper: FactSource) -> None:
+    def __init__(
+        self,
+        key: MemoryKey,
+        outlines: Iterable[FactOutline],
+        fetch: Callable[[Collection[str]], Iterable[Fact]],
+        vault: Vault,
+    ) -> None:
+        """`outlines` are of every fact in the memory; `fetch` reads whole facts by their ids."""
         self.key = key
         self.briefed_fact_ids: frozenset[str] = frozenset()
         self.facts: dict[str, Fact] = {}
@@ -75,27 +92,31 @@ class FactLedger:
         self.made_secret: list[str] = []
         self.restored: list[str] = []
         self.occurrences: list[Occurrence] = []
-        self._source = keeper
-        self._last_fingerprint: tuple[AcceptedDraft, FactFingerprint] | None = None
+        self._fetch_facts = fetch
+        self._vault = vault
         self._known: set[str] = set()
         self._claims: dict[str, Claim | None] = {}
+        # Facts of this call have a separate index, so that a claim is looked up only once among
+        # the known ones.
         self._candidates = CandidateIndex()
-        # of what this call adds: few, so that those of the known facts are looked through once
-        # a claim
         self._new_candidates = CandidateIndex()
         self._found: dict[int, tuple[Claim, set[str]]] = {}
         self._by_identity: dict[str, str] = {}
         self._retired_by_identity: dict[str, set[str]] = defaultdict(set)
-        for known in keeper.list_outlines():
-            self._index_outline(known, self._candidates)
+        for outline in outlines:
+            self._index_outline(outline, self._candidates)
 
-    def prefetch(self, claims: Iterable[Claim], named: Iterable[str | None] = ()) -> None:
-        """Fetch together what these claims will be compared with, and what a reader named."""
-        wanted = {fact_id for claim in claims for fact_id in self._find_known(claim)}
-        self._fetch({*wanted, *(fact_id for fact_id in named if fact_id in self._known)})
+    def prefetch(self, drafts: Iterable[AcceptedDraft]) -> None:
+        """Fetch at once the facts that the drafts are compared with or name."""
+        wanted: set[str] = set()
+        for found in drafts:
+            wanted |= self._find_known(found.claim)
+            named = (found.draft.duplicate_of, found.draft.supersedes)
+            wanted.update(fact_id for fact_id in named if fact_id in self._known)
+        self._fetch(wanted)
 
     def record(self, found: AcceptedDraft, call_id: str, trace: ReadingTrace) -> RecordOutcome:
-        """Take one draft in; the same draft of the same call again changes nothing."""
+        """Record one draft; the same draft of the same call again changes nothing."""
         verdict, known = self._decide(found)
         if verdict == "same" and known is not None:
             self._record_again(known, found, call_id, trace)
@@ -107,16 +128,14 @@ class FactLedger:
         return "new"
 
     def restore(self, fact_id: str) -> Fact:
-        """Undo a retirement: both facts stand, and neither takes the other's place again by
-        itself.
-        """
+        """Undo a retirement: both facts are active and no longer linked."""
         fact = self._find(fact_id)
         if fact is None:
             raise NotFound(f"there is no fact {fact_id}")
         if fact.is_active:
             raise RefusedInput("fact", f"{fact_id} is not retired")
         if twin := self._by_identity.get(fact.identity):
-            raise RefusedInput("fact", f"{fact_id} is believed again already, as {twin}")
+            raise RefusedInput("fact", f"{fact_id} is active again already, as {twin}")
         by = fact.superseded_by
         successor = self._find(by)
         if successor and successor.supersedes == fact_id:
@@ -135,54 +154,51 @@ class FactLedger:
     def _decide(self, found: AcceptedDraft) -> tuple[str, str | None]:
         if by_id := self._decide_by_id(found.draft, found.claim):
             return by_id
-        identity = self._get_fingerprint(found).identity
+        identity = _hash_identity(found.claim, self._vault)
         if known := self._by_identity.get(identity):
             return "same", known
-        near = list(self._near(found.claim, self._retired_by_identity.get(identity, set())))
+        near = list(self._list_near(found.claim, self._retired_by_identity.get(identity, set())))
         active = [(fact_id, claim) for fact_id, claim in near if self.facts[fact_id].is_active]
         verdict, known = best(found.claim, active, found.draft.category)
-        if verdict != "same" and (past := self._believed_then(found, near)):
+        if verdict != "same" and (past := self._find_past_twin(found, near)):
             return "same", past
         return verdict, known
 
     def _decide_by_id(self, draft: FactDraft, claim: Claim) -> tuple[str, str] | None:
-        """A reader's ids count only for active facts of this memory, and only if the two may
-        speak of the same one.
+        """A reader's ids count only for active facts of this memory that can be compared.
 
-        How many words they share does not decide: "phone before email" replaces "email before
+        The number of shared words does not matter: "phone before email" replaces "email before
         phone".
         """
         for named, wanted in ((draft.duplicate_of, "same"), (draft.supersedes, "update")):
             fact = self._find(named)
-            if fact is None or not fact.is_active or (known := self._claim(fact.id)) is None:
+            known = self._get_claim(fact.id) if fact and fact.is_active else None
+            if fact is None or known is None:
                 continue
-            if claim.identity == known.identity or (
-                wanted == "same" and not contradicts(claim, known)
-            ):
+            if claim.identity == known.identity:
+                return "same", fact.id
+            if wanted == "same" and not contradicts(claim, known):
                 return "same", fact.id
             if wanted == "update" and is_related(claim, known):
                 return "update", fact.id
         return None
 
-    def _believed_then(self, found: AcceptedDraft, near: list[tuple[str, Claim]]) -> str | None:
-        """A retired fact that says the same and was believed when this was said."""
+    def _find_past_twin(self, found: AcceptedDraft, near: list[tuple[str, Claim]]) -> str | None:
+        """A retired fact that says the same and was valid when this was said."""
         for fact_id, claim in near:
             fact = self.facts[fact_id]
-            is_past = (
-                not fact.is_active
-                and fact.valid_until is not None
-                and found.evidence.at < fact.valid_until
-            )
-            if is_past and compare(found.claim, claim, found.draft.category) == "same":
+            if fact.is_active or fact.valid_until is None or found.evidence.at >= fact.valid_until:
+                continue
+            if compare(found.claim, claim, found.draft.category) == "same":
                 return fact_id
         return None
 
-    def _near(self, claim: Claim, past: set[str]) -> Iterator[tuple[str, Claim]]:
-        """Others cannot be the same, nor replaced. `past` are those that said the very same."""
+    def _list_near(self, claim: Claim, past: set[str]) -> Iterator[tuple[str, Claim]]:
+        """Facts that may be the same or replaced; `past` are retired ones of the same identity."""
         ids = self._find_known(claim) | self._new_candidates.find(claim) | past
         self._fetch(ids)
         for fact_id in sorted(ids):
-            if (known := self._claim(fact_id)) is not None:
+            if (known := self._get_claim(fact_id)) is not None:
                 yield fact_id, known
 
     def _find_known(self, claim: Claim) -> set[str]:
@@ -190,9 +206,9 @@ class FactLedger:
             self._found[id(claim)] = claim, self._candidates.find(claim)
         return self._found[id(claim)][1]
 
-    def _claim(self, fact_id: str) -> Claim | None:
+    def _get_claim(self, fact_id: str) -> Claim | None:
         if fact_id not in self._claims:
-            self._claims[fact_id] = self._source.parse_claim(self.facts[fact_id])
+            self._claims[fact_id] = _parse_claim(self.facts[fact_id], self._vault)
         return self._claims[fact_id]
 
     def _find(self, fact_id: str | None) -> Fact | None:
@@ -206,22 +222,18 @@ class FactLedger:
 
     def _fetch(self, fact_ids: Iterable[str]) -> None:
         if missing := [fact_id for fact_id in fact_ids if fact_id not in self.facts]:
-            self.facts.update((fact.id, fact) for fact in self._source.fetch(missing))
+            self.facts.update((fact.id, fact) for fact in self._fetch_facts(missing))
 
     def _record_again(
         self, fact_id: str, found: AcceptedDraft, call_id: str, trace: ReadingTrace
     ) -> None:
         fact = self._fetch_one(fact_id)
         at = found.evidence.at
-        visibility = max_visibility(fact.visibility, found.visibility)
+        visibility = max(fact.visibility, found.visibility, key=LEVELS.index)
         if visibility == "secret" and not fact.is_secret:
             self.made_secret.append(fact_id)
-        claim = self._claim(fact_id)
-        matching = (
-            self._source.make_fingerprint(claim, visibility == "secret").matching
-            if claim
-            else fact.matching
-        )
+        claim = self._get_claim(fact_id)
+        matching = _hash_matching(claim, visibility, self._vault) if claim else fact.matching
         is_clear = not found.needs_confirmation
         self._change(
             fact_id,
@@ -233,36 +245,30 @@ class FactLedger:
             last_seen_at=max(fact.last_seen_at, at),
             valid_from=at if fact.supersedes is None and at < fact.valid_from else fact.valid_from,
         )
-        self._add_occurrence(
-            fact_id, found, call_id, trace, self._choose_repeat_sentiment(fact, found)
-        )
+        sentiment = self._choose_repeat_sentiment(fact, found)
+        self._add_occurrence(fact_id, found, call_id, trace, sentiment)
         if is_clear and fact.is_active:
             self._settle_doubt(fact_id, at)
 
     def _settle_doubt(self, fact_id: str, at: datetime) -> None:
-        """What was badly heard has been heard well: it takes its place, if it was said after
-        what it replaces.
-        """
+        """A badly heard update was heard well now: it replaces the doubted fact if it is later."""
         fact = self.facts[fact_id]
         doubted = self._find(fact.metadata.get(DOUBTED_FACT_KEY))
         if doubted is None or not doubted.is_active or at < doubted.valid_from:
             return
         since = fact.valid_from if fact.valid_from >= doubted.valid_from else at
-        past = sorted(
-            [*self._up_to(fact.supersedes), *self._up_to(doubted.id)],
-            key=lambda one: one.valid_from,
-        )
+        # Both facts may have a past by now: the two chains become one.
+        past = [*self._list_chain(fact.supersedes), *self._list_chain(doubted.id)]
+        past.sort(key=lambda one: one.valid_from)
         self._retire(doubted.id, fact_id, since)
         settled = {name: value for name, value in fact.metadata.items() if name != DOUBTED_FACT_KEY}
         self._change(fact_id, valid_from=since, metadata=settled)
-        for earlier, later in pairwise(
-            [*(one.id for one in past), fact_id]
-        ):  # either may have a past of its own by now: they become one
+        for earlier, later in pairwise([*(one.id for one in past), fact_id]):
             self._change(earlier, superseded_by=later, valid_until=self.facts[later].valid_from)
             self._change(later, supersedes=earlier)
 
-    def _up_to(self, fact_id: str | None) -> list[Fact]:
-        """A chain from its beginning to this fact."""
+    def _list_chain(self, fact_id: str | None) -> list[Fact]:
+        """The chain from its first fact to this one."""
         chain: list[Fact] = []
         while (fact := self._find(fact_id)) and fact not in chain:
             chain.insert(0, fact)
@@ -270,9 +276,7 @@ class FactLedger:
         return chain
 
     def _choose_repeat_sentiment(self, fact: Fact, found: AcceptedDraft) -> str:
-        """A fact that the agent had been told of was brought up by it: said again, it is
-        confirmed, not repeated.
-        """
+        """A fact from the briefing was brought up by the agent: the caller confirmed it."""
         if fact.id in self.briefed_fact_ids:
             return "confirmation"
         return _choose_sentiment(found, "said" if fact.occurrence_count < 2 else "repeated")
@@ -291,9 +295,7 @@ class FactLedger:
     def _insert_before(
         self, later: Fact, found: AcceptedDraft, call_id: str, trace: ReadingTrace, manner: str
     ) -> None:
-        """Said before the present fact began: it belongs into the past, between its neighbours
-        in time.
-        """
+        """Insert a fact that was said before the present one into the past of its chain."""
         seen = {later.id}
         while (
             (before := self._find(later.supersedes))
@@ -336,7 +338,7 @@ class FactLedger:
         manner: str = "",
         **links: object,
     ) -> str:
-        at, draft, marks = found.evidence.at, found.draft, self._get_fingerprint(found)
+        at, draft = found.evidence.at, found.draft
         fact = Fact(
             id=new_id(),
             key=self.key,
@@ -354,8 +356,8 @@ class FactLedger:
             supersedes=None,
             superseded_by=None,
             is_active="superseded_by" not in links,
-            identity=marks.identity,
-            matching=marks.matching,
+            identity=_hash_identity(found.claim, self._vault),
+            matching=_hash_matching(found.claim, found.visibility, self._vault),
             reader=trace.reader,
             prompt_hash=trace.prompt,
         )
@@ -363,9 +365,8 @@ class FactLedger:
             fact = replace(fact, **links)  # type: ignore[arg-type]
         self.created.append(fact.id)
         self._track(fact, found.claim)
-        self._add_occurrence(
-            fact.id, found, call_id, trace, _choose_sentiment(found, manner or "said")
-        )
+        sentiment = _choose_sentiment(found, manner or "said")
+        self._add_occurrence(fact.id, found, call_id, trace, sentiment)
         return fact.id
 
     def _add_occurrence(
@@ -389,44 +390,52 @@ class FactLedger:
             )
         )
 
-    def _index_outline(self, known: FactOutline, handles: CandidateIndex) -> None:
-        """A secret's words are sealed: it is opened for each comparison."""
+    def _index_outline(self, known: FactOutline, candidates: CandidateIndex) -> None:
+        """The words of a secret are sealed: it is opened for every comparison."""
         self._known.add(known.id)
         if known.is_active:
             self._by_identity[known.identity] = known.id
         else:
             self._retired_by_identity[known.identity].add(known.id)
         if known.visibility == "secret":
-            handles.add_secret(known.id)
+            candidates.add_secret(known.id)
         else:
-            handles.add(known.id, known.content, known.matching)
+            candidates.add(known.id, known.content, known.matching)
 
     def _track(self, fact: Fact, claim: Claim) -> None:
         self.facts[fact.id] = fact
         self._claims[fact.id] = claim
-        self._index_outline(
-            FactOutline(
-                fact.id, fact.content, fact.visibility, fact.is_active, fact.identity, fact.matching
-            ),
-            self._new_candidates,
-        )
+        outline = FactOutline(*(getattr(fact, name) for name in FactOutline._fields))
+        self._index_outline(outline, self._new_candidates)
 
     def _change(self, fact_id: str, **values: object) -> None:
         self.facts[fact_id] = replace(self.facts[fact_id], **values)  # type: ignore[arg-type]
         self.changed.add(fact_id)
 
-    def _get_fingerprint(self, found: AcceptedDraft) -> FactFingerprint:
-        """Of the draft at hand they are asked twice."""
-        if self._last_fingerprint is None or self._last_fingerprint[0] is not found:
-            self._last_fingerprint = (
-                found,
-                self._source.make_fingerprint(found.claim, found.visibility == "secret"),
-            )
-        return self._last_fingerprint[1]
+
+def _parse_claim(fact: Fact, vault: Vault) -> Claim | None:
+    if not fact.is_secret:
+        return read_claim(fact.content)
+    try:
+        return read_secret_claim(vault.open(fact.content))
+    except SecretUnreadable:  # sealed with another key: it stays and is compared with nothing
+        return None
+
+
+def _hash_identity(claim: Claim, vault: Vault) -> str:
+    """Always a keyed hash, so that a fact keeps it when it becomes secret."""
+    return vault.hash("identity", claim.identity)
+
+
+def _hash_matching(claim: Claim, visibility: Visibility, vault: Vault) -> str | None:
+    """A keyed hash for a secret, else plain text."""
+    if claim.matching and visibility == "secret":
+        return vault.hash("matching", claim.matching)
+    return claim.matching
 
 
 def _choose_sentiment(found: AcceptedDraft, otherwise: str) -> str:
-    """How it was said: what happened to the fact if anything did, else the mood of it."""
+    """What happened to the fact if anything did, else the mood in which it was said."""
     if found.evidence.is_confirmed:
         return "confirmation"
     if otherwise in ("correction", "update"):

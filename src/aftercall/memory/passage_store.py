@@ -1,66 +1,55 @@
-"""The SQL of passages: putting them where they are found, and finding those that hold a term.
+"""Passages: what search finds. Makes them from calls and facts, and writes them.
 
-Writing functions work inside the transaction they are given, so a fact and its passage stand or
-fall together.
+Every function writes inside the transaction it is given, so a fact and its passage commit together.
+`postings` reads what is written here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
 
-from aftercall.clock import format_instant
-from aftercall.db.columns import LEXEMES
-from aftercall.db.connect import Database, translated_errors
-from aftercall.db.statements import InValues, PreparedStatement, chunked, upsert
+from aftercall.db.statements import InValues, PreparedStatement, chunked
 from aftercall.db.tables import facts, passage_pages, passage_vectors, passages
+from aftercall.llm.rules.secrets import find_secrets, mask
+from aftercall.llm.rules.sentences import MASK
 from aftercall.memory.ranking import compute_marks
+from aftercall.memory.visibility import to_secrets
 from aftercall.memory.words import to_terms
-from aftercall.model.passages import MatchSigns, Passage, SearchScope
+from aftercall.model.calls import Call
+from aftercall.model.passages import Kind, Passage
 
 PAGE_BITS = 15  # a call has 20,000 turns at most
 MAX_AROUND_WORDS = 200  # words kept around a fact, the newest first
-MAX_VECTORS = 2_000  # compared in a search through all callers, newest first
-MAX_POSTINGS = (
-    1_000  # of one term, newest first: bounds the cost of an owner's search through everything
-)
+REDACTED_TEXT = "•••"
+"""Stands for a secret of any length, so that the length is hidden too."""
+_MASKED = re.compile(f"{MASK}[{MASK} ]*(?<! )")
 
-
-_LISTED = InValues(passages.c.ref, "refs")
-_ADD = PreparedStatement(insert(passages))
-_SAID = PreparedStatement(
+_HAS_REF = InValues(passages.c.ref, "refs")
+_INSERT = PreparedStatement(insert(passages))
+_MENTIONS = PreparedStatement(
     select(
         passages.c.ref, passages.c.n, passages.c.mentions, passages.c.day, passages.c.around
-    ).where(_LISTED)
+    ).where(_HAS_REF)
 )
-_SAY_AGAIN = PreparedStatement(
+_UPDATE_MENTIONS = PreparedStatement(
     update(passages)
     .where(passages.c.n == bindparam("at_n"))
     .values({name: bindparam(f"new_{name}") for name in ("mentions", "day", "around")})
 )
-_REWORD = (
+_UPDATE_TEXT = (
     update(passages)
     .where(passages.c.n == bindparam("at_n"))
     .values({name: bindparam(f"new_{name}") for name in ("text", "terms", "around")})
 )
 _ACTIVE = PreparedStatement(
     select(passages.c.n, passages.c.ref, passages.c.agent_id, passages.c.caller).where(
-        _LISTED, passages.c.active
+        _HAS_REF, passages.c.active
     )
 )
 _RETIRE = PreparedStatement(
@@ -72,20 +61,157 @@ _RETIRE = PreparedStatement(
         shelf=bindparam("new_shelf"),
     )
 )
-_ENDS = PreparedStatement(
+_FACT_ENDS = PreparedStatement(
     select(facts.c.id, facts.c.valid_from, facts.c.valid_until).where(InValues(facts.c.id, "refs"))
 )
-_LOCK_ALL = text(
-    "SELECT pg_advisory_xact_lock(hashtextextended(named, 0)) FROM unnest(CAST(:calls AS "
-    "text[])) AS named"
+_LOCK_CALLS = text(
+    "SELECT pg_advisory_xact_lock(hashtextextended(named, 0)) "
+    "FROM unnest(CAST(:calls AS text[])) AS named"
 )
-_NEWEST = PreparedStatement(select(func.max(passages.c.n)))
-_DRAW = select(passage_pages.next_value()).select_from(func.generate_series(1, bindparam("count")))
+_LAST_NUMBER = PreparedStatement(select(func.max(passages.c.n)))
+_NEXT_PAGES = select(passage_pages.next_value()).select_from(
+    func.generate_series(1, bindparam("count"))
+)
+
+
+def make_passages(
+    call: Call, summary: str = "", secrets: Iterable[str] = (), confided: Iterable[str] = ()
+) -> list[Passage]:
+    """One passage for each turn, and one for the summary if there is one; secrets are masked.
+
+    `secrets` are words from the settings, `confided` words of facts that are kept secret. What the
+    rules find to be secret is masked anyway.
+    """
+    clean = _make_cleaner(call, secrets, confided)
+    made = []
+    for turn in call.turns:
+        passage = Passage(
+            kind="turn",
+            agent_id=call.agent_id,
+            caller=call.caller,
+            call_id=call.id,
+            text=clean(turn.text),
+            at=turn.at,
+            seq=turn.seq,
+            speaker=turn.speaker,
+        )
+        made.append(passage)
+    if summary:
+        made.append(_to_summary_passage(call, clean(summary)))
+    return made
+
+
+def make_summary_passage(
+    call: Call, summary: str, secrets: Iterable[str] = (), confided: Iterable[str] = ()
+) -> Passage:
+    return _to_summary_passage(call, _make_cleaner(call, secrets, confided)(summary))
+
+
+def _to_summary_passage(call: Call, summary: str) -> Passage:
+    return Passage("summary", call.agent_id, call.caller, call.id, summary, call.ended_at)
+
+
+def _make_cleaner(
+    call: Call, secrets: Iterable[str], confided: Iterable[str]
+) -> Callable[[str], str]:
+    found = [*find_secrets(call.turns), *to_secrets(confided)]
+    named = _make_pattern(secrets)
+
+    def clean(text: str) -> str:
+        masked = mask(text, found)
+        if named:
+            masked = named.sub(MASK, masked)
+        return _MASKED.sub(REDACTED_TEXT, masked)
+
+    return clean
+
+
+def _make_pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    """Matches the words of a secret with anything but letters and figures between them."""
+    patterns = []
+    for secret in secrets:
+        if words := re.findall(r"\w+", secret):
+            phrase = r"\W+".join(map(re.escape, words))
+            patterns.append(rf"(?<!\w){phrase}(?!\w)")
+    return re.compile("|".join(patterns), re.I) if patterns else None
+
+
+def add(connection: Connection, fresh: Iterable[Passage]) -> None:
+    """Insert passages, except secret ones. The turns of one call must come together."""
+    shown = [passage for passage in fresh if passage.visibility != "secret"]
+    turns: dict[str | None, list[Passage]] = {}
+    others = []
+    for passage in shown:
+        if passage.kind == "turn":
+            turns.setdefault(passage.call_id, []).append(passage)
+        else:
+            others.append(passage)
+    for of_call in turns.values():
+        (first,) = _allocate_pages(connection, 1, has_neighbours=True)
+        _insert(connection, [(first + passage.seq, passage) for passage in of_call])
+    if others:
+        numbers = _allocate_pages(connection, len(others))
+        _insert(connection, zip(numbers, others, strict=True))
+
+
+def replace_call(
+    connection: Connection, call_id: str, fresh: Sequence[Passage], kinds: Sequence[Kind]
+) -> None:
+    """Replace the turns or the summary of a call; its facts stay."""
+    _replace(connection, [call_id], fresh, kinds)
+
+
+def replace_summaries(connection: Connection, fresh: Sequence[Passage]) -> None:
+    """Replace the summaries of several calls at once."""
+    _replace(connection, sorted(str(passage.call_id) for passage in fresh), fresh, ["summary"])
+
+
+def _replace(
+    connection: Connection, call_ids: Sequence[str], fresh: Sequence[Passage], kinds: Sequence[Kind]
+) -> None:
+    _lock_calls(connection, call_ids)
+    is_old = (passages.c.call_id.in_(call_ids), passages.c.kind.in_(kinds))
+    connection.execute(delete(passages).where(*is_old, passages.c.ref.is_(None)))
+    add(connection, fresh)
+
+
+def _lock_calls(connection: Connection, call_ids: Sequence[str]) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK_CALLS, {"calls": list(call_ids)})
+
+
+def remove_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
+    for chunk in chunked(fact_ids):
+        connection.execute(delete(passages).where(passages.c.ref.in_(chunk)))
+
+
+def redact_passages(
+    connection: Connection, call_id: str, clean: Callable[[str], str], words: Iterable[str]
+) -> int:
+    """Mask a secret that was found late; returns how many passages changed.
+
+    `clean` masks the text of turns and summary. The `words` of the secret no longer find a fact.
+    """
+    _lock_calls(connection, [call_id])
+    secret_terms = {term for said in words for term in to_terms(said).split()}
+    query = select(passages.c.n, passages.c.ref, passages.c.text, passages.c.around)
+    changed = []
+    for row in connection.execute(query.where(passages.c.call_id == call_id)).all():
+        cleaned = row.text if row.ref else clean(row.text)
+        around = " ".join(term for term in row.around.split() if term not in secret_terms)
+        if (cleaned, around) != (row.text, row.around):
+            values = {"new_text": cleaned, "new_terms": to_terms(cleaned), "new_around": around}
+            changed.append({"at_n": row.n, **values})
+    if changed:
+        numbers = [row["at_n"] for row in changed]
+        connection.execute(delete(passage_vectors).where(passage_vectors.c.n.in_(numbers)))
+        connection.execute(_UPDATE_TEXT, changed)
+    return len(changed)
 
 
 @dataclass(frozen=True)
 class _Mentions:
-    """What changes of a fact's passage each time it is said."""
+    """The columns of a fact's passage that change each time the fact is said."""
 
     n: int
     mentions: int
@@ -98,12 +224,9 @@ class _Mentions:
 
     def with_mention(self, passage: Passage) -> "_Mentions":
         words = dict.fromkeys(f"{to_terms(passage.around)} {self.around}".split())
-        return _Mentions(
-            self.n,
-            self.mentions + 1,
-            max(self.day, passage.at.toordinal()),
-            " ".join(list(words)[:MAX_AROUND_WORDS]),
-        )
+        around = " ".join(list(words)[:MAX_AROUND_WORDS])
+        day = max(self.day, passage.at.toordinal())
+        return _Mentions(self.n, self.mentions + 1, day, around)
 
     def to_values(self) -> dict[str, Any]:
         return {
@@ -114,402 +237,106 @@ class _Mentions:
         }
 
 
-@lru_cache(maxsize=64)
-def make_scope_token(agent_id: str, caller: str | None) -> str:
-    """Agent and caller as one token; empty for a withheld number, whose calls belong to nobody."""
-    return sha256(f"{agent_id}\0{caller}".encode()).hexdigest()[:24] if caller else ""
-
-
-def add(connection: Connection, fresh: Iterable[Passage]) -> None:
-    """Make passages findable. Secrets are left out, whoever hands them in.
-
-    Turns of one call come together.
-    """
-    found = [passage for passage in fresh if passage.visibility != "secret"]
-    turns = [passage for passage in found if passage.kind == "turn"]
-    for call_id in dict.fromkeys(passage.call_id for passage in turns):
-        (first,) = _next_pages(connection, 1, has_neighbours=True)
-        _insert(
-            connection,
-            [(first + passage.seq, passage) for passage in turns if passage.call_id == call_id],
-        )
-    others = [passage for passage in found if passage.kind != "turn"]
-    if others:
-        _insert(connection, zip(_next_pages(connection, len(others)), others, strict=True))
-
-
-def replace_call(
-    connection: Connection,
-    call_id: str,
-    fresh: Sequence[Passage],
-    kinds: Sequence[str] = ("turn", "summary"),
-) -> None:
-    """The turns and the summary of a call, or one of the two, once however often this is done;
-    its facts are left alone.
-    """
-    _lock_call(connection, call_id)
-    connection.execute(
-        delete(passages).where(
-            passages.c.call_id == call_id, passages.c.ref.is_(None), passages.c.kind.in_(kinds)
-        )
-    )
-    add(connection, fresh)
-
-
-def replace_summaries(connection: Connection, fresh: Sequence[Passage]) -> None:
-    """The summaries of several calls at once, each once however often this is done."""
-    named = sorted(str(passage.call_id) for passage in fresh)
-    if connection.dialect.name == "postgresql":
-        connection.execute(_LOCK_ALL, {"calls": named})
-    connection.execute(
-        delete(passages).where(
-            passages.c.call_id.in_(named), passages.c.ref.is_(None), passages.c.kind == "summary"
-        )
-    )
-    add(connection, fresh)
-
-
-def remove(
-    connection: Connection, *, call_id: str = "", refs: Sequence[str] = (), scope: str = ""
-) -> int:
-    """Forget every passage of a call, of some facts, or of a caller; returns how many there
-    were.
-    """
-    named: list[ColumnElement[bool]] = [passages.c.ref.in_(some) for some in chunked(refs)]
-    named += [
-        passages.c[name] == value
-        for name, value in (("call_id", call_id), ("scope", scope))
-        if value
-    ]
-    return sum(connection.execute(delete(passages).where(part)).rowcount for part in named)
-
-
-def redact_passages(
-    connection: Connection, call_id: str, clean: Callable[[str], str], words: Iterable[str]
-) -> int:
-    """A call turned out to hold a secret: `clean` takes it out of its passages, and no fact is
-    found by its `words` any more.
-
-    Returns how many passages were changed.
-    """
-    _lock_call(connection, call_id)
-    gone = {term for said in words for term in to_terms(said).split()}
-    rows = connection.execute(
-        select(passages.c.n, passages.c.ref, passages.c.text, passages.c.around).where(
-            passages.c.call_id == call_id
-        )
-    )
-    changed = []
-    for row in rows.all():
-        text_ = row.text if row.ref else clean(row.text)
-        around = " ".join(term for term in row.around.split() if term not in gone)
-        if (text_, around) != (row.text, row.around):
-            changed.append(
-                {
-                    "at_n": row.n,
-                    "new_text": text_,
-                    "new_terms": to_terms(text_),
-                    "new_around": around,
-                }
-            )
-    if changed:
-        connection.execute(
-            delete(passage_vectors).where(passage_vectors.c.n.in_([row["at_n"] for row in changed]))
-        )
-        connection.execute(_REWORD, changed)
-    return len(changed)
-
-
-def record_mentions(connection: Connection, told: Sequence[Passage]) -> None:
-    """Facts as they were said: each is one passage however often it is said, and each time adds
-    the words around it.
-    """
-    said = _find_said(connection, dict.fromkeys(str(passage.ref) for passage in told))
+def record_mentions(connection: Connection, said: Sequence[Passage]) -> None:
+    """Facts as they were said: a fact is one passage, and each mention adds the words around it."""
+    refs = dict.fromkeys(str(passage.ref) for passage in said)
+    known = {ref: _Mentions(*rest) for ref, *rest in _MENTIONS.fetch(connection, {"refs": refs})}
     first: dict[str, Passage] = {}
     later = []
-    for passage in told:
+    for passage in said:
         ref = str(passage.ref)
-        if ref in said or ref in first:
+        if ref in known or ref in first:
             later.append(passage)
         else:
             first[ref] = passage
-    numbers = _next_pages(connection, len(first))
+    numbers = _allocate_pages(connection, len(first))
     if first:
         _insert(connection, zip(numbers, first.values(), strict=True))
-    places = dict(zip(first, numbers, strict=True))
-    again: dict[str, _Mentions] = {}
+    for n, (ref, passage) in zip(numbers, first.items(), strict=True):
+        known[ref] = _Mentions.from_passage(n, passage)
+    changed: dict[str, _Mentions] = {}
     for passage in later:
         ref = str(passage.ref)
-        before = again.get(ref) or said.get(ref) or _Mentions.from_passage(places[ref], first[ref])
-        again[ref] = before.with_mention(passage)
-    if again:
-        _SAY_AGAIN.execute_many(connection, [each.to_values() for each in again.values()])
+        changed[ref] = changed.get(ref, known[ref]).with_mention(passage)
+    if changed:
+        _UPDATE_MENTIONS.execute_many(connection, [each.to_values() for each in changed.values()])
+
+
+def retire_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
+    """Retire passages of facts that no longer hold, from the end that each fact has.
+
+    A fact without an end never held.
+    """
+    rows = _FACT_ENDS.fetch(connection, {"refs": fact_ids})
+    retire(connection, {fact_id: until or since for fact_id, since, until in rows})
 
 
 def retire(connection: Connection, ends: Mapping[str, datetime]) -> None:
-    """These facts no longer hold: found only by a search as of an instant before their end."""
-    moved = [
-        {
-            "at_n": n,
-            "new_until": ends[ref],
-            "new_shelf": _shelf_tokens(agent_id, caller, active=False),
-        }
-        for n, ref, agent_id, caller in _ACTIVE.fetch(connection, {"refs": ends})
-    ]
-    if moved:
-        _RETIRE.execute_many(connection, moved)
-
-
-def fetch_fact_ends(connection: Connection, refs: Sequence[str]) -> dict[str, datetime]:
-    """When facts that are believed no longer ceased to hold, as the facts themselves tell;
-    where they do not, they never held.
-    """
-    return {
-        fact_id: until or since for fact_id, since, until in _ENDS.fetch(connection, {"refs": refs})
-    }
-
-
-@dataclass(frozen=True)
-class PassageSnapshot:
-    """One unchanging view of the database, to read passages from."""
-
-    is_postgres: bool
-    run: Callable[[str, tuple[Any, ...]], list[Any]]
-
-
-@contextmanager
-def open_snapshot(database: Database) -> Iterator[PassageSnapshot]:
-    """On SQLite by the driver itself: a search is a few quick reads, and the layers between
-    would cost as much again.
-    """
-    if database.dialect == "postgresql":
-        with database.read() as connection:
-            yield PassageSnapshot(
-                True, lambda sql, values: list(connection.exec_driver_sql(sql, values))
-            )
-        return
-    with translated_errors(), closing(database.engine.raw_connection()) as pooled:
-        driver: Any = pooled.driver_connection
-        driver.execute("BEGIN")  # ended when the connection goes back
-        yield PassageSnapshot(False, lambda sql, values: driver.execute(sql, values).fetchall())
-
-
-def find_postings(
-    snapshot: PassageSnapshot, terms: Sequence[str], phrases: Sequence[str], scope: SearchScope
-) -> list[list[int]]:
-    """For each term the passages that hold it, within one caller's rows: the cost is theirs,
-    not the store's.
-    """
-    if not terms:
-        return []
-    conditions, values = _filter(scope, phrases, snapshot.is_postgres)
-    one = _POSTGRES if snapshot.is_postgres else _SQLITE_JOINED if conditions else _SQLITE
-    ask = _tsquery if snapshot.is_postgres else _match
-    shelves = _shelves(scope)
-    given = tuple(value for term in terms for value in (ask(term, shelves), *values))
-    one = one.format(conditions, _ordered(scope, snapshot.is_postgres))
-    rows = snapshot.run(" UNION ALL ".join([one] * len(terms)), given)
-    return [list(map(int, row[0].split(","))) if row[0] else [] for row in rows]
-
-
-def fetch_passages(
-    snapshot: PassageSnapshot,
-    numbers: Iterable[int],
-    scope: SearchScope,
-    phrases: Sequence[str] = (),
-) -> list[MatchSigns]:
-    """Those of the numbers that may be found. Other callers' rows are never among them."""
-    conditions, values = _filter(scope, phrases, snapshot.is_postgres)
-    whose, owners = _whose(scope, snapshot.is_postgres)
-    # The list is one value, so that the statement stays the same and is prepared once.
-    listed = list(numbers) if snapshot.is_postgres else f"[{','.join(map(str, numbers))}]"
-    statement = (
-        f"{_PICK_POSTGRES if snapshot.is_postgres else _PICK_SQLITE} AND {whose}{conditions}"
-    )
-    return list(map(MatchSigns._make, snapshot.run(statement, (listed, *owners, *values))))
-
-
-def find_unembedded(connection: Connection, model: str, limit: int) -> list[tuple[int, str]]:
-    vectors = select(passage_vectors.c.n).where(passage_vectors.c.model == model)
-    query = (
-        select(passages.c.n, passages.c.text)
-        .where(passages.c.n.not_in(vectors), passages.c.text != "")
-        .order_by(passages.c.n)
-    )
-    return [(row.n, row.text) for row in connection.execute(query.limit(limit))]
-
-
-def store_vectors(connection: Connection, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
-    """A vector of another model gives way. A passage that went away in the meantime gets none."""
-    given = dict(vectors)
-    there = connection.execute(select(passages.c.n).where(passages.c.n.in_(list(given)))).scalars()
-    for n in list(there):
-        upsert(connection, passage_vectors, {"n": n}, {"model": model, "vector": given[n]})
-
-
-def fetch_vectors(
-    snapshot: PassageSnapshot, model: str, scope: SearchScope
-) -> list[tuple[int, bytes]]:
-    """Nearness is compared with all of a caller's rows; without a caller with the newest of the
-    agent's.
-    """
-    conditions, values = _filter(scope, (), snapshot.is_postgres)
-    whose, owners = _whose(scope, snapshot.is_postgres)
-    active = "" if scope.as_of else " AND p.active"
-    newest = "" if scope.caller else f" ORDER BY p.n DESC LIMIT {MAX_VECTORS}"
-    statement = (
-        f"SELECT p.n, v.vector FROM passages p JOIN passage_vectors v ON v.n = p.n "  # noqa: S608 - our own names
-        f"WHERE {whose} AND v.model = {_mark(snapshot.is_postgres)}{active}{conditions}{newest}"
-    )
-    return [(row[0], row[1]) for row in snapshot.run(statement, (*owners, model, *values))]
-
-
-_COLUMNS = ", ".join(f"p.{name}" for name in MatchSigns._fields)
-_PICK_SQLITE = f"SELECT {_COLUMNS} FROM json_each(?) j CROSS JOIN passages p ON p.n = j.value"  # noqa: S608 - our own names
-_PICK_POSTGRES = f"SELECT {_COLUMNS} FROM passages p WHERE p.n = ANY(%s)"  # noqa: S608 - our own names
-_SQLITE = (
-    "SELECT group_concat(rowid) FROM (SELECT rowid FROM passages_fts WHERE passages_fts MATCH "
-    "?{}{})"
-)
-_SQLITE_JOINED = (
-    "SELECT group_concat(n) FROM (SELECT p.n FROM passages_fts JOIN passages p ON p.n = "
-    "passages_fts.rowid WHERE passages_fts MATCH ?{}{})"
-)
-_POSTGRES = (
-    "SELECT string_agg(CAST(n AS text), ',') FROM "  # noqa: S608 - our own names
-    f"(SELECT n FROM passages p WHERE {LEXEMES} @@ CAST(%s AS tsquery){{}}{{}}) AS found"
-)
-
-
-def _ordered(where: SearchScope, is_postgres: bool) -> str:
-    """A caller's rows are few.
-
-    An owner's search through everything stops after the newest; reading backwards costs half as
-    much again.
-
-    The sum keeps Postgres from walking the whole table backwards by its key instead of asking
-    the index.
-    """
-    if where.caller:
-        return ""
-    return f" ORDER BY {'n + 0' if is_postgres else 'passages_fts.rowid'} DESC LIMIT {MAX_POSTINGS}"
-
-
-def _mark(is_postgres: bool) -> str:
-    return "%s" if is_postgres else "?"
-
-
-def _match(term: str, shelves: Sequence[str]) -> str:
-    listed = " OR ".join(f'"{shelf}"' for shelf in shelves)
-    return f'shelf:({listed}) AND {{terms around}}:"{term}"'
-
-
-def _tsquery(term: str, shelves: Sequence[str]) -> str:
-    listed = " | ".join(f"'@{shelf}'" for shelf in shelves)
-    return f"({listed}) & '{term}'"
-
-
-def _whose(where: SearchScope, is_postgres: bool) -> tuple[str, list[str]]:
-    """Whose rows they are, as SQL on the table `p`, and its values."""
-    agents = (where.agent_id, *where.group)
-    listed = ", ".join([_mark(is_postgres)] * len(agents))
-    if where.caller:
-        return f"p.scope IN ({listed})", [
-            make_scope_token(agent_id, where.caller) for agent_id in agents
-        ]
-    return f"p.agent_id IN ({listed})", list(agents)
-
-
-def _filter(where: SearchScope, phrases: Sequence[str], is_postgres: bool) -> tuple[str, list[Any]]:
-    """What must hold beside the shelf, as SQL on the table `p`, and its values."""
-    mark = _mark(is_postgres)
-    parts: list[str] = []
-    values: list[Any] = []
-    if where.group:
-        parts.append(f"(p.agent_id = {mark} OR (p.kind = 'fact' AND p.visibility = 'shared'))")
-        values.append(where.agent_id)
-    for name, allowed in (
-        ("kind", where.kinds),
-        ("category", where.categories),
-        ("visibility", where.visibilities),
-    ):
-        if allowed:
-            parts.append(f"p.{name} IN ({', '.join([mark] * len(allowed))})")
-            values += allowed
-    bounds = (("p.at >= {}", where.since), ("p.at < {}", where.before), ("p.at <= {}", where.as_of))
-    for part, instant in (*bounds, ("(p.until IS NULL OR p.until > {})", where.as_of)):
-        if instant:
-            parts.append(part.format(mark))
-            values.append(instant if is_postgres else format_instant(instant))
-    for phrase in phrases:
-        parts.append(f"' ' || p.terms || ' ' LIKE {mark}")
-        values.append(f"% {phrase} %")
-    return "".join(f" AND {part}" for part in parts), values
+    """From its end on, only a search as of an earlier instant finds the passage of a fact."""
+    rows = []
+    for n, ref, agent_id, caller in _ACTIVE.fetch(connection, {"refs": ends}):
+        shelf = _make_shelf_terms(agent_id, caller, active=False)
+        rows.append({"at_n": n, "new_until": ends[ref], "new_shelf": shelf})
+    if rows:
+        _RETIRE.execute_many(connection, rows)
 
 
 @lru_cache(maxsize=64)
-def _shelf(agent_id: str, caller: str | None) -> str:
-    return (
-        "c" + make_scope_token(agent_id, caller)
-        if caller
-        else "a" + sha256(agent_id.encode()).hexdigest()[:24]
-    )
+def make_scope_token(agent_id: str, caller: str | None) -> str:
+    """Agent and caller as one token; empty for a withheld number."""
+    return sha256(f"{agent_id}\0{caller}".encode()).hexdigest()[:24] if caller else ""
 
 
-def _shelves(where: SearchScope) -> list[str]:
-    shelves = [_shelf(agent_id, where.caller) for agent_id in (where.agent_id, *where.group)]
-    return [*shelves, *(f"old{shelf}" for shelf in shelves)] if where.as_of else shelves
+@lru_cache(maxsize=64)
+def make_shelf(agent_id: str, caller: str | None) -> str:
+    """The index term of an agent's passages, or of one caller's among them."""
+    if caller:
+        return "c" + make_scope_token(agent_id, caller)
+    return "a" + sha256(agent_id.encode()).hexdigest()[:24]
 
 
-def _shelf_tokens(agent_id: str, caller: str | None, *, active: bool) -> str:
-    """Under the agent for its owner, and under the caller for the caller's own calls.
-
-    No term begins with an @.
-    """
-    places = [_shelf(agent_id, None), *([_shelf(agent_id, caller)] if caller else [])]
-    return " ".join(f"@{'' if active else 'old'}{place}" for place in places)
-
-
-def _lock_call(connection: Connection, call_id: str) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(
-            text("SELECT pg_advisory_xact_lock(hashtextextended(:call, 0))"), {"call": call_id}
-        )
+def _make_shelf_terms(agent_id: str, caller: str | None, *, active: bool) -> str:
+    """A passage is found under its agent and under its caller. No term of a text begins with @."""
+    prefix = "@" if active else "@old"
+    shelves = [make_shelf(agent_id, None)]
+    if caller:
+        shelves.append(make_shelf(agent_id, caller))
+    return " ".join(f"{prefix}{shelf}" for shelf in shelves)
 
 
-def _find_said(connection: Connection, refs: Iterable[str]) -> dict[str, _Mentions]:
-    return {ref: _Mentions(*said) for ref, *said in _SAID.fetch(connection, {"refs": refs})}
+def _allocate_pages(
+    connection: Connection, count: int, *, has_neighbours: bool = False
+) -> list[int]:
+    """The first numbers of unused pages.
 
-
-def _next_pages(connection: Connection, count: int, *, has_neighbours: bool = False) -> list[int]:
-    """The first numbers of fresh pages.
-
-    Odd pages are those of turns, whose neighbours count; a fact has one of its own.
+    A call's turns share an odd page, where adjacent numbers are neighbours. Any other passage has
+    an even page to itself.
     """
     if not count:
         return []
     if connection.dialect.name == "postgresql":
-        fresh: Sequence[int] = connection.execute(_DRAW, {"count": count}).scalars().all()
+        pages: Sequence[int] = connection.execute(_NEXT_PAGES, {"count": count}).scalars().all()
     else:
-        ((newest,),) = _NEWEST.fetch(connection, {})
-        first = ((newest or 0) >> (PAGE_BITS + 1)) + 1
-        fresh = range(first, first + count)
-    return [(2 * page + has_neighbours) << PAGE_BITS for page in fresh]
+        ((last,),) = _LAST_NUMBER.fetch(connection, {})
+        first = ((last or 0) >> (PAGE_BITS + 1)) + 1
+        pages = range(first, first + count)
+    return [(2 * page + has_neighbours) << PAGE_BITS for page in pages]
 
 
 def _insert(connection: Connection, numbered: Iterable[tuple[int, Passage]]) -> None:
-    _ADD.execute_many(connection, [_row(n, passage) for n, passage in numbered])
+    _INSERT.execute_many(connection, [_to_row(n, passage) for n, passage in numbered])
 
 
-def _row(n: int, passage: Passage) -> dict[str, Any]:
-    active = passage.until is None
+def _to_row(n: int, passage: Passage) -> dict[str, Any]:
+    is_active = passage.until is None
     terms = to_terms(passage.text)
-    return {name: getattr(passage, name) for name in Passage.__dataclass_fields__} | {
+    row = {name: getattr(passage, name) for name in Passage.__dataclass_fields__}
+    return row | {
         "n": n,
         "scope": make_scope_token(passage.agent_id, passage.caller),
-        "shelf": _shelf_tokens(passage.agent_id, passage.caller, active=active),
+        "shelf": _make_shelf_terms(passage.agent_id, passage.caller, active=is_active),
         "day": passage.at.toordinal(),
-        "active": active,
+        "active": is_active,
         "marks": compute_marks(passage.text, terms),
         "terms": terms,
         "around": to_terms(passage.around),

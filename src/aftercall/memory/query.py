@@ -1,8 +1,9 @@
-"""What a query asks for.
+"""Parses a query into terms, phrases, days and speakers.
 
-Any string is a valid query; nothing in it is an operator but the quotes of a phrase.
+Any text is a valid query; quotes around a phrase are the only operator.
 """
 
+import calendar
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,20 +11,16 @@ from datetime import date, timedelta
 
 from aftercall.memory.words import STOP_WORDS, split_words, to_term
 
-_MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+MAX_QUERY_CHARS = 10_000
+MAX_QUERY_TERMS = 32
+MAX_PHRASES = 4
+
+_PHRASE = re.compile(r'"([^"]{1,500})"|“([^“”]{1,500})”')
+_WHEN = re.compile(r"\s*(?:when|how long|(?:what|which) (?:day|date|month|year|time|week))\b")
+_MONTH_NAMES = (
+    "january february march april may june july august september october november december"
 )
+_MONTHS = _MONTH_NAMES.split()
 _NAMED = re.compile(
     rf"(?:\b(?P<first>[0-3]?\d)(?:st|nd|rd|th)?(?: of)? )?\b(?P<month>{'|'.join(_MONTHS)})\b"
     r"(?: (?P<second>[0-3]?\d)(?:st|nd|rd|th)?\b(?!\d))?(?:,? (?P<year>20\d\d)\b)?"
@@ -34,148 +31,120 @@ _HINT = re.compile(rf"20\d\d|{'|'.join(_MONTHS)}")
 _AMBIGUOUS = ("may", "march")
 _LEAD_IN = re.compile(r"\b(?:in|of|during|by|until|till|since|last|this|early|mid|late) $")
 
-SAME_DAY, DAYS_AFTER, SAME_MONTH, SAME_MONTH_OF_A_DAY, MONTH_AFTER, SAME_YEAR = (
-    1.0,
-    0.7,
-    0.6,
-    0.3,
-    0.3,
-    0.2,
-)
-_MENTION_WINDOW_DAYS = 10
-_MONTH_MENTION_WINDOW_DAYS = 15
+SAME_DAY = 1.0
+DAYS_AFTER = 0.7
+SAME_MONTH = 0.6
+SAME_MONTH_OF_A_DAY = 0.3
+MONTH_AFTER = 0.3
+SAME_YEAR = 0.2
+_DAY_WINDOW = timedelta(days=10)  # people speak of a day for some days after it
+_MONTH_WINDOW = timedelta(days=15)
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day as far as it was named: a year, a month of this or any year, or a single day."""
+    """A year, a month (of any year if `year` is None), or a single day."""
 
     year: int | None
     month: int | None
     day: int | None
 
     def closeness(self, other: date) -> float:
-        """1 on the day itself; less in the days after it, when people tell of it; 0 far away."""
+        """1 on the day itself; less in the days after it, when people speak of it; 0 far away."""
         if self.month is None:
             return SAME_YEAR if other.year == self.year else 0.0
         year = self.year or other.year
-        is_month = (other.year, other.month) == (year, self.month)
+        is_same_month = (other.year, other.month) == (year, self.month)
         if self.day is None:
-            after = other - (date(year, self.month, 28))
-            near = (
-                MONTH_AFTER
-                if timedelta(0) < after <= timedelta(days=_MONTH_MENTION_WINDOW_DAYS)
-                else 0.0
-            )
-            return SAME_MONTH if is_month else near
-        after = other - _clipped(year, self.month, self.day)
+            if is_same_month:
+                return SAME_MONTH
+            after = other - date(year, self.month, 28)
+            return MONTH_AFTER if timedelta(0) < after <= _MONTH_WINDOW else 0.0
+        last_day = calendar.monthrange(year, self.month)[1]
+        after = other - date(year, self.month, min(self.day, last_day))
         if after == timedelta(0):
             return SAME_DAY
-        if timedelta(0) < after <= timedelta(days=_MENTION_WINDOW_DAYS):
+        if timedelta(0) < after <= _DAY_WINDOW:
             return DAYS_AFTER
-        return SAME_MONTH_OF_A_DAY if is_month else 0.0
+        return SAME_MONTH_OF_A_DAY if is_same_month else 0.0
 
 
 def find_days(text: str) -> tuple[list[Day], str]:
-    """The days named in a lower-case text, and the text without them: they are looked up, not
-    searched for.
-    """
+    """The days named in a lower-case text, and the text without them."""
     if not _HINT.search(text):
         return [], text
     days: list[Day] = []
 
-    def take(match: re.Match[str]) -> str:
-        day = _day_of(match)
+    def collect(match: re.Match[str]) -> str:
+        day = _parse_day(match)
         if day is None:
             return match.group()
         days.append(day)
         return " "
 
-    rest = _NAMED.sub(take, _ISO.sub(take, text))
-    return (days, rest) if days else _find_years(rest)
+    rest = _NAMED.sub(collect, _ISO.sub(collect, text))
+    if days:
+        return days, rest
+    years = [Day(int(year), None, None) for year in _YEAR.findall(rest)]
+    return years, _YEAR.sub(" ", rest)
 
 
-def _find_years(text: str) -> tuple[list[Day], str]:
-    return [Day(int(year), None, None) for year in _YEAR.findall(text)], _YEAR.sub(" ", text)
-
-
-def _day_of(match: re.Match[str]) -> Day | None:
+def _parse_day(match: re.Match[str]) -> Day | None:
     found = match.groupdict()
     year = int(found["year"]) if found["year"] else None
     if "day" in found:
         month, day = int(found["month"]), int(found["day"])
         return Day(year, month, day) if 1 <= month <= 12 and 1 <= day <= 31 else None
     number = found["first"] or found["second"]
-    if (
-        found["month"] in _AMBIGUOUS
-        and not number
-        and year is None
-        and not _LEAD_IN.search(match.string[: match.start("month")])
-    ):
-        return None
+    if found["month"] in _AMBIGUOUS and not number and year is None:
+        before = match.string[: match.start("month")]
+        if not _LEAD_IN.search(before):
+            return None
+    month = _MONTHS.index(found["month"]) + 1
     is_day = number is not None and 1 <= int(number) <= 31
-    return Day(year, _MONTHS.index(found["month"]) + 1, int(number) if is_day else None)
-
-
-def _clipped(year: int, month: int, day: int) -> date:
-    """The 31st of a shorter month is its last day."""
-    for last in (day, 30, 29, 28):
-        try:
-            return date(year, month, min(day, last))
-        except ValueError:
-            continue
-    raise AssertionError("every month has 28 days")
-
-
-MAX_QUERY_CHARS = 10_000
-MAX_QUERY_TERMS = 32
-MAX_PHRASES = 4
-
-_PHRASE = re.compile(r'"([^"]{1,500})"|“([^“”]{1,500})”')
-_WHEN = re.compile(r"\s*(?:when|how long|(?:what|which) (?:day|date|month|year|time|week))\b")
+    return Day(year, month, int(number) if is_day else None)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
     terms: tuple[str, ...]
-    """Each once; what a passage must or may hold."""
+    """Each once."""
     phrases: tuple[str, ...] = ()
-    """Terms that must stand side by side in what is found."""
+    """Terms that must be adjacent in every passage found."""
     days: tuple[Day, ...] = ()
     speakers: frozenset[str] = frozenset()
-    """Whose words are asked for, where the query names somebody."""
+    """The speakers that the query names."""
     asks_when: bool = False
 
 
 def parse_query(text: str, speaker_names: Mapping[str, str] | None = None) -> SearchQuery:
-    """`voices` says which speaker a name belongs to ({"Bill": "caller"}); a named speaker is
-    preferred, not searched for.
+    """`speaker_names` maps names to speakers ({"Bill": "caller"}).
+
+    Turns of a named speaker rank higher; the name itself is not searched for.
     """
     lowered = text[:MAX_QUERY_CHARS].lower()
     days, rest = find_days(lowered)
     words = split_words(rest)
-    named = {
-        word: speaker
-        for name, speaker in (speaker_names or {}).items()
-        for word in split_words(name)
-    }
-    terms = _pick(word for word in words if word not in STOP_WORDS and word not in named)
-    if not terms:  # only stop words, names or days: better those than nothing
-        terms = _pick(words) or _pick(split_words(lowered))
+    speakers: dict[str, str] = {}
+    for name, speaker in (speaker_names or {}).items():
+        speakers |= dict.fromkeys(split_words(name), speaker)
+    terms = _pick_terms(word for word in words if word not in STOP_WORDS and word not in speakers)
+    if not terms:  # only stop words, names or days: search for those
+        terms = _pick_terms(words) or _pick_terms(split_words(lowered))
     return SearchQuery(
         terms=terms,
-        phrases=tuple(_phrases(lowered))[:MAX_PHRASES],
+        phrases=tuple(_find_phrases(lowered))[:MAX_PHRASES],
         days=tuple(days),
-        speakers=frozenset(named[word] for word in words if word in named),
+        speakers=frozenset(speakers[word] for word in words if word in speakers),
         asks_when=_WHEN.match(lowered) is not None,
     )
 
 
-def _pick(words: Iterable[str]) -> tuple[str, ...]:
+def _pick_terms(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(to_term, words)))[:MAX_QUERY_TERMS]
 
 
-def _phrases(text: str) -> Iterator[str]:
+def _find_phrases(text: str) -> Iterator[str]:
     for match in _PHRASE.finditer(text):
         if terms := [to_term(word) for word in split_words(match[1] or match[2])]:
             yield " ".join(terms)

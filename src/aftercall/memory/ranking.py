@@ -1,10 +1,9 @@
-"""How passages are ranked: every weight, in one place. docs/reference/search.md tells it in words.
+"""Ranks passages. docs/reference/search.md describes it in words.
 
-    score = (words + call + day named) * speaker * time told * question * category * recency *
-    frequency
+    score = (words + call + day) * speaker * time * question * category * recency * frequency
 
-Chosen with bench/locomo on five conversations; near each weight the recall changes by less than
-a hundredth.
+The weights were chosen with bench/locomo on five conversations; a small change of one changes the
+recall by less than 0.01.
 """
 
 import math
@@ -24,36 +23,29 @@ QUESTION, TIME = 1, 2
 
 @dataclass(frozen=True)
 class Weights:
-    """Every number that ranking depends on."""
-
     pool_size: int = 40
-    """How many of the best by words alone are looked at closely."""
+    """How many of the best by words alone are ranked further."""
     reach: tuple[tuple[int, float], ...] = ((-2, 0.35), (2, 0.45), (-1, 0.45), (1, 0.8), (0, 1.0))
-    """A word counts for the turn that holds it and, less, for its neighbours: an answer repeats
-    little of its question.
-    Written from the least to the greatest: where several reasons count, the best one does.
+    """A word counts for its turn and, less, for the neighbours: an answer repeats little of its
+    question. In ascending order, so that the greatest value of a turn is written last.
     """
     call: float = 0.6
-    """A call that is about the matter lifts all its turns."""
+    """What a call with many matches adds to each of its turns."""
     min_passages: int = 1_000
     min_calls: int = 30
-    """How large a memory is taken to be when a word's rarity is told; the true size would cost
-    a count and changes little.
-    """
+    """The assumed size of a memory for the rarity of a word: counting costs more than it gains."""
     meaning: float = 0.5
-    """For nearness in meaning, where an embedder is configured: a third of what words and call
-    can give together.
-    """
+    """For nearness in meaning, if an embedder is configured."""
     days: float = 0.8
     named_speaker: float = 1.6
     tells_time: float = 1.4
-    """For a query that asks when."""
+    """For a passage that names a time, if the query asks when."""
     is_question: float = 0.85
     recent_share: float = 0.15
-    """What a fact has to lose by growing old. What was said stays said: turns lose nothing."""
+    """The share of its score that an old fact loses. Turns lose nothing."""
     half_life_days: float = 60
     repetition: float = 0.08
-    """What each doubling of a fact's mentions adds, up to most_mentions."""
+    """What each doubling of a fact's mentions adds, up to `max_mentions`."""
     max_mentions: int = 16
 
 
@@ -68,60 +60,19 @@ CATEGORY_WEIGHTS: Mapping[str, float] = {
     "emotional": 0.95,
 }
 
-_TIME_WORDS = frozenset(
-    map(
-        to_term,
-        [
-            "yesterday",
-            "today",
-            "tonight",
-            "tomorrow",
-            "last",
-            "next",
-            "ago",
-            "week",
-            "weekend",
-            "month",
-            "year",
-            "day",
-            "monday",
-            "tuesday",
-            "wednesday",
-            "thursday",
-            "friday",
-            "saturday",
-            "sunday",
-            "january",
-            "february",
-            "march",
-            "april",
-            "may",
-            "june",
-            "july",
-            "august",
-            "september",
-            "october",
-            "november",
-            "december",
-            "since",
-            "recently",
-            "just",
-            "soon",
-            "morning",
-            "evening",
-            "summer",
-            "winter",
-            "spring",
-            "fall",
-        ],
-    )
-)
+_TIME_WORDS = """
+yesterday today tonight tomorrow last next ago week weekend month year day since recently just soon
+monday tuesday wednesday thursday friday saturday sunday morning evening summer winter spring fall
+january february march april may june july august september october november december
+"""
+_TIME_TERMS = frozenset(map(to_term, _TIME_WORDS.split()))
 
 
 def compute_marks(text: str, terms: str) -> int:
-    """What is told once, when a passage is kept: whether it asks, and whether it tells of time."""
-    is_question = QUESTION if text.rstrip().endswith("?") else 0
-    return is_question if _TIME_WORDS.isdisjoint(terms.split()) else is_question | TIME
+    """Flags that are stored with a passage: whether it asks, and whether it names a time."""
+    question = QUESTION if text.rstrip().endswith("?") else 0
+    time = 0 if _TIME_TERMS.isdisjoint(terms.split()) else TIME
+    return question | time
 
 
 def score_words(
@@ -130,14 +81,12 @@ def score_words(
     weights: Weights = WEIGHTS,
     min_results: int = 0,
 ) -> dict[int, float]:
-    """The best by words, and by the calls they stand in: as many as the pool holds, or as are
-    wanted.
+    """Scores by words and by the calls they are in, for the best `pool_size` or `min_results`.
 
-    Where one word is asked for, as many as are wanted of those that hold it are always among them.
+    A query of one term always gets `min_results` passages that hold it, if there are so many.
 
-    `postings` has for each term of the query the passages that hold it. A passage's number is a
-    page, the batch it came in, and a place of `page_bits` on it; on odd pages passages side by
-    side are neighbours.
+    `postings` lists for each term the numbers of the passages that hold it. A number is a page and
+    a place of `page_bits` on it; adjacent numbers on an odd page are neighbouring turns.
     """
     size = max(weights.min_passages, 2 * max(map(len, postings), default=0))
     words: dict[int, float] = {}
@@ -168,12 +117,12 @@ def score_words(
 def _fuse(
     words: Mapping[int, float], calls: Mapping[int, float], page_bits: int, share: float
 ) -> dict[int, float]:
-    """Words and calls, each against its best."""
-    most = 1 / max(words.values())
-    lift = share / max(calls.values())
-    lifts = {page: value * lift for page, value in calls.items()}
-    # A reach may step off the page of a call; there is no passage there, and nothing is fetched.
-    return {n: value * most + lifts.get(n >> page_bits, 0.0) for n, value in words.items()}
+    """The sum of both scores, each relative to its best."""
+    word_unit = 1 / max(words.values())
+    call_unit = share / max(calls.values())
+    of_call = {page: value * call_unit for page, value in calls.items()}
+    # A neighbour may be off the page of its call; there is no passage there to fetch.
+    return {n: value * word_unit + of_call.get(n >> page_bits, 0.0) for n, value in words.items()}
 
 
 def _rarity(count: int, size: int) -> float:
@@ -183,9 +132,7 @@ def _rarity(count: int, size: int) -> float:
 def score_passage(
     query: SearchQuery, score: float, signs: MatchSigns, today: int, weights: Weights = WEIGHTS
 ) -> float:
-    """The final score of a passage whose words scored `score`; `today` is counted in days like
-    `signs.day`.
-    """
+    """The final score of a passage whose words scored `score`; `today` is a day's ordinal."""
     if query.days:
         said = date.fromordinal(signs.day)
         score += weights.days * max(day.closeness(said) for day in query.days)
@@ -195,31 +142,27 @@ def score_passage(
         score *= weights.tells_time
     if signs.marks & QUESTION:
         score *= weights.is_question
-    return score if signs.kind == "turn" else score * _score_fact_signs(signs, today, weights)
+    if signs.kind == "turn":
+        return score
+    age_days = today - signs.day
+    return score * _score_history(signs.category, age_days, signs.mentions, weights)
 
 
 def has_query_term(query: SearchQuery, signs: MatchSigns) -> bool:
-    """Whether the passage itself holds a word that was asked for."""
+    """Whether the passage itself holds a term of the query."""
     return not set(query.terms).isdisjoint(to_terms(signs.text).split())
 
 
-def _score_fact_signs(signs: MatchSigns, today: int, weights: Weights) -> float:
-    """Category, recency and frequency."""
-    age = max(0, today - signs.day)
-    recency: float = 1 - weights.recent_share * (1 - math.pow(0.5, age / weights.half_life_days))
-    frequency = 1 + weights.repetition * math.log2(
-        min(max(signs.mentions, 1), weights.max_mentions)
-    )
-    return CATEGORY_WEIGHTS.get(signs.category, 1.0) * recency * frequency
-
-
 def score_fact(fact: Fact | Gist, today: date, weights: Weights = WEIGHTS) -> float:
-    """How much a fact matters when nothing was asked: by category, by age and by how often it
-    was said.
-    """
-    age = max(0, (today - fact.last_seen_at.date()).days)
-    recency: float = 1 - weights.recent_share * (1 - 0.5 ** (age / weights.half_life_days))
-    frequency = 1 + weights.repetition * math.log2(
-        min(max(fact.occurrence_count, 1), weights.max_mentions)
-    )
-    return CATEGORY_WEIGHTS.get(fact.category, 1.0) * recency * frequency
+    """The weight of a fact without a query."""
+    age_days = (today - fact.last_seen_at.date()).days
+    return _score_history(fact.category, age_days, fact.occurrence_count, weights)
+
+
+def _score_history(category: str, age_days: int, mentions: int, weights: Weights) -> float:
+    """Category, recency and frequency."""
+    faded = 1 - math.pow(0.5, max(0, age_days) / weights.half_life_days)
+    recency = 1 - weights.recent_share * faded
+    counted = min(max(mentions, 1), weights.max_mentions)
+    frequency = 1 + weights.repetition * math.log2(counted)
+    return CATEGORY_WEIGHTS.get(category, 1.0) * recency * frequency

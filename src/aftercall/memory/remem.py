@@ -1,7 +1,7 @@
-"""The client of remote document memory. Both dialects; field names nowhere else.
+"""The client of remote document memory (Remem), in both dialects of its API.
 
-It indexes late, so our own copy is always read first; it may be asked twice, so each document
-carries an idempotency key.
+The service indexes late, so the local copy is always read first. A request may be sent twice, so
+each document has an idempotency key.
 """
 
 from hashlib import sha256
@@ -23,7 +23,6 @@ class RememClient:
     def __init__(
         self, settings: RememSettings, transport: httpx2.BaseTransport | None = None
     ) -> None:
-        """With a `transport` no socket is opened."""
         key = settings.api_key.get_secret_value() if settings.api_key else ""
         self._settings = settings
         self._http = httpx2.Client(
@@ -34,39 +33,33 @@ class RememClient:
         )
 
     def send(self, document: Document, remote_id: str = "") -> str:
-        """Hand the document over; the id it has there, empty where it is not told.
+        """Send a document; returns its remote id, or an empty string if the answer has none.
 
-        Sent again, it is the same document.
-
-        With the `remote_id` of a document sent before, that one is replaced; one that is gone
-        there is created again.
+        With the `remote_id` of an earlier copy, that copy is replaced, or created again if it is
+        gone.
         """
         if is_document_id(remote_id):
-            answer = self._ask(
-                "PUT",
-                f"/v1/documents/{remote_id}",
-                {"content": document.content, "mode": "replace"},
-            )
+            change: dict[str, object] = {"content": document.content, "mode": "replace"}
+            answer = self._request("PUT", f"/v1/documents/{remote_id}", change)
             if answer.is_success:
                 return remote_id
             if answer.status_code != NOT_FOUND:
-                raise _refusal(answer)
+                raise _to_error(answer)
         path, body = _make_request(document, self._settings)
-        answer = self._ask(
-            "POST", path, body, {"Idempotency-Key": make_document_id("remem", document.id)}
-        )
+        key = {"Idempotency-Key": make_document_id("remem", document.id)}
+        answer = self._request("POST", path, body, key)
         if not answer.is_success:
-            raise _refusal(answer)
-        return _id_in(answer)
+            raise _to_error(answer)
+        return _parse_id(answer)
 
-    def _ask(
+    def _request(
         self, method: str, path: str, body: dict[str, object], headers: dict[str, str] | None = None
     ) -> httpx2.Response:
         try:
             return self._http.request(method, path, json=body, headers=headers)
         except httpx2.HTTPError as error:
             raise RememUnavailable(
-                f"remem: no answer ({describe_network_error(error)}); sent again later"
+                f"remem: no answer ({describe_network_error(error)}); retried later"
             ) from None
 
     def close(self) -> None:
@@ -95,37 +88,31 @@ def _make_request(document: Document, settings: RememSettings) -> tuple[str, dic
 
 
 def make_caller_token(caller: str | None) -> str:
-    """Whose pages these are, without their number; whoever knows the number can work it out and
-    ask for them.
-    """
+    """A token for the namespace instead of the number; it can be computed from the number."""
     return sha256((caller or "").encode()).hexdigest()[:16]
 
 
-def _refusal(answer: httpx2.Response) -> RememError:
-    """By the status alone: the form of its error bodies is not known."""
+def _to_error(answer: httpx2.Response) -> RememError:
+    """By the status alone: the form of the error bodies is not documented."""
     status = answer.status_code
     if status in _RETRYABLE_STATUSES:
+        pause = answer.headers.get("retry-after", "")
         return RememUnavailable(
-            f"remem: is busy or in trouble (HTTP {status}); sent again later", _retry_after(answer)
+            f"remem: is busy or failing (HTTP {status}); retried later",
+            float(pause) if pause.isdigit() else None,
         )
     reasons = {
-        401: "does not take the key; check REMEM_API_KEY",
+        401: "refuses the key; check REMEM_API_KEY",
         403: "the key may not write there; check remem.namespace",
     }
-    return RememRefused(
-        f"remem: {reasons.get(status, f'does not take the document (HTTP {status})')}"
-    )
+    reason = reasons.get(status, f"refuses the document (HTTP {status})")
+    return RememRefused(f"remem: {reason}")
 
 
-def _retry_after(answer: httpx2.Response) -> float | None:
-    told = answer.headers.get("retry-after", "")
-    return float(told) if told.isdigit() else None
-
-
-def _id_in(answer: httpx2.Response) -> str:
+def _parse_id(answer: httpx2.Response) -> str:
     try:
-        told = answer.json()
+        body = answer.json()
     except ValueError:
         return ""
-    found = (told.get("document_id") or told.get("id")) if isinstance(told, dict) else None
+    found = (body.get("document_id") or body.get("id")) if isinstance(body, dict) else None
     return found if isinstance(found, str) else ""

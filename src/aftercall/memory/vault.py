@@ -1,6 +1,6 @@
-"""Secrets at rest: encrypted, found again by keyed hashes, opened only here.
+"""Encrypts secrets at rest and hashes them with a key, so that they can be compared.
 
-The key is that of this installation: see keys.py.
+The key is the installation's: see keys.py.
 """
 
 import base64
@@ -27,28 +27,24 @@ class Vault:
 
     def seal(self, text: str) -> str:
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        return (
-            _SEALED
-            + base64.urlsafe_b64encode(
-                nonce + self._cipher.encrypt(nonce, text.encode(), None)
-            ).decode()
-        )
+        sealed = nonce + self._cipher.encrypt(nonce, text.encode(), None)
+        return _SEALED + base64.urlsafe_b64encode(sealed).decode()
 
     def open(self, sealed: str) -> str:
-        """Raises SecretUnreadable for what was sealed with another key."""
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - most commands never open a secret
+        """Raises SecretUnreadable if it was sealed with another key."""
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - slow to load, seldom used
 
         raw = base64.urlsafe_b64decode(sealed.removeprefix(_SEALED))
         try:
             return self._cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], None).decode()
         except InvalidTag:
             raise SecretUnreadable(
-                "a secret was sealed with another key: set AFTERCALL_SECRET_KEY, or bring "
-                f"back the file {KEY_FILE} of the home"
+                "a secret was sealed with another key: set AFTERCALL_SECRET_KEY, or restore "
+                f"the file {KEY_FILE} in the home"
             ) from None
 
     def hash(self, *parts: str) -> str:
-        """The same words give the same hash, and without the key nobody can try words out."""
+        """The same words give the same hash; without the key it cannot be guessed."""
         return hmac.digest(self._hash_key, "\0".join(parts).encode(), "sha256").hex()[:40]
 
     @cached_property
@@ -57,9 +53,9 @@ class Vault:
 
     @cached_property
     def _cipher(self) -> "AESGCM":
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - most commands never open a secret
+        from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415 - slow to load
 
-        return AESGCM(self._derive(b"seal"))
+        return aead.AESGCM(self._derive(b"seal"))
 
     def _derive(self, use: bytes) -> bytes:
         return hmac.new(self._key, b"aftercall " + use, sha256).digest()

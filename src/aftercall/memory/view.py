@@ -1,43 +1,40 @@
-"""Facts, their occurrences and the log of extraction as API and commands show them.
+"""Facts, occurrences, extractions and search hits as JSON for the API and the commands.
 
-A secret shows only that it is there.
+A secret only shows that it exists.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, fields
+from dataclasses import replace
 from datetime import datetime, time, timedelta, tzinfo
 from typing import Any
 
 from aftercall.clock import format_instant, parse_instant
 from aftercall.errors import RefusedInput
-from aftercall.memory.store import FactFilter, FactStore
-from aftercall.model.facts import Extraction, Fact, Occurrence
+from aftercall.memory.fact_store import FactFilter, FactStore
+from aftercall.model.facts import Fact, Occurrence
 from aftercall.model.passages import Passage, SearchHit
 
 HIDDEN = "(secret)"
-_INNER = ("key", "identity", "matching")
+PAGE_SIZE = 500
+_INTERNAL = ("key", "identity", "matching")
 
 
 def fact_json(fact: Fact, *, reveal: bool = False) -> dict[str, Any]:
-    """`fact` as it comes from the store; with `reveal`, opened by it."""
-    shown = {
-        field.name: _plain(getattr(fact, field.name))
-        for field in fields(fact)
-        if field.name not in _INNER
-    }
-    hidden = {"content": HIDDEN, "summary": HIDDEN} if fact.is_secret and not reveal else {}
-    return (
-        {"id": fact.id, "agent_id": fact.key.agent_id, "caller": fact.key.caller} | shown | hidden
-    )
+    """With `reveal`, a fact whose secrets `FactStore.reveal` opened."""
+    shown = {"id": fact.id, "agent_id": fact.key.agent_id, "caller": fact.key.caller}
+    shown |= {name: _plain(value) for name, value in vars(fact).items() if name not in _INTERNAL}
+    if fact.is_secret and not reveal:
+        shown |= {"content": HIDDEN, "summary": HIDDEN}
+    return shown
 
 
 def occurrence_json(item: Occurrence, *, is_hidden: bool) -> dict[str, Any]:
-    shown = {name: _plain(value) for name, value in asdict(item).items()}
+    shown = {name: _plain(value) for name, value in vars(item).items()}
     return shown | ({"words": HIDDEN, "context": HIDDEN} if is_hidden else {})
 
 
 def whole_fact_json(store: FactStore, fact_id: str, *, reveal: bool = False) -> dict[str, Any]:
-    """A fact with every time it was said and the chain it belongs to."""
+    """A fact with its occurrences and the chain it belongs to."""
     fact, occurrences = store.get(fact_id), store.list_occurrences(fact_id)
     if reveal:
         fact, occurrences = store.reveal(fact), [store.reveal(item) for item in occurrences]
@@ -49,34 +46,32 @@ def whole_fact_json(store: FactStore, fact_id: str, *, reveal: bool = False) -> 
 
 
 def extraction_json(store: FactStore, call_id: str) -> dict[str, Any] | None:
-    entry: Extraction | None = store.find_extraction(call_id)
+    entry = store.find_extraction(call_id)
     if entry is None:
         return None
-    return {name: _plain(value) for name, value in asdict(entry).items() if name != "call_id"} | {
-        "facts": store.list_ids_of_call(call_id)
-    }
+    shown = {name: _plain(value) for name, value in vars(entry).items() if name != "call_id"}
+    return shown | {"facts": store.list_ids_of_call(call_id)}
 
 
-def export(
+def iter_whole_facts(
     store: FactStore, wanted: FactFilter, *, reveal: bool = False
 ) -> Iterable[dict[str, Any]]:
-    """Every wanted fact whole, page by page."""
+    """Every matching fact, read page by page."""
     after = ""
-    while page := store.page(FactFilter(**(vars(wanted) | {"after": after, "limit": 500}))):
+    while page := store.page(replace(wanted, after=after, limit=PAGE_SIZE)):
         for fact in page:
             yield whole_fact_json(store, fact.id, reveal=reveal)
         after = page[-1].id
 
 
 def parse_as_of(name: str, text: str, zone: tzinfo) -> datetime:
-    """A day means what was believed at its end; a time needs its zone."""
+    """A day means its end; a time needs a zone."""
     try:
-        if len(text) == len("2026-05-03"):
-            day = datetime.fromisoformat(text).date()
-            return parse_instant(
-                datetime.combine(day, time(), zone) + timedelta(days=1) - timedelta(milliseconds=1)
-            )
-        return parse_instant(text)
+        if len(text) != len("2026-05-03"):
+            return parse_instant(text)
+        day = datetime.fromisoformat(text).date()
+        next_day = datetime.combine(day, time(), zone) + timedelta(days=1)
+        return parse_instant(next_day - timedelta(milliseconds=1))
     except ValueError:
         raise RefusedInput(
             name, "is not a day (2026-05-03) or a time with its zone (2026-05-03T12:00:00Z)"
@@ -88,12 +83,12 @@ def _plain(value: Any) -> Any:
 
 
 def hit_json(hit: SearchHit) -> dict[str, Any]:
-    """The words around a fact stay inside: they are there to be found by, not to be shown."""
-    beside = {
+    """Without the words around a fact: search finds it by them, but they are not shown."""
+    return _passage_json(hit.passage) | {
+        "score": round(hit.score, 4),
         "before": [_passage_json(turn) for turn in hit.before],
         "after": [_passage_json(turn) for turn in hit.after],
     }
-    return _passage_json(hit.passage) | {"score": round(hit.score, 4)} | beside
 
 
 def _passage_json(passage: Passage) -> dict[str, Any]:

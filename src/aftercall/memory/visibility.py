@@ -1,27 +1,30 @@
-"""How far a fact may go: shared, private or secret.
+"""Who may see what: whose memory a call opens, how far each fact may go, and masking of secrets.
 
-A reader's level can be raised here, never lowered.
+A fact is shared, private or secret. The level that a reader gave can be raised here, never lowered.
 """
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
+from aftercall.errors import RefusedInput
 from aftercall.llm.rules.cue import Cue
 from aftercall.llm.rules.secrets import Secret, find_secrets, mask
 from aftercall.llm.rules.sentences import MASK
 from aftercall.memory.words import to_terms
 from aftercall.model.calls import Call
+from aftercall.model.facts import SHARED_CALLER, MemoryKey
 from aftercall.model.followups import Trust
+from aftercall.model.people import normalise_party
 from aftercall.model.reading import FactDraft, Visibility
 from aftercall.model.turns import Turn
+from aftercall.settings import Settings
 from aftercall.settings.sections import MemorySettings
 
-T = TypeVar("T", bound="_HasVisibility")
 MIN_SHARED_TERM_RATIO = 0.6
 
 LEVELS: tuple[Visibility, ...] = ("shared", "private", "secret")
-# By category or by topic; what is named in neither is shared.
+# By category or topic; any other is shared.
 DEFAULT_VISIBILITY: dict[str, Visibility] = {
     "confided": "secret",
     "medical": "secret",
@@ -57,61 +60,62 @@ _TOPICS: dict[str, Cue] = {
 _FIGURE = re.compile(r"\d")
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){3,7}\b", re.I)
 _LONG_NUMBER = re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)")
-
-
 _NAME = re.compile(r"(?<=\w )[A-Z][\w'’-]+")
 _NUMBER = re.compile(r"\d[\d -]{2,}\d|\d{3,}")
 
 
-def to_secrets(words: Iterable[str]) -> list[Secret]:
-    """Words that a fact told in confidence rests on, as they are hunted for: whole, in part,
-    and the names and numbers in them alone.
+def memory_key(settings: Settings, agent_id: str, party: str | None) -> MemoryKey | None:
+    """The memory that a call of this party opens; every part of the program asks here.
+
+    None for scope `none` and for withheld numbers. A party is a number, which stands for its owner,
+    or another person at a number (`+15550100#anna`) with a separate memory.
     """
-    pieces = [
-        piece for said in words for piece in (said, *_NAME.findall(said), *_NUMBER.findall(said))
-    ]
+    try:
+        known = normalise_party(party)
+    except ValueError as error:
+        raise RefusedInput("caller", str(error)) from None
+    if known is None or settings.memory.scope == "none":
+        return None
+    return MemoryKey(agent_id, SHARED_CALLER if settings.memory.scope == "shared" else known)
+
+
+def to_secrets(words: Iterable[str]) -> list[Secret]:
+    """The words of secret facts as secrets to mask: whole, and each name and number in them."""
+    pieces: list[str] = []
+    for said in words:
+        pieces += [said, *_NAME.findall(said), *_NUMBER.findall(said)]
     return [Secret(1, piece, piece, "person") for piece in dict.fromkeys(pieces) if piece.strip()]
 
 
-class _HasVisibility(Protocol):
-    @property
-    def visibility(self) -> Visibility: ...
-
-
 def find_call_secrets(call: Call, drafts: Iterable[FactDraft]) -> list[Secret]:
-    """Every secret of a call that our rules find, and those that the reader marked."""
-    return [
-        *find_secrets(call.turns),
-        *to_secrets(draft.words for draft in drafts if draft.visibility == "secret"),
-    ]
+    """The secrets of a call that the rules find, and those that the reader marked."""
+    marked = [draft.words for draft in drafts if draft.visibility == "secret"]
+    return [*find_secrets(call.turns), *to_secrets(marked)]
 
 
 def classify(draft: FactDraft, secrets: list[Secret], settings: MemorySettings) -> Visibility:
-    topics = {topic for text in {draft.text, draft.words} for topic in find_sensitive_topics(text)}
-    levels = [
-        settings.visibility.get(name) or DEFAULT_VISIBILITY.get(name, "shared")
-        for name in (draft.category, *topics)
-    ]
-    if (
-        has_secret(draft.text, secrets)
-        or has_secret(draft.words, secrets)
-        or _has_secret_word(draft, settings.secret_words)
-    ):
+    """The highest level that the reader, the settings or the rules give a draft."""
+    texts = {draft.text, draft.words}
+    names = {draft.category, *(topic for text in texts for topic in find_sensitive_topics(text))}
+    levels = [draft.visibility, *(get_level(name, settings) for name in names)]
+    if any(has_secret(text, secrets) for text in texts):
         levels.append("secret")
-    return max((draft.visibility, *levels), key=LEVELS.index)
+    if _has_secret_word(draft, settings.secret_words):
+        levels.append("secret")
+    return max(levels, key=LEVELS.index)
+
+
+def get_level(name: str, settings: MemorySettings) -> Visibility:
+    """The level of a category or topic."""
+    return settings.visibility.get(name) or DEFAULT_VISIBILITY.get(name, "shared")
 
 
 def find_sensitive_topics(text: str) -> list[str]:
     found = [name for name, pattern in _TOPICS.items() if pattern.search(text)]
-    if _FIGURE.search(text) and (
-        _IBAN.search(text) or any(_is_card(match.group()) for match in _LONG_NUMBER.finditer(text))
-    ):
+    if _FIGURE.search(text) and (_IBAN.search(text) or _has_card_number(text)):
         found.append("financial")
-    if any(
-        find_secrets(
-            (Turn.model_construct(seq=1, speaker="caller", text=text, at=None, confidence=None),)
-        )
-    ):
+    turn = Turn.model_construct(seq=1, speaker="caller", text=text, at=None, confidence=None)
+    if find_secrets((turn,)):
         found.append("confided")
     return found
 
@@ -121,41 +125,30 @@ def has_secret(text: str, secrets: list[Secret]) -> bool:
 
 
 def mask_secrets(text: str, secrets: list[Secret]) -> str:
-    """The text with what is confided unreadable, for whoever may see the rest."""
-    hidden = mask(text, secrets)
-    hidden = _LONG_NUMBER.sub(
-        lambda match: MASK if _is_card(match.group()) else match.group(), hidden
-    )
-    return re.sub(f"{MASK}+", REDACTION_CHAR * 3, hidden)
+    """The text with secrets and card numbers masked."""
+    masked = _LONG_NUMBER.sub(_mask_card, mask(text, secrets))
+    return re.sub(f"{MASK}+", REDACTION_CHAR * 3, masked)
+
+
+def _mask_card(match: re.Match[str]) -> str:
+    return MASK if _is_card(match.group()) else match.group()
 
 
 def is_releasable(level: Visibility, trust: Trust, settings: MemorySettings) -> bool:
-    """Whether something of this level may be told on the phone: a secret never, the rest by how
-    sure we are who is calling.
+    """Whether a fact of this level may be told to a caller; a secret never may.
+
+    Briefings and lookups both decide by this.
     """
-    return level != "secret" and (
-        trust == "verified" or LEVELS.index(level) <= LEVELS.index(settings.release)
-    )
-
-
-def filter_releasable(told: Iterable[T], trust: Trust, settings: MemorySettings) -> list[T]:
-    """Of facts, passages or whatever else has a level, those that this caller may hear.
-
-    Briefings and lookups both ask here.
-    """
-    return [item for item in told if is_releasable(item.visibility, trust, settings)]
+    if level == "secret":
+        return False
+    return trust == "verified" or LEVELS.index(level) <= LEVELS.index(settings.release)
 
 
 def gives_away(text: str, fact: str) -> bool:
-    """Whether a text gives away most of what a fact says."""
-    words = set(to_terms(fact).split())
-    return bool(words) and len(words & set(to_terms(text).split())) >= MIN_SHARED_TERM_RATIO * len(
-        words
-    )
-
-
-def max_visibility(level: Visibility, other: Visibility) -> Visibility:
-    return max(level, other, key=LEVELS.index)
+    """Whether a text holds most words of a fact."""
+    terms = set(to_terms(fact).split())
+    shared = terms & set(to_terms(text).split())
+    return bool(terms) and len(shared) >= MIN_SHARED_TERM_RATIO * len(terms)
 
 
 def _has_secret_word(draft: FactDraft, words: tuple[str, ...]) -> bool:
@@ -164,42 +157,37 @@ def _has_secret_word(draft: FactDraft, words: tuple[str, ...]) -> bool:
 
 
 def _is_card(number: str) -> bool:
-    """Luhn's check: the last figure of a card's number proves the others."""
-    figures = [int(figure) for figure in number if figure.isdecimal()]
-    doubled = [
-        figure if at % 2 == 0 else sum(divmod(figure * 2, 10))
-        for at, figure in enumerate(reversed(figures))
-    ]
-    return sum(doubled) % 10 == 0
+    """The Luhn check of card numbers."""
+    digits = [int(digit) for digit in reversed(number) if digit.isdecimal()]
+    doubled = [sum(divmod(digit * 2, 10)) for digit in digits[1::2]]
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
+
+
+def _has_card_number(text: str) -> bool:
+    return any(_is_card(match.group()) for match in _LONG_NUMBER.finditer(text))
 
 
 def redact_call(call: dict[str, Any], confided: Sequence[str] = ()) -> dict[str, Any]:
-    """`call` as journal/view.py gives it; `confided` are words of it that memory holds as
-    secrets.
-    """
+    """Mask the secrets in `call_json`; `confided` are words of it that memory holds as secrets."""
     turns = tuple(
         Turn.model_construct(seq=seq, speaker=turn["speaker"], text=turn["text"])
         for seq, turn in enumerate(call["turns"], 1)
     )
-    confidences = [*find_secrets(turns), *to_secrets(confided)]
-    return call | {
-        "turns": [
-            turn | {"text": mask_secrets(turn["text"], confidences)} for turn in call["turns"]
-        ],
-        "events": _mask_all(call["events"], confidences),
-    }
+    secrets = [*find_secrets(turns), *to_secrets(confided)]
+    masked = [turn | {"text": mask_secrets(turn["text"], secrets)} for turn in call["turns"]]
+    return call | {"turns": masked, "events": _mask_values(call["events"], secrets)}
 
 
 def redact_turns(turns: tuple[Turn, ...], confided: Sequence[str] = ()) -> tuple[Turn, ...]:
-    confidences = [*find_secrets(turns), *to_secrets(confided)]
+    secrets = [*find_secrets(turns), *to_secrets(confided)]
     return tuple(
-        turn.model_copy(update={"text": mask_secrets(turn.text, confidences)}) for turn in turns
+        turn.model_copy(update={"text": mask_secrets(turn.text, secrets)}) for turn in turns
     )
 
 
-def _mask_all(value: Any, confidences: list[Secret]) -> Any:
+def _mask_values(value: Any, secrets: list[Secret]) -> Any:
     if isinstance(value, str):
-        return mask_secrets(value, confidences)
+        return mask_secrets(value, secrets)
     if isinstance(value, dict):
-        return {name: _mask_all(inner, confidences) for name, inner in value.items()}
-    return [_mask_all(inner, confidences) for inner in value] if isinstance(value, list) else value
+        return {name: _mask_values(inner, secrets) for name, inner in value.items()}
+    return [_mask_values(inner, secrets) for inner in value] if isinstance(value, list) else value

@@ -17,12 +17,10 @@ from aftercall.llm.reader import Reader
 from aftercall.memory.document_store import DocumentStore, make_call_document
 from aftercall.memory.embedding import Embedder, embed_missing
 from aftercall.memory.extraction import Extractor
-from aftercall.memory.indexing import make_passages, make_summary_passage
-from aftercall.memory.key import memory_key
-from aftercall.memory.passage_store import replace_call
+from aftercall.memory.passage_store import make_passages, make_summary_passage, replace_call
 from aftercall.memory.pins.board import PinBoard, ReaderTopics
 from aftercall.memory.remem import RememClient
-from aftercall.memory.visibility import mask_secrets, to_secrets
+from aftercall.memory.visibility import mask_secrets, memory_key, to_secrets
 from aftercall.model.calls import IMPORTED, Call
 from aftercall.model.facts import Extraction
 from aftercall.model.passages import Document, Passage

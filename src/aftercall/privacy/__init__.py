@@ -1,3 +1,1 @@
-"""What is kept of a person, for how long, and how it goes: export, erasure, retention, and
-rebuilding from the archive.
-"""
+"""Export, erasure and retention of a person's data, and rebuilding memory from the archive."""

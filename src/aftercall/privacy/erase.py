@@ -1,7 +1,7 @@
-"""Erasing one caller everywhere, provably.
+"""Erases one caller everywhere, and searches for what is left.
 
-The order makes it safe to be cut off at any point and run again: the rows that say which calls
-are theirs go last, together with the tombstones that keep the calls from coming back.
+An erasure that is cut off can be run again: the rows that name the caller's calls go last, in one
+transaction with the tombstones that keep those calls from coming back.
 """
 
 import re
@@ -16,27 +16,25 @@ from aftercall import durable
 from aftercall.clock import Clock, format_instant
 from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
-from aftercall.durable import delete_workflows
 from aftercall.errors import RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.journal.archive import Archive
 from aftercall.journal.spill import SpillFolder
-from aftercall.privacy.retention import remove_recording
-from aftercall.privacy.retired import RetiredFolder
+from aftercall.privacy.retention import RetiredFolder, remove_recording
 from aftercall.privacy.scan import TraceScan, scan_for_traces
 from aftercall.privacy.store import (
+    DataSubject,
     add_tombstones,
     erase_rows,
-    list_calls,
     list_delivery_keys,
     list_followup_ids,
     list_recording_paths,
+    load_subject,
     vacuum,
 )
-from aftercall.privacy.subject import ErasureSubject, make_needles
 from aftercall.settings import Settings
-from aftercall.workspace import calls_md, files
+from aftercall.workspace import calls_md, files, user_md
 from aftercall.workspace.paths import Workspace
 
 OUT_OF_REACH = (
@@ -46,11 +44,15 @@ OUT_OF_REACH = (
 )
 REMEM_OUT_OF_REACH = "documents in Remem, whose API has no way to remove one"
 POSTGRES_OUT_OF_REACH = "the files of the Postgres server, which its administrator has to vacuum"
+TEXT_SUFFIXES = (".md", ".ics", ".txt")
+MIN_NAME_CHARS = 4
+MIN_NEEDLE_CHARS = 16
+MAX_NEEDLE_CHARS = 60
 
 
 @dataclass(frozen=True)
 class ErasureReceipt:
-    """What was removed. It holds no number, no name and nothing that was said."""
+    """What was removed. Holds no number, no name and nothing that was said."""
 
     id: str
     erased_at: datetime
@@ -82,20 +84,14 @@ class Eraser:
     has_remote: bool = False
 
     def erase(self, number: str) -> ErasureReceipt:
-        subject = ErasureSubject(number, tuple(list_calls(self.database, number)))
-        if any(row.state != "sealed" for row in subject.rows) or not SpillFolder(
-            self.settings.home / "spill"
-        ).erase_caller(number):
-            raise RefusedInput(
-                "caller",
-                "is on the phone, or their call is being sealed; erase them when it has ended",
-            )
+        subject = load_subject(self.database, number)
+        self._refuse_live_calls(subject)
         receipt_id = new_id()
         needles = make_needles(subject, self.archive, self.settings)
         workflows = self._erase_workflows(subject)
         recordings = self._erase_recordings(subject)
-        past = RetiredFolder(self.settings.home)
-        retired = past.erase(number) + past.erase_shared(subject.call_ids)
+        retired_folder = RetiredFolder(self.settings.home)
+        retired = retired_folder.erase(number) + retired_folder.erase_shared(subject.call_ids)
         self._erase_agent_files(subject)
         fault_point("erase.after_recordings")
         archived = sum(len(self.archive.erase(call_id)) for call_id in subject.call_ids)
@@ -120,43 +116,42 @@ class Eraser:
             workflows=workflows,
             rows={name: count for name, count in rows.items() if count},
             scan=self._scan(needles),
-            out_of_reach=(
-                *OUT_OF_REACH,
-                *([POSTGRES_OUT_OF_REACH] if self.database.dialect != "sqlite" else []),
-                *([REMEM_OUT_OF_REACH] if self.has_remote else []),
-            ),
+            out_of_reach=self._list_out_of_reach(),
         )
 
-    def _erase_workflows(self, subject: ErasureSubject) -> int:
-        """They hold ids only, and go all the same."""
-        beginnings = [
-            *subject.call_ids,
-            *(f"followup:{conversation}" for conversation in subject.conversations),
-        ]
-        beginnings += [
-            f"reminder:{followup}" for followup in list_followup_ids(self.database, subject)
-        ]
-        return delete_workflows(self.settings, beginnings)
+    def _refuse_live_calls(self, subject: DataSubject) -> None:
+        spilled = SpillFolder(self.settings.home / "spill")
+        is_live = any(row.state != "sealed" for row in subject.rows)
+        if is_live or not spilled.erase_caller(subject.number):
+            raise RefusedInput(
+                "caller",
+                "is on the phone, or their call is being sealed; erase them when it has ended",
+            )
 
-    def _erase_agent_files(self, subject: ErasureSubject) -> None:
-        """What the owner's own command was given, and what it answered."""
+    def _erase_workflows(self, subject: DataSubject) -> int:
+        """Workflows hold ids only, and are deleted all the same."""
+        followup_ids = list_followup_ids(self.database, subject)
+        prefixes = [*subject.call_ids]
+        prefixes += [f"followup:{conversation}" for conversation in subject.conversations]
+        prefixes += [f"reminder:{followup_id}" for followup_id in followup_ids]
+        return durable.delete_workflows(self.settings, prefixes)
+
+    def _erase_recordings(self, subject: DataSubject) -> int:
+        found = list_recording_paths(self.database, subject)
+        durable.delete_workflows(self.settings, [recording_id for recording_id, _ in found])
+        return sum(remove_recording(self.settings.home, path) for _, path in found if path)
+
+    def _erase_agent_files(self, subject: DataSubject) -> None:
+        """The input and output of the owner's agent command."""
         for key in list_delivery_keys(self.database, subject):
             shutil.rmtree(self.settings.home / "agent" / key.replace(":", "-"), ignore_errors=True)
 
-    def _erase_recordings(self, subject: ErasureSubject) -> int:
-        found = list_recording_paths(self.database, subject)
-        delete_workflows(self.settings, [recording_id for recording_id, _ in found])
-        return sum(remove_recording(self.settings.home, path) for _, path in found if path)
-
     def _scan(self, needles: frozenset[bytes]) -> TraceScan:
-        folders = [
-            self.settings.home,
-            *([self.settings.workspace] if self.settings.workspace else []),
-        ]
-        others = {
-            *self.archive.place.list_names(),
-            *(path.name for path in RetiredFolder(self.settings.home).root.glob("transcripts/*/*")),
-        }
+        folders = [self.settings.home]
+        if self.settings.workspace:
+            folders.append(self.settings.workspace)
+        retired = RetiredFolder(self.settings.home).root.glob("transcripts/*/*")
+        others = {*self.archive.place.list_names(), *(path.name for path in retired)}
         file = self.database.engine.url.database if self.database.dialect == "sqlite" else None
         return scan_for_traces(
             [Path(folder) for folder in folders],
@@ -165,39 +160,60 @@ class Eraser:
             others_files=frozenset(others),
         )
 
+    def _list_out_of_reach(self) -> tuple[str, ...]:
+        postgres = (POSTGRES_OUT_OF_REACH,) if self.database.dialect != "sqlite" else ()
+        remem = (REMEM_OUT_OF_REACH,) if self.has_remote else ()
+        return (*OUT_OF_REACH, *postgres, *remem)
 
-TEXT_SUFFIXES = (".md", ".ics", ".txt")
+
+def make_needles(subject: DataSubject, archive: Archive, settings: Settings) -> frozenset[bytes]:
+    """Bytes that identify the caller: the number, the names, and long turns of theirs.
+
+    Short turns are left out: "Thanks, bye." identifies no caller.
+    """
+    person = Workspace.from_settings(settings).find_person(subject.number)
+    profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+    needles = [subject.number.removeprefix("+")]
+    for name in (profile.name, profile.call_name):
+        if name and len(name) >= MIN_NAME_CHARS:
+            needles.append(name)
+    for call in subject.read_calls(archive):
+        for turn in call.turns:
+            said = turn.text.strip()
+            if turn.speaker == "caller" and len(said) >= MIN_NEEDLE_CHARS:
+                needles.append(said[:MAX_NEEDLE_CHARS])
+    return frozenset(needle.encode() for needle in needles)
 
 
-def erase_pages(settings: Settings, subject: ErasureSubject) -> int:
-    """How many files were removed or changed."""
+def erase_pages(settings: Settings, subject: DataSubject) -> int:
+    """Returns how many workspace files were removed or changed."""
     workspace = Workspace.from_settings(settings)
-    changed = sum(_remove(path) for path in _own_files(workspace, subject))
+    changed = sum(_remove(path) for path in _list_own_files(workspace, subject))
     changed += files.edit(
         workspace.calls, lambda text: calls_md.remove(text, set(subject.call_ids), subject.number)
     )
-    for path in _texts(workspace.root):
-        changed += files.edit(path, lambda text: _without_notes(text, subject))
+    for path in _list_texts(workspace.root):
+        changed += files.edit(path, lambda text: _remove_notes(text, subject))
     return changed
 
 
-def _own_files(workspace: Workspace, subject: ErasureSubject) -> Iterator[Path]:
+def _list_own_files(workspace: Workspace, subject: DataSubject) -> Iterator[Path]:
     person = workspace.find_person(subject.number)
     if person is not None and person.folder != workspace.root:
         yield person.folder
     elif person is not None:
         yield from (person.user, person.greeting, person.folder / "NOTES.md")
         yield workspace.person_folder(subject.number)
-    for path in _texts(workspace.root / "journal"):
+    for path in _list_texts(workspace.root / "journal"):
         if any(conversation in path.name for conversation in subject.conversations):
             yield path
-    for path in _texts(workspace.root / "tasks"):
-        if path.suffix == ".md" and _is_theirs(files.read(path) or "", subject):
+    for path in _list_texts(workspace.root / "tasks"):
+        if path.suffix == ".md" and _is_own_task(files.read(path) or "", subject):
             yield from (path, path.with_suffix(".ics"))
 
 
-def _is_theirs(task: str, subject: ErasureSubject) -> bool:
-    """By its front matter: which call it came from, and whose."""
+def _is_own_task(task: str, subject: DataSubject) -> bool:
+    """The front matter names the call and the caller of a task."""
     front = task.split("\n---", 1)[0]
     return any(
         f'"{mark}"' in front or f": {mark}\n" in f"{front}\n"
@@ -205,20 +221,17 @@ def _is_theirs(task: str, subject: ErasureSubject) -> bool:
     )
 
 
-def _without_notes(text: str | None, subject: ErasureSubject) -> str | None:
-    """Notes of theirs on the pages of other people: each stands on a line of its own and names
-    its call.
-    """
+def _remove_notes(text: str | None, subject: DataSubject) -> str | None:
+    """Remove the caller's notes from other people's pages: each is a line that names its call."""
     if text is None or not any(call in text for call in subject.call_ids):
         return text
     marks = re.compile("|".join(rf"\(call {re.escape(call)}\)" for call in subject.call_ids))
     return "".join(line for line in text.splitlines(keepends=True) if not marks.search(line))
 
 
-def _texts(folder: Path) -> Iterator[Path]:
-    yield from sorted(
-        path for path in folder.rglob("*") if path.suffix in TEXT_SUFFIXES and path.is_file()
-    )
+def _list_texts(folder: Path) -> list[Path]:
+    paths = (path for path in folder.rglob("*") if path.suffix in TEXT_SUFFIXES)
+    return sorted(path for path in paths if path.is_file())
 
 
 def _remove(path: Path) -> bool:

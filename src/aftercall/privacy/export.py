@@ -1,8 +1,8 @@
-"""Everything we have about one caller, as one folder that they can be given."""
+"""Exports everything about one caller into a folder that can be handed to them."""
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,36 +12,35 @@ from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
 from aftercall.errors import RefusedInput
 from aftercall.journal.archive import Archive
-from aftercall.journal.store import CallRow
-from aftercall.memory.key import memory_key
+from aftercall.memory.fact_store import FactFilter, FactStore
 from aftercall.memory.pins.board import PinBoard
 from aftercall.memory.pins.page import pin_json
-from aftercall.memory.store import FactFilter, FactStore
-from aftercall.memory.view import export as export_facts
-from aftercall.memory.visibility import redact_call
+from aftercall.memory.view import iter_whole_facts
+from aftercall.memory.visibility import memory_key, redact_call
+from aftercall.model.facts import MemoryKey
 from aftercall.model.people import join_party, split_party
-from aftercall.privacy.store import list_calls, list_documents, list_parties
-from aftercall.privacy.subject import ErasureSubject
+from aftercall.privacy.store import list_documents, list_parties, load_subject
 from aftercall.settings import Settings
 from aftercall.work.store import FollowUpStore
 from aftercall.work.view import followup_json
 from aftercall.workspace.paths import Workspace
 
 MAX_FOLLOWUPS = 100_000
+PAGE_SUFFIXES = (".md", ".txt")
 _README = """# What is kept about one caller
 
 Made {at}.
 
-- `calls/`: each call, word for word, with what came later; {calls}
+- `calls/`: each call, word for word, with turns that came later; {calls}
 - `facts.jsonl`: what was remembered, with the words it rests on; {secrets}
 - `followups.json`: what was asked for and promised, and what became of it
 - `documents/`: the page of each call
-- `pins.json`: topics they keep coming back to
+- `pins.json`: topics the caller keeps coming back to
 - `pages/`: the markdown about the caller, and a folder for each other person who speaks \
 from the same phone
 
-`person` says whose a fact is: nothing for the number's owner, else the name of whoever \
-else speaks from it.
+`person` says who a fact belongs to: empty for the number's owner, else the name of another \
+person who speaks from it.
 """
 
 
@@ -63,114 +62,77 @@ class Exporter:
     followups: FollowUpStore
     audit: AuditLog
     clock: Clock
-    board: PinBoard | None = None
+    board: PinBoard
 
     def export(self, number: str, folder: Path, *, reveal: bool = False) -> ExportResult:
-        """Write the folder, which must be new or empty. `reveal` opens what was confided."""
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise RefusedInput("folder", f"{folder} is there already, and not empty")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RefusedInput("folder", f"{folder} cannot be made: {error.strerror}") from None
-        subject = ErasureSubject(number, tuple(list_calls(self.database, number)))
-        secrets = "secrets are opened" if reveal else "secrets only show that they are there"
-        sealed = "as it was sealed" if reveal else "what was confided is blotted out"
-        _write(
-            folder / "README.md",
-            _README.format(at=format_instant(self.clock.now()), calls=sealed, secrets=secrets),
-        )
+        """Write the folder, which must be new or empty. `reveal` opens secrets."""
+        _make_folder(folder)
+        subject = load_subject(self.database, number)
+        self._write_readme(folder, reveal)
+        names = [row.archive_name for row in subject.rows if row.archive_name]
         copy = self._copy_call if reveal else self._copy_redacted_call
-        calls = sum(copy(row, folder / "calls") for row in subject.rows if row.archive_name)
+        for name in names:
+            copy(name, folder / "calls")
         facts = self._write_facts(number, folder / "facts.jsonl", reveal)
-        followups = [
-            followup_json(row) for row in self.followups.page(limit=MAX_FOLLOWUPS, caller=number)
-        ]
-        _write(
-            folder / "followups.json", json.dumps(followups, ensure_ascii=False, indent=1) + "\n"
-        )
+        rows = self.followups.page(limit=MAX_FOLLOWUPS, caller=number)
+        _write_json(folder / "followups.json", [followup_json(row) for row in rows])
         documents = list_documents(self.database, subject)
         for document_id, content in documents:
             _write(folder / "documents" / f"{document_id}.md", content)
         self._write_pins(number, folder / "pins.json")
         self._copy_pages(number, folder / "pages")
-        self.audit.record(
-            "export", "exported", "a caller, secrets opened" if reveal else "a caller"
-        )
-        return ExportResult(folder, calls, facts, len(followups), len(documents))
+        what = "a caller, secrets opened" if reveal else "a caller"
+        self.audit.record("export", "exported", what)
+        return ExportResult(folder, len(names), facts, len(rows), len(documents))
 
-    def _copy_redacted_call(self, row: CallRow, folder: Path) -> int:
-        """As pages show it: what was confided is blotted out, so it is no longer the sealed
-        file.
-        """
-        call, late = self.archive.read(str(row.archive_name))
+    def _write_readme(self, folder: Path, reveal: bool) -> None:
+        readme = _README.format(
+            at=format_instant(self.clock.now()),
+            calls="as it was sealed" if reveal else "secrets are masked",
+            secrets="secrets are opened" if reveal else "secrets only show that they exist",
+        )
+        _write(folder / "README.md", readme)
+
+    def _copy_redacted_call(self, name: str, folder: Path) -> None:
+        """With secrets masked, so it differs from the sealed file."""
+        call, late = self.archive.read(name)
         whole = call.model_dump(mode="json")
         whole["turns"] += [turn.model_dump(mode="json") for turn in late]
-        _write(
-            folder / str(row.archive_name),
-            json.dumps(
-                redact_call(whole, self.facts.list_confided_words(call.id)),
-                ensure_ascii=False,
-                indent=1,
-            )
-            + "\n",
-        )
-        return 1
+        _write_json(folder / name, redact_call(whole, self.facts.list_confided_words(call.id)))
 
-    def _copy_call(self, row: CallRow, folder: Path) -> int:
-        name = str(row.archive_name)
-        names = [
-            name,
-            *(
-                other
-                for other in self.archive.place.list_names()
-                if other.startswith(f"{name.removesuffix('.json')}.addendum-")
-            ),
-        ]
-        for each in names:
+    def _copy_call(self, name: str, folder: Path) -> None:
+        addenda = f"{name.removesuffix('.json')}.addendum-"
+        names = [other for other in self.archive.place.list_names() if other.startswith(addenda)]
+        for each in (name, *names):
             _write(folder / each, self.archive.place.read(each))
-        return 1
 
     def _write_facts(self, number: str, file: Path, reveal: bool) -> int:
-        """Everybody's at the number; each line says whose it is."""
-        written = []
-        for agent_id, party in self._parties(number):
-            key = memory_key(self.settings, agent_id, party)
-            lines: Iterable[dict[str, Any]] = (
-                export_facts(self.facts, FactFilter(key=key, include_retired=True), reveal=reveal)
-                if key
-                else ()
-            )
-            written += [
-                json.dumps(line | {"person": split_party(party)[1] or None}, ensure_ascii=False)
-                for line in lines
-            ]
-        _write(file, "".join(f"{line}\n" for line in written))
-        return len(written)
-
-    def _parties(self, number: str) -> list[tuple[str, str]]:
-        """Who is remembered at the number, by each agent of the group."""
-        agents = (
-            self.settings.agent_id,
-            *self.settings.memory.list_others_in_group(self.settings.agent_id),
-        )
-        return [
-            (agent_id, party)
-            for agent_id in agents
-            for party in list_parties(self.database, agent_id, number)
-        ]
+        """Facts of every person at the number; each line names its person."""
+        lines = []
+        for key, person in self._list_memories(number):
+            for fact in iter_whole_facts(
+                self.facts, FactFilter(key=key, include_retired=True), reveal=reveal
+            ):
+                lines.append(json.dumps(fact | {"person": person}, ensure_ascii=False))
+        _write(file, "".join(f"{line}\n" for line in lines))
+        return len(lines)
 
     def _write_pins(self, number: str, file: Path) -> None:
-        keys = [
-            (party, memory_key(self.settings, agent_id, party))
-            for agent_id, party in self._parties(number)
-        ]
+        memories = self._list_memories(number)
         pins = [
-            pin_json(shown) | {"person": split_party(party)[1] or None}
-            for party, key in keys
-            for shown in (self.board.list_pages(key) if key and self.board else ())
+            pin_json(page) | {"person": person}
+            for key, person in memories
+            for page in self.board.list_pages(key)
         ]
-        _write(file, json.dumps(pins, ensure_ascii=False, indent=1) + "\n")
+        _write_json(file, pins)
+
+    def _list_memories(self, number: str) -> Iterator[tuple[MemoryKey, str | None]]:
+        """Memories of the number, of every agent in the group; each with its person."""
+        agent_id = self.settings.agent_id
+        for agent in (agent_id, *self.settings.memory.list_others_in_group(agent_id)):
+            for party in list_parties(self.database, agent, number):
+                if key := memory_key(self.settings, agent, party):
+                    yield key, split_party(party)[1] or None
 
     def _copy_pages(self, number: str, folder: Path) -> None:
         workspace = Workspace.from_settings(self.settings)
@@ -179,9 +141,22 @@ class Exporter:
         for who in ("", *workspace.list_other_persons(number)):
             person = workspace.find_person(join_party(number, who))
             for page in sorted(person.folder.glob("*")) if person else ():
-                if page.is_file() and page.suffix in (".md", ".txt"):
+                if page.is_file() and page.suffix in PAGE_SUFFIXES:
                     (folder / who).mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(page, folder / who / page.name)
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RefusedInput("folder", f"{folder} exists already and is not empty")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RefusedInput("folder", f"{folder} cannot be made: {error.strerror}") from None
+
+
+def _write_json(file: Path, data: Any) -> None:
+    _write(file, json.dumps(data, ensure_ascii=False, indent=1) + "\n")
 
 
 def _write(file: Path, content: str | bytes) -> None:

@@ -1,25 +1,40 @@
-"""Memory from the archive alone: facts, passages, documents and summaries, call after call in
-the order they were sealed.
+"""Rebuilds memory from the archive: facts, passages, documents and summaries.
 
-With the same reader the result is what it was. A model is asked only what it has not been asked
-before: answers are kept. Follow-up work is not done again.
+Calls are read again in the order they were sealed; the same reader gives the same result. A model
+is only asked what has no stored answer. Follow-up work is not done again.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from aftercall.db.connect import Database
+from aftercall.db.statements import upsert
+from aftercall.db.tables import (
+    briefings,
+    calls,
+    documents,
+    extraction_log,
+    fact_occurrences,
+    facts,
+    followup_runs,
+    passages,
+)
 from aftercall.durable import to_step_error
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import ChainLink, parse_link
+from aftercall.journal.store import to_columns
 from aftercall.log import get_logger
+from aftercall.memory.pins.store import clear_pins
 from aftercall.model.calls import Call
 from aftercall.postcall.office import Office
-from aftercall.privacy.store import clear_memory, insert_archived_call
 
 UNFINISHED_REASON = (
-    "begun by a rebuild and not ended; if none is under way, run `aftercall rebuild` again"
+    "started by a rebuild that did not finish; if none is running, run `aftercall rebuild` again"
 )
+REBUILT_REASON = "rebuilt from the archive; follow-up work is not done again"
 STEPS = ("summary", "facts", "index", "document", "pins")
 
 log = get_logger("rebuild")
@@ -27,8 +42,6 @@ log = get_logger("rebuild")
 
 @dataclass(frozen=True)
 class FailedStep:
-    """A step that failed while everything else was made."""
-
     call_id: str
     step: str
     reason: str
@@ -39,7 +52,7 @@ class RebuildResult:
     calls: int
     adopted: int
     failed: tuple[str, ...]
-    """Files of which nothing could be made."""
+    """Archive files that could not be rebuilt at all."""
     undone: tuple[FailedStep, ...] = ()
 
 
@@ -49,10 +62,10 @@ class Rebuilder:
     office: Office
 
     def rebuild(
-        self, on_progress: Callable[[int, int], None] = lambda done, of: None
+        self, on_progress: Callable[[int, int], None] = lambda done, total: None
     ) -> RebuildResult:
-        """`tell` hears how far it is. One call's trouble never stops another's, nor one step's."""
-        links = self._sealed()
+        """A call or a step that fails does not stop the others."""
+        links = self._list_sealed()
         with self.database.write() as connection:
             clear_memory(connection)
         adopted = 0
@@ -69,35 +82,87 @@ class Rebuilder:
             on_progress(number, len(links))
         return RebuildResult(len(links), adopted, tuple(failed), tuple(undone))
 
+    def _list_sealed(self) -> list[ChainLink]:
+        """The files of calls, without addenda and without erased calls."""
+        links = [parse_link(line) for line in self.office.archive.place.read_chain()]
+        erased = {link.name for link in links if link.erased}
+        return [link for link in links if link.name not in erased and ".addendum-" not in link.name]
+
     def _adopt(self, call: Call, link: ChainLink) -> bool:
+        now = self.office.desk.clock.now()
         with self.database.write() as connection:
-            return insert_archived_call(
-                connection, call, link.name, link.sha256, self.office.desk.clock.now()
-            )
+            return insert_archived_call(connection, call, link, now)
 
     def _run_steps(self, call_id: str) -> list[FailedStep]:
-        """Every step; what failed of them shows, here and with the call, and can be run again
-        by itself.
-        """
+        """Run every step. A failed one is recorded with the call and can be run again alone."""
         is_remote = self.office.desk.remem is not None and self.office.desk.remote_id(call_id)
-        names = (*STEPS, "remem") if is_remote else STEPS  # the copy there is to be the same page
+        names = (*STEPS, "remem") if is_remote else STEPS  # updates the remote copy of the page
         self.office.begin_by_hand(call_id, names, UNFINISHED_REASON)
         for name in names:
             try:
                 self.office.do(call_id, name)
-            except Exception as error:  # noqa: BLE001 - the edge of a step: without a summary the words are found all the same
-                self.office.give_up(
-                    call_id, name, str(to_step_error(error, call=call_id, step=name))
-                )
-        ended = self.office.steps.of_call(call_id)
+            except Exception as error:  # noqa: BLE001 - the edge of a step
+                reason = str(to_step_error(error, call=call_id, step=name))
+                self.office.give_up(call_id, name, reason)
         return [
             FailedStep(call_id, step.name, step.reason)
-            for step in ended
+            for step in self.office.steps.of_call(call_id)
             if step.name in names and step.state == "failed"
         ]
 
-    def _sealed(self) -> list[ChainLink]:
-        """The calls' own files, without addenda and without those that were erased."""
-        links = [parse_link(line) for line in self.office.archive.place.read_chain()]
-        erased = {link.name for link in links if link.erased}
-        return [link for link in links if link.name not in erased and ".addendum-" not in link.name]
+
+def clear_memory(connection: Connection) -> None:
+    """Delete what can be made again from the archive.
+
+    Documents that a client sent, and facts of calls whose archive file is gone, stay.
+    """
+    expired = select(calls.c.id).where(calls.c.state == "sealed", calls.c.archive_name.is_(None))
+    kept = select(fact_occurrences.c.fact_id).where(fact_occurrences.c.call_id.in_(expired))
+    going = select(facts.c.id).where(facts.c.id.not_in(kept)).scalar_subquery()
+    clear_pins(connection)
+    connection.execute(
+        delete(passages).where(or_(passages.c.ref.is_(None), passages.c.ref.in_(going)))
+    )
+    connection.execute(delete(fact_occurrences).where(fact_occurrences.c.fact_id.in_(going)))
+    connection.execute(update(facts).values(supersedes=None).where(facts.c.id.in_(going)))
+    connection.execute(delete(extraction_log).where(extraction_log.c.call_id.not_in(expired)))
+    connection.execute(delete(briefings))
+    connection.execute(delete(facts).where(facts.c.id.in_(going)))
+    of_call = documents.c.call_id
+    connection.execute(delete(documents).where(of_call.is_not(None), of_call.not_in(expired)))
+
+
+def insert_archived_call(
+    connection: Connection, call: Call, link: ChainLink, now: datetime
+) -> bool:
+    """Add an archived call that the database does not know; False if it does.
+
+    Its follow-up work counts as done. The archive does not name who answered, so the call counts
+    as handed in.
+    """
+    if connection.execute(select(calls.c.id).where(calls.c.id == call.id)).first():
+        return False
+    sealed = {
+        "state": "sealed",
+        "owner": "rebuild",
+        "postcall": "started",
+        "turn_count": len(call.turns),
+        "is_silent": call.is_silent,
+        "is_handed_in": True,
+        "ended_at": call.ended_at,
+        "end_reason": call.end_reason,
+        "archive_name": link.name,
+        "archive_sha256": link.sha256,
+        "sealed_at": now,
+    }
+    connection.execute(insert(calls), to_columns(call) | sealed)
+    run = {
+        "agent_id": call.agent_id,
+        "caller": call.caller,
+        "ended_at": call.ended_at,
+        "state": "done",
+        "changed_at": now,
+        "reason": REBUILT_REASON,
+    }
+    upsert(connection, followup_runs, {"conversation": call.conversation}, run, changes={})
+    return True

@@ -1,40 +1,62 @@
-"""How long things are kept. By default everything stays but recordings, which go after ninety days.
+"""Retention: deletes what is older than its setting allows, or moves it to `<home>/retired`.
 
-What goes is deleted, or moved to `<home>/retired`. The copy is on disk before the original
-goes, and a row lets go of a file only when the file is gone: cut off anywhere, the next run
-finds the same and finishes it.
+By default only recordings expire, after ninety days. A copy is on disk before its original goes,
+and a row forgets a file only after the file is gone. A run that is cut off anywhere finds the same
+items again and finishes them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+import shutil
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
-from aftercall.clock import Clock
+from sqlalchemy import Row, Select, and_, delete, exists, func, select, update
+
+from aftercall.clock import Clock, format_instant
 from aftercall.db.connect import Database
+from aftercall.db.stale_briefings import invalidate_briefing
 from aftercall.db.statements import chunked
+from aftercall.db.tables import (
+    answers,
+    calls,
+    documents,
+    fact_occurrences,
+    facts,
+    followup_runs,
+    passages,
+    recordings,
+    steps,
+)
+from aftercall.disk import replace_synced
 from aftercall.faults import fault_point
+from aftercall.ids import hash_caller
 from aftercall.journal.archive import Archive
 from aftercall.log import get_logger
-from aftercall.privacy import expiry_store
-from aftercall.privacy.expiry_store import ExpiredItem
-from aftercall.privacy.retired import RetiredFolder
+from aftercall.model.facts import SHARED_CALLER
+from aftercall.model.people import split_party
+from aftercall.privacy.store import unlink_facts
 from aftercall.settings import Settings
 from aftercall.settings.sections import RetentionKind
 
 RETENTION_INTERVAL_S = 3600.0
 BATCH_SIZE = 100
 KINDS: tuple[RetentionKind, ...] = get_args(RetentionKind)
+EXPIRED_RECORDING_REASON = "older than retention.recordings_days"
+NO_CALLER_FOLDER = "nobody"
 
 log = get_logger("retention")
 
-_FIND: Mapping[RetentionKind, Callable[[Database, datetime], list[ExpiredItem]]] = {
-    "recordings": expiry_store.list_expired_recordings,
-    "transcripts": expiry_store.list_expired_transcripts,
-    "facts": expiry_store.list_expired_facts,
-    "documents": expiry_store.list_expired_documents,
-}
+
+@dataclass(frozen=True)
+class ExpiredItem:
+    """`name` is what a listing shows: the file of a recording or transcript, else the id."""
+
+    id: str
+    party: str = field(repr=False)
+    name: str
 
 
 @dataclass(frozen=True)
@@ -45,12 +67,15 @@ class Retention:
     clock: Clock
 
     def find_expired(self) -> dict[RetentionKind, list[ExpiredItem]]:
-        """What would go now."""
         return {kind: self.find_expired_kind(kind) for kind in KINDS}
 
     def find_expired_kind(self, kind: RetentionKind) -> list[ExpiredItem]:
-        before = self._before(kind)
-        return _FIND[kind](self.database, before) if before else []
+        cutoff = self._cutoff(kind)
+        if cutoff is None:
+            return []
+        with self.database.read() as connection:
+            rows = connection.execute(_select_expired(kind, cutoff)).all()
+        return [ExpiredItem(item_id, party, name) for item_id, party, name in rows]
 
     def action(self, kind: RetentionKind) -> str:
         return self.settings.retention.action.get(kind, "delete")
@@ -59,83 +84,229 @@ class Retention:
         return {kind: self.expire(kind) for kind in KINDS}
 
     def expire(self, kind: RetentionKind) -> list[ExpiredItem]:
-        """All of one kind that is past its time now."""
+        """Delete or retire everything of one kind that has expired by now."""
         expired = self.find_expired_kind(kind)
-        for some in chunked(expired, BATCH_SIZE):
-            if self.action(kind) == "archive":
-                for item in some:
+        action = self.action(kind)
+        for batch in chunked(expired, BATCH_SIZE):
+            if action == "archive":
+                for item in batch:
                     self._retire(kind, item)
                 fault_point("retention.after_copy")
-            self._remove(kind, some)
+            self._remove(kind, batch)
         if expired:
-            log.info(
-                "past their time and gone", kind=kind, count=len(expired), action=self.action(kind)
-            )
+            log.info("removed what has expired", kind=kind, count=len(expired), action=action)
         return expired
 
     def _retire(self, kind: RetentionKind, item: ExpiredItem) -> None:
         retired = RetiredFolder(self.settings.home)
         match kind:
             case "recordings":
-                for file in _beside(self.settings.home / item.name):
+                for file in _list_recording_files(self.settings.home / item.name):
                     retired.save(kind, item.party, file.name, file.read_bytes())
             case "transcripts":
                 for name in self.archive.list_files(item.name):
                     retired.save(kind, item.party, name, self.archive.place.read(name))
             case "facts":
-                retired.save(
-                    kind,
-                    item.party,
-                    f"{item.id}.json",
-                    expiry_store.read_fact(self.database, item.id),
-                )
+                retired.save(kind, item.party, f"{item.id}.json", _read_fact(self.database, item))
             case "documents":
-                retired.save(
-                    kind,
-                    item.party,
-                    f"{item.id}.json",
-                    expiry_store.read_document(self.database, item.id),
-                )
+                data = _read_document(self.database, item)
+                retired.save(kind, item.party, f"{item.id}.json", data)
 
-    def _remove(self, kind: RetentionKind, some: Sequence[ExpiredItem]) -> None:
-        ids, before = [item.id for item in some], self._before(kind) or self.clock.now()
+    def _remove(self, kind: RetentionKind, batch: Sequence[ExpiredItem]) -> None:
+        ids = [item.id for item in batch]
+        cutoff = self._cutoff(kind) or self.clock.now()
         match kind:
             case "recordings":
-                for item in some:
+                for item in batch:
                     remove_recording(self.settings.home, item.name)
-                    expiry_store.forget_recording(
-                        self.database,
-                        item.id,
-                        "older than retention.recordings_days",
-                        self.clock.now(),
-                    )
+                    _forget_recording(self.database, item.id, self.clock.now())
             case "transcripts":
                 self.archive.erase_all(ids)
                 fault_point("retention.after_files")
-                expiry_store.forget_transcripts(self.database, ids)
+                _forget_transcripts(self.database, ids)
             case "facts":
-                expiry_store.forget_facts(self.database, ids, before)
+                _forget_facts(self.database, ids, cutoff)
             case "documents":
-                expiry_store.forget_documents(self.database, ids, before)
+                _forget_documents(self.database, ids, cutoff)
 
-    def _before(self, kind: RetentionKind) -> datetime | None:
+    def _cutoff(self, kind: RetentionKind) -> datetime | None:
+        """None where this kind is kept for good."""
         days: int = getattr(self.settings.retention, f"{kind}_days")
         return self.clock.now() - timedelta(days=days) if days else None
 
 
 def remove_recording(home: Path, path: str) -> bool:
-    """A recording, and everything that lies beside it under its name: its transcript, a
-    download that was cut off.
+    """Delete a recording with its transcript and any unfinished download of it."""
+    files = _list_recording_files(home / path)
+    for file in files:
+        file.unlink(missing_ok=True)
+    return bool(files)
+
+
+def _list_recording_files(file: Path) -> list[Path]:
+    if not file.parent.is_dir():
+        return []
+    return [other for other in file.parent.glob(f"{file.stem}*") if other.is_file()]
+
+
+def _select_expired(kind: RetentionKind, cutoff: datetime) -> Select[Any]:
+    """Id, party and name of each expired item of a kind."""
+    party = func.coalesce(calls.c.whose, calls.c.caller, "")
+    match kind:
+        case "recordings":
+            return (
+                select(recordings.c.id, party, recordings.c.path)
+                .join(calls, calls.c.id == recordings.c.call_id)
+                .where(calls.c.started_at < cutoff, recordings.c.path.is_not(None))
+                .order_by(recordings.c.id)
+            )
+        case "transcripts":
+            # A call with unfinished work is read again, so its transcript stays.
+            has_open_work = exists().where(
+                followup_runs.c.conversation == calls.c.conversation,
+                followup_runs.c.state != "done",
+            )
+            is_old = and_(calls.c.state == "sealed", calls.c.ended_at < cutoff)
+            return (
+                select(calls.c.id, party, calls.c.archive_name)
+                .where(is_old, calls.c.archive_name.is_not(None))
+                .where(calls.c.postcall == "started", ~has_open_work)
+                .order_by(calls.c.id)
+            )
+        case "facts":
+            return (
+                select(facts.c.id, facts.c.caller, facts.c.id)
+                .where(facts.c.last_seen_at < cutoff)
+                .order_by(facts.c.id)
+            )
+        case "documents":
+            owner = func.coalesce(documents.c.caller, "")
+            return (
+                select(documents.c.id, owner, documents.c.id)
+                .where(documents.c.changed_at < cutoff)
+                .order_by(documents.c.id)
+            )
+
+
+def _read_fact(database: Database, item: ExpiredItem) -> bytes:
+    """The fact with its occurrences; secrets stay sealed."""
+    said = select(fact_occurrences).where(fact_occurrences.c.fact_id == item.id)
+    with database.read() as connection:
+        fact = connection.execute(select(facts).where(facts.c.id == item.id)).one()
+        occurrences = [_to_plain(row) for row in connection.execute(said)]
+    return _to_json(_to_plain(fact) | {"occurrences": occurrences})
+
+
+def _read_document(database: Database, item: ExpiredItem) -> bytes:
+    query = select(documents).where(documents.c.id == item.id)
+    with database.read() as connection:
+        return _to_json(_to_plain(connection.execute(query).one()))
+
+
+def _forget_recording(database: Database, recording_id: str, now: datetime) -> None:
+    gone: dict[str, Any] = {"state": "absent", "path": None, "transcript": "none"}
+    gone |= {"reason": EXPIRED_RECORDING_REASON, "changed_at": now}
+    with database.write() as connection:
+        connection.execute(update(recordings).where(recordings.c.id == recording_id).values(gone))
+
+
+def _forget_transcripts(database: Database, call_ids: Sequence[str]) -> None:
+    """Keep the calls as rows without words; delete their passages, answers and summaries."""
+    gone = {"archive_name": None, "archive_sha256": None, "addenda": 0}
+    owners = select(calls.c.agent_id, calls.c.caller, calls.c.whose).where(calls.c.id.in_(call_ids))
+    with database.write() as connection:
+        for row in connection.execute(owners).all():
+            invalidate_briefing(connection, row.agent_id, row.whose or row.caller)
+        connection.execute(update(steps).where(steps.c.call_id.in_(call_ids)).values(result=None))
+        connection.execute(
+            delete(passages).where(passages.c.call_id.in_(call_ids), passages.c.ref.is_(None))
+        )
+        connection.execute(delete(answers).where(answers.c.call_id.in_(call_ids)))
+        connection.execute(update(calls).where(calls.c.id.in_(call_ids)).values(gone))
+
+
+def _forget_facts(database: Database, fact_ids: Sequence[str], cutoff: datetime) -> None:
+    """A fact that was said again since the listing stays."""
+    still = select(facts.c.id).where(facts.c.id.in_(fact_ids), facts.c.last_seen_at < cutoff)
+    with database.write() as connection:
+        expired = [str(row.id) for row in connection.execute(still.with_for_update())]
+        unlink_facts(connection, expired)
+        connection.execute(delete(passages).where(passages.c.ref.in_(expired)))
+        connection.execute(delete(fact_occurrences).where(fact_occurrences.c.fact_id.in_(expired)))
+        connection.execute(delete(facts).where(facts.c.id.in_(expired)))
+
+
+def _forget_documents(database: Database, document_ids: Sequence[str], cutoff: datetime) -> None:
+    """A document that was changed since the listing stays."""
+    expired = and_(documents.c.id.in_(document_ids), documents.c.changed_at < cutoff)
+    owners = select(documents.c.agent_id, documents.c.caller).where(expired).distinct()
+    with database.write() as connection:
+        for row in connection.execute(owners).all():
+            invalidate_briefing(connection, row.agent_id, row.caller)
+        connection.execute(delete(documents).where(expired))
+
+
+@dataclass(frozen=True)
+class RetiredFolder:
+    """`<home>/retired`: expired items that are kept outside search and briefings.
+
+    Each kind and number has one folder, so that erasing a caller finds all of theirs.
     """
-    beside = _beside(home / path)
-    for each in beside:
-        each.unlink(missing_ok=True)
-    return bool(beside)
+
+    home: Path
+
+    @property
+    def root(self) -> Path:
+        return self.home / "retired"
+
+    def save(self, kind: str, party: str, name: str, data: bytes) -> None:
+        """The file is on disk when this returns; saving it again replaces it."""
+        owner = hash_caller(split_party(party)[0]) if party else NO_CALLER_FOLDER
+        folder = self.root / kind / owner
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_synced(folder / name, data)
+
+    def erase(self, number: str) -> int:
+        """Delete everything of a number and all its persons; returns how many files."""
+        folders = [path for path in self.root.glob(f"*/{hash_caller(number)}") if path.is_dir()]
+        count = sum(path.is_file() for folder in folders for path in folder.rglob("*"))
+        for folder in folders:
+            shutil.rmtree(folder)
+        return count
+
+    def erase_shared(self, call_ids: Collection[str]) -> int:
+        """Delete what a shared memory kept of these calls; returns how many files changed.
+
+        A fact that other calls said too stays, without the occurrences in these calls.
+        """
+        folders = [
+            self.root / kind / owner
+            for kind in ("facts", "documents")
+            for owner in (hash_caller(SHARED_CALLER), NO_CALLER_FOLDER)
+        ]
+        files = [file for folder in folders for file in folder.glob("*.json")]
+        return sum(self._remove_calls(file, frozenset(call_ids)) for file in files)
+
+    def _remove_calls(self, file: Path, call_ids: frozenset[str]) -> bool:
+        kept = json.loads(file.read_bytes())
+        said = kept.get("occurrences", [])
+        others = [each for each in said if each["call_id"] not in call_ids]
+        if kept.get("call_id") in call_ids or (said and not others):
+            file.unlink()
+        elif len(others) < len(said):
+            left = kept | {"occurrences": others, "occurrence_count": len(others)}
+            replace_synced(file, _to_json(left))
+        else:
+            return False
+        return True
 
 
-def _beside(file: Path) -> list[Path]:
-    return (
-        [other for other in file.parent.glob(f"{file.stem}*") if other.is_file()]
-        if file.parent.is_dir()
-        else []
-    )
+def _to_plain(row: Row[Any]) -> dict[str, Any]:
+    return {
+        name: format_instant(value) if isinstance(value, datetime) else value
+        for name, value in row._mapping.items()
+    }
+
+
+def _to_json(data: dict[str, Any]) -> bytes:
+    return (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode()

@@ -1,7 +1,4 @@
-"""The durable workflow of retention, once an hour however many processes there are.
-
-Knows the durable engine, as postcall's does.
-"""
+"""The durable workflow of retention: one run an hour over all processes."""
 
 import asyncio
 
@@ -19,13 +16,13 @@ MAX_ATTEMPTS = 5
 
 log = get_logger("retention")
 
-# One at a time in a process, because the durable engine is one.
+# One for each process, as the durable engine is.
 _retention: Retention | None = None
 
 
 def retention() -> Retention:
     if _retention is None:
-        raise RuntimeError("the retention has not been opened")
+        raise RuntimeError("retention has not been opened")
     return _retention
 
 
@@ -34,7 +31,7 @@ async def expire_all() -> None:
     for kind in KINDS:
         try:
             await expire_kind(kind)
-        except Exception as error:  # noqa: BLE001 - the edge of a kind: one that fails holds up no other, and comes again in an hour
+        except Exception as error:  # noqa: BLE001 - the edge of a kind: the others still run
             log.warning("retention failed", kind=kind, error=error_code(error))
 
 
@@ -44,22 +41,20 @@ async def expire_kind(kind: RetentionKind) -> int:
 
 
 def open_retention(at: Retention) -> None:
-    """Call before the durable engine is launched."""
+    """Call this before the durable engine starts."""
     global _retention
     _retention = at
     register_queue(QUEUE, 1, poll_s=POLL_INTERVAL_S)
 
 
 def close_retention() -> None:
-    """The durable engine has ended."""
+    """Call this after the durable engine has stopped."""
     global _retention
     _retention = None
 
 
 async def start_retention(at: Retention) -> bool:
-    """Start this hour's run if there is anything to do; started by several processes it is one
-    run.
-    """
+    """Start this hour's run if something has expired; several processes start the same run."""
     found = await asyncio.to_thread(at.find_expired)
     if not any(found.values()):
         return False

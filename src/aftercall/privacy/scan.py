@@ -1,15 +1,14 @@
-"""Looking for traces in the raw bytes of every file, deleted rows in the pages of a database
-included.
+"""Searches the raw bytes of every file for traces of a caller, deleted database rows included.
 
-It runs in a process of its own: whoever closes a database file drops all locks that SQLite
-holds on it in the same process, and the next program on that home would delete the write-ahead
-file (decision 30).
+The search runs in a child process. Closing a database file drops all locks that SQLite holds on it
+in the same process, and the next program on that home would delete the write-ahead file
+(decision 30).
 """
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from aftercall.errors import ArchiveError
 
 BLOCK_BYTES = 4 * 1024 * 1024
 SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
-"""What SQLite adds to the name of a database for the files it keeps beside it."""
+"""Suffixes of a database file and of the files that SQLite keeps beside it."""
 DATABASE_SUFFIXES = tuple(f".db{suffix}" for suffix in SQLITE_SUFFIXES)
 
 
@@ -28,9 +27,9 @@ class TraceScan:
     files: int
     bytes: int
     traces: tuple[str, ...]
-    """Files that still hold something of the caller, by name below the folder that was searched."""
+    """Names of files that still hold a trace."""
     others: tuple[str, ...] = ()
-    """Files of other people that say the same words; they are theirs and stay."""
+    """Names of other people's files that hold the same words; these stay."""
 
 
 def scan_for_traces(
@@ -40,13 +39,15 @@ def scan_for_traces(
     database: Path | None = None,
     others_files: frozenset[str] = frozenset(),
 ) -> TraceScan:
-    """`database` is one that may lie elsewhere, under any name. `is_others` names files that are
-    somebody else's: what stands there is no trace, in the database neither."""
+    """`database` may lie outside the folders and have any name.
+
+    `others_files` names files of other people: their words are no trace, in the database neither.
+    """
     question = {
         "folders": [str(folder) for folder in folders],
         "needles": [needle.hex() for needle in needles],
         "database": str(database) if database else None,
-        "is_others": sorted(others_files),
+        "others_files": sorted(others_files),
     }
     command = [sys.executable, "-m", "aftercall.privacy.scan"]
     child = subprocess.run(
@@ -54,8 +55,8 @@ def scan_for_traces(
     )
     if child.returncode != 0:
         raise ArchiveError(
-            "the caller is erased, but the files could not be searched for traces; erase once "
-            "more to have them searched"
+            "the caller is erased, but the files could not be searched for traces; run the "
+            "erasure again to search them"
         )
     answer = json.loads(child.stdout)
     return TraceScan(
@@ -65,45 +66,46 @@ def scan_for_traces(
 
 def _scan(question: dict[str, Any]) -> TraceScan:
     needles = frozenset(bytes.fromhex(needle) for needle in question["needles"])
-    is_others = frozenset(question["is_others"])
-    found = {
-        path: path.name.endswith(DATABASE_SUFFIXES)
-        for folder in question["folders"]
-        for path in _files(Path(folder))
-    }
-    if question["database"]:
-        beside = (Path(question["database"] + suffix).absolute() for suffix in SQLITE_SUFFIXES)
-        found |= {path: True for path in beside if path.is_file()}
-    paths = sorted(found)
-    searched = {path: _search(path, needles) for path in paths}
-    hits = {path: held for path, (held, _) in searched.items()}
-    shared = frozenset().union(*(hits[path] for path in paths if path.name in is_others))
-    traces = [
-        path.name
-        for path in paths
-        if path.name not in is_others and hits[path] - (shared if found[path] else frozenset())
-    ]
-    others = [path.name for path in paths if path.name in is_others and hits[path]]
-    return TraceScan(
-        len(paths), sum(size for _, size in searched.values()), tuple(traces), tuple(others)
-    )
+    others_files = frozenset(question["others_files"])
+    found = _find_files(question["folders"], question["database"])
+    size = 0
+    hits: dict[Path, frozenset[bytes]] = {}
+    for path in sorted(found):
+        held, length = _search(path, needles)
+        size += length
+        if held:
+            hits[path] = held
+    others = [path for path in hits if path.name in others_files]
+    said_by_others = frozenset().union(*(hits[path] for path in others))
+    traces = []
+    for path, held in hits.items():
+        is_database = found[path]
+        left = held - said_by_others if is_database else held
+        if left and path not in others:
+            traces.append(path.name)
+    return TraceScan(len(found), size, tuple(traces), tuple(path.name for path in others))
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    yield from (path.absolute() for path in folder.rglob("*") if path.is_file())
+def _find_files(folders: Iterable[str], database: str | None) -> dict[Path, bool]:
+    """Every file, and whether it belongs to a database."""
+    found = {}
+    for folder in folders:
+        for path in Path(folder).rglob("*"):
+            if path.is_file():
+                found[path.absolute()] = path.name.endswith(DATABASE_SUFFIXES)
+    for suffix in SQLITE_SUFFIXES if database else ():
+        path = Path(f"{database}{suffix}").absolute()
+        if path.is_file():
+            found[path] = True
+    return found
 
 
 def _search(path: Path, needles: frozenset[bytes]) -> tuple[frozenset[bytes], int]:
-    """Which needles are in the file, and how many bytes it has; blocks overlap, so that none
-    hides on a border.
-    """
+    """The needles in the file, and its size. Blocks overlap, so a border hides no needle."""
     longest = max(map(len, needles), default=1)
     found: set[bytes] = set()
     size = 0
-    with (
-        suppress(FileNotFoundError),
-        path.open("rb") as opened,
-    ):  # one that is gone by now holds nothing
+    with suppress(FileNotFoundError), path.open("rb") as opened:  # a deleted file holds nothing
         tail = b""
         while block := opened.read(BLOCK_BYTES):
             data = tail + block

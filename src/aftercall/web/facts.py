@@ -11,10 +11,10 @@ from fastapi import APIRouter, Depends, Query
 
 from aftercall.app import App
 from aftercall.errors import RefusedInput
-from aftercall.memory.key import memory_key
+from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.search import find_facts, make_key_scope
-from aftercall.memory.store import FactFilter
 from aftercall.memory.view import fact_json, parse_as_of, whole_fact_json
+from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey
 from aftercall.model.passages import SearchScope
 from aftercall.model.reading import Category

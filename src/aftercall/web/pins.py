@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from aftercall.app import App
 from aftercall.errors import RefusedInput
-from aftercall.memory.key import memory_key
 from aftercall.memory.pins.board import MAX_NOTE_CHARS, MAX_TITLE_CHARS
 from aftercall.memory.pins.page import pin_json
+from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey
 from aftercall.web.queries import parse_party, refuse_unknown_query
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.memory.evidence import Evidence, EvidenceFinder
+from aftercall.memory.extraction import EvidenceFinder
+from aftercall.memory.ledger import Evidence
 from aftercall.testing import make_call
 from drafts import draft
 

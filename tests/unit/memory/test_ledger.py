@@ -3,7 +3,6 @@ facts are twins.
 """
 
 import json
-from collections.abc import Collection
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -12,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aftercall.memory.claims import Claim, read_claim
-from aftercall.memory.evidence import AcceptedDraft, Evidence
-from aftercall.memory.ledger import FactFingerprint, FactLedger, FactOutline
+from aftercall.memory.claims import read_claim
+from aftercall.memory.ledger import AcceptedDraft, Evidence, FactLedger
+from aftercall.memory.vault import Vault
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.reading import ReadingTrace
 from aftercall.testing import START
@@ -50,29 +49,13 @@ SENTENCES = (
 )
 
 
-class Keeper:
-    """A memory with nothing in it yet."""
-
-    def list_outlines(self) -> list[FactOutline]:
-        return []
-
-    def fetch(self, fact_ids: Collection[str]) -> list[Fact]:
-        raise AssertionError(fact_ids)
-
-    def parse_claim(self, fact: Fact) -> Claim:
-        return read_claim(fact.content)
-
-    def make_fingerprint(self, claim: Claim, is_secret: bool) -> FactFingerprint:
-        return FactFingerprint(claim.identity, claim.matching)
-
-
 def sifted(text: str, day: float, heard: float = 1.0, **named: str) -> AcceptedDraft:
     ground = Evidence(2, 2, START + timedelta(days=day), "", heard, False)
     return AcceptedDraft(draft(text, **named), ground, "shared", "", read_claim(text))
 
 
 def note_all(said: list[tuple[str, int, float]]) -> FactLedger:
-    ledger = FactLedger(KEY, Keeper())
+    ledger = FactLedger(KEY, outlines=(), fetch=lambda fact_ids: (), vault=Vault(b"key"))
     for number, (text, day, heard) in enumerate(said):
         ledger.record(sifted(text, day, heard), f"call{number}", ReadingTrace("test"))
     return ledger

@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.memory.pins.recurrence import Topic, find_common_terms, find_topics, name_topic
-from aftercall.memory.pins.topics import is_weak, iter_terms, read_topics
+from aftercall.memory.pins.topics import (
+    Topic,
+    find_common_terms,
+    find_topics,
+    is_weak,
+    iter_terms,
+    name_topic,
+    read_topics,
+)
 from aftercall.model.calls import parse_call
 from aftercall.model.facts import SpokenTopic
 from aftercall.settings.sections import MemorySettings

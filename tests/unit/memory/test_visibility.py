@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.memory.evidence import filter_drafts
+from aftercall.memory.extraction import filter_drafts
 from aftercall.memory.visibility import LEVELS, classify, find_call_secrets, redact_turns
 from aftercall.model.reading import Visibility
 from aftercall.settings import Settings

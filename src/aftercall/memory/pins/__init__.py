@@ -1,1 +1,1 @@
-"""Pins: topics that come back over several conversations, each with a page of its own."""
+"""Pins: topics that come back over several conversations, each with a page."""

@@ -1,8 +1,9 @@
-"""The pins of every memory: kept up after each call, and changed by hand.
+"""The pins of every memory: updated after each call, and changed by hand.
 
-What a person decided or wrote is never undone here.
+What a person decided or wrote is never undone.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,10 +17,18 @@ from aftercall.errors import RefusedInput
 from aftercall.faults import fault_point
 from aftercall.ids import new_id
 from aftercall.llm.rules.secrets import Secret
+from aftercall.memory.fact_store import FactStore, Write
 from aftercall.memory.pins import page, store
-from aftercall.memory.pins.recurrence import Topic, find_common_terms, find_topics, name_topic
-from aftercall.memory.pins.topics import is_confidential, is_weak, iter_terms, read_topics
-from aftercall.memory.store import FactStore, Write
+from aftercall.memory.pins.topics import (
+    Topic,
+    find_common_terms,
+    find_topics,
+    is_confidential,
+    is_weak,
+    iter_terms,
+    name_topic,
+    read_topics,
+)
 from aftercall.memory.visibility import has_secret
 from aftercall.model.briefing import BriefingPin
 from aftercall.model.calls import Call
@@ -37,8 +46,9 @@ HIDDEN_TITLE = "(secret)"
 
 @dataclass(frozen=True)
 class ReaderTopics:
-    """What the reader of a call gave it as topics; whether they are good enough to name a pin;
-    and the names of caller and agent.
+    """The topics of a call from its reader; `are_names` if they are good enough to name a pin.
+
+    `own_names` are the names of caller and agent.
     """
 
     titles: tuple[str, ...] = ()
@@ -54,19 +64,21 @@ class PinBoard:
     clock: Clock
 
     def record_call(self, key: MemoryKey, call: Call, topics: ReaderTopics) -> str:
-        """What a call changes, in one transaction; which pins changed their state.
+        """Update the pins after a call; returns how many became pinned or unpinned, as text.
 
         The same call again changes nothing.
         """
-        memory, confided = self.settings.memory, self.facts.list_confided_words(call.id)
+        memory = self.settings.memory
         spoken = read_topics(
-            call, memory, named=topics.titles, own_names=topics.own_names, confided=confided
+            call,
+            memory,
+            named=topics.titles,
+            own_names=topics.own_names,
+            confided=self.facts.list_confided_words(call.id),
         )
-        names = [
-            title
-            for title in topics.titles
-            if topics.are_names and not is_confidential(title, memory)
-        ]
+        names: list[str] = []
+        if topics.are_names:
+            names = [title for title in topics.titles if not is_confidential(title, memory)]
         with self.database.write() as connection:
             store.lock(connection, key)
             store.save_spoken_topic(connection, key, spoken)
@@ -74,20 +86,14 @@ class PinBoard:
             changed = self._refresh(connection, key, names)
             fault_point("pins.before_commit")
         fault_point("pins.after_commit")
-        return ", ".join(
-            f"1 {pin.state}" if count == 1 else f"{count} {pin.state}"
-            for pin, count in _counted(changed)
-        )
+        counts = Counter(pin.state for pin in changed)
+        return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 
     def sweep(self) -> int:
-        """Unpin what has become stale or whose work is done: time passes without calls, too.
-
-        How many pins changed.
-        """
-        quiet = min(
-            page.QUIET_PERIOD,
-            timedelta(days=self.settings.memory.pin_stale_days or page.QUIET_PERIOD.days),
-        )
+        """Unpin what has become stale or whose work is done; returns how many pins changed."""
+        quiet = page.QUIET_PERIOD
+        if stale_days := self.settings.memory.pin_stale_days:
+            quiet = min(quiet, timedelta(days=stale_days))
         changed, after = 0, ("", "")
         while True:
             with self.database.read() as connection:
@@ -117,10 +123,7 @@ class PinBoard:
         return page.make_page(self._redact([pin])[0], items, self.settings.zone)
 
     def list_for_briefing(self, key: MemoryKey) -> tuple[BriefingPin, ...]:
-        """What the next call is told.
-
-        A person's note stands in the place of what the program would say.
-        """
+        """Pins for the next briefing. A person's note replaces the status."""
         days = self.settings.memory.pin_stale_days
         oldest = self.clock.now() - timedelta(days=days) if days else None
         fresh = [
@@ -140,7 +143,7 @@ class PinBoard:
         )
 
     def pin_topic(self, key: MemoryKey, topic: str, audit: Write = lambda connection: None) -> Pin:
-        """Pin a topic that a person names; one that goes by these words already is pinned again."""
+        """Pin a topic by hand. A known pin with these words is pinned again."""
         title = " ".join(topic.split())
         terms = tuple(sorted(dict.fromkeys(iter_terms(title)), key=is_weak))
         if not terms or len(title) > MAX_TITLE_CHARS:
@@ -165,7 +168,7 @@ class PinBoard:
     def set_state(
         self, pin_id: str, state: PinState, audit: Write = lambda connection: None
     ) -> Pin:
-        """Pin or unpin by hand; from then on the program leaves it so."""
+        """Pin or unpin by hand; the program never changes the state again."""
         with self.database.write() as connection:
             decided = _with_state(self._get_locked(connection, pin_id), state, self.clock.now())
             store.save_pin(connection, decided)
@@ -181,9 +184,9 @@ class PinBoard:
         was: str | None = None,
         audit: Write = lambda connection: None,
     ) -> Pin | None:
-        """Keep a person's words as they are; None if somebody else wrote since `was` was shown.
+        """Save a person's note and title; None if the note has changed since `was`, its hash.
 
-        An empty note takes it away.
+        An empty note removes it.
         """
         if len(note) > MAX_NOTE_CHARS or len(title) > MAX_TITLE_CHARS:
             raise RefusedInput("note" if len(note) > MAX_NOTE_CHARS else "title", "is too long")
@@ -199,14 +202,14 @@ class PinBoard:
         return edited
 
     def _get_locked(self, connection: Connection, pin_id: str) -> Pin:
-        """The pin as it is once nobody else is writing."""
+        """Read the pin after taking the lock of its memory."""
         store.lock(connection, store.get_pin(connection, pin_id).key)
         return store.get_pin(connection, pin_id)
 
     def _refresh(
         self, connection: Connection, key: MemoryKey, named: Sequence[str] = ()
     ) -> list[Pin]:
-        """Bring the program's part of a memory's pins up to date; those whose state changed."""
+        """Update the pins of a memory; returns those whose state changed."""
         memory, now = self.settings.memory, self.clock.now()
         spoken = store.list_spoken_topics(connection, key)
         common = find_common_terms(store.sample_other_callers(connection, key))
@@ -239,34 +242,29 @@ class PinBoard:
         return changed
 
     def _redact(self, found: Sequence[Pin]) -> list[Pin]:
-        """What became a secret since it was written down is not shown."""
+        """Hide words that became secret after they were stored."""
         calls = {mention.call_id for pin in found for mention in pin.history}
         words = self.facts.list_confided_words(*sorted(calls)) if calls else []
-        confidences = [Secret(1, each, each, "person") for each in words]
-        if not confidences:
-            return list(found)
-        return [
-            replace(
-                pin,
-                title=HIDDEN_TITLE
-                if not pin.is_titled_by_hand and has_secret(pin.title, confidences)
-                else pin.title,
-                history=tuple(
-                    replace(each, words="") if has_secret(each.words, confidences) else each
-                    for each in pin.history
-                ),
-            )
-            for pin in found
-        ]
+        secrets = [Secret(1, each, each, "person") for each in words]
+        return [_redact_pin(pin, secrets) for pin in found] if secrets else list(found)
 
 
 def hash_note(pin: Pin) -> str:
-    """Names what a person was shown before they wrote."""
+    """Identifies the note that a person was shown before they edited it."""
     return sha256((pin.note or "").encode()).hexdigest()[:16]
 
 
+def _redact_pin(pin: Pin, secrets: list[Secret]) -> Pin:
+    history = tuple(
+        replace(mention, words="") if has_secret(mention.words, secrets) else mention
+        for mention in pin.history
+    )
+    is_hidden = not pin.is_titled_by_hand and has_secret(pin.title, secrets)
+    return replace(pin, title=HIDDEN_TITLE if is_hidden else pin.title, history=history)
+
+
 def _match(terms: Sequence[str], known: Iterable[Pin]) -> Pin | None:
-    """The pin that goes by these terms: they hang on one of its terms, or it on one of them."""
+    """The pin whose anchor is among the terms, or whose terms hold the first of them."""
     found = [pin for pin in known if pin.anchor in terms or terms[0] in pin.terms]
     return max(
         found,
@@ -287,11 +285,3 @@ def _with_state(pin: Pin, state: PinState, now: datetime) -> Pin:
         is_decided_by_hand=True,
         changed_at=now,
     )
-
-
-def _counted(changed: Iterable[Pin]) -> list[tuple[Pin, int]]:
-    by_state = {pin.state: pin for pin in changed}
-    return [
-        (pin, sum(other.state == state for other in changed))
-        for state, pin in sorted(by_state.items())
-    ]

@@ -1,6 +1,6 @@
-"""Words that are nobody's topic.
+"""Everyday words, which are no topic.
 
-They hold for a caller who is the only one, where nothing can be compared with others' calls.
+They decide where there are no calls of other callers to compare with.
 """
 
 from aftercall.llm.rules.vocabulary import vocabulary
@@ -15,10 +15,10 @@ OPENERS = vocabulary(
     new old same other whole next last first second current latest big small little main own
     """
 )
-"""After one of these stands the name of a thing."""
+"""Words before the name of a thing."""
 
 TOPIC_PREPOSITIONS = vocabulary("about regarding concerning re")
-"""After one of these, the thing that a call is about."""
+"""Words before the thing that a call is about."""
 
 _EMPTY = """
 cant wont dont ive im id ill hed shed youve weve theyve youre theyre were thats whats hes shes
@@ -153,6 +153,6 @@ def _terms(text: str) -> frozenset[str]:
 EMPTY_TERMS = (
     _terms(_EMPTY) | {to_term(word) for word in STOP_WORDS} | {to_term(word) for word in OPENERS}
 )
-"""Words that name no thing at all."""
+"""Words that name no thing."""
 WEAK_TERMS = _terms(_WEAK) - EMPTY_TERMS
-"""Words that may stand in a topic's name and are none by themselves."""
+"""Words that can be part of a topic's name but are no topic alone."""

@@ -1,6 +1,4 @@
-"""What a pin's page says, made from its history and from the work that belongs to it; and
-whether it should be pinned still.
-"""
+"""The state and the page of a pin, from its history and the work that belongs to it."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,8 +12,8 @@ from aftercall.model.facts import Pin, PinItem, PinMention, PinPage, PinState, S
 
 OPEN_STATES = ("open", "held", "doing", "failed", "unknown", "broken")
 QUIET_PERIOD = timedelta(days=14)
-"""Work that is done settles a topic once nobody has come back to it for so long: done may mean
-no more than handed over.
+"""Finished work settles a topic that was not mentioned for so long: the work may only have been
+handed over.
 """
 SETTLED_REASON = "the caller said that it is settled"
 SPOKEN_OF_REASON = "spoken of in {} conversations"
@@ -23,15 +21,15 @@ STALE_REASON = "not spoken of since {:%d %B %Y}"
 WORK_DONE_REASON = "what was asked for is done, and nobody came back to it"
 COMMON_REASON = "many callers speak of it"
 MAX_HISTORY_MENTIONS = 100
-MAX_ABOUT_MENTIONS = 10  # of the first calls, which tell what it is about
+MAX_ABOUT_MENTIONS = 10  # the first mentions say what a topic is about
 
 
 def is_about(call: SpokenTopic, pin: Pin) -> bool:
-    """By its anchor; or by most of the other terms it goes by."""
+    """Whether the call has the anchor of the pin, or most of its other terms."""
+    if pin.anchor in call.terms:
+        return True
     others = set(pin.terms[1:])
-    return pin.anchor in call.terms or (
-        len(others) > 1 and len(others & call.terms) * 2 > len(others)
-    )
+    return len(others) > 1 and len(others & call.terms) * 2 > len(others)
 
 
 def is_central(call: SpokenTopic, pin: Pin) -> bool:
@@ -43,21 +41,15 @@ def is_settled(call: SpokenTopic, pin: Pin) -> bool:
 
 
 def make_history(pin: Pin, spoken: Sequence[SpokenTopic]) -> tuple[PinMention, ...]:
-    """The calls that spoke of it; what is too old to be among `spoken` stays as it was written
-    down.
-    """
-    fresh = {call.call_id for call in spoken}
-    kept = [mention for mention in pin.history if mention.call_id not in fresh]
-    found = [
-        PinMention(call.call_id, call.conversation, call.at, _best_words(call, pin))
-        for call in spoken
-        if is_about(call, pin)
-    ]
-    return tuple(
-        sorted([*kept, *found], key=lambda mention: (mention.at, mention.call_id))[
-            -MAX_HISTORY_MENTIONS:
-        ]
-    )
+    """The calls that mention it. Mentions too old to be in `spoken` stay."""
+    spoken_ids = {call.call_id for call in spoken}
+    mentions = [mention for mention in pin.history if mention.call_id not in spoken_ids]
+    for call in spoken:
+        if is_about(call, pin):
+            words = _find_best_words(call, pin)
+            mentions.append(PinMention(call.call_id, call.conversation, call.at, words))
+    mentions.sort(key=lambda mention: (mention.at, mention.call_id))
+    return tuple(mentions[-MAX_HISTORY_MENTIONS:])
 
 
 def choose_state(
@@ -67,9 +59,7 @@ def choose_state(
     now: datetime,
     stale_days: int,
 ) -> tuple[PinState, str]:
-    """How it should stand: a function of what is written down, so that asking again changes
-    nothing.
-    """
+    """State and reason, from stored data alone: computing it again changes nothing."""
     telling = [call for call in spoken if is_central(call, pin) or is_settled(call, pin)]
     last_at = pin.history[-1].at if pin.history else pin.last_at
     own = list_pin_items(pin, items)
@@ -78,13 +68,12 @@ def choose_state(
         return "unpinned", SETTLED_REASON
     if stale_days and now - last_at > timedelta(days=stale_days):
         return "unpinned", STALE_REASON.format(last_at)
-    if (
-        own
-        and not is_open
-        and now - max(last_at, *(item.changed_at for item in own)) > QUIET_PERIOD
-    ):
-        return "unpinned", WORK_DONE_REASON
-    return "pinned", SPOKEN_OF_REASON.format(len({mention.conversation for mention in pin.history}))
+    if own and not is_open:
+        changed_at = max(last_at, *(item.changed_at for item in own))
+        if now - changed_at > QUIET_PERIOD:
+            return "unpinned", WORK_DONE_REASON
+    conversations = {mention.conversation for mention in pin.history}
+    return "pinned", SPOKEN_OF_REASON.format(len(conversations))
 
 
 def list_pin_items(pin: Pin, items: Iterable[PinItem]) -> tuple[PinItem, ...]:
@@ -92,52 +81,50 @@ def list_pin_items(pin: Pin, items: Iterable[PinItem]) -> tuple[PinItem, ...]:
 
 
 def add_terms(items: Iterable[tuple[PinItem, str]]) -> list[PinItem]:
-    """Items with the terms of their words, by which they belong to a pin."""
+    """Add the terms that connect an item with a pin."""
     return [replace(item, terms=frozenset(iter_terms(words))) for item, words in items]
 
 
 def make_page(pin: Pin, items: Iterable[PinItem], zone: tzinfo) -> PinPage:
     own = list_pin_items(pin, items)
-    is_open, is_done = (
-        tuple(item for item in own if item.state in states) for states in (OPEN_STATES, ("done",))
-    )
+    open_items = tuple(item for item in own if item.state in OPEN_STATES)
+    done_items = tuple(item for item in own if item.state == "done")
     about = max(
         pin.history[:MAX_ABOUT_MENTIONS],
-        key=lambda mention: _weight(iter_terms(mention.words), pin),
+        key=lambda mention: _count_terms(iter_terms(mention.words), pin),
         default=None,
     )
-    return PinPage(
-        pin, about.words if about else "", _status(pin, is_open, is_done, zone), is_open, is_done
-    )
+    status = _make_status(pin, open_items, done_items, zone)
+    return PinPage(pin, about.words if about else "", status, open_items, done_items)
 
 
-def _status(pin: Pin, is_open: Sequence[PinItem], is_done: Sequence[PinItem], zone: tzinfo) -> str:
+def _make_status(
+    pin: Pin, open_items: Sequence[PinItem], done_items: Sequence[PinItem], zone: tzinfo
+) -> str:
     if pin.state == "unpinned":
         return pin.reason
-    last = pin.history[-1] if pin.history else None
-    told = (
-        f"last spoken of on {last.at.astimezone(zone):%d %B %Y}: {last.words}"
-        if last and last.words
-        else "not spoken of yet"
-    )
-    ended = Counter(item.standing or item.state for item in is_done)
-    counts = ", ".join(
-        f"{count} {name}"
-        for name, count in (("open", len(is_open)), *sorted(ended.items()))
-        if count
-    )
-    return f"{told} ({counts})" if counts else told
+    status = "not spoken of yet"
+    if pin.history and pin.history[-1].words:
+        last = pin.history[-1]
+        status = f"last spoken of on {last.at.astimezone(zone):%d %B %Y}: {last.words}"
+    done = Counter(item.standing or item.state for item in done_items)
+    counts = [f"{count} {name}" for name, count in sorted(done.items())]
+    if open_items:
+        counts.insert(0, f"{len(open_items)} open")
+    return f"{status} ({', '.join(counts)})" if counts else status
 
 
-def _best_words(call: SpokenTopic, pin: Pin) -> str:
-    """The sentence that says most of it; of those that say as much, the last one."""
-    weighed = [(_weight(sentence.terms, pin), number) for number, sentence in enumerate(call.said)]
-    if not weighed or not max(weighed)[0]:
-        return ""
-    return call.said[max(weighed)[1]].text
+def _find_best_words(call: SpokenTopic, pin: Pin) -> str:
+    """The sentence with most terms of the pin; the last one of several."""
+    best, words = 1, ""
+    for sentence in call.said:
+        count = _count_terms(sentence.terms, pin)
+        if count >= best:
+            best, words = count, sentence.text
+    return words
 
 
-def _weight(terms: Iterable[str], pin: Pin) -> int:
+def _count_terms(terms: Iterable[str], pin: Pin) -> int:
     return len(set(pin.terms).intersection(terms))
 
 

@@ -1,7 +1,4 @@
-"""The SQL of pins, and of what calls spoke of.
-
-Functions work inside the transaction they are given.
-"""
+"""The rows of pins and of the topics of calls. Functions work inside a given transaction."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -29,13 +26,11 @@ MAX_CALLS = 100  # calls of one memory, newest first
 SAMPLE_CALLS = 400  # calls of others that a topic is compared with
 MAX_ITEMS = 100
 BATCH_SIZE = 500
+_NESTED = ("key", "terms", "history")  # fields of a pin that are not columns as they are
 
 
 def lock(connection: Connection, key: MemoryKey) -> None:
-    """One writer at a time for the pins of a memory.
-
-    SQLite's writers wait for each other anyway.
-    """
+    """One writer at a time for the pins of a memory. SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         name = "\n".join(("pins", *key))
         connection.execute(
@@ -44,7 +39,7 @@ def lock(connection: Connection, key: MemoryKey) -> None:
 
 
 def save_spoken_topic(connection: Connection, key: MemoryKey, spoken: SpokenTopic) -> None:
-    """What a call spoke of, once however often it is read."""
+    """Add or replace the topics of a call."""
     values = {
         "agent_id": key.agent_id,
         "caller": key.caller,
@@ -63,7 +58,7 @@ def save_spoken_topic(connection: Connection, key: MemoryKey, spoken: SpokenTopi
 
 
 def list_spoken_topics(connection: Connection, key: MemoryKey) -> list[SpokenTopic]:
-    """What the newest calls of a memory spoke of, oldest first."""
+    """The topics of the newest calls of a memory, oldest first."""
     mine = (call_topics.c.agent_id == key.agent_id, call_topics.c.caller == key.caller)
     query = (
         select(call_topics)
@@ -77,9 +72,7 @@ def list_spoken_topics(connection: Connection, key: MemoryKey) -> list[SpokenTop
 def sample_other_callers(
     connection: Connection, key: MemoryKey
 ) -> list[tuple[str, frozenset[str]]]:
-    """Callers and their terms, a sample of the newest calls; nobody else speaks in a memory
-    that all share.
-    """
+    """Callers and terms of the newest calls of others. A shared memory has no other callers."""
     if key.caller == SHARED_CALLER:
         return []
     known = call_topics.c
@@ -93,26 +86,13 @@ def sample_other_callers(
 
 
 def list_items(connection: Connection, key: MemoryKey) -> list[tuple[PinItem, str]]:
-    """The newest requests and promises of a memory, each with the words it is known by."""
-    own = [
-        followups.c.agent_id == key.agent_id,
-        *([followups.c.caller == key.caller] if key.caller != SHARED_CALLER else []),
-    ]
+    """The newest requests and promises of a memory, each with its words."""
     known = followups.c
-    columns = (
-        known.id,
-        known.title,
-        known.state,
-        known.due,
-        known.changed_at,
-        known.details,
-        known.sink,
-        known.kind,
-        known.request_kind,
-    )
-    query = select(*columns).where(*own).order_by(known.id.desc()).limit(MAX_ITEMS)
-    rows = list(connection.execute(query))[::-1]
-    return [(_to_item(row), f"{row.title} {row.details}") for row in rows]
+    query = select(followups).where(known.agent_id == key.agent_id)
+    if key.caller != SHARED_CALLER:
+        query = query.where(known.caller == key.caller)
+    rows = connection.execute(query.order_by(known.id.desc()).limit(MAX_ITEMS)).all()
+    return [(_to_item(row), f"{row.title} {row.details}") for row in reversed(rows)]
 
 
 def _to_item(row: Any) -> PinItem:
@@ -121,31 +101,25 @@ def _to_item(row: Any) -> PinItem:
 
 
 def list_pins(connection: Connection, key: MemoryKey, *, state: str | None = None) -> list[Pin]:
-    """Pinned ones first, and of those the last spoken of."""
-    mine = [
-        pins.c.agent_id == key.agent_id,
-        pins.c.caller == key.caller,
-        *([pins.c.state == state] if state else []),
-    ]
-    return [
-        _to_pin(row)
-        for row in connection.execute(
-            select(pins).where(*mine).order_by(pins.c.state, pins.c.last_at.desc(), pins.c.id)
-        )
-    ]
+    """Pinned ones first, then by their last mention, newest first."""
+    query = select(pins).where(pins.c.agent_id == key.agent_id, pins.c.caller == key.caller)
+    if state:
+        query = query.where(pins.c.state == state)
+    ordered = query.order_by(pins.c.state, pins.c.last_at.desc(), pins.c.id)
+    return [_to_pin(row) for row in connection.execute(ordered)]
 
 
 def get_pin(connection: Connection, pin_id: str) -> Pin:
     row = connection.execute(select(pins).where(pins.c.id == pin_id)).first()
     if row is None:
         raise NotFound(
-            f"there is no pin {pin_id}; `aftercall memory pins CALLER` shows those there are"
+            f"there is no pin {pin_id}; `aftercall memory pins CALLER` lists the pins of a caller"
         )
     return _to_pin(row)
 
 
 def save_pin(connection: Connection, pin: Pin) -> None:
-    """A new pin, or its changes."""
+    """Add or change a pin."""
     values = _columns(pin)
     upsert(connection, pins, {"id": values.pop("id")}, values)
     invalidate_briefing(connection, *pin.key)
@@ -154,7 +128,7 @@ def save_pin(connection: Connection, pin: Pin) -> None:
 def list_quiet_memories(
     connection: Connection, before: datetime, after: tuple[str, str]
 ) -> list[MemoryKey]:
-    """Memories with a pin that nobody spoke of since, in order; `after` continues."""
+    """A page of memories with a pin that was not mentioned since `before`, ordered by key."""
     known = pins.c
     query = select(known.agent_id, known.caller).where(
         known.state == "pinned", known.last_at < before, ~known.is_decided_by_hand
@@ -167,10 +141,7 @@ def list_quiet_memories(
 
 
 def clear_pins(connection: Connection) -> None:
-    """Take away what can be made again from the archive.
-
-    What a person wrote, named or decided stays.
-    """
+    """Delete what can be made again from the archive; what a person wrote or decided stays."""
     connection.execute(delete(call_topics))
     is_ours = ~pins.c.is_titled_by_hand & ~pins.c.is_decided_by_hand & pins.c.note.is_(None)
     connection.execute(delete(pins).where(is_ours))
@@ -178,24 +149,24 @@ def clear_pins(connection: Connection) -> None:
 
 
 def strip_calls(connection: Connection, call_ids: Iterable[str]) -> list[str]:
-    """Take calls out of the histories of shared pins; the ids of pins that rest on nothing else
-    and on nobody's hand.
+    """Remove calls from the histories of shared pins; returns the ids of pins left without any.
+
+    A pin with a note or a title from a person is not among them.
     """
-    gone, alone = set(call_ids), []
+    removed = set(call_ids)
+    left_empty = []
     for row in connection.execute(select(pins).where(pins.c.caller == SHARED_CALLER)).all():
-        left = [mention for mention in row.history if mention["call"] not in gone]
-        if len(left) < len(row.history):
-            connection.execute(update(pins).where(pins.c.id == row.id).values(history=left))
-            alone += [row.id] if not left and row.note is None and not row.is_titled_by_hand else []
-    return alone
+        left = [mention for mention in row.history if mention["call"] not in removed]
+        if len(left) == len(row.history):
+            continue
+        connection.execute(update(pins).where(pins.c.id == row.id).values(history=left))
+        if not left and row.note is None and not row.is_titled_by_hand:
+            left_empty.append(row.id)
+    return left_empty
 
 
 def _columns(pin: Pin) -> dict[str, Any]:
-    plain = {
-        name: getattr(pin, name)
-        for name in Pin.__dataclass_fields__
-        if name not in ("key", "terms", "history")
-    }
+    plain = {name: getattr(pin, name) for name in Pin.__dataclass_fields__ if name not in _NESTED}
     history = [
         {
             "call": each.call_id,
@@ -215,11 +186,7 @@ def _columns(pin: Pin) -> dict[str, Any]:
 
 
 def _to_pin(row: Row[Any]) -> Pin:
-    fields = {
-        name: row._mapping[name]
-        for name in Pin.__dataclass_fields__
-        if name not in ("key", "terms", "history")
-    }
+    fields = {name: row._mapping[name] for name in Pin.__dataclass_fields__ if name not in _NESTED}
     history = tuple(
         PinMention(each["call"], each["conversation"], parse_instant(each["at"]), each["words"])
         for each in row.history

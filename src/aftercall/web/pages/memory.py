@@ -8,10 +8,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.errors import RefusedInput
-from aftercall.memory.key import memory_key
+from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.search import make_key_scope
-from aftercall.memory.store import FactFilter
 from aftercall.memory.view import parse_as_of, whole_fact_json
+from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.pages.context import WHO, PageContext

@@ -13,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 
 from aftercall.briefing.render import render
 from aftercall.errors import RefusedInput
-from aftercall.memory.key import memory_key
+from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.pins.board import hash_note
-from aftercall.memory.store import FactFilter
+from aftercall.memory.visibility import memory_key
 from aftercall.model.people import split_party
 from aftercall.web.page_store import CallFilter
 from aftercall.web.pages.context import WHO, PageContext

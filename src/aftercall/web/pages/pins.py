@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.errors import RefusedInput
-from aftercall.memory.key import memory_key
+from aftercall.memory.visibility import memory_key
 from aftercall.model.facts import MemoryKey, PinState
 from aftercall.web.pages.context import WHO, PageContext
 from aftercall.web.pages.people import parse_known_party, show_person

@@ -1,0 +1,217 @@
+"""The rows of facts and their occurrences: what a ledger reads, and what it changed.
+
+Secrets are sealed before they are written. Every change of a fact changes its passage too, so that
+search finds what memory holds.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Table, bindparam, func, insert, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from aftercall.db.statements import InValues, PreparedStatement
+from aftercall.db.tables import fact_occurrences, facts
+from aftercall.faults import fault_point
+from aftercall.memory import passage_store
+from aftercall.memory.ledger import FactLedger, FactOutline
+from aftercall.memory.vault import Vault, is_sealed
+from aftercall.model.facts import Fact, MemoryKey, Occurrence
+from aftercall.model.passages import Passage
+
+_NOT_UPDATED = ("id", "occurrence_count")  # the count is always taken from the occurrences
+_UPDATE = PreparedStatement(
+    update(facts)
+    .where(facts.c.id == bindparam("new_id"))
+    .values(
+        {
+            column.name: bindparam(f"new_{column.name}", type_=column.type)
+            for column in facts.c
+            if column.name not in _NOT_UPDATED
+        }
+    )
+)
+_INSERT = PreparedStatement(insert(facts))
+_OUTLINES = PreparedStatement(
+    select(*(facts.c[name] for name in FactOutline._fields))
+    .where(facts.c.agent_id == bindparam("agent_id"), facts.c.caller == bindparam("caller"))
+    .order_by(facts.c.id)
+)
+_BY_ID = PreparedStatement(select(facts).where(InValues(facts.c.id, "ids")))
+_KNOWN_OCCURRENCES = PreparedStatement(
+    select(
+        fact_occurrences.c.fact_id, fact_occurrences.c.call_id, fact_occurrences.c.first_turn
+    ).where(InValues(fact_occurrences.c.call_id, "calls"))
+)
+_COUNT_OCCURRENCES = PreparedStatement(
+    update(facts)
+    .where(InValues(facts.c.id, "ids"))
+    .values(
+        occurrence_count=select(func.count())
+        .where(fact_occurrences.c.fact_id == facts.c.id)
+        .scalar_subquery()
+    )
+)
+DialectInsert = sqlite.Insert | postgresql.Insert
+INSERTS: dict[str, Callable[[Table], DialectInsert]] = {
+    "sqlite": sqlite.insert,
+    "postgresql": postgresql.insert,
+}
+_INSERT_OCCURRENCES = {
+    name: PreparedStatement(make_insert(fact_occurrences).on_conflict_do_nothing())
+    for name, make_insert in INSERTS.items()
+}
+OccurrenceKey = tuple[str, str, int]  # fact, call, first turn
+
+
+def to_fact(row: Sequence[Any]) -> Fact:
+    values = dict(zip(facts.c.keys(), row, strict=True))
+    key = MemoryKey(values.pop("agent_id"), values.pop("caller"))
+    return Fact(key=key, **values)
+
+
+def fetch_facts(connection: Connection, fact_ids: Iterable[str]) -> list[Fact]:
+    return [to_fact(row) for row in _BY_ID.fetch(connection, {"ids": fact_ids})]
+
+
+def list_occurrences(connection: Connection, fact_id: str) -> list[Occurrence]:
+    said = fact_occurrences.c
+    query = select(fact_occurrences).where(said.fact_id == fact_id).order_by(said.at, said.id)
+    return [Occurrence(**row._mapping) for row in connection.execute(query)]
+
+
+def open_ledger(connection: Connection, key: MemoryKey, vault: Vault) -> FactLedger:
+    """Locks the memory until the transaction ends. SQLite has one writer at a time anyway."""
+    if connection.dialect.name == "postgresql":
+        lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))")
+        connection.execute(lock, {"key": "\n".join(key)})
+    outlines = map(FactOutline._make, _OUTLINES.fetch(connection, key._asdict()))
+    return FactLedger(key, outlines, lambda fact_ids: fetch_facts(connection, fact_ids), vault)
+
+
+def save_ledger(connection: Connection, ledger: FactLedger, vault: Vault) -> None:
+    created = set(ledger.created)
+    changed = [ledger.facts[fact_id] for fact_id in sorted(ledger.changed - created)]
+    if changed:
+        rows = [_to_row(fact, vault) for fact in changed]
+        renamed = [{f"new_{name}": value for name, value in row.items()} for row in rows]
+        _UPDATE.execute_many(connection, renamed)
+        fault_point("facts.after_retire")
+    said: dict[OccurrenceKey, Occurrence] = {}
+    for item in ledger.occurrences:
+        said.setdefault((item.fact_id, item.call_id, item.first_turn), item)
+    if created:
+        times = Counter(fact_id for fact_id, _, _ in said)
+        rows = [
+            _to_row(ledger.facts[fact_id], vault) | {"occurrence_count": times[fact_id]}
+            for fact_id in ledger.created
+        ]
+        _INSERT.execute_many(connection, rows)
+    added = _add_occurrences(connection, ledger, said, vault)
+    if said_again := sorted({fact_id for fact_id, _, _ in said} - created):
+        _COUNT_OCCURRENCES.execute(connection, {"ids": said_again})
+    _seal_occurrences(connection, ledger.made_secret, vault)
+    _update_passages(connection, ledger, added)
+
+
+def reindex_facts(connection: Connection, fact_ids: Sequence[str]) -> None:
+    """After some occurrences were deleted: count and index these facts by the others."""
+    if not fact_ids:
+        return
+    _COUNT_OCCURRENCES.execute(connection, {"ids": fact_ids})
+    passage_store.remove_facts(connection, fact_ids)
+    open_facts = [fact for fact in fetch_facts(connection, fact_ids) if not fact.is_secret]
+    said = [
+        _to_passage(fact, item)
+        for fact in open_facts
+        for item in list_occurrences(connection, fact.id)
+    ]
+    passage_store.record_mentions(connection, said)
+    retired = [fact.id for fact in open_facts if not fact.is_active]
+    passage_store.retire_facts(connection, retired)
+
+
+def _add_occurrences(
+    connection: Connection,
+    ledger: FactLedger,
+    said: Mapping[OccurrenceKey, Occurrence],
+    vault: Vault,
+) -> list[Occurrence]:
+    """Add the new ones only: a call that is read again adds nothing."""
+    calls = sorted({item.call_id for item in said.values()})
+    known = set(_KNOWN_OCCURRENCES.fetch(connection, {"calls": calls})) if calls else set()
+    added = [item for key, item in said.items() if key not in known]
+    if added:
+        rows = []
+        for item in added:
+            is_secret = ledger.facts[item.fact_id].is_secret
+            rows.append(_seal(vars(item), ("words", "context"), vault) if is_secret else vars(item))
+        _INSERT_OCCURRENCES[connection.dialect.name].execute_many(connection, rows)
+    return added
+
+
+def _seal_occurrences(connection: Connection, fact_ids: Sequence[str], vault: Vault) -> None:
+    """A fact has become secret: seal its earlier occurrences too."""
+    if not fact_ids:
+        return
+    said = fact_occurrences.c
+    query = select(said.id, said.words, said.context).where(said.fact_id.in_(fact_ids))
+    for row in connection.execute(query).all():
+        words = {"words": row.words, "context": row.context}
+        sealed = _seal(words, tuple(words), vault)
+        connection.execute(update(fact_occurrences).where(said.id == row.id).values(sealed))
+
+
+def _update_passages(
+    connection: Connection, ledger: FactLedger, added: Iterable[Occurrence]
+) -> None:
+    if removed := (*ledger.made_secret, *ledger.restored):
+        passage_store.remove_facts(connection, removed)
+    said = list(added)
+    for fact_id in ledger.restored:
+        said += list_occurrences(connection, fact_id)
+    passages = []
+    retired = dict.fromkeys(ledger.retired)
+    for item in said:
+        fact = ledger.facts[item.fact_id]
+        if not fact.is_secret:
+            passages.append(_to_passage(fact, item))
+        if not fact.is_active:
+            retired[fact.id] = None
+    if passages:
+        passage_store.record_mentions(connection, passages)
+    open_retired = [fact_id for fact_id in retired if not ledger.facts[fact_id].is_secret]
+    if open_retired:
+        passage_store.retire_facts(connection, open_retired)
+
+
+def _to_row(fact: Fact, vault: Vault) -> dict[str, Any]:
+    row = dict(vars(fact))
+    row["agent_id"], row["caller"] = row.pop("key")
+    return _seal(row, ("content", "summary"), vault) if fact.is_secret else row
+
+
+def _seal(row: Mapping[str, Any], names: Iterable[str], vault: Vault) -> dict[str, Any]:
+    sealed = dict(row)
+    for name in names:
+        if not is_sealed(row[name]):
+            sealed[name] = vault.seal(row[name])
+    return sealed
+
+
+def _to_passage(fact: Fact, item: Occurrence) -> Passage:
+    """The fact as it was said once, with the words around it. Never of a secret."""
+    return Passage(
+        kind="fact",
+        agent_id=fact.key.agent_id,
+        caller=fact.key.caller,
+        call_id=item.call_id,
+        text=fact.content,
+        at=item.at,
+        seq=item.first_turn,
+        ref=fact.id,
+        category=fact.category,
+        visibility=fact.visibility,
+        around=item.context,
+    )

@@ -1,0 +1,285 @@
+"""Facts in the database: reading them, and changing one memory in one transaction.
+
+Secrets are stored sealed; only `reveal` and `list_confided_words` open them.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from aftercall.db.connect import Database
+from aftercall.db.stale_briefings import invalidate_briefing
+from aftercall.db.statements import PreparedStatement
+from aftercall.db.tables import extraction_log, fact_occurrences, facts
+from aftercall.errors import NotFound, SecretUnreadable
+from aftercall.faults import fault_point
+from aftercall.memory.fact_rows import (
+    INSERTS,
+    DialectInsert,
+    list_occurrences,
+    open_ledger,
+    save_ledger,
+    to_fact,
+)
+from aftercall.memory.ledger import FactLedger
+from aftercall.memory.vault import Vault, is_sealed
+from aftercall.model.facts import Extraction, Fact, Gist, MemoryKey, Occurrence
+from aftercall.model.reading import Category, KnownFact, Visibility
+
+T = TypeVar("T")
+Write = Callable[[Connection], None]
+MAX_ATTEMPTS = 5
+MAX_PAGE_SIZE = 10_000
+
+
+def _replace_row(fresh: DialectInsert, key: str) -> DialectInsert:
+    others = {column.name: column for column in fresh.excluded if column.name != key}
+    return fresh.on_conflict_do_update(index_elements=[key], set_=others)
+
+
+_KNOWN = PreparedStatement(
+    select(facts.c.id, facts.c.category, facts.c.content)
+    .where(facts.c.agent_id == bindparam("agent_id"), facts.c.caller == bindparam("caller"))
+    .where(facts.c.is_active, facts.c.visibility != "secret")
+    .order_by(facts.c.last_seen_at.desc())
+    .limit(bindparam("limit"))
+)
+_LOG = {
+    name: PreparedStatement(_replace_row(make_insert(extraction_log), "call_id"))
+    for name, make_insert in INSERTS.items()
+}
+_GIST = [facts.c[name] for name in Gist.__dataclass_fields__]
+
+
+@dataclass(frozen=True)
+class FactFilter:
+    """Which facts to list; without `as_of`, the active ones.
+
+    `include_group` adds `shared` facts that other agents of the group heard from the same caller.
+    """
+
+    key: MemoryKey | None = None
+    agent_id: str | None = None
+    category: Category | None = None
+    visibility: Visibility | None = None
+    as_of: datetime | None = None
+    include_retired: bool = False
+    limit: int = 100
+    after: str = ""
+    include_group: bool = False
+
+
+class FactStore:
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        list_others: Callable[[str], Sequence[str]] = lambda _: (),
+    ) -> None:
+        """`list_others` gives the other agents of an agent's group."""
+        self._database = database
+        self._list_others = list_others
+        self._vault = vault
+
+    def update(
+        self,
+        key: MemoryKey,
+        work: Callable[[FactLedger], T],
+        log: Callable[[T], Extraction | None] = lambda _: None,
+        audit: Write = lambda connection: None,
+    ) -> T:
+        """Run `work` on one memory as its only writer; changes and logs commit together."""
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                return self._update_once(key, work, log, audit)
+            except IntegrityError:  # another writer added the same fact: the next attempt sees it
+                if attempt == MAX_ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _update_once(
+        self,
+        key: MemoryKey,
+        work: Callable[[FactLedger], T],
+        log: Callable[[T], Extraction | None],
+        audit: Write,
+    ) -> T:
+        with self._database.write() as connection:
+            ledger = open_ledger(connection, key, self._vault)
+            done = work(ledger)
+            save_ledger(connection, ledger, self._vault)
+            for agent_id in (key.agent_id, *self._list_others(key.agent_id)):
+                invalidate_briefing(connection, agent_id, key.caller)
+            if entry := log(done):
+                _write_log(connection, entry)
+            audit(connection)
+            fault_point("facts.before_commit")
+        fault_point("facts.after_commit")
+        return done
+
+    def restore(self, fact_id: str, audit: Write = lambda connection: None) -> Fact:
+        key = self.get(fact_id).key
+        return self.update(key, lambda ledger: ledger.restore(fact_id), audit=audit)
+
+    def save_extraction(self, entry: Extraction) -> None:
+        with self._database.write() as connection:
+            _write_log(connection, entry)
+
+    def find_extraction(self, call_id: str) -> Extraction | None:
+        query = select(extraction_log).where(extraction_log.c.call_id == call_id)
+        with self._database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        return Extraction(**row._mapping) if row else None
+
+    def list_known(self, key: MemoryKey, limit: int) -> list[KnownFact]:
+        """Active facts for a reader, newest first; never a secret."""
+        with self._database.read() as connection:
+            rows = _KNOWN.fetch(connection, key._asdict() | {"limit": limit})
+        return [KnownFact(id=row[0], category=row[1], text=row[2]) for row in rows]
+
+    def list_recent(self, key: MemoryKey, limit: int) -> list[Gist]:
+        """Active facts for a briefing, last said first; never a secret.
+
+        Where two agents of a group heard different values of one attribute, the later one counts.
+        """
+        query = select(*_GIST).where(
+            self._is_in_memory_or_group(key), facts.c.is_active, facts.c.visibility != "secret"
+        )
+        newest = query.order_by(facts.c.last_seen_at.desc()).limit(limit)
+        with self._database.read() as connection:
+            found = [Gist(*row) for row in connection.execute(newest)]
+        last_agent: dict[str, str] = {}
+        kept = []
+        for fact in found:
+            marks = [mark for mark in (fact.identity, fact.matching) if mark]
+            agents = [last_agent.setdefault(mark, fact.agent_id) for mark in marks]
+            if all(agent_id == fact.agent_id for agent_id in agents):
+                kept.append(fact)
+        return kept
+
+    def page(self, wanted: FactFilter) -> list[Fact]:
+        query = select(facts).where(facts.c.id > wanted.after).order_by(facts.c.id)
+        if wanted.key and wanted.include_group:
+            query = query.where(self._is_in_memory_or_group(wanted.key))
+        elif wanted.key:
+            query = query.where(_is_in_memory(wanted.key))
+        for name in ("agent_id", "category", "visibility"):
+            if value := getattr(wanted, name):
+                query = query.where(facts.c[name] == value)
+        if wanted.as_of:
+            until = facts.c.valid_until
+            held = or_(until.is_(None), until > wanted.as_of)
+            query = query.where(facts.c.valid_from <= wanted.as_of, held)
+        elif not wanted.include_retired:
+            query = query.where(facts.c.is_active)
+        return self._select(query.limit(min(wanted.limit, MAX_PAGE_SIZE)))
+
+    def get(self, fact_id: str) -> Fact:
+        found = self._select(select(facts).where(facts.c.id == fact_id))
+        if not found:
+            raise NotFound(f"there is no fact {fact_id}; `aftercall facts list` lists all facts")
+        return found[0]
+
+    def get_history(self, fact_id: str) -> list[Fact]:
+        """The chain that this fact belongs to, oldest first."""
+        fact = self.get(fact_id)
+        seen = {fact.id}
+        earlier = self._follow(fact, seen, lambda link: link.supersedes)
+        later = self._follow(fact, seen, lambda link: link.superseded_by)
+        return [*reversed(earlier), fact, *later]
+
+    def _follow(
+        self, fact: Fact, seen: set[str], get_next: Callable[[Fact], str | None]
+    ) -> list[Fact]:
+        links = []
+        while (other := get_next(fact)) and other not in seen:
+            seen.add(other)
+            fact = self.get(other)
+            links.append(fact)
+        return links
+
+    def list_occurrences(self, fact_id: str) -> list[Occurrence]:
+        with self._database.read() as connection:
+            return list_occurrences(connection, fact_id)
+
+    def list_confided_words(self, *call_ids: str) -> list[str]:
+        """The opened words of secret facts in these calls, to mask them elsewhere."""
+        query = _select_said(fact_occurrences.c.words).where(
+            fact_occurrences.c.call_id.in_(call_ids), facts.c.visibility == "secret"
+        )
+        with self._database.read() as connection:
+            sealed = [str(row.words) for row in connection.execute(query)]
+        with suppress(SecretUnreadable):
+            return [self._vault.open(words) for words in sealed]
+        return []
+
+    def list_words_in_calls(
+        self, call_ids: Sequence[str], levels: Sequence[Visibility]
+    ) -> list[str]:
+        """The facts of these levels in these calls, and the words they rest on."""
+        query = _select_said(fact_occurrences.c.words, facts.c.content).where(
+            fact_occurrences.c.call_id.in_(call_ids), facts.c.visibility.in_(levels)
+        )
+        with self._database.read() as connection:
+            return [part for row in connection.execute(query) for part in row]
+
+    def list_ids_of_call(self, call_id: str) -> list[str]:
+        """Ids of the facts that rest on this call."""
+        said = fact_occurrences.c
+        query = select(said.fact_id).where(said.call_id == call_id).distinct()
+        with self._database.read() as connection:
+            return list(connection.execute(query.order_by(said.fact_id)).scalars())
+
+    def redact_occurrences(self, call_id: str, clean: Callable[[str], str]) -> None:
+        """Mask a secret of this call in the context of facts that are not secret."""
+        said = fact_occurrences.c
+        query = _select_said(said.id, said.context).where(
+            said.call_id == call_id, facts.c.visibility != "secret"
+        )
+        with self._database.write() as connection:
+            for row in connection.execute(query).all():
+                masked = clean(row.context)
+                if masked != row.context:
+                    change = update(fact_occurrences).where(said.id == row.id)
+                    connection.execute(change.values(context=masked))
+
+    def reveal(self, item: T) -> T:
+        """A fact or an occurrence with its secrets opened."""
+        opened = {
+            name: self._vault.open(value)
+            for name, value in vars(item).items()
+            if isinstance(value, str) and is_sealed(value)
+        }
+        return replace(item, **opened) if opened else item  # type: ignore[type-var]
+
+    def _is_in_memory_or_group(self, key: MemoryKey) -> ColumnElement[bool]:
+        others = self._list_others(key.agent_id)
+        if not others:
+            return _is_in_memory(key)
+        is_shared = and_(
+            facts.c.agent_id.in_(others),
+            facts.c.caller == key.caller,
+            facts.c.visibility == "shared",
+        )
+        return or_(_is_in_memory(key), is_shared)
+
+    def _select(self, query: Select[Any]) -> list[Fact]:
+        with self._database.read() as connection:
+            return [to_fact(row) for row in connection.execute(query)]
+
+
+def _is_in_memory(key: MemoryKey) -> ColumnElement[bool]:
+    return and_(facts.c.agent_id == key.agent_id, facts.c.caller == key.caller)
+
+
+def _select_said(*columns: ColumnElement[Any]) -> Select[Any]:
+    return select(*columns).join(facts, facts.c.id == fact_occurrences.c.fact_id)
+
+
+def _write_log(connection: Connection, entry: Extraction) -> None:
+    _LOG[connection.dialect.name].execute(connection, vars(entry))
