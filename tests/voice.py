@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from fastapi import FastAPI
 from pydantic import SecretStr
@@ -16,6 +17,7 @@ from pydantic import SecretStr
 from aftercall.app import App, build
 from aftercall.cli.serve import make_uvicorn_server
 from aftercall.clock import SystemClock
+from aftercall.engine.voice import VoiceEvent, VoiceSession
 from aftercall.lab import telnyx_rest
 from aftercall.lab.carriers import TelnyxSide
 from aftercall.lab.deepgram import EmulatedDeepgram
@@ -216,3 +218,45 @@ def told(call: Call) -> list[tuple[str, str]]:
 
 def noted(call: Call, kind: str) -> list[dict[str, Any]]:
     return [event.data for event in call.events if event.kind == kind]
+
+
+class SessionEvents:
+    """Takes a session's events one at a time: the next one is handled only when it is asked for."""
+
+    def __init__(self, session: VoiceSession) -> None:
+        self._session = session
+        self._events: asyncio.Queue[VoiceEvent] = asyncio.Queue()
+        self._asked = asyncio.Semaphore(0)
+        self._running: asyncio.Task[None] | None = None
+
+    async def next(self) -> VoiceEvent:
+        if self._running is None:
+            self._running = asyncio.create_task(self._session.run(self._take))
+        else:
+            self._asked.release()
+        getting = asyncio.create_task(self._events.get())
+        await asyncio.wait({getting, self._running}, return_when=asyncio.FIRST_COMPLETED)
+        if not getting.done():
+            getting.cancel()
+            self._running.result()
+        return await getting
+
+    async def until(self, kind: type[VoiceEvent]) -> list[VoiceEvent]:
+        events: list[VoiceEvent] = []
+        async with asyncio.timeout(10):
+            while not events or not isinstance(events[-1], kind):
+                events.append(await self.next())
+        return events
+
+    async def _take(self, event: VoiceEvent) -> None:
+        self._events.put_nowait(event)
+        await self._asked.acquire()
+
+
+_events_of: WeakKeyDictionary[VoiceSession, SessionEvents] = WeakKeyDictionary()
+
+
+async def receive_until(session: VoiceSession, kind: type[VoiceEvent]) -> list[VoiceEvent]:
+    """A session's next events, up to the first of this kind."""
+    events = _events_of.setdefault(session, SessionEvents(session))
+    return await events.until(kind)

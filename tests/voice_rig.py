@@ -12,7 +12,7 @@ from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, VoiceEngine
 from aftercall.lab.carriers import Side, TelnyxSide, TwilioSide
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
-from aftercall.phone.stream_tokens import TOKEN_PARAMETER
+from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.phone.telnyx import TelnyxWire
 from aftercall.phone.twilio import TwilioWire
 from aftercall.settings.sections import BridgeSettings

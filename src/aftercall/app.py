@@ -26,9 +26,8 @@ from aftercall.db.audit_log import AuditLog
 from aftercall.db.connect import Database
 from aftercall.db.upgrade import check_durable_engine, claim_home, prepare_database
 from aftercall.engine.deepgram_agent import DeepgramAgent
-from aftercall.engine.model_receptionist import ModelReceptionist
 from aftercall.engine.openai_realtime import OpenAIRealtime
-from aftercall.engine.receptionist import Receptionist
+from aftercall.engine.receptionist import ModelReceptionist, Receptionist
 from aftercall.engine.spoken_turns import SpokenTurnEngine
 from aftercall.engine.voice import VoiceEngine
 from aftercall.errors import AftercallError, ConfigError
@@ -55,7 +54,7 @@ from aftercall.memory.search import FactRecall, MemorySearch
 from aftercall.memory.vault import open_vault
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
-from aftercall.phone.stream_tokens import StreamTokens
+from aftercall.phone.signature import StreamTokens
 from aftercall.postcall.answer_store import AnswerStore
 from aftercall.postcall.office import Office
 from aftercall.postcall.recording_desk import RecordingDesk

@@ -1,14 +1,14 @@
-"""What time it is, and waiting.
-
-Everything that needs either is handed a Clock, so tests run on virtual time.
-"""
+"""What time it is, and waiting. Code that needs either takes a Clock: tests use virtual time."""
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -35,7 +35,7 @@ class SystemClock:
 
 
 def to_millisecond(instant: datetime) -> datetime:
-    """Cut to what our files can hold, so that an instant survives every round trip unchanged."""
+    """Files hold milliseconds: an instant cut to them survives every round trip unchanged."""
     utc = instant.astimezone(UTC)
     return utc.replace(microsecond=utc.microsecond // 1000 * 1000)
 
@@ -93,3 +93,28 @@ def _from_iso(text: str) -> datetime:
 Instant = Annotated[
     datetime, BeforeValidator(parse_instant), PlainSerializer(format_instant, return_type=str)
 ]
+
+
+async def is_done_within(clock: Clock, seconds: float, task: asyncio.Future[Any]) -> bool:
+    """Wait for the task at most this long. The task itself goes on."""
+    alarm = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({task, alarm}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        alarm.cancel()
+    return task.done()
+
+
+async def with_timeout(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
+    """The result of the work, or TimeoutError.
+
+    Late work is cancelled. A thread that already runs cannot be: it ends by itself.
+    """
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda late: late.cancelled() or late.exception())
+    try:
+        if not await is_done_within(clock, seconds, task):
+            raise TimeoutError(f"no answer within {seconds:g} s")
+        return task.result()
+    finally:
+        task.cancel()

@@ -5,7 +5,7 @@ engine that obeys.
 import asyncio
 import heapq
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -14,7 +14,6 @@ from aftercall.bridge.turn_call import TurnCall, TurnCallParts
 from aftercall.clock import to_millisecond
 from aftercall.engine.session import AgentReply, TurnSession
 from aftercall.engine.voice import (
-    AgentAudio,
     EngineOpening,
     Tool,
     ToolCall,
@@ -27,7 +26,7 @@ from aftercall.llm.model.completion import Completion, Prompt, Usage
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
 from aftercall.model.reading import Reading
-from aftercall.sockets.mailbox import Mailbox, MailboxClosed
+from aftercall.sockets.mailbox import Handler, Mailbox, MailboxClosed
 
 START = datetime(2026, 2, 13, 15, 41, 12, 120_000, tzinfo=UTC)
 
@@ -257,14 +256,9 @@ class FakeVoiceSession:
         """After the events it was given, the session is lost."""
         self._events.close()
 
-    async def receive(self) -> Sequence[VoiceEvent]:
-        try:
-            return (await self._events.receive(),)
-        except MailboxClosed:
-            raise EngineLost("the fake engine was told to go") from None
-
-    def set_fast_path(self, play: Callable[[AgentAudio], bool]) -> None:
-        self._events.set_fast_path(lambda event: isinstance(event, AgentAudio) and play(event))
+    async def run(self, on_event: Handler[VoiceEvent]) -> None:
+        await self._events.deliver(on_event)
+        raise EngineLost("the fake engine was told to go")
 
     def send_audio(self, payload: bytes) -> None:
         self.audio.append(payload)
@@ -321,7 +315,6 @@ class FakeMediaSocket:
         self.is_closed = False
         self.is_stuck = False
         self._frames = Mailbox[str | bytes]()
-        self._empty = asyncio.Event()
 
     def add_frames(self, *frames: str | bytes | None) -> None:
         """None closes the socket."""
@@ -330,36 +323,34 @@ class FakeMediaSocket:
                 self._frames.close()
             else:
                 self._frames.add(frame)
-        if not self._frames.has_waiter:
-            self._empty.clear()
-
-    async def wait_empty(self) -> None:
-        """Until every frame has been taken, and the next one is waited for."""
-        await self._empty.wait()
 
     async def receive(self) -> str | bytes | None:
-        if not self._frames:
-            self._empty.set()
         try:
             return await self._frames.receive()
         except MailboxClosed:
             return None
 
-    def set_fast_path(self, on_frame: Callable[[str | bytes], bool]) -> None:
-        self._frames.set_fast_path(on_frame)
+    async def deliver(self, handle: Handler[str | bytes]) -> None:
+        await self._frames.deliver(handle)
+
+    async def wait_empty(self) -> None:
+        """Until every frame was handled and the next one is awaited, or the call is over."""
+        while True:
+            if self._frames.is_idle:
+                return
+            await asyncio.sleep(0)
 
     @property
-    def can_send_now(self) -> bool:
+    def is_writable(self) -> bool:
         return not self.is_stuck
 
-    def try_send(self, frame: str | bytes) -> bool:
+    def write(self, message: str | bytes) -> None:
         if not self.is_stuck:
-            self.sent.append(frame)
-        return not self.is_stuck
+            self.sent.append(message)
 
-    async def send(self, frame: str | bytes) -> None:
-        """Only what is stuck is waited for."""
-        await asyncio.Event().wait()
+    async def drain(self) -> None:
+        if self.is_stuck:
+            await asyncio.Event().wait()
 
     async def close(self) -> None:
         self.is_closed = True

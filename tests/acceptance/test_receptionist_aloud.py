@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aftercall.bridge.agent_voice import load_clip
-from aftercall.bridge.voice_call import GO_ON
+from aftercall.bridge.state import GO_ON
 from aftercall.errors import EngineLost
 from aftercall.lab.speech_kit import LabSynthesiser, make_lab_speech_kit
 from aftercall.settings.sections import ReceptionistSettings

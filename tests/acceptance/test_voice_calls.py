@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from aftercall.bridge.agent_voice import load_clip
-from aftercall.bridge.voice_call import GO_ON
+from aftercall.bridge.state import GO_ON
 from aftercall.briefing.compose import fill_cache
 from aftercall.lab.carriers import TelnyxSide, TwilioSide
 from aftercall.lab.media import MediaPhone
@@ -24,7 +24,7 @@ from aftercall.lab.script import (
     reply_in_order,
 )
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.phone.stream_tokens import TOKEN_PARAMETER
+from aftercall.phone.signature import TOKEN_PARAMETER
 from aftercall.postcall.rerun import rerun
 from aftercall.postcall.steps import STEPS
 from aftercall.settings.sections import ReceptionistSettings
@@ -256,7 +256,7 @@ async def test_who_has_no_engine_hears_an_apology_and_the_call_is_kept(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "aftercall.bridge.timers.GREETING_TIMEOUT_S", 0.5
+        "aftercall.bridge.state.GREETING_TIMEOUT_S", 0.5
     )  # that the real limit is kept is shown on virtual time
 
     async def ring_in_vain(home: Path, key: str, *moods: EngineBehaviour) -> None:

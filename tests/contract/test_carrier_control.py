@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import SystemClock
-from aftercall.errors import CarrierError, ConfigError
+from aftercall.errors import CarrierError
 from aftercall.lab import telnyx_rest, twilio_rest
 from aftercall.lab.exchange import LabDial, PhoneNetwork
 from aftercall.lab.leg import Leg
@@ -28,7 +28,6 @@ NOWHERE = httpx2.MockTransport(lambda request: httpx2.Response(200))
 class Side:
     control: CarrierControl
     stranger: CarrierControl
-    without_number: CarrierControl
     lab: Any
 
     async def call(self) -> Leg | TelnyxCall:
@@ -46,56 +45,50 @@ class Side:
     def sid(self, call: Leg | TelnyxCall) -> str:
         return call.sid if isinstance(call, Leg) else call.control_id
 
-    def recordings(self, call: Leg | TelnyxCall) -> int:
-        return len(call.recordings) if isinstance(call, Leg) else int(call.is_recorded)
 
-    def texts(self) -> list[tuple[str, str, str]]:
-        return [
-            (message["from"], message["to"], message.get("text", message.get("body")))
-            for message in self.lab.messages
-        ]
+def make_network() -> PhoneNetwork:
+    numbers = {"+15550105": LabNumber(outcome="voicemail")}
+    return PhoneNetwork(TOKEN, ACCOUNT, numbers=numbers, transport=NOWHERE, in_real_time=True)
+
+
+def make_twilio(app: FastAPI, token: str = TOKEN) -> TwilioRest:
+    settings = TwilioSettings(
+        account_sid=ACCOUNT, auth_token=SecretStr(token), api_url="http://lab"
+    )
+    return TwilioRest(settings, SystemClock(), httpx2.ASGITransport(app))
+
+
+def make_telnyx(app: FastAPI, key: str = KEY) -> TelnyxRest:
+    settings = TelnyxSettings(api_key=SecretStr(key), api_url="http://lab")
+    return TelnyxRest(settings, SystemClock(), httpx2.ASGITransport(app))
 
 
 @pytest.fixture(params=["twilio", "telnyx"])
 async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
-    app, clock = FastAPI(), SystemClock()
-    transport = httpx2.ASGITransport(app)
+    app = FastAPI()
+    lab: Any
     if request.param == "twilio":
-        lab: Any = PhoneNetwork(
-            TOKEN,
-            ACCOUNT,
-            numbers={"+15550105": LabNumber(outcome="voicemail")},
-            transport=NOWHERE,
-            in_real_time=True,
-        )
+        lab = make_network()
         app.include_router(twilio_rest.make_router(lab))
-
-        def make(secret: str = TOKEN, number: str | None = "+15550101") -> CarrierControl:
-            settings = TwilioSettings(
-                account_sid=ACCOUNT,
-                auth_token=SecretStr(secret),
-                phone_number=number,
-                api_url="http://lab",
-            )
-            return TwilioRest(settings, clock, transport)
+        side = Side(make_twilio(app), make_twilio(app, "wrong"), lab)
     else:
         lab = EmulatedTelnyx(KEY, transport=NOWHERE)
         app.include_router(telnyx_rest.make_router(lab))
-
-        def make(secret: str = KEY, number: str | None = "+15550101") -> CarrierControl:
-            return TelnyxRest(
-                TelnyxSettings(
-                    api_key=SecretStr(secret), phone_number=number, api_url="http://lab"
-                ),
-                clock,
-                transport,
-            )
-
+        side = Side(make_telnyx(app), make_telnyx(app, "wrong"), lab)
     async with lab:
-        side = Side(make(), make("wrong"), make(number=None), lab)
         yield side
-        for control in (side.control, side.stranger, side.without_number):
+        for control in (side.control, side.stranger):
             await control.close()
+
+
+@pytest.fixture
+async def twilio() -> AsyncIterator[tuple[TwilioRest, PhoneNetwork]]:
+    app = FastAPI()
+    async with make_network() as lab:
+        app.include_router(twilio_rest.make_router(lab))
+        control = make_twilio(app)
+        yield control, lab
+        await control.close()
 
 
 async def test_a_call_is_hung_up_and_hanging_up_again_is_no_error(side: Side) -> None:
@@ -105,31 +98,29 @@ async def test_a_call_is_hung_up_and_hanging_up_again_is_no_error(side: Side) ->
     assert await side.control.hang_up(side.sid(call)) is False
 
 
-async def test_a_recording_is_started_on_a_call_that_goes_on(side: Side) -> None:
-    call = await side.call()
-    assert (
-        await side.control.start_recording(
-            side.sid(call), callback="https://calls.example/twilio/recording"
-        )
-        is True
-    )
-    assert side.recordings(call) == 1
-    await side.control.hang_up(side.sid(call))
-    await until(lambda: call.is_over)
-    assert await side.control.start_recording(side.sid(call)) is False
-
-
-async def test_a_message_goes_out_from_our_number(side: Side) -> None:
-    assert await side.control.send_message("+15550100", "It is done.", key="k1")
-    assert side.texts() == [("+15550101", "+15550100", "It is done.")]
-
-
 async def test_wrong_credentials_are_a_refusal(side: Side) -> None:
+    call = await side.call()
     with pytest.raises(CarrierError, match="401"):
-        await side.stranger.send_message("+15550100", "It is done.", key="k1")
-    assert side.texts() == []
+        await side.stranger.hang_up(side.sid(call))
 
 
-async def test_without_a_number_nothing_is_sent(side: Side) -> None:
-    with pytest.raises(ConfigError, match="PHONE_NUMBER"):
-        await side.without_number.send_message("+15550100", "It is done.", key="k1")
+async def test_a_twilio_message_is_sent(
+    twilio: tuple[TwilioRest, PhoneNetwork],
+) -> None:
+    control, lab = twilio
+    sid = await control.send_message("+15550101", "+15550100", "It is done.")
+    (message,) = lab.messages
+    assert (message["from"], message["to"], message["body"]) == (
+        "+15550101",
+        "+15550100",
+        "It is done.",
+    )
+    assert sid
+
+
+async def test_twilio_dials(twilio: tuple[TwilioRest, PhoneNetwork]) -> None:
+    control, lab = twilio
+    page = "<Response><Pause length='600'/></Response>"
+    sid = await control.dial({"To": "+15550105", "From": "+15550100", "Twiml": page})
+    await until(lambda: lab.legs[sid].state == "in-progress")
+    assert await control.hang_up(sid) is True

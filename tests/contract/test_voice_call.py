@@ -9,7 +9,7 @@ import pytest
 
 from aftercall.app import App
 from aftercall.bridge.agent_voice import load_clip
-from aftercall.bridge.voice_call import GO_ON, LONG_GOODBYE, SILENT_GOODBYE, STILL_THERE
+from aftercall.bridge.state import GO_ON, LONG_GOODBYE, SILENT_GOODBYE, STILL_THERE
 from aftercall.engine.voice import (
     AgentAudio,
     AgentDone,
@@ -396,7 +396,7 @@ async def test_whatever_breaks_in_a_call_it_is_sealed(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("aftercall.bridge.timers.CallTimers.find_due", fail)
+    monkeypatch.setattr("aftercall.bridge.state.CallTimers.find_due", fail)
     await rig.pass_time(0.5)
     call = await rig.sealed()
     assert (told(call), call.end_reason) == ([("agent", "Hello!")], "broken")

@@ -38,7 +38,7 @@ from aftercall.model.briefing import Briefing
 from aftercall.model.turns import Turn
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings
 from aftercall.testing import START
-from voice import ENGINES, KEY, emulate
+from voice import ENGINES, KEY, emulate, receive_until
 
 OPENING = EngineOpening("Be brief.", "Hello there!")
 PAUSE = 40 * SILENCE
@@ -105,14 +105,6 @@ async def session_of(
             yield session, server
         finally:
             await session.close()
-
-
-async def receive_until(session: VoiceSession, kind: type[VoiceEvent]) -> list[VoiceEvent]:
-    events: list[VoiceEvent] = []
-    async with asyncio.timeout(10):
-        while not any(isinstance(event, kind) for event in events):
-            events += await session.receive()
-    return events
 
 
 def spoken(events: list[VoiceEvent]) -> tuple[str, str]:

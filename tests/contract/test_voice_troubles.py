@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from aftercall.app import App
 from aftercall.bridge.agent_voice import load_clip
-from aftercall.bridge.voice_call import GO_ON
+from aftercall.bridge.state import GO_ON
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.voice import VoiceEngine
@@ -53,7 +53,7 @@ class Trouble:
     """
 
     heard: list[str]
-    moods: tuple[EngineBehaviour, ...] = ()
+    behaviours: tuple[EngineBehaviour, ...] = ()
     key: str = KEY
     reply: Reply | None = None
     """None: it goes wrong before anybody has spoken."""
@@ -140,7 +140,7 @@ async def test_whatever_the_engine_does_the_caller_hears_something_in_time_and_i
     rigged: App, clock: VirtualClock, trouble: Trouble, name: str, carrier: str
 ) -> None:
     async with emulate(
-        name, reply_in_order(trouble.reply or "unheard"), behaviours=trouble.moods
+        name, reply_in_order(trouble.reply or "unheard"), behaviours=trouble.behaviours
     ) as server:
         rig = Rig(rigged, clock, engine_of(server, trouble.key), carrier)
         await rig.answer()

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from aftercall.errors import AudioTooLong, StreamNotOpen
 from aftercall.phone.wire import (
     MAX_AUDIO_BYTES,
-    MULAW,
     AudioIn,
     AudioOut,
     Clear,
@@ -64,7 +63,7 @@ def test_one_story_is_the_same_events_on_every_carrier(carrier: Carrier) -> None
     assert isinstance(digit, Digit)
     assert events == [
         StreamConnected(),
-        StreamStarted(CALL[carrier.name], STREAM[carrier.name], {"token": "one-time"}, MULAW),
+        StreamStarted(CALL[carrier.name], STREAM[carrier.name], {"token": "one-time"}),
         AudioIn(AUDIO, 20, 1),
         Digit("7", digit.order),
         MarkPlayed("greeting"),

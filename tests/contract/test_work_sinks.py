@@ -78,14 +78,15 @@ def files_case(settings: Settings, sink: Sink, folder: str) -> Case:
     return Case(sink, effects)
 
 
-class Carrier(httpx2.BaseTransport):
+class Carrier(httpx2.MockTransport):
     """Messages of Twilio and Telnyx by REST."""
 
     def __init__(self) -> None:
+        super().__init__(self.answer)
         self.sent: list[dict[str, str]] = []
         self.is_silent_after_work = False
 
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+    def answer(self, request: httpx2.Request) -> httpx2.Response:
         body = request.read().decode()
         if request.method == "GET":
             wanted = request.url.params["To"]

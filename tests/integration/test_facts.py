@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from aftercall.app import App
 from aftercall.cli.main import program
-from aftercall.memory.extraction import BRIEFED_EVENT, Extractor, list_briefed_facts
+from aftercall.memory.extraction import Extractor, list_briefed_facts
 from aftercall.memory.fact_store import FactFilter
 from aftercall.model.facts import MemoryKey
-from aftercall.model.turns import Event
+from aftercall.model.turns import BRIEFED_EVENT, Event
 from aftercall.web.server import make_server
 from drafts import draft, on, reader_of, say
 

@@ -13,10 +13,10 @@ from websockets.frames import Frame, Opcode
 
 from aftercall.cli.serve import MAX_FRAME_BYTES
 from aftercall.sockets.mailbox import MAX_QUEUED_MESSAGES
-from aftercall.sockets.server import FastMediaSocket, StarletteMediaSocket, open_media_socket
+from aftercall.sockets.server import AsgiMediaSocket, FastMediaSocket, open_media_socket
 from voice import listening
 
-Meet = Callable[[StarletteMediaSocket], Awaitable[None]]
+Meet = Callable[[AsgiMediaSocket], Awaitable[None]]
 
 
 async def hold(meet: Meet, visit: Callable[[ClientConnection], Awaitable[None]]) -> None:
@@ -44,7 +44,7 @@ async def hold(meet: Meet, visit: Callable[[ClientConnection], Awaitable[None]])
         await asyncio.wait_for(met, 10)
 
 
-async def receive_all(line: StarletteMediaSocket) -> list[str | bytes]:
+async def receive_all(line: AsgiMediaSocket) -> list[str | bytes]:
     got = []
     while (frame := await line.receive()) is not None:
         got.append(frame)
@@ -62,11 +62,11 @@ async def test_messages_of_all_kinds_arrive_whole_and_in_order_and_then_the_end(
         "bye",
     ]
 
-    async def meet(line: StarletteMediaSocket) -> None:
+    async def meet(line: AsgiMediaSocket) -> None:
         await asyncio.sleep(0.1)  # let more arrive than is kept waiting
         assert await receive_all(line) == sent
         assert await line.receive() is None
-        await line.send("to nobody")
+        line.write("to nobody")
         await line.close()
 
     async def visit(client: ClientConnection) -> None:
@@ -83,9 +83,9 @@ async def test_messages_of_all_kinds_arrive_whole_and_in_order_and_then_the_end(
 
 
 async def test_what_is_sent_is_received_and_a_ping_is_answered() -> None:
-    async def meet(line: StarletteMediaSocket) -> None:
+    async def meet(line: AsgiMediaSocket) -> None:
         for frame in ("ä", b"\x00", "x" * 200, b"y" * 70_000):
-            await line.send(frame)
+            line.write(frame)
         await line.receive()
         await line.close(1008)
         assert await line.receive() is None
@@ -123,7 +123,7 @@ async def test_what_is_sent_is_received_and_a_ping_is_answered() -> None:
 async def test_who_breaks_the_rules_is_told_so_and_nothing_that_follows_is_heard(
     raw: bytes, code: int
 ) -> None:
-    async def meet(line: StarletteMediaSocket) -> None:
+    async def meet(line: AsgiMediaSocket) -> None:
         assert await receive_all(line) == ["before"]
 
     async def visit(client: ClientConnection) -> None:
@@ -137,7 +137,7 @@ async def test_who_breaks_the_rules_is_told_so_and_nothing_that_follows_is_heard
 
 
 async def test_nothing_is_heard_behind_a_goodbye() -> None:
-    async def meet(line: StarletteMediaSocket) -> None:
+    async def meet(line: AsgiMediaSocket) -> None:
         assert await receive_all(line) == ["before"]
 
     async def visit(client: ClientConnection) -> None:
@@ -155,13 +155,14 @@ async def test_nothing_is_heard_behind_a_goodbye() -> None:
 async def test_a_slow_reader_holds_up_who_sends_and_a_reader_that_goes_lets_go() -> None:
     sent = 0
 
-    async def meet(line: StarletteMediaSocket) -> None:
+    async def meet(line: AsgiMediaSocket) -> None:
         nonlocal sent
         while await asyncio.wait_for(_send(line), 5):
             sent += 1
 
-    async def _send(line: StarletteMediaSocket) -> bool:
-        sending = asyncio.create_task(line.send(b"x" * 50_000))
+    async def _send(line: AsgiMediaSocket) -> bool:
+        line.write(b"x" * 50_000)
+        sending = asyncio.create_task(line.drain())
         receiving = asyncio.create_task(line.receive())
         done, _ = await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
         if receiving in done:
@@ -185,7 +186,7 @@ async def test_a_slow_reader_holds_up_who_sends_and_a_reader_that_goes_lets_go()
 async def test_what_nobody_takes_stays_with_the_sender() -> None:
     is_full = asyncio.Event()
 
-    async def meet(line: StarletteMediaSocket) -> None:
+    async def meet(line: AsgiMediaSocket) -> None:
         await is_full.wait()
         assert len(await receive_all(line)) > MAX_QUEUED_MESSAGES
 

@@ -4,8 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from aftercall.engine.model_receptionist import ModelReceptionist
-from aftercall.engine.receptionist import Receptionist
+from aftercall.engine.receptionist import ModelReceptionist, Receptionist
 from aftercall.engine.session import AgentReply
 from aftercall.errors import ModelUnavailable
 from aftercall.llm.rules.reader import RulesReader

@@ -1,1 +1,1 @@
-"""One call, ring to hang-up."""
+"""One call, from ring to hang-up."""

@@ -1,31 +1,33 @@
-"""The agent's voice on the line: what it says goes out, what was heard of it comes into the
-minutes.
+"""The agent's voice on the line: plays it, and logs what the caller heard of it.
 
-A caller who interrupts empties the carrier's buffer; what they had not heard is not in the
-transcript but in an event beside it.
+`Playback` is the model of the carrier's buffer: what was sent, which marks came back, how much
+time has passed. Everything sent lies on one scale of bytes, each speech a stretch of it. The
+carrier plays it from the front; a `Clear` drops the rest. Between two marks the clock says how
+far the carrier is, but never past a mark that is missing, unless that mark is long overdue: some
+carriers lose marks.
 """
 
 import re
+from collections import deque
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from itertools import count
 
-from aftercall.bridge.playback import HeardSpeech, Playback, QueuedSpeech
 from aftercall.bridge.pump import MediaPump
 from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock
 from aftercall.model.turns import BARGE_IN
-from aftercall.phone.wire import BYTES_PER_MS, MAX_AUDIO_BYTES
+from aftercall.speech.sound import BYTES_PER_MS
 
-
-@dataclass(frozen=True, slots=True)
-class AudioClip:
-    text: str
-    audio: bytes = field(repr=False)
-
-
-_TEXTS = {
+MARK_INTERVAL_BYTES = 200 * BYTES_PER_MS
+BYTES_PER_S = 1_000 * BYTES_PER_MS
+MARK_OVERDUE_BYTES = 2 * BYTES_PER_S
+MS_PER_CHARACTER = 60  # speed of speech, for a speech whose end never came
+SPEECH_STALL_TIMEOUT_S = 3.0
+_WORD = re.compile(r"\S+\s*")
+_CLIP_TEXTS = {
     "apology": (
         "I'm sorry, something is wrong on my side. What you told me is written down. Please "
         "call again later. Goodbye."
@@ -34,14 +36,139 @@ _TEXTS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class AudioClip:
+    text: str
+    audio: bytes = field(repr=False)
+
+
 @cache
 def load_clip(name: str) -> AudioClip:
-    return AudioClip(
-        _TEXTS[name], (files("aftercall.bridge") / "clips" / f"{name}.ulaw").read_bytes()
-    )
+    file = files("aftercall.bridge") / "clips" / f"{name}.ulaw"
+    return AudioClip(_CLIP_TEXTS[name], file.read_bytes())
 
 
-SPEECH_STALL_TIMEOUT_S = 3.0
+@dataclass(slots=True)
+class QueuedSpeech:
+    """One speech of the agent on its way to the caller."""
+
+    key: str
+    at: datetime
+    start_byte: int
+    text: str = field(default="", repr=False)
+    sent_bytes: int = 0
+    is_done: bool = False
+
+    @property
+    def end_byte(self) -> int:
+        return self.start_byte + self.sent_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HeardSpeech:
+    """A speech that is over for the caller, and how much of it they heard."""
+
+    speech: QueuedSpeech
+    heard_ms: int
+    was_cut: bool
+
+
+class Playback:
+    def __init__(self) -> None:
+        self._speeches: deque[QueuedSpeech] = deque()
+        self._marks: deque[tuple[str, int]] = deque()
+        self._sent = 0
+        self._marked = self._played = 0
+        self._anchor = (0, 0.0)
+        self._number = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._speeches
+
+    def list_unfinished(self) -> list[QueuedSpeech]:
+        """Speeches of which the engine has not sent the end."""
+        return [speech for speech in self._speeches if not speech.is_done]
+
+    def find(self, key: str) -> QueuedSpeech | None:
+        return next((speech for speech in reversed(self._speeches) if speech.key == key), None)
+
+    def start(self, key: str, at: datetime) -> QueuedSpeech:
+        speech = QueuedSpeech(key, at, self._sent)
+        self._speeches.append(speech)
+        return speech
+
+    def record_sent(self, speech: QueuedSpeech, count: int, now_s: float) -> str | None:
+        """Count bytes that go out. Returns the name of a mark to send behind them, if due."""
+        if self.playhead(now_s) >= self._sent:
+            self._anchor = (self._sent, now_s)
+        if speech.sent_bytes == 0:
+            speech.start_byte = self._sent
+        speech.sent_bytes += count
+        self._sent += count
+        return self._mark() if self._sent - self._last_mark() >= MARK_INTERVAL_BYTES else None
+
+    def finish(self, speech: QueuedSpeech) -> str | None:
+        """The engine has sent all of it. Returns a mark to send, if audio is unmarked."""
+        speech.is_done = True
+        return self._mark() if self._sent > self._last_mark() else None
+
+    def on_mark_played(self, name: str, now_s: float) -> None:
+        """A mark was played, and with it everything before it."""
+        if not any(name == known for known, _ in self._marks):
+            return
+        while self._marks:
+            known, position = self._marks.popleft()
+            if known == name:
+                self._marked = position
+                self._anchor = (position, now_s)
+                return
+
+    def playhead(self, now_s: float) -> int:
+        """How far the carrier has played. Never moves back."""
+        anchor, since_s = self._anchor
+        guess = min(self._sent, anchor + int((now_s - since_s) * BYTES_PER_S))
+        if self._marks and guess - self._marks[0][1] < MARK_OVERDUE_BYTES:
+            guess = min(guess, max(self._marks[0][1] - 1, self._marked))
+        self._played = max(self._played, guess, self._marked)
+        return self._played
+
+    def pop_played(self, now_s: float) -> list[HeardSpeech]:
+        """Speeches that were played to their end."""
+        played = []
+        playhead = self.playhead(now_s)
+        while self._speeches:
+            first = self._speeches[0]
+            if not first.is_done or first.end_byte > playhead:
+                break
+            self._speeches.popleft()
+            played.append(HeardSpeech(first, first.sent_bytes // BYTES_PER_MS, was_cut=False))
+        return played
+
+    def clear(self, now_s: float) -> list[HeardSpeech]:
+        """Drop what is unplayed. Returns what the caller heard of each dropped speech."""
+        playhead = self.playhead(now_s)
+        cut = [_cut(speech, playhead) for speech in self._speeches]
+        self._speeches.clear()
+        self._marks.clear()
+        self._sent = self._marked = playhead
+        self._anchor = (playhead, now_s)
+        return cut
+
+    def _mark(self) -> str:
+        self._number += 1
+        name = f"m{self._number}"
+        self._marks.append((name, self._sent))
+        return name
+
+    def _last_mark(self) -> int:
+        return self._marks[-1][1] if self._marks else self._marked
+
+
+def _cut(speech: QueuedSpeech, playhead: int) -> HeardSpeech:
+    heard = max(0, min(playhead - speech.start_byte, speech.sent_bytes))
+    was_cut = not speech.is_done or heard < speech.sent_bytes
+    return HeardSpeech(speech, heard // BYTES_PER_MS, was_cut)
 
 
 class AgentVoice:
@@ -61,80 +188,62 @@ class AgentVoice:
     def idle_s(self) -> float:
         return self._clock.monotonic() - self._silent_since_s if self._playback.is_idle else 0.0
 
-    def try_play(self, key: str, payload: bytes) -> bool:
-        """Play it if that needs no waiting, as it hardly ever does."""
-        if not self._pump.can_play_now or len(payload) > MAX_AUDIO_BYTES:
-            return False
-        self._pump.play_now(payload, self._count(key, payload))
-        return True
-
-    async def play(self, key: str, payload: bytes) -> None:
-        mark = self._count(key, payload)
-        await self._pump.play(payload)
-        if mark:
-            await self._pump.mark(mark)
+    def play(self, key: str, payload: bytes) -> None:
+        now_s = self._audio_at_s = self._clock.monotonic()
+        mark = self._playback.record_sent(self._find_or_start(key), len(payload), now_s)
+        self._pump.play(payload, mark)
 
     def append_text(self, key: str, text: str) -> None:
-        self._speech(key).text += text
+        self._find_or_start(key).text += text
 
-    async def finish(self, key: str) -> None:
+    def finish(self, key: str) -> None:
         speech = self._playback.find(key)
         if speech and (mark := self._playback.finish(speech)):
-            await self._pump.mark(mark)
+            self._pump.mark(mark)
         self.record_played()
 
-    async def play_clip(self, clip: AudioClip) -> None:
+    def play_clip(self, clip: AudioClip) -> None:
         key = f"clip{next(self._clips)}"
         self.append_text(key, clip.text)
-        await self.play(key, clip.audio)
-        await self.finish(key)
+        self.play(key, clip.audio)
+        self.finish(key)
 
     def on_mark_played(self, name: str) -> None:
         self._playback.on_mark_played(name, self._clock.monotonic())
         self.record_played()
 
     def record_played(self) -> None:
-        """Write down what has been played to its end."""
+        """Log speeches that were played to their end."""
         for heard in self._playback.pop_played(self._clock.monotonic()):
             self._record_heard(heard)
 
-    async def interrupt(self) -> list[HeardSpeech]:
-        """Fall silent at once; what was cut, so that the engine may know."""
+    def interrupt(self) -> list[HeardSpeech]:
+        """Stop playing at once. Returns what was cut, for the engine."""
         self.record_played()
         if self._playback.is_idle:
             return []
         cut = self.discard_unplayed()
-        await self._pump.clear()
+        self._pump.clear()
         return cut
 
     def discard_unplayed(self) -> list[HeardSpeech]:
-        """Nobody hears any more of it: write down what was heard."""
+        """Log what was heard of each speech, and forget the rest."""
         cut = self._playback.clear(self._clock.monotonic())
         for heard in cut:
             self._record_heard(heard)
         return cut
 
-    async def finish_stalled(self) -> None:
-        """A speech whose end the engine never told is over when no more of it has come for a
-        while.
-        """
-        if (
-            self._playback.is_waiting
-            and self._clock.monotonic() - self._audio_at_s >= SPEECH_STALL_TIMEOUT_S
-        ):
-            await self.finish_all()
+    def finish_stalled(self) -> None:
+        """A speech without a reported end is over when its audio stopped for a while."""
+        if self._clock.monotonic() - self._audio_at_s >= SPEECH_STALL_TIMEOUT_S:
+            self.finish_all()
 
-    async def finish_all(self) -> None:
-        """No more audio comes: what was begun ends with what is there."""
+    def finish_all(self) -> None:
+        """No more audio comes: each speech ends with what was sent."""
         for speech in self._playback.list_unfinished():
-            await self.finish(speech.key)
+            self.finish(speech.key)
 
-    def _count(self, key: str, payload: bytes) -> str | None:
-        """So much is on its way to the caller; the mark that must follow it, if one is due."""
-        self._audio_at_s = self._clock.monotonic()
-        return self._playback.record_sent(self._speech(key), len(payload), self._audio_at_s)
-
-    def _speech(self, key: str) -> QueuedSpeech:
+    def _find_or_start(self, key: str) -> QueuedSpeech:
         speech = self._playback.find(key)
         if speech is None:
             self._turn_log.start_turn("agent", key)
@@ -142,22 +251,16 @@ class AgentVoice:
         return speech
 
     def _record_heard(self, heard: HeardSpeech) -> None:
-        text = heard_text(heard)
+        said, text = heard.speech.text.strip(), heard_text(heard)
         self._silent_since_s = self._clock.monotonic()
         self._turn_log.set_text("agent", heard.speech.key, text)
-        if heard.was_cut and heard.speech.text.strip() != text:
-            self._turn_log.add_event(
-                BARGE_IN,
-                {"said": heard.speech.text.strip(), "heard": text, "heard_ms": heard.heard_ms},
-            )
-
-
-MS_PER_CHARACTER = 60  # how fast agents talk, for a speech whose end never came
-_WORD = re.compile(r"\S+\s*")
+        if heard.was_cut and said != text:
+            data = {"said": said, "heard": text, "heard_ms": heard.heard_ms}
+            self._turn_log.add_event(BARGE_IN, data)
 
 
 def heard_text(heard: HeardSpeech) -> str:
-    """The words that reached the caller; a word counts when more than half of it did."""
+    """The words that reached the caller. A word counts when more than half of it did."""
     text = heard.speech.text.strip()
     if not heard.was_cut:
         return text

@@ -1,23 +1,92 @@
-"""Getting to know who is on the line of a streamed call, beside the audio: it waits for nothing
-here.
+"""Who is calling, and what the agent may know about them.
 
-Words that say that somebody else is calling let the engine's session go, and a new one begins
-that was told nothing of the person before: what a model has read it cannot be made to forget.
+A call starts with the briefing for its number. When a caller says that they are another person,
+or speaks a passcode, the briefing changes. `CallerTracker` does this beside the audio of a
+streamed call: it ends the engine's session and a new one starts without the old briefing, since
+a model cannot be made to forget what it has read.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
-from aftercall.bridge.turn_call import MakeIdentity, refresh_briefing, resolve_caller
+from aftercall.bridge.tools import Recall
 from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock
-from aftercall.memory.extraction import BRIEFED_EVENT
+from aftercall.engine.session import attempt
+from aftercall.errors import AftercallError
+from aftercall.journal.record import CallRecorder
+from aftercall.journal.resume import ResumeState, ResumeStates
+from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
-from aftercall.model.turns import Speaker, Turn
-from aftercall.who.identity import CallerIdentity, NoticedCaller
+from aftercall.model.turns import BRIEFED_EVENT, Speaker, Turn
+from aftercall.who.identity import CallerIdentity, LearnedCaller, NoticedCaller
 
-Recall = Callable[[LiveCall, str], Awaitable[Sequence[str]]]
+WRITE_TIMEOUT_S = 2.0
+BRIEFING_TIMEOUT_S = 2.5  # the composer has a limit too (briefing.timeout_ms); this one is a net
+
+log = get_logger("bridge")
+
+MakeIdentity = Callable[[LiveCall, Briefing], CallerIdentity]
+Brief = Callable[[LiveCall], Awaitable[tuple[ResumeState | None, Briefing]]]
+"""The call that this one continues, if any, and the briefing."""
+
+
+async def fetch_briefing(
+    brief: Brief, call: LiveCall, greeting: str, clock: Clock
+) -> tuple[ResumeState | None, Briefing]:
+    """The briefing of a call that begins. A late or broken one leaves only the greeting."""
+    try:
+        return await attempt(clock, BRIEFING_TIMEOUT_S, brief(call))
+    except AftercallError as error:
+        log.warning("the call begins without a briefing", call=call.id, error=error.code)
+        return None, Briefing(greeting)
+
+
+async def refresh_briefing(
+    identity: CallerIdentity, clock: Clock, greeting: str, call_id: str
+) -> Briefing:
+    """The briefing of the person who is calling as it turned out."""
+    composing = asyncio.to_thread(identity.compose_briefing)
+    try:
+        return await attempt(clock, BRIEFING_TIMEOUT_S, composing)
+    except AftercallError as error:
+        log.warning("the call goes on without a briefing", call=call_id, error=error.code)
+        return Briefing(greeting)
+
+
+async def resolve_caller(
+    identity: CallerIdentity, noticed: NoticedCaller, clock: Clock, call_id: str
+) -> LearnedCaller | None:
+    """What the words say about who is calling. On failure the memory is closed."""
+    resolving = asyncio.to_thread(identity.resolve, noticed)
+    try:
+        return await attempt(clock, BRIEFING_TIMEOUT_S, resolving)
+    except AftercallError as error:
+        log.warning("the caller could not be identified", call=call_id, error=error.code)
+        return identity.clear_party()
+
+
+async def join_call(
+    resume: ResumeStates, state: ResumeState, record: CallRecorder, clock: Clock
+) -> None:
+    """Make the call a leg of the conversation that it continues."""
+    joining = asyncio.to_thread(resume.consume, state, record.call)
+    try:
+        joined = await attempt(clock, WRITE_TIMEOUT_S, joining)
+    except AftercallError as error:
+        call_id, code = record.call.id, error.code
+        log.warning("the call could not be joined to the one before", call=call_id, error=code)
+    else:
+        record.call = joined or record.call
+
+
+def briefed_facts(briefing: Briefing) -> tuple[str, Mapping[str, Any]] | None:
+    """The event that keeps with the call which facts the agent was told; None without facts."""
+    if not briefing.facts:
+        return None
+    return BRIEFED_EVENT, {"facts": [fact.id for fact in briefing.facts]}
 
 
 class CallerTracker:
@@ -29,7 +98,7 @@ class CallerTracker:
         change_session: Callable[[], None],
         clock: Clock,
     ) -> None:
-        """`change` lets the engine's session go."""
+        """`change_session` ends the engine's session for a new one."""
         self._call = call
         self._turn_log = turn_log
         self._recall = recall
@@ -37,21 +106,16 @@ class CallerTracker:
         self._clock = clock
         self._identity: CallerIdentity | None = None
         self._said = ""
-        self._looking: set[asyncio.Task[None]] = set()
-        self._since = 0
+        self._resolving: set[asyncio.Task[None]] = set()
+        self._since_seq = 0
         self._new_caller_briefing: Briefing | None = None
 
     def start(self, make_identity: MakeIdentity | None, briefing: Briefing) -> None:
         self._identity = make_identity(self._call, briefing) if make_identity else None
-        self.record_briefed_facts(briefing)
-
-    def record_briefed_facts(self, briefing: Briefing) -> None:
-        """Keep with the call which facts it is told."""
-        if briefing.facts:
-            self._turn_log.add_event(BRIEFED_EVENT, {"facts": [fact.id for fact in briefing.facts]})
+        self._record_briefed_facts(briefing)
 
     def on_speech(self, speaker: Speaker, text: str) -> None:
-        """What the agent says comes in pieces, what the caller says as one."""
+        """The agent's words come in pieces, the caller's whole."""
         if self._identity is None:
             return
         if speaker == "agent":
@@ -60,18 +124,18 @@ class CallerTracker:
         self._identity.process_turn("agent", self._said)
         self._said = ""
         if noticed := self._identity.process_turn("caller", text):
-            looking = asyncio.create_task(self._resolve_caller(self._identity, noticed, text))
-            self._looking.add(looking)
-            looking.add_done_callback(self._looking.discard)
+            resolving = asyncio.create_task(self._resolve_caller(self._identity, noticed, text))
+            self._resolving.add(resolving)
+            resolving.add_done_callback(self._resolving.discard)
 
     async def recall(self, call: LiveCall, query: str) -> Sequence[str]:
-        """Out of the memory that is open now; words that may still change it are waited for.
+        """Search the caller's memory, after words that may change who the caller is.
 
-        A session that was told of somebody else, and is about to be let go, finds nothing.
+        A session that was briefed for another person, and is about to end, finds nothing.
         """
         if self._identity is None:
             return await self._recall(call, query)
-        await asyncio.gather(*self._looking, return_exceptions=True)
+        await asyncio.gather(*self._resolving, return_exceptions=True)
         if self.has_new_caller:
             return ()
         return await asyncio.to_thread(self._identity.search_memory, query)
@@ -81,35 +145,32 @@ class CallerTracker:
         return self._new_caller_briefing is not None
 
     def pop_new_caller_briefing(self) -> Briefing | None:
-        """The briefing for another caller than was thought, once."""
-        newcomer, self._new_caller_briefing = self._new_caller_briefing, None
-        return newcomer
+        briefing, self._new_caller_briefing = self._new_caller_briefing, None
+        return briefing
 
     def history(self) -> Sequence[Turn]:
-        """What a new session may know of this call: nothing from before its caller said who
-        they are.
-        """
-        return [turn for turn in self._turn_log.turns if turn.seq >= self._since]
+        """The turns a new session may know: those since the caller said who they are."""
+        return [turn for turn in self._turn_log.turns if turn.seq >= self._since_seq]
 
     async def _resolve_caller(
-        self, attention: CallerIdentity, noticed: NoticedCaller, text: str
+        self, identity: CallerIdentity, noticed: NoticedCaller, text: str
     ) -> None:
-        learned = await resolve_caller(attention, noticed, self._clock, self._call.id)
+        learned = await resolve_caller(identity, noticed, self._clock, self._call.id)
         if learned is None:
             return
         for kind, data in learned.events:
             self._turn_log.add_event(kind, data)
-        if learned.has_new_party:
-            briefing = await refresh_briefing(attention, self._clock, "", self._call.id)
-            await self._turn_log.flush_all()
-            self._since = max(
-                (
-                    turn.seq
-                    for turn in self._turn_log.turns
-                    if turn.speaker == "caller" and turn.text == text
-                ),
-                default=0,
-            )
-            self.record_briefed_facts(briefing)
-            self._new_caller_briefing = briefing
-            self._change_session()
+        if not learned.has_new_party:
+            return
+        briefing = await refresh_briefing(identity, self._clock, "", self._call.id)
+        await self._turn_log.flush_all()
+        turns = self._turn_log.turns
+        same = [turn.seq for turn in turns if turn.speaker == "caller" and turn.text == text]
+        self._since_seq = max(same, default=0)
+        self._record_briefed_facts(briefing)
+        self._new_caller_briefing = briefing
+        self._change_session()
+
+    def _record_briefed_facts(self, briefing: Briefing) -> None:
+        if event := briefed_facts(briefing):
+            self._turn_log.add_event(*event)

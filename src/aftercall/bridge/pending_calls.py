@@ -1,39 +1,37 @@
-"""Calls that a webhook announced: who is calling is known from there and from nowhere else.
+"""Calls that a webhook announced and whose stream is still to come, or is running.
 
-Their streams come a moment later.
-
-A call that never gets its stream is sealed all the same, when the carrier says that it is over,
-or after a while.
+Who is calling is known from the webhook alone. A call that never gets its stream is sealed too:
+when the carrier reports its end, or when its stream token expires.
 """
 
 import asyncio
 from dataclasses import dataclass
 
-from aftercall.bridge.turn_call import WRITE_TIMEOUT_S, Brief, fetch_briefing, with_timeout
+from aftercall.bridge.caller_tracker import WRITE_TIMEOUT_S, Brief, fetch_briefing
 from aftercall.clock import Clock
+from aftercall.engine.session import attempt
 from aftercall.errors import AftercallError
 from aftercall.journal.record import CallRecorder, Journal
 from aftercall.journal.resume import ResumeState
 from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
-from aftercall.phone.stream_tokens import TOKEN_LIFETIME_S, StreamTokens
+from aftercall.phone.signature import TOKEN_LIFETIME_S, StreamTokens
 
 ENDED_CALL_RETENTION_S = 600.0
 
-log = get_logger("lobby")
+log = get_logger("pending_calls")
 
 
 @dataclass
 class PendingCall:
-    """A call that is known here. `gone` is why it is over, once the carrier has said so."""
+    """`end_reason` is why the call is over, once the carrier reported it."""
 
     record: CallRecorder
     briefing_task: asyncio.Task[tuple[ResumeState | None, Briefing]]
     registered_s: float
     is_streaming: bool = False
     end_reason: str | None = None
-    is_sealed: bool = False
     stream_timeout_task: asyncio.Task[None] | None = None
 
     @property
@@ -53,74 +51,63 @@ class PendingCalls:
         self._calls: dict[tuple[str, str], PendingCall] = {}
 
     async def register(self, call: LiveCall) -> str:
-        """A webhook says that this call rings: the pass its stream must bring.
+        """A webhook announces a call. Returns the token that its stream must bring.
 
-        Announced twice it is one call, with two passes.
-
-        Raises an AftercallError when the call cannot be written down, or is over already.
+        Announced twice it is one call with two tokens. Raises an AftercallError when the call
+        cannot be written down, or is over already.
         """
         self._sweep()
         key = (call.source, call.sid)
         if key in self._calls:
             return self._tokens.issue(call.sid)
-        record = await with_timeout(self._clock, WRITE_TIMEOUT_S, self._journal.open(call))
-        if (
-            key not in self._calls
-        ):  # the same webhook may have come again meanwhile; a greeting is taken once
-            prepared = asyncio.create_task(
+        record = await attempt(self._clock, WRITE_TIMEOUT_S, self._journal.open(call))
+        if key not in self._calls:  # the webhook may have come again meanwhile
+            briefing = asyncio.create_task(
                 fetch_briefing(self._brief, call, self._greeting, self._clock)
             )
-            guest = self._calls[key] = PendingCall(record, prepared, self._clock.monotonic())
-            guest.stream_timeout_task = asyncio.create_task(self._await_stream(*key, guest))
+            pending = self._calls[key] = PendingCall(record, briefing, self._clock.monotonic())
+            pending.stream_timeout_task = asyncio.create_task(self._await_stream(*key, pending))
         return self._tokens.issue(call.sid)
 
     def claim(
         self, source: str, sid: str, token: str | None, stream_sid: str
     ) -> PendingCall | None:
-        """The call whose stream this is; None for a wrong or used pass, an unknown call, one
-        that is over or has its stream.
+        """The call of this stream. None for a wrong or used token, and for a call that is
+        unknown, over, or has its stream already.
         """
-        guest = self._calls.get((source, sid))
-        if (
-            not self._tokens.redeem(sid, token)
-            or guest is None
-            or guest.end_reason
-            or guest.is_streaming
-        ):
+        pending = self._calls.get((source, sid))
+        if not self._tokens.redeem(sid, token) or pending is None:
             return None
-        guest.is_streaming = True
-        call = guest.call
-        guest.record.call = call.model_copy(
-            update={"metadata": {**call.metadata, "stream_sid": stream_sid}}
-        )
-        return guest
+        if pending.end_reason or pending.is_streaming:
+            return None
+        pending.is_streaming = True
+        call = pending.call
+        metadata = {**call.metadata, "stream_sid": stream_sid}
+        pending.record.call = call.model_copy(update={"metadata": metadata})
+        return pending
 
     async def end(self, source: str, sid: str, reason: str) -> None:
-        """The carrier says that the call is over; told twice, it is over once."""
-        guest = self._calls.get((source, sid))
-        if guest is not None and guest.end_reason is None:
-            guest.end_reason = reason
-            if not guest.is_streaming:
-                await self._seal(guest, reason)
-
-    async def _seal(self, pending: PendingCall, reason: str) -> None:
-        if pending.is_sealed:
+        """The carrier reports that the call is over. A second report changes nothing."""
+        pending = self._calls.get((source, sid))
+        if pending is None or pending.end_reason is not None:
             return
-        pending.is_sealed = True
+        pending.end_reason = reason
+        if pending.is_streaming:
+            return
         try:
             await self._journal.seal(pending.record, end_reason=reason)
         except AftercallError as error:
             log.error("could not seal the call yet", call=pending.call.id, error=error.code)
 
     async def _await_stream(self, source: str, sid: str, pending: PendingCall) -> None:
-        """A call whose stream has not come while its pass was good is over."""
+        """End a call whose stream has not come before its token expired."""
         await self._clock.sleep(TOKEN_LIFETIME_S)
         if not pending.is_streaming:
             await self.end(source, sid, "no_stream")
 
     def _sweep(self) -> None:
-        """Calls that are over leave after a while, late echoes of their webhooks included."""
+        """Ended calls stay for a while, for late repeats of their webhooks."""
         now_s = self._clock.monotonic()
-        for key, guest in list(self._calls.items()):
-            if guest.end_reason and now_s - guest.registered_s > ENDED_CALL_RETENTION_S:
+        for key, pending in list(self._calls.items()):
+            if pending.end_reason and now_s - pending.registered_s > ENDED_CALL_RETENTION_S:
                 del self._calls[key]

@@ -1,15 +1,15 @@
-"""Calls of carriers that ask over HTTP, one question a turn: which call a question belongs to,
-and what was answered.
+"""Calls of carriers that ask over HTTP, one question a turn.
 
-Questions come twice and late; the same one gets the same answer. A question about a call that
-this process does not know (the server was restarted in the middle of it) opens a new leg, which
-picks the conversation up.
+Questions arrive twice and late; a repeated one gets the same answer. A question about an unknown
+call (the server was restarted in the middle of it) opens a new leg that continues the
+conversation.
 """
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from aftercall.bridge import state
 from aftercall.bridge.turn_call import TurnCall, TurnCallParts
 from aftercall.clock import Clock
 from aftercall.engine.session import AgentReply
@@ -18,18 +18,16 @@ from aftercall.model.calls import LiveCall
 
 IDLE_TIMEOUT_S = 600.0
 MAX_SILENT_TURNS = 3
-STILL_THERE = AgentReply("Are you still there?")
+STILL_THERE = AgentReply(state.STILL_THERE)
 GOODBYE = AgentReply("Goodbye!", ends_call=True)
-SILENT_GOODBYE = AgentReply(
-    "I can't hear you, so I will hang up now. Please call again. Goodbye!", ends_call=True
-)
+SILENT_GOODBYE = AgentReply(state.SILENT_GOODBYE, ends_call=True)
 
 log = get_logger("switchboard")
 
 
 @dataclass
 class PhoneLine:
-    """One call on the board. `turn` is the number of the question that is open."""
+    """One call. `turn` is the number of the question that is open."""
 
     call: TurnCall
     last_used_s: float
@@ -57,7 +55,7 @@ class Switchboard:
         self._lines: dict[str, PhoneLine] = {}
 
     async def ring(self, sid: str, make_call: MakeCall) -> SpokenReply:
-        """A call begins; a ring that comes twice is answered once."""
+        """A call begins. A ring that comes twice is answered once."""
         await self._sweep()
         if line := self._lines.get(sid):
             async with line.lock:
@@ -67,54 +65,48 @@ class Switchboard:
             return self._record_reply(line, await line.call.start())
 
     def current_turn(self, sid: str) -> int | None:
-        """The number of the question that is open in this call; None if the board does not know
-        the call.
-        """
+        """The number of the open question; None for an unknown call."""
         line = self._lines.get(sid)
         return None if line is None else line.turn
 
     async def answer_turn(
         self, sid: str, turn: int | None, text: str, confidence: float | None, make_call: MakeCall
     ) -> SpokenReply:
-        """The caller said something in answer to question `turn`, or to whichever is open;
-        silence is an answer, too.
-        """
+        """The caller's answer to question `turn`, or to the open one. Silence is an answer."""
         line = self._lines.get(sid)
         if line is None:
-            return await self._pick_up(sid, text, confidence, make_call)
+            return await self._resume(sid, text, confidence, make_call)
         async with line.lock:
-            if (
-                turn not in (None, line.turn) or line.call.end_reason is not None
-            ):  # asked twice, or overtaken by what came after
+            is_repeated = turn not in (None, line.turn)
+            if is_repeated or line.call.end_reason is not None:
                 return SpokenReply(line.last_reply, line.turn)
             line.turn += 1
             return self._record_reply(line, await self._answer(line, text, confidence))
 
     async def end(self, sid: str, reason: str) -> None:
-        """The carrier says that the call is over; told twice, it is over once."""
+        """The carrier reports that the call is over. A second report changes nothing."""
         if line := self._lines.get(sid):
             await line.call.end(reason)
             line.last_reply = GOODBYE
 
-    async def _pick_up(
+    async def _resume(
         self, sid: str, text: str, confidence: float | None, make_call: MakeCall
     ) -> SpokenReply:
-        log.warning("a call that this process does not know goes on")
+        log.warning("a call continues that this process does not know")
         line = self._add(sid, make_call(f"{sid}.{int(self._clock.now().timestamp())}"))
         async with line.lock:
-            opening = await line.call.start()
-            if line.call.end_reason is not None or not text.strip():
-                return self._record_reply(line, opening)
-            return self._record_reply(line, await line.call.answer(text, confidence))
+            reply = await line.call.start()
+            if line.call.end_reason is None and text.strip():
+                reply = await line.call.answer(text, confidence)
+            return self._record_reply(line, reply)
 
     async def _answer(self, line: PhoneLine, text: str, confidence: float | None) -> AgentReply:
         if text.strip():
             line.silences = 0
             return await line.call.answer(text, confidence)
         line.silences += 1
-        return await line.call.say(
-            SILENT_GOODBYE if line.silences >= MAX_SILENT_TURNS else STILL_THERE
-        )
+        is_gone = line.silences >= MAX_SILENT_TURNS
+        return await line.call.say(SILENT_GOODBYE if is_gone else STILL_THERE)
 
     def _add(self, sid: str, call: LiveCall) -> PhoneLine:
         line = self._lines[sid] = PhoneLine(TurnCall(self._parts, call), self._clock.monotonic())
@@ -125,14 +117,12 @@ class Switchboard:
         return SpokenReply(reply, line.turn)
 
     async def _sweep(self) -> None:
-        """Calls that ended leave the board after a while, late echoes of their webhooks
-        included; so do those whose end was never told.
+        """Ended calls stay for a while, for late repeats of their webhooks.
+
+        A call whose end was never reported is ended.
         """
-        now = self._clock.monotonic()
-        for sid, line in [
-            (sid, line)
-            for sid, line in self._lines.items()
-            if now - line.last_used_s > IDLE_TIMEOUT_S
-        ]:
-            await line.call.end("abandoned")
-            self._lines.pop(sid, None)
+        now_s = self._clock.monotonic()
+        for sid, line in list(self._lines.items()):
+            if now_s - line.last_used_s > IDLE_TIMEOUT_S:
+                await line.call.end("abandoned")
+                self._lines.pop(sid, None)

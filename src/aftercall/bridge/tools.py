@@ -1,8 +1,7 @@
-"""What the agent may do while the caller is on the line: look something up, take a request
-down, hang up.
+"""What the agent may do during a call: search the memory, take a request down, hang up.
 
-What it gives as arguments is data from outside: checked, limited in time, and answered in a
-sentence it can use. A request is on disk before the agent hears that it is.
+Its arguments are input from outside: they are checked, and every answer is a sentence that the
+agent can use. A request is on disk before the agent is told so.
 """
 
 import asyncio
@@ -14,10 +13,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from aftercall.bridge.turn_call import with_timeout
 from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock
-from aftercall.engine.voice import TAKE_REQUEST, TAKEN_DOWN, Tool
+from aftercall.engine.session import attempt
+from aftercall.engine.voice import END_CALL, TAKE_REQUEST, TAKEN_DOWN, Tool
 from aftercall.errors import AftercallError
 from aftercall.faults import fault_point
 from aftercall.log import get_logger
@@ -34,7 +33,7 @@ NOTHING_FOUND = "Nothing was found. Say so politely; do not guess."
 log = get_logger("tools")
 
 Recall = Callable[[LiveCall, str], Awaitable[Sequence[str]]]
-"""Who calls, and what the agent wants to know: short texts that this caller may hear."""
+"""Searches the memory for the agent: short texts that this caller may hear."""
 
 
 class _Arguments(BaseModel):
@@ -71,13 +70,13 @@ _FORMS: dict[str, tuple[type[_Arguments], str]] = {
         TakeRequest,
         "Take down something the caller wants done. The work itself is done after the call.",
     ),
-    "end_call": (EndCall, "Hang up. Say goodbye first; use it only when the caller is done."),
+    END_CALL: (EndCall, "Hang up. Say goodbye first; use it only when the caller is done."),
 }
 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What the agent is told, and whether it hangs up."""
+    """The answer to the agent, and whether the call ends."""
 
     text: str = field(repr=False)
     ends_call: bool = False
@@ -95,7 +94,7 @@ class Toolbox:
         self._clock = clock
 
     async def run(self, name: str, arguments: str) -> ToolResult:
-        """Never raises: whatever goes wrong is an answer, too."""
+        """Never raises: a failure is an answer, too."""
         if name not in _FORMS:
             return ToolResult("There is no such tool.")
         try:
@@ -105,7 +104,7 @@ class Toolbox:
         except ValueError:
             return ToolResult("That cannot be used: the arguments are not a JSON object.")
         try:
-            return await with_timeout(self._clock, TOOL_TIMEOUT_S, self._do(given))
+            return await attempt(self._clock, TOOL_TIMEOUT_S, self._do(given))
         except AftercallError as error:
             log.warning("a tool failed", call=self._call.id, tool=name, error=error.code)
             return ToolResult(
@@ -120,18 +119,18 @@ class Toolbox:
         return ToolResult("The call ends when you have finished speaking.", ends_call=True)
 
     async def _search(self, given: SearchMemory) -> ToolResult:
-        found = [text[:MAX_RESULT_CHARS] for text in await self._recall(self._call, given.query)]
-        return ToolResult(
-            json.dumps(found[:MAX_RESULTS], ensure_ascii=False) if found else NOTHING_FOUND
-        )
+        found = await self._recall(self._call, given.query)
+        if not found:
+            return ToolResult(NOTHING_FOUND)
+        texts = [text[:MAX_RESULT_CHARS] for text in found[:MAX_RESULTS]]
+        return ToolResult(json.dumps(texts, ensure_ascii=False))
 
     async def _record_request(self, given: TakeRequest) -> ToolResult:
-        await self._turn_log.flush_all()  # the words the request rests on come first
-        data = given.model_dump(mode="json", exclude_none=True)
+        await self._turn_log.flush_all()  # the words of the request are written before it
+        given_fields = given.model_dump(mode="json", exclude_none=True).items()
+        data = {name: value for name, value in given_fields if value != ""}
         try:
-            await self._turn_log.add_event(
-                REQUEST_EVENT, {name: value for name, value in data.items() if value != ""}
-            )
+            await self._turn_log.add_event(REQUEST_EVENT, data)
         except asyncio.CancelledError:
             return ToolResult("It could not be written down. Ask the caller to call again later.")
         fault_point("bridge.after_request")
@@ -150,7 +149,7 @@ def _parse(arguments: str) -> Any:
 
 
 def _schema(form: type[_Arguments]) -> dict[str, Any]:
-    """The plainest form: engines differ in what else they understand."""
+    """Only the plainest fields: engines differ in what else they understand."""
     schema = form.model_json_schema()
     properties = {
         name: {key: value for key, value in field.items() if key != "title"}

@@ -1,4 +1,8 @@
-"""The minutes of a live call: what was said by whom, in order, on its way into the journal."""
+"""What was said in a live call, by whom and in order, on its way into the journal.
+
+Turns keep the order in which they began, even when their words arrive late. Entries are written
+one at a time: a failed one is retried and the rest waits behind it.
+"""
 
 import asyncio
 from collections import deque
@@ -15,6 +19,12 @@ from aftercall.model.turns import MAX_TURN_CHARS, Event, Speaker, Turn
 
 JOIN_WINDOW_S = 1.0
 MISSING_WORDS_TIMEOUT_S = 5.0
+RETRY_INTERVAL_S = 1.0
+MAX_QUEUED_ITEMS = 2_000  # a disk that hangs must not fill the memory
+
+log = get_logger("turn_log")
+
+MakeItem = Callable[[], Turn | Event]
 
 
 @dataclass(slots=True)
@@ -29,19 +39,36 @@ class TurnDraft:
     confidence: float | None = None
     is_known: bool = False
 
+    def add_text(self, text: str, confidence: float | None) -> None:
+        self.text = f"{self.text} {text.strip()}".strip()[:MAX_TURN_CHARS]
+        known = [value for value in (self.confidence, confidence) if value is not None]
+        self.confidence = min(known, default=None)
+
+    def to_turn(self, seq: int, not_before: datetime | None = None) -> Turn:
+        at = max(self.at, not_before or self.at)
+        return Turn(
+            seq=seq, speaker=self.speaker, text=self.text, at=at, confidence=self.confidence
+        )
+
 
 class TurnDrafts:
+    """The turns that are not written yet. Values only: the caller passes the time."""
+
     def __init__(self) -> None:
         self._drafts: deque[TurnDraft] = deque()
 
     @property
     def is_missing_words(self) -> bool:
-        """Whether the caller said something of which no words have come yet."""
+        """Whether the caller said something whose words have not come yet."""
         return any(draft.speaker == "caller" and not draft.is_known for draft in self._drafts)
 
-    def start(self, speaker: Speaker, key: str, at: datetime, now_s: float) -> None:
-        if self._find(speaker, key) is None:
-            self._drafts.append(TurnDraft(speaker, key, at, now_s))
+    def start(self, speaker: Speaker, key: str, at: datetime, now_s: float) -> TurnDraft:
+        for draft in self._drafts:
+            if draft.key == key and draft.speaker == speaker:
+                return draft
+        draft = TurnDraft(speaker, key, at, now_s)
+        self._drafts.append(draft)
+        return draft
 
     def set_text(
         self,
@@ -52,19 +79,15 @@ class TurnDrafts:
         now_s: float,
         confidence: float | None = None,
     ) -> None:
-        """The words of a turn; empty ones mean that there was nothing after all."""
-        draft = self._find(speaker, key)
-        if draft is None:
-            draft = TurnDraft(speaker, key, at, now_s)
-            self._drafts.append(draft)
-        draft.text = _join(draft.text, text)
-        draft.confidence = _lower(draft.confidence, confidence)
+        """Add the words of a turn. Empty text means that nothing was said after all."""
+        draft = self.start(speaker, key, at, now_s)
+        draft.add_text(text, confidence)
         draft.is_known, draft.since_s = True, now_s
 
     def pop_ready(self, now_s: float, *, everything: bool = False) -> list[TurnDraft]:
-        """The turns that can be written down now.
+        """The turns that can be written now.
 
-        With `everything`, also what might still grow; never words that are missing.
+        With `everything`, also those that might still grow, and none waits for missing words.
         """
         ready: list[TurnDraft] = []
         while self._drafts and (everything or self._is_ready(now_s)):
@@ -72,8 +95,7 @@ class TurnDrafts:
             if not draft.text:
                 continue
             if ready and ready[-1].speaker == draft.speaker:
-                ready[-1].text = _join(ready[-1].text, draft.text)
-                ready[-1].confidence = _lower(ready[-1].confidence, draft.confidence)
+                ready[-1].add_text(draft.text, draft.confidence)
             else:
                 ready.append(draft)
         return ready
@@ -81,135 +103,28 @@ class TurnDrafts:
     def _is_ready(self, now_s: float) -> bool:
         first = self._drafts[0]
         other = next((draft for draft in self._drafts if draft.speaker != first.speaker), None)
-        if not first.is_known:
-            return (
-                first.speaker == "caller"
-                and other is not None
-                and now_s - other.since_s >= MISSING_WORDS_TIMEOUT_S
-            )
-        return (
-            first.speaker == "agent" or other is not None or now_s - first.since_s >= JOIN_WINDOW_S
-        )
-
-    def _find(self, speaker: Speaker, key: str) -> TurnDraft | None:
-        return next(
-            (draft for draft in self._drafts if draft.key == key and draft.speaker == speaker), None
-        )
-
-
-def _join(before: str, after: str) -> str:
-    return f"{before} {after.strip()}".strip()[:MAX_TURN_CHARS]
-
-
-def _lower(one: float | None, other: float | None) -> float | None:
-    known = [value for value in (one, other) if value is not None]
-    return min(known, default=None)
-
-
-RETRY_INTERVAL_S = 1.0
-MAX_QUEUED_ITEMS = 2_000  # a disk that hangs must not fill the memory
-
-log = get_logger("scribe")
-
-MakeItem = Callable[[], Turn | Event]
-
-
-class JournalQueue:
-    def __init__(self, record: CallRecorder, clock: Clock) -> None:
-        self._record = record
-        self._clock = clock
-        self._waiting: deque[tuple[MakeItem, asyncio.Future[None]]] = deque()
-        self._work = asyncio.Event()
-        self._is_closing = False
-        self._last_at: datetime | None = None
-        self._task = asyncio.create_task(self._run())
-        self.turns: list[Turn] = []
-        self.is_full = False
-        """Neither the disk nor the memory takes more: what is said now is lost."""
-
-    def add_turn(self, draft: TurnDraft) -> asyncio.Future[None]:
-        def make() -> Turn:
-            at = max(draft.at, self._last_at or draft.at)
-            text, confidence = draft.text, draft.confidence
-            return Turn(
-                seq=self._record.next_turn_seq,
-                speaker=draft.speaker,
-                text=text,
-                at=at,
-                confidence=confidence,
-            )
-
-        return self._add(make)
-
-    def add_event(self, kind: str, data: Mapping[str, Any]) -> asyncio.Future[None]:
-        at = self._clock.now()
-        return self._add(
-            lambda: Event(seq=self._record.next_event_seq, kind=kind, at=at, data=dict(data))
-        )
-
-    async def close(self) -> None:
-        """Write what is left; what cannot be written is given up, and told."""
-        self._is_closing = True
-        self._work.set()
-        await self._task
-
-    def _add(self, make: MakeItem) -> asyncio.Future[None]:
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if len(self._waiting) >= MAX_QUEUED_ITEMS or self._task.done():
-            log.error("too much waits to be written down", call=self._record.call.id)
-            self.is_full = True
-            written.cancel()
-            return written
-        self._waiting.append((make, written))
-        self._work.set()
-        return written
-
-    async def _run(self) -> None:
-        while True:
-            while self._waiting:
-                await self._write_next()
-            if self._is_closing:
-                return
-            self._work.clear()
-            await self._work.wait()
-
-    async def _write_next(self) -> None:
-        make, written = self._waiting[0]
-        item = make()
-        try:
-            await self._record.append(item)
-        except AftercallError as error:
-            log.error("could not write down", call=self._record.call.id, error=error.code)
-            self.is_full = self.is_full or isinstance(error, StorageFull)
-            if error.retryable and not self._is_closing:
-                await self._clock.sleep(RETRY_INTERVAL_S)
-                return
-            written.cancel()
-        else:
-            if isinstance(item, Turn):
-                self._last_at = item.at
-                self.turns.append(item)
-            if not written.done():
-                written.set_result(None)
-        self._waiting.popleft()
+        if first.is_known:
+            is_joined = now_s - first.since_s >= JOIN_WINDOW_S
+            return first.speaker == "agent" or other is not None or is_joined
+        if first.speaker == "agent" or other is None:
+            return False
+        return now_s - other.since_s >= MISSING_WORDS_TIMEOUT_S
 
 
 class TurnLog:
     def __init__(self, record: CallRecorder, clock: Clock) -> None:
+        self._record = record
         self._clock = clock
         self._drafts = TurnDrafts()
-        self._queue = JournalQueue(record, clock)
-        self._is_closed = False
-
-    @property
-    def turns(self) -> list[Turn]:
+        self._queue: deque[tuple[MakeItem, asyncio.Future[None]]] = deque()
+        self._wake = asyncio.Event()
+        self._is_closing = False
+        self._last_at: datetime | None = None
+        self._writer = asyncio.create_task(self._write_all())
+        self.turns: list[Turn] = []
         """What is on disk."""
-        return self._queue.turns
-
-    @property
-    def is_full(self) -> bool:
+        self.is_full = False
         """Neither the disk nor the memory takes more: what is said now is lost."""
-        return self._queue.is_full
 
     @property
     def is_missing_words(self) -> bool:
@@ -221,32 +136,78 @@ class TurnLog:
     def set_text(
         self, speaker: Speaker, key: str, text: str, confidence: float | None = None
     ) -> None:
-        self._drafts.set_text(
-            speaker, key, text, self._clock.now(), self._clock.monotonic(), confidence
-        )
-        if not self._is_closed:
+        now, now_s = self._clock.now(), self._clock.monotonic()
+        self._drafts.set_text(speaker, key, text, now, now_s, confidence)
+        if not self._is_closing:
             self.flush_ready()
 
-    def add_event(self, kind: str, data: Mapping[str, Any] | None = None) -> "asyncio.Future[None]":
-        return self._queue.add_event(kind, data or {})
+    def add_event(self, kind: str, data: Mapping[str, Any] | None = None) -> asyncio.Future[None]:
+        """The future is done when the event is on disk, and cancelled if it is given up."""
+        at, fields = self._clock.now(), dict(data or {})
+        return self._enqueue(
+            lambda: Event(seq=self._record.next_event_seq, kind=kind, at=at, data=fields)
+        )
 
     def flush_ready(self) -> None:
         for draft in self._drafts.pop_ready(self._clock.monotonic()):
-            self._queue.add_turn(draft)
+            self._enqueue_turn(draft)
 
     async def flush_all(self) -> None:
-        """Everything known is on disk, or given up, when this returns."""
-        written = [
-            self._queue.add_turn(draft)
-            for draft in self._drafts.pop_ready(self._clock.monotonic(), everything=True)
-        ]
+        """Returns when everything known is on disk, or given up."""
+        written = [self._enqueue_turn(draft) for draft in self.pop_unwritten()]
         await asyncio.gather(*written, return_exceptions=True)
 
     async def close(self) -> None:
+        """Write what is left. What cannot be written is given up, and logged."""
         await self.flush_all()
-        self._is_closed = True
-        await self._queue.close()
+        self._is_closing = True
+        self._wake.set()
+        await self._writer
 
-    def pop_late(self) -> list[TurnDraft]:
-        """Words that came after the minutes were closed."""
+    def pop_unwritten(self) -> list[TurnDraft]:
+        """Words that are not queued. After `close` these are late words."""
         return self._drafts.pop_ready(self._clock.monotonic(), everything=True)
+
+    def _enqueue_turn(self, draft: TurnDraft) -> asyncio.Future[None]:
+        return self._enqueue(lambda: draft.to_turn(self._record.next_turn_seq, self._last_at))
+
+    def _enqueue(self, make: MakeItem) -> asyncio.Future[None]:
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if len(self._queue) >= MAX_QUEUED_ITEMS or self._writer.done():
+            log.error("too many entries wait to be written", call=self._record.call.id)
+            self.is_full = True
+            written.cancel()
+            return written
+        self._queue.append((make, written))
+        self._wake.set()
+        return written
+
+    async def _write_all(self) -> None:
+        while True:
+            while self._queue:
+                await self._write_next()
+            if self._is_closing:
+                return
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _write_next(self) -> None:
+        """Write the first entry. A retryable failure leaves it first in the queue."""
+        make, written = self._queue[0]
+        item = make()
+        try:
+            await self._record.append(item)
+        except AftercallError as error:
+            log.error("an entry could not be written", call=self._record.call.id, error=error.code)
+            self.is_full = self.is_full or isinstance(error, StorageFull)
+            if error.retryable and not self._is_closing:
+                await self._clock.sleep(RETRY_INTERVAL_S)
+                return
+            written.cancel()
+        else:
+            if isinstance(item, Turn):
+                self._last_at = item.at
+                self.turns.append(item)
+            if not written.done():
+                written.set_result(None)
+        self._queue.popleft()

@@ -1,8 +1,7 @@
-"""One call of streamed audio, from the stream's start to the archive: it brings line, engine,
-minutes and clock together.
+"""One call of streamed audio, from the start of the stream to the archive.
 
-What happens next is the table's to say (`state.py`), when is the watch's (`watch.py`); here it
-is done.
+`state.py` says what happens next and when; this module does it, with the line, the engine, the
+turn log and the clock.
 """
 
 import asyncio
@@ -10,17 +9,31 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
 from aftercall.bridge.agent_voice import AgentVoice, load_clip
-from aftercall.bridge.caller_tracker import CallerTracker
-from aftercall.bridge.conversation import EngineConversation
-from aftercall.bridge.finish import CallEnding, finish_call
+from aftercall.bridge.caller_tracker import (
+    WRITE_TIMEOUT_S,
+    CallerTracker,
+    MakeIdentity,
+    join_call,
+)
+from aftercall.bridge.conversation import ConversationParts, EngineConversation
 from aftercall.bridge.pending_calls import PendingCall
 from aftercall.bridge.pump import MediaPump
-from aftercall.bridge.state import CallAction, CallPhase, CallSignal, CallState
-from aftercall.bridge.timers import CallTimers, TimerDue
+from aftercall.bridge.state import (
+    GO_ON,
+    GOODBYES,
+    STILL_THERE,
+    THANK_YOU,
+    CallAction,
+    CallPhase,
+    CallSignal,
+    CallState,
+    CallTimers,
+    TimerDue,
+)
 from aftercall.bridge.tools import Recall, Toolbox
-from aftercall.bridge.turn_call import NOT_WRITTEN, WRITE_TIMEOUT_S, MakeIdentity, with_timeout
 from aftercall.bridge.turn_log import TurnLog
 from aftercall.clock import Clock
+from aftercall.engine.session import attempt
 from aftercall.engine.voice import EngineOpening, VoiceEngine
 from aftercall.errors import AftercallError
 from aftercall.journal.record import Journal
@@ -30,7 +43,6 @@ from aftercall.model.briefing import Briefing
 from aftercall.model.calls import LiveCall
 from aftercall.model.turns import Turn
 from aftercall.phone.wire import (
-    AudioIn,
     Digit,
     MarkPlayed,
     StopReason,
@@ -48,30 +60,19 @@ FINISH_SPEAKING_TIMEOUT_S = 1.5
 GOODBYE_TIMEOUT_S = 4.0
 ENDING_TIMEOUT_S = 30.0
 FINAL_PAUSE_S = 0.5
+LATE_WORDS_TIMEOUT_S = 5.0
+DRAIN_INTERVAL_S = 0.1
 MAX_HISTORY_CHARS = 20_000
 LOCAL_END_REASONS = frozenset(
     {"agent_hung_up", "engine_lost", "caller_silent", "max_duration", "not_written"}
 )
-STILL_THERE = "Are you still there?"
-SILENT_GOODBYE = "I can't hear you, so I will hang up now. Please call again. Goodbye!"
-LONG_GOODBYE = (
-    "I am sorry, but I have to end this call now. What you told me is written down. Please "
-    "call again. Goodbye!"
-)
-GOODBYES = {
-    CallSignal.TOO_LONG: LONG_GOODBYE,
-    CallSignal.SILENT_TOO_LONG: SILENT_GOODBYE,
-    CallSignal.NO_ROOM: NOT_WRITTEN.text,
-}
-THANK_YOU = "Thank you. Please go on."
-GO_ON = "Sorry, I lost you for a moment. Please go on."
 
 log = get_logger("bridge")
 
 
 @dataclass(frozen=True)
 class VoiceCallParts:
-    """What every call of streamed audio stands on."""
+    """What all calls of streamed audio share."""
 
     journal: Journal
     resume: ResumeStates
@@ -83,7 +84,7 @@ class VoiceCallParts:
     settings: BridgeSettings
     clock: Clock
     make_identity: MakeIdentity | None = None
-    """Who listens for who is calling; nobody if unset: every call is its number's owner's."""
+    """Identifies callers by their words. If unset, a call belongs to the owner of its number."""
 
 
 class VoiceCall:
@@ -99,66 +100,47 @@ class VoiceCall:
 
     async def run(self) -> None:
         """Returns when the call is in the archive, or left to recovery."""
-        now_s = self._clock.monotonic()
-        self._turn_log = TurnLog(self._pending.record, self._clock)
-        self._voice = AgentVoice(self._pump, self._turn_log, self._clock)
-        self._timers = CallTimers(
-            self._parts.settings, now_s, greeting_since_s=now_s, audio_at_s=now_s
-        )
-        self._caller = CallerTracker(
-            self._pending.call,
-            self._turn_log,
-            self._parts.recall,
-            self._change_session,
-            self._clock,
-        )
-        tools = Toolbox(self._pending.call, self._turn_log, self._caller.recall, self._clock)
-        self._conversation = EngineConversation(
-            self._parts.engine,
-            self._voice,
-            self._turn_log,
-            self._timers,
-            tools,
-            self._signal,
-            self._clock,
-            self._caller.on_speech,
-        )
-        sides = [
+        self._prepare()
+        tasks = [
             asyncio.create_task(self._guard(work))
-            for work in (self._listen(), self._run_timers(), self._watch_line())
+            for work in (
+                self._pump.run(self._conversation.send_audio, self._on_wire_event),
+                self._run_timers(),
+                self._watch_line(),
+            )
         ]
         conversing = asyncio.create_task(self._guard(self._run_conversation()))
         try:
             await self._over.wait()
         finally:
-            for task in sides:
+            for task in tasks:
                 task.cancel()
             await asyncio.shield(self._end(conversing))
-            await asyncio.gather(*sides, conversing, return_exceptions=True)
+            await asyncio.gather(*tasks, conversing, return_exceptions=True)
+
+    def _prepare(self) -> None:
+        parts, call, clock = self._parts, self._pending.call, self._clock
+        now_s = clock.monotonic()
+        turn_log = self._turn_log = TurnLog(self._pending.record, clock)
+        self._voice = AgentVoice(self._pump, turn_log, clock)
+        self._timers = CallTimers(parts.settings, now_s, greeting_since_s=now_s, audio_at_s=now_s)
+        self._caller = CallerTracker(call, turn_log, parts.recall, self._change_session, clock)
+        tools = Toolbox(call, turn_log, self._caller.recall, clock)
+        self._conversation = EngineConversation(
+            ConversationParts(
+                parts.engine, self._pump, self._voice, turn_log, self._timers, tools, clock
+            ),
+            self._signal,
+            self._caller.on_speech,
+        )
 
     async def _guard(self, work: Coroutine[None, None, None]) -> None:
-        """Whatever breaks in a call, it ends and is kept; one that goes on without its watch
-        would never end.
-        """
+        """A failure in any task ends the call and keeps it: without its timers it never ends."""
         try:
             await work
         except Exception as error:  # noqa: BLE001 - the edge of a call
             log.error("the call broke", call=self._pending.call.id, error=type(error).__name__)
             await self._lose_caller("broken")
-
-    async def _listen(self) -> None:
-        """The caller's side, frame by frame."""
-        self._pump.set_audio_callback(self._on_audio)
-        while not self._state.is_over:
-            for event in await self._pump.receive():
-                if isinstance(event, AudioIn):
-                    self._on_audio(event.payload)
-                else:
-                    await self._on_wire_event(event)
-
-    def _on_audio(self, payload: bytes) -> None:
-        self._timers.audio_at_s = self._clock.monotonic()
-        self._conversation.send_audio(payload)
 
     async def _on_wire_event(self, event: WireEvent) -> None:
         match event:
@@ -167,9 +149,8 @@ class VoiceCall:
             case Digit(digit):
                 self._turn_log.add_event("key.pressed", {"digit": digit})
             case StreamStopped(reason):
-                await self._lose_caller(
-                    "caller_hung_up" if reason is StopReason.ENDED else "line_lost"
-                )
+                is_ended = reason is StopReason.ENDED
+                await self._lose_caller("caller_hung_up" if is_ended else "line_lost")
             case StreamRefused():
                 await self._lose_caller("stream_refused")
 
@@ -178,81 +159,52 @@ class VoiceCall:
         await self._signal(CallSignal.CALLER_GONE)
 
     async def _run_conversation(self) -> None:
-        """The agent's side: a session, and if it is lost in the middle, one more that knows
-        what was said.
-        """
+        """Run a session. If it is lost, run another one that knows the turns so far."""
         state, briefing = await self._pending.briefing_task
         self._caller.start(self._parts.make_identity, briefing)
         instructions = self._parts.make_instructions(briefing)
-        await self._conversation.run(
-            EngineOpening(instructions, briefing.first_words, briefing=briefing),
-            lambda: self._engine_ready(state),
-        )
-        while self._state.phase in (
-            CallPhase.RECONNECTING,
-            CallPhase.CONNECTING,
-        ):  # connecting anew: somebody else is calling
+        opening = EngineOpening(instructions, briefing.first_words, briefing=briefing)
+        await self._conversation.run(opening, lambda: self._engine_ready(state))
+        # CONNECTING again: another person is calling
+        while self._state.phase in (CallPhase.RECONNECTING, CallPhase.CONNECTING):
             self._timers.on_engine_started(self._clock.monotonic())
             await self._try(WRITE_TIMEOUT_S / 2, self._turn_log.flush_all())
             first_words = GO_ON
-            if newcomer := self._caller.pop_new_caller_briefing():
-                briefing = newcomer
-                instructions, first_words = (
-                    self._parts.make_instructions(newcomer),
-                    newcomer.greeting if newcomer.recent else THANK_YOU,
-                )
-            again = EngineOpening(
-                instructions,
-                first_words,
-                newest_turns(self._caller.history(), MAX_HISTORY_CHARS),
-                briefing,
-            )
-            await self._conversation.run(again, lambda: self._engine_ready(None))
+            if new_briefing := self._caller.pop_new_caller_briefing():
+                briefing = new_briefing
+                instructions = self._parts.make_instructions(briefing)
+                first_words = briefing.greeting if briefing.recent else THANK_YOU
+            history = newest_turns(self._caller.history(), MAX_HISTORY_CHARS)
+            opening = EngineOpening(instructions, first_words, history, briefing)
+            await self._conversation.run(opening, lambda: self._engine_ready(None))
 
     def _change_session(self) -> None:
-        """Somebody else is calling than was thought.
-
-        In a call that is ending nothing is told any more, and it ends.
-        """
+        """Another person is calling. A call that is ending just ends."""
         if self._state.phase in (CallPhase.TALKING, CallPhase.TALKING_ON):
             self._conversation.change_session()
 
     async def _try(self, seconds: float, work: Awaitable[None]) -> None:
-        """For what should be done but must not hold the call up."""
+        """For work that should be done but must not delay the call."""
         try:
-            await with_timeout(self._clock, seconds, work)
+            await attempt(self._clock, seconds, work)
         except AftercallError as error:
             log.warning("left undone", call=self._pending.call.id, reason=str(error))
 
     async def _engine_ready(self, state: ResumeState | None) -> None:
-        """The caller hears the agent: only now is the call really connected."""
+        """The caller hears the agent: only now is the call connected."""
         await self._signal(CallSignal.ENGINE_READY)
-        if self._caller.has_new_caller:  # who spoke into the greeting, or before it
+        if self._caller.has_new_caller:  # the caller spoke during the greeting, or before it
             self._change_session()
         if state is not None:
-            self._joining = asyncio.create_task(self._join(state))
-
-    async def _join(self, state: ResumeState) -> None:
-        record, call = self._pending.record, self._pending.call
-        try:
-            joined = await with_timeout(
-                self._clock,
-                WRITE_TIMEOUT_S,
-                asyncio.to_thread(self._parts.resume.consume, state, call),
-            )
-        except AftercallError as error:
-            log.warning(
-                "the call could not be joined to the one before", call=call.id, error=error.code
-            )
-        else:
-            record.call = joined or call
+            joining = join_call(self._parts.resume, state, self._pending.record, self._clock)
+            self._joining = asyncio.create_task(joining)
 
     async def _run_timers(self) -> None:
         while not self._state.is_over:
             await self._clock.sleep(TICK_S)
             self._voice.record_played()
             self._turn_log.flush_ready()
-            await self._voice.finish_stalled()
+            self._voice.finish_stalled()
             if self._voice.is_idle:
                 self._timers.on_silence(self._clock.monotonic())
             if self._state.phase in (CallPhase.PARTING, CallPhase.LEAVING, CallPhase.APOLOGISING):
@@ -263,10 +215,7 @@ class VoiceCall:
                 await self._on_timer_due(due)
 
     async def _watch_line(self) -> None:
-        """Whether the caller is still there.
-
-        A task of its own: the others may be waiting for the very line that is stuck.
-        """
+        """Notices a caller who is gone. A separate task: the others may wait for a stuck line."""
         while not self._state.is_over:
             await self._clock.sleep(LINE_CHECK_INTERVAL_S)
             if self._pending.end_reason or self._pump.stuck_s() > SOCKET_STUCK_TIMEOUT_S:
@@ -277,7 +226,7 @@ class VoiceCall:
             case TimerDue.ENGINE_SILENT:
                 self._conversation.drop_session()
             case TimerDue.HOLD_ON:
-                await self._voice.play_clip(load_clip("one_moment"))
+                self._voice.play_clip(load_clip("one_moment"))
             case TimerDue.PROMPT:
                 await self._conversation.say(STILL_THERE)
             case TimerDue.GOODBYE:
@@ -288,55 +237,53 @@ class VoiceCall:
                 await self._conversation.keep_alive()
 
     async def _hang_up_when_done(self) -> None:
-        """Hang up when the last words were heard, or when they do not come."""
-        began_s, patience_s = self._parting
+        """Hang up when the last words were heard, or do not come."""
+        began_s, timeout_s = self._parting
         lasted_s = self._clock.monotonic() - began_s
         idle_s = self._voice.idle_s()
         has_spoken = idle_s < lasted_s
-        if (
-            (idle_s >= FINAL_PAUSE_S and has_spoken)
-            or (self._voice.is_idle and lasted_s >= patience_s)
-            or lasted_s >= ENDING_TIMEOUT_S
-        ):
+        is_heard = has_spoken and idle_s >= FINAL_PAUSE_S
+        is_silent = self._voice.is_idle and lasted_s >= timeout_s
+        if is_heard or is_silent or lasted_s >= ENDING_TIMEOUT_S:
             await self._signal(CallSignal.PLAYED_OUT)
 
     async def _signal(self, signal: CallSignal) -> None:
-        action = self._state.apply(signal)
-        if action in (CallAction.NONE, CallAction.RECONNECT, CallAction.CHANGE):
-            if action is CallAction.RECONNECT:
+        match self._state.apply(signal):
+            case CallAction.NONE:
+                return
+            case CallAction.RECONNECT:
                 self._turn_log.add_event("engine.lost")
-                await self._voice.finish_all()
-            if action is CallAction.CHANGE:
-                await self._voice.interrupt()
-            return
+                self._voice.finish_all()
+                return
+            case CallAction.CHANGE:
+                self._voice.interrupt()
+                return
+            case CallAction.HANG_UP:
+                self._over.set()
+            case CallAction.FINISH_SPEAKING:
+                self._parting = (self._clock.monotonic(), FINISH_SPEAKING_TIMEOUT_S)
+            case CallAction.APOLOGISE:
+                self._parting = (self._clock.monotonic(), FINISH_SPEAKING_TIMEOUT_S)
+                self._turn_log.add_event("engine.lost")
+                self._voice.interrupt()
+                self._voice.play_clip(load_clip("apology"))
+            case CallAction.SAY_GOODBYE:
+                self._parting = (self._clock.monotonic(), GOODBYE_TIMEOUT_S)
+                await self._conversation.say(GOODBYES[signal])
         log.info(
-            "the call turns",
+            "the call changed its phase",
             call=self._pending.call.id,
             signal=signal.name.lower(),
             state=self._state.phase.name.lower(),
         )
-        if action is CallAction.HANG_UP:
-            self._over.set()
-            return
-        self._parting = (
-            self._clock.monotonic(),
-            GOODBYE_TIMEOUT_S if action is CallAction.SAY_GOODBYE else FINISH_SPEAKING_TIMEOUT_S,
-        )
-        if action is CallAction.APOLOGISE:
-            self._turn_log.add_event("engine.lost")
-            await self._voice.interrupt()
-            await self._voice.play_clip(load_clip("apology"))
-        elif action is CallAction.SAY_GOODBYE:
-            await self._conversation.say(GOODBYES[signal])
 
-    async def _end(self, conversing: "asyncio.Task[None]") -> None:
+    async def _end(self, conversing: asyncio.Task[None]) -> None:
+        """Free the line, wait for late words, seal the call, attach words that come even later."""
         ended_at = self._clock.now()
         self._voice.discard_unplayed()
         if self._pump.oddities:
-            self._turn_log.add_event(
-                "line.oddities",
-                {reason.name.lower(): times for reason, times in self._pump.oddities.items()},
-            )
+            counts = {reason.name.lower(): times for reason, times in self._pump.oddities.items()}
+            self._turn_log.add_event("line.oddities", counts)
         await self._try(CLOSE_TIMEOUT_S, self._pump.close())
         if self._joining is not None:
             await asyncio.gather(self._joining, return_exceptions=True)
@@ -344,20 +291,47 @@ class VoiceCall:
         self._pending.end_reason = self._pending.end_reason or reason
         if reason in LOCAL_END_REASONS:
             await self._try(CLOSE_TIMEOUT_S, self._parts.hang_up(self._pending.call))
-        ending = CallEnding(reason, ended_at, self._parts.settings.drain_s)
-        await finish_call(
-            self._parts.journal,
-            self._pending.record,
-            self._turn_log,
-            self._conversation,
-            ending,
-            self._clock,
-        )
+        self._conversation.mute()
+        await self._drain(self._parts.settings.drain_s)
+        is_missing_words = self._turn_log.is_missing_words and self._conversation.is_connected
+        await self._turn_log.close()
+        record = self._pending.record
+        try:
+            await self._parts.journal.seal(record, end_reason=reason, ended_at=ended_at)
+        except AftercallError as error:
+            log.error("could not seal the call yet", call=record.call.id, error=error.code)
+        else:
+            if is_missing_words:
+                await self._attach_late_words()
+        await self._conversation.close()
         conversing.cancel()
+
+    async def _drain(self, drain_s: float) -> None:
+        """Wait for words while a session is connected: nothing announces that some will come."""
+        until_s = self._clock.monotonic() + drain_s
+        while self._conversation.is_connected and self._clock.monotonic() < until_s:
+            await self._clock.sleep(min(DRAIN_INTERVAL_S, drain_s))
+            self._turn_log.flush_ready()
+
+    async def _attach_late_words(self) -> None:
+        journal, record = self._parts.journal, self._pending.record
+        until_s = self._clock.monotonic() + LATE_WORDS_TIMEOUT_S
+        drafts = self._turn_log.pop_unwritten()
+        while not drafts and self._conversation.is_connected and self._clock.monotonic() < until_s:
+            await self._clock.sleep(DRAIN_INTERVAL_S)
+            drafts = self._turn_log.pop_unwritten()
+        if not drafts:
+            return
+        late = [draft.to_turn(seq) for seq, draft in enumerate(drafts, record.next_turn_seq)]
+        try:
+            row = await asyncio.to_thread(journal.store.get, record.call.id)
+            await asyncio.to_thread(journal.add_addendum, row, late)
+        except AftercallError as error:
+            log.error("late words could not be attached", call=record.call.id, error=error.code)
 
 
 def newest_turns(turns: Sequence[Turn], max_chars: int) -> Sequence[Turn]:
-    """As many of the last turns as that many characters hold."""
+    """The last turns, as many as fit."""
     kept = 0
     for number, turn in enumerate(reversed(turns)):
         kept += len(turn.text)

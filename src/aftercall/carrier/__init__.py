@@ -1,4 +1,1 @@
-"""Carriers over HTTP: steering calls, sending messages, fetching recordings.
-
-What to send stands in `phone`; here it is sent.
-"""
+"""Carriers over HTTP: sends the requests of `phone`, and fetches recordings."""

@@ -1,6 +1,4 @@
-"""Fetching a recording: from allowed hosts only, behind what is already there, and no more than
-it may hold. Blocks.
-"""
+"""Fetches recordings: from allowed hosts only, resuming, up to a maximum size. Blocks."""
 
 import ipaddress
 import json
@@ -23,8 +21,7 @@ from aftercall.errors import (
 )
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
-# Hosts by name or by ending; Telnyx keeps recordings in a bucket of its own at Amazon and in
-# its own storage.
+# Hosts by name or by suffix. Telnyx keeps recordings in an Amazon bucket and in its storage.
 _HOSTS = {
     "twilio": ("api.twilio.com", ".twilio.com", "media.twiliocdn.com"),
     "telnyx": (
@@ -37,13 +34,16 @@ _HOSTS = {
 _BUCKETS = {"telnyx": (("s3.amazonaws.com", "/telephony-recorder-prod/"),)}
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/32")  # the well-known prefix and the one for local use
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+TIMEOUT_S = 30.0
+MAX_REDIRECTS = 5
 
 Resolve = Callable[[str, int], list[str]]
 
 
 @dataclass(frozen=True)
 class MediaAddress:
-    """Where to connect, and as whom to ask. `is_api`: the host that our credentials are for."""
+    """Where to connect, and the host to ask for. `is_api`: our credentials are for this host."""
 
     url: str = field(repr=False)
     host: str
@@ -58,30 +58,23 @@ class MediaHosts:
         self._resolve = resolve or _resolve
 
     def check(self, url: str) -> MediaAddress:
-        """Raises RecordingRefused for an address that is not the carrier's, or lies in a
-        network of ours.
-        """
+        """Raises RecordingRefused for an address that is not the carrier's, or not public."""
         try:
             origin, parts = _origin(url), urlsplit(url)
         except ValueError:
             raise RecordingRefused("the recording's address cannot be read") from None
         scheme, host, port = origin
         is_api = origin == self._api
-        if parts.username is not None or not (
-            is_api or (scheme == "https" and port == 443 and self._is_known(host, parts.path))
-        ):
-            raise RecordingRefused(
-                f"the recording lies at {host or 'no host'}, which is not "
-                f"{self._carrier.capitalize()}'s"
-            )
+        is_theirs = scheme == "https" and port == 443 and self._is_known(host, parts.path)
+        if parts.username is not None or not (is_api or is_theirs):
+            carrier = self._carrier.capitalize()
+            raise RecordingRefused(f"the recording lies at {host}, which is not {carrier}'s")
         address = self._pick(host, port, may_be_loopback=is_api and _is_loopback(host))
         numeric = f"[{address}]" if ":" in address else address
-        target = f"{scheme}://{numeric}:{port}{parts.path or '/'}" + (
-            f"?{parts.query}" if parts.query else ""
-        )
-        return MediaAddress(
-            target, host, host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}", is_api
-        )
+        query = f"?{parts.query}" if parts.query else ""
+        target = f"{scheme}://{numeric}:{port}{parts.path or '/'}{query}"
+        netloc = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
+        return MediaAddress(target, host, netloc, is_api)
 
     def _is_known(self, host: str, path: str) -> bool:
         names = _HOSTS.get(self._carrier, ())
@@ -113,15 +106,14 @@ def _origin(url: str) -> tuple[str, str, int]:
 
 def _resolve(host: str, port: int) -> list[str]:
     try:
-        return [
-            str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        ]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
         return []
+    return [str(address[4][0]) for address in found]
 
 
 def _is_loopback(host: str) -> bool:
-    """By its own name: one that only leads to loopback is somebody's trick."""
+    """By name: another name that only resolves to loopback may be an attack."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -132,26 +124,21 @@ def _is_public(address: str) -> bool:
     ip = ipaddress.ip_address(address.partition("%")[0])
     if not ip.is_global or ip.is_multicast:
         return False
-    return isinstance(ip, ipaddress.IPv4Address) or all(
-        inner.is_global for inner in _inner_addresses(ip)
-    )
+    if isinstance(ip, ipaddress.IPv4Address):
+        return True
+    return all(inner.is_global for inner in _inner_addresses(ip))
 
 
 def _inner_addresses(ip: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
-    """The IPv4 addresses that some IPv6 addresses stand for."""
+    """The IPv4 addresses inside an IPv6 address."""
     found = [ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())]
     if ip in _NAT64:
         found.append(ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF))
     return [inner for inner in found if inner is not None]
 
 
-TIMEOUT_S = 30.0
-MAX_REDIRECTS = 5
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
-
-
 class AudioSink(Protocol):
-    """Where the audio goes; `size` says how much of it is there already."""
+    """Where the audio goes. `size` is how much of it is there already."""
 
     @property
     def size(self) -> int: ...
@@ -169,14 +156,14 @@ class MediaClient:
         max_bytes: int,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        """`credentials` are headers, sent to the carrier's API host and to no other."""
+        """`credentials` are headers for the carrier's API host only."""
         self._hosts = hosts
         self._credentials = dict(credentials)
         self._max_bytes = max_bytes
         self._transport = transport
 
     def fetch(self, url: str, sink: AudioSink) -> None:
-        """The rest of the recording into `sink`.
+        """Append the rest of the recording to the sink.
 
         Raises RecordingNotYet, RecordingExpired, RecordingRefused, CarrierUnreachable.
         """
@@ -190,48 +177,42 @@ class MediaClient:
         """A JSON document of the carrier's API."""
         answers: list[object] = []
 
-        def take(answer: httpx2.Response) -> None:
+        def read(answer: httpx2.Response) -> None:
             _raise_for(answer)
             try:
                 answers.append(json.loads(answer.read()))
             except (ValueError, RecursionError):
-                raise RecordingError(
-                    "the carrier's answer about the recording cannot be read"
-                ) from None
+                message = "the carrier's answer about the recording cannot be read"
+                raise RecordingError(message) from None
 
-        self._follow(url, lambda: {"Accept": "application/json"}, take)
+        self._follow(url, lambda: {"Accept": "application/json"}, read)
         return answers[0]
 
     def _follow(
         self,
         url: str,
         headers: Callable[[], Mapping[str, str]],
-        take: Callable[[httpx2.Response], None],
+        use: Callable[[httpx2.Response], None],
     ) -> None:
         with httpx2.Client(
             timeout=TIMEOUT_S, trust_env=False, follow_redirects=False, transport=self._transport
         ) as http:
             for _ in range(MAX_REDIRECTS + 1):
                 target = self._hosts.check(url)
-                sent = {
-                    "Host": target.netloc,
-                    "Accept-Encoding": "identity",
-                    **headers(),
-                    **(self._credentials if target.is_api else {}),
-                }
+                sent = {"Host": target.netloc, "Accept-Encoding": "identity", **headers()}
+                if target.is_api:
+                    sent |= self._credentials
+                sni = {"sni_hostname": target.host}
                 try:
-                    with http.stream(
-                        "GET", target.url, headers=sent, extensions={"sni_hostname": target.host}
-                    ) as answer:
+                    with http.stream("GET", target.url, headers=sent, extensions=sni) as answer:
                         if not answer.is_redirect:
-                            take(answer)
+                            use(answer)
                             return
                         url = urljoin(url, answer.headers.get("location", ""))
                 except httpx2.HTTPError as error:
-                    raise CarrierUnreachable(
-                        f"{target.host}: the recording did not come through "
-                        f"({describe_network_error(error)})"
-                    ) from error
+                    reason = describe_network_error(error)
+                    message = f"{target.host}: the recording could not be fetched ({reason})"
+                    raise CarrierUnreachable(message) from error
         raise RecordingRefused(
             f"the recording's address was redirected more than {MAX_REDIRECTS} times"
         )
@@ -239,23 +220,18 @@ class MediaClient:
     def _save_audio(self, answer: httpx2.Response, sink: AudioSink) -> None:
         if answer.status_code == 416:
             if answer.headers.get("content-range") == f"bytes */{sink.size}":
-                return  # a crash came between the last byte and the name: nothing is missing
+                return  # complete: a crash came after the last byte
             sink.restart()
-            raise CarrierUnreachable(
-                "what was fetched before is no part of the recording; it is fetched anew"
-            )
+            raise CarrierUnreachable("the part fetched before does not fit; fetching it again")
         _raise_for(answer)
         if answer.status_code != 206 or not _goes_on_at(answer, sink.size):
             sink.restart()
             if answer.status_code == 206:
-                raise CarrierUnreachable(
-                    "the carrier sent another part than was asked for; it is fetched anew"
-                )
-        promised = answer.headers.get("content-length", "")
-        self._check_size(
-            sink.size + (int(promised) if promised.isascii() and promised.isdigit() else 0), sink
-        )
-        for piece in answer.iter_bytes():  # as they come: what was received before a break is kept
+                raise CarrierUnreachable("the carrier sent another part; fetching it again")
+        length = answer.headers.get("content-length", "")
+        announced = int(length) if length.isascii() and length.isdigit() else 0
+        self._check_size(sink.size + announced, sink)
+        for piece in answer.iter_bytes():  # one by one: a break keeps what came before
             self._check_size(sink.size + len(piece), sink)
             sink.append(piece)
         if sink.size == 0:
@@ -277,7 +253,7 @@ def _raise_for(answer: httpx2.Response) -> None:
         raise RecordingNotYet("the carrier does not have the recording")
     if status in (401, 403, 410):
         raise RecordingExpired(
-            f"the carrier refused the recording with {status}: its address has run out, or "
+            f"the carrier refused the recording with {status}: its address has expired, or "
             "the credentials are wrong"
         )
     if status == 429 or status >= 500:
@@ -291,9 +267,7 @@ def _goes_on_at(answer: httpx2.Response, offset: int) -> bool:
 
 
 def audio_url(carrier: str, url: str) -> str:
-    """Twilio names the recording; the ending says which form of it, and both channels have to
-    be asked for.
-    """
+    """Twilio's address names the recording; the suffix and query ask for a two-channel WAV."""
     path = urlsplit(url).path
     is_bare = carrier == "twilio" and "." not in path.rpartition("/")[2]
     return f"{url}.wav?RequestedChannels=2" if is_bare else url

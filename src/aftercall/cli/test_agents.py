@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager, suppress
 
 import httpx2
 
+from aftercall.carrier.control import TwilioRest
 from aftercall.cli.receptionist_line import open_receptionist
 from aftercall.errors import ConfigError, NotFound
-from aftercall.phone.twilio_signature import TwilioSignature
+from aftercall.phone.signature import TwilioSignature
 from aftercall.settings import Settings
 from aftercall.tester.budget import SpendingLimit, check_allowed
 from aftercall.tester.drivers.http import HttpAgent
@@ -113,20 +114,22 @@ async def _phone(settings: Settings, number: str, setup: CallSetup) -> AsyncIter
         tester.price_per_minute,
         setup.clock,
     )
-    async with httpx2.AsyncClient(timeout=30.0) as http:
-        rest = TesterTwilio(
-            http, twilio.api_url, twilio.account_sid, twilio.auth_token, twilio.phone_number
-        )
-        signature = TwilioSignature(twilio.auth_token, settings.public_url)
-        if tester.phone_mode == "media":
-            media = MediaCalls(rest, settings.public_url, to, setup.clock)
-            async with _serve(TesterWebhooks(media, signature), tester.port):
-                yield MediaTarget(to, setup, media, purse, _recogniser(settings, http))
-            return
-        target = PhoneTarget(to, settings, http)
-        target.calls = GatherCalls(rest, settings.public_url, to, purse, setup.clock)
-        async with _serve(TesterWebhooks(target.calls, signature), tester.port):
-            yield target
+    twilio_rest = TwilioRest(twilio, setup.clock)
+    try:
+        async with httpx2.AsyncClient(timeout=30.0) as http:
+            rest = TesterTwilio(http, twilio_rest, twilio)
+            signature = TwilioSignature(twilio.auth_token, settings.public_url)
+            if tester.phone_mode == "media":
+                media = MediaCalls(rest, settings.public_url, to, setup.clock)
+                async with _serve(TesterWebhooks(media, signature), tester.port):
+                    yield MediaTarget(to, setup, media, purse, _recogniser(settings, http))
+                return
+            target = PhoneTarget(to, settings, http)
+            target.calls = GatherCalls(rest, settings.public_url, to, purse, setup.clock)
+            async with _serve(TesterWebhooks(target.calls, signature), tester.port):
+                yield target
+    finally:
+        await twilio_rest.close()
 
 
 def _recogniser(settings: Settings, http: httpx2.AsyncClient) -> OpenAIRecogniser:

@@ -1,1 +1,1 @@
-"""Who listens and speaks for the agent."""
+"""The engines that listen and speak for the agent."""

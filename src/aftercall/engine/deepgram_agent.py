@@ -1,12 +1,11 @@
-"""Deepgram's Voice Agent: JSON beside raw audio, one Settings message first, everything it does
-not know ends the session.
+"""Deepgram's Voice Agent: JSON messages and raw audio on one socket.
 
-It names no speeches and no turns, so they are counted here. After an interruption what is still
-under way of the old speech is dropped; the next text of either side begins something new, for
-an interrupted speech may never say that it is done.
+The first message is Settings; a field that Deepgram does not know ends the session. Deepgram
+names no speeches and no turns, so they are counted here. After an interruption the rest of the
+old speech is dropped until the next text: an interrupted speech may never report its end.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aftercall.engine.voice import (
@@ -25,7 +24,8 @@ from aftercall.engine.voice import (
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.log import get_logger
 from aftercall.settings.providers import DeepgramSettings
-from aftercall.sockets.client import EngineSocket, parse_message, text_of
+from aftercall.sockets.client import EngineSocket, clean_code, parse_message, text_of
+from aftercall.sockets.mailbox import Handler, Work, handle_each
 
 NAME = "Deepgram"
 MAX_PROMPT_CHARS = 25_000
@@ -45,9 +45,9 @@ class DeepgramAgent:
             self._settings.url, {"Authorization": f"Token {key}"}, NAME
         )
         try:
-            await _await_type(socket, "Welcome")
-            await socket.send_json(make_settings(self._settings, opening, tools))
-            await _await_type(socket, "SettingsApplied")
+            _check_accepted(await socket.receive_json("Welcome", "Error"))
+            socket.send_json(make_settings(self._settings, opening, tools))
+            _check_accepted(await socket.receive_json("SettingsApplied", "Error"))
         except BaseException:
             socket.abort()
             raise
@@ -64,42 +64,34 @@ class DeepgramSession:
         self._turns = 0
         self._turn: str | None = None
 
-    async def receive(self) -> Sequence[VoiceEvent]:
-        message = await self._socket.receive()
-        if isinstance(message, bytes):
-            return (
-                ()
-                if self._is_void or not message
-                else (AgentAudio(self._current_speech(), message),)
-            )
-        return tuple(self._read(parse_message(message)))
+    async def run(self, on_event: Handler[VoiceEvent]) -> None:
+        def handle(message: str | bytes) -> Work | None:
+            if isinstance(message, str):
+                return handle_each(tuple(self._read(parse_message(message))), on_event)
+            if self._is_void or not message:
+                return None
+            return on_event(AgentAudio(self._current_speech(), message))
 
-    def set_fast_path(self, play: Callable[[AgentAudio], bool]) -> None:
-        def take(message: str | bytes) -> bool:
-            if isinstance(message, str) or self._is_void or not message:
-                return False
-            return play(AgentAudio(self._current_speech(), message))
-
-        self._socket.set_fast_path(take)
+        await self._socket.deliver(handle)
 
     def send_audio(self, payload: bytes) -> None:
         if self._socket.has_room:
-            self._socket.send_now(payload)
+            self._socket.send(payload)
 
     async def truncate_speech(self, speech: str, heard_ms: int) -> None:
-        """Deepgram keeps its own account of what it stopped saying."""
+        """Deepgram tracks by itself what it stopped saying."""
 
     async def say(self, text: str) -> None:
         self._is_void = False
-        await self._socket.send_json({"type": "InjectAgentMessage", "message": text})
+        self._socket.send_json({"type": "InjectAgentMessage", "message": text})
 
     async def answer_tool(self, call: ToolCall, answer: str) -> None:
-        await self._socket.send_json(
+        self._socket.send_json(
             {"type": "FunctionCallResponse", "id": call.id, "name": call.name, "content": answer}
         )
 
     async def keep_alive(self) -> None:
-        await self._socket.send('{"type":"KeepAlive"}')
+        self._socket.send('{"type":"KeepAlive"}')
 
     async def close(self) -> None:
         await self._socket.close()
@@ -155,10 +147,7 @@ class DeepgramSession:
 def make_settings(
     settings: DeepgramSettings, opening: EngineOpening, tools: Sequence[Tool]
 ) -> dict[str, Any]:
-    """The first message.
-
-    Only fields that the server knows: one it does not would end the session.
-    """
+    """The first message. A field that the server does not know would end the session."""
     functions = [
         {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
         for tool in tools
@@ -188,23 +177,11 @@ def make_settings(
 
 
 def _listen_provider(settings: DeepgramSettings) -> dict[str, str]:
-    """The models that find the end of a turn by themselves have a form of their own, and the
-    language in their name.
-    """
+    """Flux models detect the end of a turn and have the language in their name."""
     provider = {"type": "deepgram", "model": settings.listen_model}
     if settings.listen_model.startswith("flux"):
         return provider | {"version": "v2"}
     return provider | {"version": "v1", "language": settings.language}
-
-
-async def _await_type(socket: EngineSocket, wanted: str) -> None:
-    while True:
-        raw = await socket.receive()
-        message = parse_message(raw) if isinstance(raw, str) else {"type": ""}
-        if message["type"] == wanted:
-            return
-        if message["type"] == "Error":
-            raise _lost(message)
 
 
 def _read_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
@@ -217,23 +194,22 @@ def _read_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
 
 def _functions(message: dict[str, Any]) -> list[dict[str, Any]]:
     functions = message.get("functions")
-    return (
-        [item for item in functions if isinstance(item, dict)]
-        if isinstance(functions, list)
-        else []
-    )
+    if not isinstance(functions, list):
+        return []
+    return [item for item in functions if isinstance(item, dict)]
 
 
 def _lost(message: dict[str, Any]) -> EngineLost:
-    """Every error ends the session.
-
-    Its code is a word of the protocol; its description may hold what was spoken.
-    """
+    """Every error ends the session. Only its code is logged: the description may hold speech."""
     code = _code_of(message)
     kind = EngineRefused if code in _OUR_FAULT else EngineLost
     return kind(f"{NAME} reported {code}")
 
 
+def _check_accepted(message: dict[str, Any]) -> None:
+    if message["type"] == "Error":
+        raise _lost(message)
+
+
 def _code_of(message: dict[str, Any]) -> str:
-    code = text_of(message.get("code"))
-    return code if code.replace("_", "").isalnum() and len(code) < 64 else message["type"]
+    return clean_code(message.get("code"), message["type"])

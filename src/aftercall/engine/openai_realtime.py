@@ -1,12 +1,12 @@
-"""OpenAI Realtime: JSON only, audio in base64, items with names of their own.
+"""OpenAI Realtime: JSON only, audio in base64, named items.
 
-The server hears by itself that the caller interrupts and cancels its answer; what of the
-cancelled item is still under way is dropped here, and the item is cut to what was heard, or the
-model would believe that it said all of it.
+The server detects an interruption and cancels its answer. The rest of the cancelled item is
+dropped here, and the item is truncated to what was heard: otherwise the model believes that it
+said all of it.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
@@ -27,14 +27,13 @@ from aftercall.errors import EngineLost, EngineRefused
 from aftercall.log import get_logger
 from aftercall.model.turns import Turn
 from aftercall.settings.providers import OpenAISettings
-from aftercall.sockets.client import EngineSocket, parse_message, text_of
+from aftercall.sockets.client import EngineSocket, clean_code, parse_message, text_of
+from aftercall.sockets.mailbox import Handler, Work, handle_each
+from aftercall.speech.sound import BYTES_PER_MS
 
 NAME = "OpenAI Realtime"
 API = "https://api.openai.com/v1"
-BYTES_PER_MS = 8
-MAX_TRACKED_SPEECHES = (
-    8  # speeches of which the length is kept: more cannot be waiting at a carrier
-)
+MAX_TRACKED_SPEECHES = 8  # no carrier has more of them unplayed
 _PCMU = {"type": "audio/pcmu"}
 
 log = get_logger("openai")
@@ -50,12 +49,12 @@ class OpenAIRealtime:
             socket_url(self._settings), {"Authorization": f"Bearer {key}"}, NAME
         )
         try:
-            await _await_type(socket, "session.created")
-            await socket.send_json(make_update(self._settings, opening, tools))
-            await _await_type(socket, "session.updated")
+            _check_accepted(await socket.receive_json("session.created", "error"))
+            socket.send_json(make_update(self._settings, opening, tools))
+            _check_accepted(await socket.receive_json("session.updated", "error"))
             for turn in opening.history:
-                await socket.send_json(_history_item(turn))
-            await socket.send_json(_create_response(opening.greeting))
+                socket.send_json(_history_item(turn))
+            socket.send_json(_create_response(opening.greeting))
         except BaseException:
             socket.abort()
             raise
@@ -70,60 +69,58 @@ class RealtimeSession:
         self._void: str | None = None
         self._unanswered: set[str] = set()
 
-    async def receive(self) -> Sequence[VoiceEvent]:
-        message = parse_message(await self._socket.receive())
-        if message["type"] == "response.output_audio.delta":
-            return self._read_audio(message)
-        return tuple(self._read(message))
+    async def run(self, on_event: Handler[VoiceEvent]) -> None:
+        def handle(raw: str | bytes) -> Work | None:
+            message = parse_message(raw)
+            if message["type"] == "response.output_audio.delta":
+                audio = self._read_audio(message)
+                return on_event(audio) if audio else None
+            return handle_each(tuple(self._read(message)), on_event)
 
-    def set_fast_path(self, play: Callable[[AgentAudio], bool]) -> None:
-        """Its audio comes in large pieces, wrapped in JSON; they may as well be received."""
+        await self._socket.deliver(handle)
 
     def send_audio(self, payload: bytes) -> None:
         if self._socket.has_room:
-            self._socket.send_now(
-                f'{{"type":"input_audio_buffer.append","audio":"{b64encode(payload).decode("ascii")}"}}'
-            )
+            audio = b64encode(payload).decode("ascii")
+            self._socket.send(f'{{"type":"input_audio_buffer.append","audio":"{audio}"}}')
 
     async def truncate_speech(self, speech: str, heard_ms: int) -> None:
-        """Beyond the real length the server refuses, and keeps all of it: never more than was
-        sent.
-        """
+        """Never past the length that was sent: the server would refuse and keep all of it."""
         length_ms = self._sent.get(speech, 0) // BYTES_PER_MS
         if heard_ms < length_ms:
             cut = {"item_id": speech, "content_index": 0, "audio_end_ms": max(0, heard_ms)}
-            await self._socket.send_json({"type": "conversation.item.truncate", **cut})
+            self._socket.send_json({"type": "conversation.item.truncate", **cut})
 
     async def say(self, text: str) -> None:
-        await self._socket.send_json(_create_response(text))
+        self._socket.send_json(_create_response(text))
 
     async def answer_tool(self, call: ToolCall, answer: str) -> None:
-        """The model goes on when all the tools it asked for have answered."""
+        """The model continues when all the tools it called have answered."""
         item = {"type": "function_call_output", "call_id": call.id, "output": answer}
-        await self._socket.send_json({"type": "conversation.item.create", "item": item})
+        self._socket.send_json({"type": "conversation.item.create", "item": item})
         self._unanswered.discard(call.id)
         if not self._unanswered:
-            await self._socket.send('{"type":"response.create"}')
+            self._socket.send('{"type":"response.create"}')
 
     async def keep_alive(self) -> None:
-        """The socket's own pings are enough."""
+        """The pings of the websocket are enough."""
 
     async def close(self) -> None:
         await self._socket.close()
 
-    def _read_audio(self, message: dict[str, Any]) -> Sequence[VoiceEvent]:
+    def _read_audio(self, message: dict[str, Any]) -> AgentAudio | None:
         speech = text_of(message.get("item_id"))
         if speech == self._void:
-            return ()
+            return None
         try:
             payload = b64decode(text_of(message.get("delta")), validate=True)
         except ValueError:
-            return ()
+            return None
         self._speaking = speech
         self._sent[speech] = self._sent.get(speech, 0) + len(payload)
         while len(self._sent) > MAX_TRACKED_SPEECHES:
             del self._sent[next(iter(self._sent))]
-        return (AgentAudio(speech, payload),) if payload else ()
+        return AgentAudio(speech, payload) if payload else None
 
     def _read(self, message: dict[str, Any]) -> Iterator[VoiceEvent]:
         item = text_of(message.get("item_id"))
@@ -149,7 +146,7 @@ class RealtimeSession:
                 log.warning("the engine warns", engine=NAME, warning=_code_of(message))
 
     def _read_call(self, item: object) -> Iterator[ToolCall]:
-        """Only whole ones: an interrupted call has its arguments cut off."""
+        """Only completed calls: an interrupted one has its arguments cut off."""
         if (
             isinstance(item, dict)
             and item.get("type") == "function_call"
@@ -167,43 +164,35 @@ class RealtimeSession:
 def socket_url(settings: OpenAISettings) -> str:
     parts = urlsplit(settings.base_url or API)
     scheme = {"https": "wss", "http": "ws"}.get(parts.scheme, parts.scheme)
-    return urlunsplit(
-        (
-            scheme,
-            parts.netloc,
-            f"{parts.path.rstrip('/')}/realtime",
-            urlencode({"model": settings.realtime_model}),
-            "",
-        )
-    )
+    path = f"{parts.path.rstrip('/')}/realtime"
+    query = urlencode({"model": settings.realtime_model})
+    return urlunsplit((scheme, parts.netloc, path, query, ""))
 
 
 def make_update(
     settings: OpenAISettings, opening: EngineOpening, tools: Sequence[Tool]
 ) -> dict[str, Any]:
-    hearing = {
+    detection = {"type": "server_vad", "create_response": True, "interrupt_response": True}
+    listening = {
         "format": _PCMU,
         "transcription": {"model": settings.transcription_model},
-        "turn_detection": {
-            "type": "server_vad",
-            "create_response": True,
-            "interrupt_response": True,
-        },
+        "turn_detection": detection,
     }
+    functions = [
+        {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": dict(tool.parameters),
+        }
+        for tool in tools
+    ]
     session = {
         "type": "realtime",
         "instructions": opening.instructions,
         "output_modalities": ["audio"],
-        "audio": {"input": hearing, "output": {"format": _PCMU, "voice": settings.voice}},
-        "tools": [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": dict(tool.parameters),
-            }
-            for tool in tools
-        ],
+        "audio": {"input": listening, "output": {"format": _PCMU, "voice": settings.voice}},
+        "tools": functions,
         "tool_choice": "auto",
     }
     return {"type": "session.update", "session": session}
@@ -224,25 +213,19 @@ def _history_item(turn: Turn) -> dict[str, Any]:
     return {"type": "conversation.item.create", "item": item}
 
 
-async def _await_type(socket: EngineSocket, wanted: str) -> None:
-    while True:
-        message = parse_message(await socket.receive())
-        if message["type"] == wanted:
-            return
-        if message["type"] == "error":
-            raise EngineRefused(f"{NAME} reported {_code_of(message)}")
+def _check_accepted(message: dict[str, Any]) -> None:
+    if message["type"] == "error":
+        raise EngineRefused(f"{NAME} reported {_code_of(message)}")
 
 
 def _check_response(response: object) -> None:
-    """An answer that failed leaves the caller in silence: as good as an engine that is gone."""
+    """A failed answer leaves the caller in silence, so it counts as a lost engine."""
     if isinstance(response, dict) and response.get("status") == "failed":
         raise EngineLost(f"{NAME} could not answer")
 
 
 def _code_of(message: dict[str, Any]) -> str:
-    """A word of the protocol; the message beside it may hold what was spoken."""
-    error = message.get("error")
-    code = (
-        text_of(error.get("code")) or text_of(error.get("type")) if isinstance(error, dict) else ""
-    )
-    return code if code.replace("_", "").isalnum() and len(code) < 64 else "error"
+    """The message beside the code may hold speech and is not logged."""
+    given = message.get("error")
+    error: dict[str, Any] = given if isinstance(given, dict) else {}
+    return clean_code(error.get("code") or error.get("type"), "error")

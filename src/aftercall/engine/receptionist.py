@@ -1,22 +1,30 @@
-"""The built-in receptionist: needs no key and no account, and is good at one job.
+"""The built-in receptionist. It needs no key and no account.
 
-Greets, by name where it is known; takes messages and requests and confirms each in a sentence;
-tells what the last call was about; says goodbye. It never claims that something has been done:
-it takes down, the work comes after the call. And it says that it took something down only where
-a request of the call holds it.
+`Receptionist` works by rules: it greets callers by name, takes requests down and confirms each in
+a sentence, says what the last call was about, and says goodbye. It never claims that work was
+done, and says that it took something down only if a request of the call holds it.
+
+`ModelReceptionist` lets a model choose the words. The rules still decide what is taken down, and
+speak whenever the model is late or lost, so the caller always hears something.
 """
 
 import asyncio
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
+from typing import Protocol
 
 from aftercall.clock import Clock
-from aftercall.engine.session import AgentReply
+from aftercall.engine.session import AgentReply, TurnSession
+from aftercall.errors import ModelError
+from aftercall.llm.model.completion import Completion, InvalidAnswer, Prompt, parse_answer
+from aftercall.llm.model.questions import SPOKEN, fence
 from aftercall.llm.phrases import join, rephrase_title, speak_date, to_second_person
 from aftercall.llm.reader import Reader
 from aftercall.llm.rules.corrections import REPLACES, denies_number
 from aftercall.llm.rules.withdrawals import find_call_off
+from aftercall.log import get_logger
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call
 from aftercall.model.reading import Reading, Request
@@ -48,8 +56,13 @@ _HELLO = re.compile(
 )
 _ASKED = re.compile(r"^.{1,80}? asked for: ")
 MAX_QUESTION_CHARS = 200
-MAX_WORK_ITEMS = 3  # pieces of finished work in one breath
+MAX_WORK_ITEMS = 3
+MODEL_TIMEOUT_S = 2.5  # the bridge waits 4 s; the rest is for the rules
+MAX_REPLY_CHARS = 600
+MAX_TRANSCRIPT_CHARS = 12_000
 _MORE = ("Is there anything else?", "Anything else?", "What else can I take down?")
+
+log = get_logger("engine")
 
 
 class Receptionist:
@@ -79,24 +92,18 @@ class ReceptionistSession:
     async def answer(self, said: str) -> AgentReply:
         self._add("caller", said)
         before = self._known
-        now = self._known = await asyncio.to_thread(
-            self._read
-        )  # audio of other calls passes meanwhile
-        news = _describe_changes(before, now)
-        if news:
-            return (
-                self._goodbye(news)
-                if _CLOSING.search(said)
-                else self._say(f"{news} {self._more()}")
-            )
+        now = self._known = await asyncio.to_thread(self._read)  # audio of other calls goes on
+        is_closing = _CLOSING.search(said) is not None
+        changes = _describe_changes(before, now)
+        if changes:
+            return self._goodbye(changes) if is_closing else self._say(f"{changes} {self._more()}")
         if _RECALL.search(said):
             return self._say(f"{self._recall()} {self._more()}")
-        if _CLOSING.search(said) or (
-            self._asked_more and _NO.fullmatch(said) and not denies_number(said)
-        ):
+        declines = self._asked_more and _NO.fullmatch(said) and not denies_number(said)
+        if is_closing or declines:
             return self._goodbye()
-        if polite := self._acknowledge(said, before, now):
-            return self._say(f"{polite} {self._more()}")
+        if greeting := self._acknowledge(said, before, now):
+            return self._say(f"{greeting} {self._more()}")
         return self._respond(said, now)
 
     async def update_briefing(self, briefing: Briefing, *, is_another: bool) -> None:
@@ -110,11 +117,11 @@ class ReceptionistSession:
         return
 
     def replace_last_reply(self, said: str) -> None:
-        """Somebody else spoke in our place: these are the words the caller heard."""
+        """The caller heard these words instead: a model chose them."""
         self._turns[-1] = self._turns[-1].model_copy(update={"text": said})
 
     def lines(self) -> list[str]:
-        """What was said so far, without our own last words."""
+        """What was said so far, without the last reply."""
         return [
             f"[{turn.seq}] {turn.speaker.capitalize()}: {' '.join(turn.text.split())}"
             for turn in self._turns[:-1]
@@ -127,7 +134,7 @@ class ReceptionistSession:
             self._known = self._read()
 
     def _acknowledge(self, said: str, before: Reading, now: Reading) -> str:
-        """To a name or a greeting; empty if it is neither."""
+        """The answer to a name or a greeting; empty for other words."""
         name = now.profile.spoken_name or self._briefing.spoken_name
         if now.profile.spoken_name and now.profile.spoken_name != before.profile.spoken_name:
             return f"Thank you, {name}."
@@ -137,28 +144,23 @@ class ReceptionistSession:
         return ""
 
     def _respond(self, said: str, now: Reading) -> AgentReply:
-        """To words that brought no request, change or withdrawal."""
+        """The answer to words that brought no request, change or withdrawal."""
         seq = self._turns[-1].seq
-        if about := [
-            rephrase_title(request.title) for request in now.requests if seq in request.turns
-        ]:
-            return self._say(f"I have taken that down: {join(about)}. {self._more()}")
-        if (
-            now.requests
-            and (REPLACES.search(said) or denies_number(said))
-            and not _QUESTION.search(said)
-        ):
+        is_question = _QUESTION.search(said) is not None
+        about = [request.title for request in now.requests if seq in request.turns]
+        if about:
+            titles = join([rephrase_title(title) for title in about])
+            return self._say(f"I have taken that down: {titles}. {self._more()}")
+        is_correction = REPLACES.search(said) or denies_number(said)
+        if now.requests and is_correction and not is_question:
             return self._say("I could not change that. Please tell me once more, all of it.")
         if find_call_off(said):
             return self._say(f"I have nothing like that to cross out. {self._more()}")
-        if not _QUESTION.search(said):
+        if not is_question:
             return self._say(f"I see. {self._more()}")
-        is_secret = any(fact.visibility == "secret" and seq in fact.turns for fact in now.facts)
-        title = (
-            "Answer a question of the caller"
-            if is_secret
-            else f"Question: {' '.join(said.split())}"
-        )
+        title = f"Question: {' '.join(said.split())}"
+        if any(fact.visibility == "secret" and seq in fact.turns for fact in now.facts):
+            title = "Answer a question of the caller"
         words = f"I can't answer that myself, but I have taken your question down. {self._more()}"
         return self._say(words, taken={"kind": "other", "title": title[:MAX_QUESTION_CHARS]})
 
@@ -166,21 +168,14 @@ class ReceptionistSession:
         if not self._briefing.recent:
             return "I have nothing from an earlier call of yours."
         last = self._briefing.recent[-1]
-        work = [f"{to_second_person(told)}." for told in self._briefing.work[-MAX_WORK_ITEMS:]]
-        return " ".join(
-            [
-                (
-                    f"On {speak_date(last.at.astimezone(self._zone).date())} you called. "
-                    f"{to_spoken_summary(last.summary)}"
-                ),
-                *work,
-            ]
-        )
+        day = speak_date(last.at.astimezone(self._zone).date())
+        work = [f"{to_second_person(item)}." for item in self._briefing.work[-MAX_WORK_ITEMS:]]
+        return " ".join([f"On {day} you called. {to_spoken_summary(last.summary)}", *work])
 
-    def _goodbye(self, news: str = "") -> AgentReply:
+    def _goodbye(self, changes: str = "") -> AgentReply:
         name = self._known.profile.spoken_name or self._briefing.spoken_name
         thanks = f"Thank you for calling{f', {name}' if name else ''}. Goodbye!"
-        return self._say(f"{news} {thanks}".strip(), ends_call=True)
+        return self._say(f"{changes} {thanks}".strip(), ends_call=True)
 
     def _more(self) -> str:
         if not self._known.requests and not self._known.withdrawn and not self._asked_more:
@@ -195,85 +190,144 @@ class ReceptionistSession:
         return AgentReply(text, ends_call, taken)
 
     def _add(self, speaker: Speaker, text: str) -> None:
-        self._turns.append(
-            Turn(seq=len(self._turns) + 1, speaker=speaker, text=text, at=self._now())
-        )
+        last = self._turns[-1].at if self._turns else self._clock.now()
+        at = max(self._clock.now(), last)
+        self._turns.append(Turn(seq=len(self._turns) + 1, speaker=speaker, text=text, at=at))
 
     def _read(self) -> Reading:
-        """What the call holds so far, by the same reader that reads it when it is over."""
-        first, last = self._turns[0].at, self._turns[-1].at
-        return self._reader.read(
-            Call(
-                source="live",
-                sid="live",
-                started_at=first,
-                ended_at=max(first, last),
-                turns=tuple(self._turns),
-            )
-        )
-
-    def _now(self) -> datetime:
-        last = self._turns[-1].at if self._turns else self._clock.now()
-        return max(self._clock.now(), last)
+        """Reads the call so far with the reader that reads it after its end."""
+        start, end, turns = self._turns[0].at, self._turns[-1].at, tuple(self._turns)
+        call = Call(source="live", sid="live", started_at=start, ended_at=end, turns=turns)
+        return self._reader.read(call)
 
 
 def _describe_changes(before: Reading, now: Reading) -> str:
-    """What this turn asked for, changed or called off, as one sentence; empty if nothing."""
-    changed = [(request, _earlier(request, before, now)) for request in now.requests]
-    fresh = [request for request, known in changed if known is None]
-    moved = [
-        request for request, known in changed if known is not None and _differs(request, known)
-    ]
-    gone = [
-        item
-        for item in now.withdrawn
-        if item.title not in {other.title for other in before.withdrawn}
-    ]
+    """What this turn asked for, changed or called off, in sentences; empty if nothing."""
+    fresh, moved = [], []
+    for request in now.requests:
+        known = _earlier(request, before, now)
+        if known is None:
+            fresh.append(_confirm(request))
+        elif (request.title, request.due) != (known.title, known.due):
+            moved.append(_confirm(request))
+    titles = {item.title for item in before.withdrawn}
+    gone = [rephrase_title(item.title) for item in now.withdrawn if item.title not in titles]
     sentences = []
     if fresh:
-        sentences.append(f"I have taken down: {join([_confirm(request) for request in fresh])}.")
+        sentences.append(f"I have taken down: {join(fresh)}.")
     if moved:
-        sentences.append(f"I have changed that: {join([_confirm(request) for request in moved])}.")
+        sentences.append(f"I have changed that: {join(moved)}.")
     if gone:
-        sentences.append(
-            f"All right, I have crossed out: {join([rephrase_title(item.title) for item in gone])}."
-        )
+        sentences.append(f"All right, I have crossed out: {join(gone)}.")
     return " ".join(sentences)
 
 
-def _differs(request: Request, known: Request) -> bool:
-    return (request.title, request.due) != (known.title, known.due)
-
-
 def _earlier(request: Request, before: Reading, now: Reading) -> Request | None:
-    """The same request as it stood before; a day put right may have changed its title, but not
-    where it was first said.
-    """
+    """The same request before this turn. A correction may change its title, not its first turn."""
     titles = {other.title for other in now.requests}
     for known in before.requests:
-        is_renamed = known.title not in titles and (known.kind, known.turns[:1]) == (
-            request.kind,
-            request.turns[:1],
-        )
-        if known.title == request.title or is_renamed:
+        is_same_place = (known.kind, known.turns[:1]) == (request.kind, request.turns[:1])
+        if known.title == request.title or (is_same_place and known.title not in titles):
             return known
     return None
 
 
 def _confirm(request: Request) -> str:
-    spoken = rephrase_title(request.title)
-    if (
-        request.due is None
-        or str(request.due.day) in spoken
-        or f"{request.due:%A}".lower() in spoken.lower()
-    ):
+    spoken, due = rephrase_title(request.title), request.due
+    if due is None or str(due.day) in spoken or f"{due:%A}".lower() in spoken.lower():
         return spoken
-    return (
-        f"{spoken}, {'on' if request.kind in ('booking', 'reminder') else 'by'} "
-        f"{speak_date(request.due)}"
-    )
+    preposition = "on" if request.kind in ("booking", "reminder") else "by"
+    return f"{spoken}, {preposition} {speak_date(due)}"
 
 
 def to_spoken_summary(summary: str) -> str:
-    """A stored summary as the agent would say it to the caller themself."""
+    """A stored summary as the agent says it to the caller."""
     return to_second_person(_ASKED.sub("You asked for: ", " ".join(summary.split())))
+
+
+class ModelVoice(Protocol):
+    """A client of a model with a timeout for each question."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def ask_within(self, prompt: Prompt, timeout_s: float) -> Completion: ...
+
+
+@dataclass(frozen=True)
+class ModelReceptionist:
+    model: ModelVoice
+    fallback: Receptionist
+    zone: tzinfo
+
+    async def connect(self, briefing: Briefing) -> TurnSession:
+        return _ModelSession(self, await self.fallback.connect(briefing), briefing)
+
+
+class _ModelSession:
+    def __init__(
+        self, engine: ModelReceptionist, rules: ReceptionistSession, briefing: Briefing
+    ) -> None:
+        self._engine = engine
+        self._rules = rules
+        self._briefing = briefing
+
+    async def greet(self) -> AgentReply:
+        """The greeting is prepared after the last call, so the caller does not wait for it."""
+        return await self._rules.greet()
+
+    async def answer(self, said: str) -> AgentReply:
+        reply = await self._rules.answer(said)
+        spoken = await self._ask(reply)
+        if spoken is None:
+            return reply
+        self._rules.replace_last_reply(spoken.text)
+        return spoken
+
+    async def update_briefing(self, briefing: Briefing, *, is_another: bool) -> None:
+        self._briefing = briefing
+        await self._rules.update_briefing(briefing, is_another=is_another)
+
+    async def close(self) -> None:
+        await self._rules.close()
+
+    async def _ask(self, reply: AgentReply) -> AgentReply | None:
+        """The model's words for this reply; None if they are late or unusable."""
+        model = self._engine.model
+        prompt = Prompt(SPOKEN.prompt, self._data(reply), SPOKEN.schema, SPOKEN.name)
+        try:
+            answer = await model.ask_within(prompt, MODEL_TIMEOUT_S)
+            form = parse_answer(answer, SPOKEN, model.name)
+        except (ModelError, InvalidAnswer) as error:
+            code = getattr(error, "code", "model.off_form")
+            log.info("the receptionist speaks by rules", error=code)
+            return None
+        text = " ".join(form.say.split())
+        if not text or len(text) > MAX_REPLY_CHARS:
+            return None
+        return replace(reply, text=text, ends_call=form.ends_call or reply.ends_call)
+
+    def _data(self, reply: AgentReply) -> str:
+        """The transcript, what earlier calls left, and the rules' reply, which names what was
+        taken down.
+        """
+        briefing, zone = self._briefing, self._engine.zone
+        recent = [
+            f"{call.at.astimezone(zone):%A, %d %B}: {' '.join(call.summary.split())}"
+            for call in briefing.recent
+        ]
+        known = [
+            f"{fact.since.astimezone(zone):%d %B %Y}: {' '.join(fact.text.split())}"
+            for fact in briefing.facts
+        ]
+        transcript = "\n".join(self._rules.lines())[-MAX_TRANSCRIPT_CHARS:]
+        blocks = [fence("transcript", transcript), fence("taken down", reply.text)]
+        for name, lines in (
+            ("earlier calls", recent),
+            ("what the caller told before", known),
+            ("work from earlier calls", briefing.work),
+            ("caller's name", [briefing.caller_name] if briefing.caller_name else []),
+        ):
+            if lines:
+                blocks.append(fence(name, "\n".join(lines)))
+        return "\n\n".join(blocks)

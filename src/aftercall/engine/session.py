@@ -1,23 +1,26 @@
-"""What an engine owes the bridge.
+"""What a turn engine does for the bridge: it gets finished text and answers with text.
 
-A turn engine is given finished text and answers with text: the receptionist, and every line on
-which a carrier or a browser does the listening and speaking. Engines of streamed audio get an
-interface of their own.
+The receptionist is one. It serves lines on which the carrier or the browser listens and speaks.
+`voice.py` holds the interface of engines that stream audio.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from aftercall.clock import Clock, with_timeout
+from aftercall.errors import AftercallError, EngineLost
 from aftercall.model.briefing import Briefing
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class AgentReply:
     """What the agent says next, and whether it hangs up afterwards.
 
-    `taken` is a request that the words claim to have taken down. The bridge writes it down
-    before they are said.
+    `taken_request` is a request that the text claims to have taken down. The bridge writes it
+    to disk before the caller hears the text.
     """
 
     text: str
@@ -35,9 +38,9 @@ class TurnSession(Protocol):
         ...
 
     async def update_briefing(self, briefing: Briefing, *, is_another: bool) -> None:
-        """More is known of who is calling.
+        """The caller is better known now.
 
-        If it is another than was thought, nothing of what was told before may be used any more.
+        If it is another person than assumed, the session must not use the earlier briefing.
         """
         ...
 
@@ -46,5 +49,20 @@ class TurnSession(Protocol):
 
 class TurnEngine(Protocol):
     async def connect(self, briefing: Briefing) -> TurnSession:
-        """Raises EngineLost when nobody can speak for the agent."""
+        """Raises EngineLost when no session can be opened."""
         ...
+
+
+async def attempt(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
+    """The result of the work. Late or broken work raises EngineLost.
+
+    So one `except AftercallError` is enough for the caller on the line to hear an apology.
+    """
+    try:
+        return await with_timeout(clock, seconds, work)
+    except AftercallError:
+        raise
+    except TimeoutError as error:
+        raise EngineLost(str(error) or "timed out") from error
+    except Exception as error:
+        raise EngineLost(f"the engine broke ({type(error).__name__})") from error

@@ -1,34 +1,35 @@
-"""What an engine of streamed audio owes the bridge, and what each of its events means, the same
-on every engine.
+"""What an engine of streamed audio does for the bridge. Its events mean the same on every engine.
 
-Audio is 8 kHz μ-law both ways. A session never plays anything itself and knows no carrier.
-What was spoken stays out of every `repr`, so that it cannot slip into a log.
+Audio is 8 kHz μ-law both ways. A session plays nothing and knows no carrier. Spoken words stay
+out of every `repr`, so they cannot get into a log.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from aftercall.model.briefing import Briefing
 from aftercall.model.turns import Turn
+from aftercall.sockets.mailbox import Handler
 
 TAKE_REQUEST = "take_request"
+END_CALL = "end_call"
 TAKEN_DOWN = "Taken down."
-"""How the answer to `take_request` begins once the request is on disk."""
+"""The answer to `take_request` starts with this once the request is on disk."""
 
 
 @dataclass(frozen=True)
 class EngineOpening:
-    """How a session begins.
+    """How a session begins: `greeting` is said first, word for word.
 
-    With `history` it goes on where those turns ended; `greeting` is said first, word for word.
+    With `history` the session continues after those turns. `briefing` is what the instructions
+    were made of, for an engine that is not a model and cannot read them.
     """
 
     instructions: str = field(repr=False)
     greeting: str = field(repr=False)
     history: Sequence[Turn] = field(default=(), repr=False)
     briefing: Briefing | None = field(default=None, repr=False)
-    """What the instructions were made of, for an agent that is no model and cannot read them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class AgentAudio:
-    """The next piece of a speech, to be played behind what came before.
+    """The next piece of a speech, to be played behind the one before.
 
     Never of a speech that the caller interrupted.
     """
@@ -53,10 +54,7 @@ class AgentAudio:
 
 @dataclass(frozen=True, slots=True)
 class AgentText:
-    """What a speech says; its pieces joined are the whole.
-
-    May come before, with or after its audio.
-    """
+    """A piece of the text of a speech. Comes before, with or after its audio."""
 
     speech: str
     text: str = field(repr=False)
@@ -64,8 +62,9 @@ class AgentText:
 
 @dataclass(frozen=True, slots=True)
 class AgentDone:
-    """The last audio of a speech was given out; whether it was heard is for the carrier to
-    tell. Not sent when interrupted.
+    """The last audio of a speech was sent. Does not come for an interrupted speech.
+
+    Whether the caller heard it is for the carrier to say.
     """
 
     speech: str
@@ -73,20 +72,14 @@ class AgentDone:
 
 @dataclass(frozen=True, slots=True)
 class CallerBegan:
-    """The caller began to talk.
-
-    Every speech before this is void: nothing of it follows, and what is unplayed is dropped.
-    """
+    """The caller began to talk. Every speech before this is void; drop what is unplayed."""
 
     turn: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallerSaid:
-    """What the caller said, or a piece of it: pieces follow each other.
-
-    May come after the agent's answer to it has begun.
-    """
+    """What the caller said, or a piece of it. May come after the agent began its answer."""
 
     turn: str
     text: str = field(repr=False)
@@ -95,17 +88,14 @@ class CallerSaid:
 
 @dataclass(frozen=True, slots=True)
 class CallerUnclear:
-    """What the caller said in this turn will never be known."""
+    """The words of this turn will never be known."""
 
     turn: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The agent wants a tool used; `arguments` is what it gave, unchecked.
-
-    Answered with `VoiceSession.answer_tool`.
-    """
+    """The agent wants to use a tool. `arguments` are unchecked. See `answer_tool`."""
 
     id: str
     name: str
@@ -114,7 +104,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolCancelled:
-    """The answer to this tool call is not wanted any more."""
+    """The engine does not want the answer to this tool call any more."""
 
     id: str
 
@@ -132,34 +122,22 @@ VoiceEvent = (
 
 
 class VoiceSession(Protocol):
-    """The agent's side of one call. Whatever fails in it is an EngineLost."""
+    """The agent's side of one call. Every failure in it is an EngineLost."""
 
-    async def receive(self) -> Sequence[VoiceEvent]:
-        """The next events; raises EngineLost when there will be no more."""
-        ...
-
-    def set_fast_path(self, play: "Callable[[AgentAudio], bool]") -> None:
-        """Offer audio to `play` the moment it comes, while no other event waits to be received.
-
-        What it does not take is received.
-
-        An engine may leave it at receiving.
-        """
+    async def run(self, on_event: Handler[VoiceEvent]) -> None:
+        """Pass on each event, in order. Raises EngineLost when the session ends."""
         ...
 
     def send_audio(self, payload: bytes) -> None:
-        """The caller's voice.
-
-        Never waits for a slow engine: what it cannot take is lost, for old audio is of no use.
-        """
+        """The caller's voice. Never waits: a slow engine loses it, since old audio is useless."""
         ...
 
     async def truncate_speech(self, speech: str, heard_ms: int) -> None:
-        """The caller heard only so much of this speech; the agent should know."""
+        """Tell the agent that the caller heard only this much of the speech."""
         ...
 
     async def say(self, text: str) -> None:
-        """Have the agent say this, in its own voice, as soon as it can."""
+        """Make the agent say this, in its voice, as soon as it can."""
         ...
 
     async def answer_tool(self, call: ToolCall, answer: str) -> None: ...
@@ -173,5 +151,5 @@ class VoiceSession(Protocol):
 
 class VoiceEngine(Protocol):
     async def connect(self, opening: EngineOpening, tools: Sequence[Tool]) -> VoiceSession:
-        """Raises EngineRefused when it is no use to try again, else EngineLost."""
+        """Raises EngineRefused when a retry cannot help, else EngineLost."""
         ...

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from aftercall.clock import Clock
+from aftercall.clock import Clock, with_timeout
 from aftercall.db.group_commit import GroupCommit, PendingWrite
 from aftercall.disk import try_locked
 from aftercall.errors import (
@@ -61,7 +61,11 @@ log = get_logger("journal")
 
 
 class CallRecorder:
-    """The numbered entries of one live call, appended one after the other."""
+    """One live call's numbered entries.
+
+    The caller keeps their order; a gap is refused. The lock only keeps an append apart from the
+    seal and from the move back to the database.
+    """
 
     def __init__(
         self, call: LiveCall, write: Callable[["CallRecorder", JournalEntry], Awaitable[None]]
@@ -240,9 +244,11 @@ class Journal:
         if self.outage.is_active:
             return False
         try:
-            is_new = await self._with_timeout(
-                asyncio.to_thread(self.store.open, call, self.presence.process)
-            )
+            opening = asyncio.to_thread(self.store.open, call, self.presence.process)
+            is_new = await with_timeout(self.clock, DATABASE_TIMEOUT_S, opening)
+        except TimeoutError as error:
+            self.outage.start(DatabaseUnreachable(f"the database: {error}"))
+            return False
         except AftercallError as error:
             if not error.retryable:
                 raise
@@ -298,23 +304,6 @@ class Journal:
         if self._spiller is None:
             self._spiller = GroupCommit("spill", self.spill.write, on_close=self.spill.close)
         return self._spiller.submit(entry)
-
-    async def _with_timeout(self, work: Awaitable[T]) -> T:
-        """The work's result, or that the database is away; work that comes too late ends by
-        itself.
-        """
-        task = asyncio.ensure_future(work)
-        alarm = asyncio.ensure_future(self.clock.sleep(DATABASE_TIMEOUT_S))
-        try:
-            await asyncio.wait({task, alarm}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            alarm.cancel()
-        if task.done():
-            return task.result()
-        task.add_done_callback(
-            lambda late: late.cancelled() or late.exception()
-        )  # nobody is left to ask how it ended
-        raise DatabaseUnreachable(f"no answer from the database within {DATABASE_TIMEOUT_S:g} s")
 
     async def _on_database_back(self) -> None:
         """Writes live calls to the database again; imports and seals those that are over."""

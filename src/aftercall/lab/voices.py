@@ -9,8 +9,7 @@ from typing import Literal, get_args
 
 from aftercall.errors import EngineLost, RefusedInput
 from aftercall.lab.speech import utter
-from aftercall.speech.kit import LocalRecogniser
-from aftercall.speech.process import Espeak, find_espeak
+from aftercall.speech.kit import Espeak, LocalRecogniser, find_espeak
 from aftercall.speech.sound import FRAME_BYTES, SAMPLE_RATE_HZ, encode, tone
 
 VoiceName = Literal["words", "espeak", "tones"]

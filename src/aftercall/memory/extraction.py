@@ -24,10 +24,10 @@ from aftercall.memory.wording import plain
 from aftercall.model.calls import Call
 from aftercall.model.facts import Extraction, MemoryKey
 from aftercall.model.reading import FactDraft, ReadingTrace
+from aftercall.model.turns import BRIEFED_EVENT
 from aftercall.settings import Settings
 
 NO_MEMORY_REASON = "this caller has no memory"
-BRIEFED_EVENT = "briefing.told"
 MAX_CONTEXT_CHARS = 600
 _AGREES = re.compile(
     r"\W*(?:(?:oh|um|uh|well|ah),? )*(?:yes|yeah|yep|yup|correct|right|exactly|sure|indeed"

@@ -10,6 +10,7 @@ MAX_TURN_CHARS = 100_000
 # Kinds of events.
 BARGE_IN = "barge_in"  # the caller interrupted; `heard` holds the part of the words they heard
 REQUEST_EVENT = "request.taken"  # the agent noted a request during the call
+BRIEFED_EVENT = "briefing.told"
 Speaker = Literal["agent", "caller"]
 
 _SPEAKERS: dict[str, Speaker] = {

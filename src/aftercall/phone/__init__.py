@@ -1,1 +1,1 @@
-"""The carriers' wires without sockets: bytes in, events out; commands in, bytes out."""
+"""The protocols of the carriers without sockets: bytes in, events out; commands in, bytes out."""

@@ -1,29 +1,26 @@
-"""Steering a call over a carrier's REST address, as values: what to send, not how.
-
-The HTTP client stands above.
-"""
+"""Commands to a carrier's REST API, as values. `carrier` sends them."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, urlencode
 
 
 @dataclass(frozen=True, slots=True)
 class ControlRequest:
-    """One request below the carrier's configured API address; either a form or JSON, never both.
+    """One request below the carrier's API address, with a form or with JSON.
 
-    One that is not repeatable does its work again when it is sent again; `key` tells a carrier
-    that listens to keys that it is the same.
+    A request that is not repeatable would do its work twice if it were sent twice. `action` names
+    it in messages, where ids and fields do not belong.
     """
 
+    action: str
     method: str
     path: str
     form: Sequence[tuple[str, str]] = field(default=(), repr=False)
     json: Mapping[str, Any] | None = field(default=None, repr=False)
     is_repeatable: bool = True
-    idempotency_key: str = ""
 
     @property
     def content_type(self) -> str:
@@ -36,25 +33,13 @@ class ControlRequest:
         text = urlencode(self.form) if self.json is None else json.dumps(self.json)
         return text.encode()
 
-
-class Control(Protocol):
-    """What every carrier lets us do with a call that is going on."""
-
-    def hang_up(self, sid: str) -> ControlRequest: ...
-
-    def start_recording(self, sid: str, *, callback: str | None = None) -> ControlRequest:
-        """Record both sides on channels of their own."""
-        ...
-
-    def send_message(self, sender: str, to: str, text: str, *, key: str) -> ControlRequest: ...
-
-    def is_call_over(self, status: int, body: bytes) -> bool:
-        """Whether an answer says that the call has already ended, so that there is nothing left
-        to do.
-        """
-        ...
+    @property
+    def target(self) -> str:
+        """The path with its query: a GET carries its form there."""
+        is_query = self.method == "GET" and self.form
+        return f"{self.path}?{urlencode(self.form)}" if is_query else self.path
 
 
 def path_part(text: str) -> str:
-    """An id as part of a path; whatever it holds, it stays one part."""
+    """An id as one part of a path, whatever it holds."""
     return quote(text, safe=":@=+~")

@@ -1,8 +1,7 @@
-"""What a carrier's webhooks tell, the same on every carrier: a call rings, was heard, has moved
-on, was recorded.
+"""What a carrier's webhooks report, the same for every carrier.
 
-Webhooks come late, twice and out of order: a notice whose `key` was seen before is the same
-notice (an empty key says nothing).
+Webhooks come late, twice and out of order. A notice whose `key` was seen before is a repeat; an
+empty key says nothing.
 """
 
 from collections.abc import Mapping
@@ -32,7 +31,7 @@ class CarrierCallState(StrEnum):
 
     @property
     def end_reason(self) -> str:
-        """Why a call ended, as the archive says it."""
+        """The end reason for the archive."""
         return "caller_hung_up" if self is CarrierCallState.COMPLETED else self.value
 
 
@@ -49,10 +48,7 @@ class RecordingState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RingNotice:
-    """A call that wants to begin.
-
-    `verified` only where the carrier vouches that the number is the caller's own.
-    """
+    """A call begins. `verified`: the carrier vouches that the number is the caller's."""
 
     key: str
     source: str
@@ -79,57 +75,44 @@ class RingNotice:
 
 @dataclass(frozen=True, slots=True)
 class SpeechGathered:
-    """What the carrier's own ears made of the caller; a confidence that it does not know is
-    None.
-    """
+    """What the carrier transcribed of the caller. An unknown confidence is None."""
 
     key: str
     sid: str
     text: str = field(default="", repr=False)
     confidence: float | None = None
-    digits: str = field(default="", repr=False)
     is_final: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class CallProgress:
-    """Where a call stands.
+    """The state of a call.
 
-    Of two, the one with the higher `order` is the later; None where the carrier does not say.
-
-    `ring` tells who is on the line where the carrier repeats it; `words` are our own, sent
-    along with a command and come back.
+    `ring` says who is on the line, if the carrier repeats it. `client_state` is ours: it was sent
+    with a command and comes back.
     """
 
     key: str
     sid: str
     state: CarrierCallState
-    duration_s: int | None = None
-    order: float | None = None
     ring: RingNotice | None = field(default=None, repr=False)
     client_state: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingNotice:
-    """How a recording stands.
-
-    `calls` are ids of its call, any of which may be the known one (`metadata["ids"]`).
-    """
+    """The state of a recording. Any of `call_sids` may be the known id (`metadata["ids"]`)."""
 
     key: str
     call_sids: tuple[str, ...]
     state: RecordingState
     recording_sid: str | None = None
     url: str | None = field(default=None, repr=False)
-    fetch_within_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SpeakingEnded:
-    """What the carrier was asked to say has been said, or broken off; `words` are our own, sent
-    along with the asking.
-    """
+    """The carrier said what we asked for, or was interrupted. `client_state` is ours."""
 
     key: str
     sid: str
@@ -138,9 +121,7 @@ class SpeakingEnded:
 
 @dataclass(frozen=True, slots=True)
 class StreamFailed:
-    """The carrier could not open or keep the media socket: the caller hears nothing unless
-    somebody speaks.
-    """
+    """The carrier could not open or keep the media socket: the caller hears nothing."""
 
     key: str
     sid: str
@@ -150,10 +131,7 @@ Notice = RingNotice | SpeechGathered | CallProgress | RecordingNotice | Speaking
 
 
 def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None:
-    """A number or address in our form.
-
-    One that has none counts as withheld; how it was sent is kept beside the call.
-    """
+    """A normalised number or address. Any other counts as withheld, with its text in metadata."""
     if not isinstance(party, str):
         return None
     try:
@@ -164,12 +142,12 @@ def read_party(party: object, side: str, metadata: dict[str, Any]) -> str | None
 
 
 def clean_detail(text: str) -> str:
-    """Free text of a carrier, made fit for every store."""
+    """Free text of a carrier that every database can store."""
     return text[:MAX_DETAIL_CHARS].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def read_confidence(value: object) -> float | None:
-    """Between 0 and 1. Nought is what carriers send when they do not know."""
+    """Between 0 and 1. Carriers send 0 when they do not know."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:

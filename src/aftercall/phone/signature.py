@@ -1,24 +1,44 @@
-"""Who may speak to the carrier routes: only a carrier that signed what it sent.
+"""Who may use the carrier routes: a request needs the carrier's signature, a stream a token.
 
-Each carrier's check has a file of its own; here is what they are asked and what they may answer.
+Twilio signs (HMAC-SHA1) the address and the form. The address is the configured public one, never
+the Host header: behind a proxy that is another, and anybody can set it. Telnyx signs (Ed25519)
+the timestamp and the body.
 """
 
+import hmac
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from hashlib import sha1, sha256
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import parse_qs, urlsplit
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from pydantic import SecretStr
 
 from aftercall.clock import Clock
+from aftercall.errors import RefusedInput
+from aftercall.phone.twilio_webhooks import FORM_TYPE, Fields, read_form
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+TWILIO_HEADER = "x-twilio-signature"
+TELNYX_HEADER = "telnyx-signature-ed25519"
+TIMESTAMP_HEADER = "telnyx-timestamp"
+MAX_AGE_S = 300
+TOKEN_PARAMETER = "pass"  # noqa: S105 - the name of a parameter
+TOKEN_LIFETIME_S = 120
+_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+_SOCKET_SCHEMES = {"https": "wss", "http": "ws"}
+_DEFAULT_PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80}
 
 
 class SignatureFlaw(StrEnum):
-    """Why a request is not believed."""
+    """Why a request is refused."""
 
     NO_KEY = (
         "there is nothing to check it with: a key or the public address is not set, or cannot "
@@ -32,9 +52,7 @@ class SignatureFlaw(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """A request as it arrived: `target` is the raw path and query below the public address,
-    `body` the raw bytes.
-    """
+    """A request as it arrived. `target` is the raw path and query below the public address."""
 
     target: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
@@ -42,9 +60,7 @@ class SignedRequest:
     is_upgrade: bool = False
 
     def header(self, name: str) -> str | None:
-        """The one header of this name; two of them contradict each other and count as
-        unreadable.
-        """
+        """The header of this name. Two of them contradict each other: an empty text."""
         found = [value for key, value in self.headers.items() if key.lower() == name]
         if not found:
             return None
@@ -53,25 +69,23 @@ class SignedRequest:
 
 class Signature(Protocol):
     def find_flaw(self, request: SignedRequest) -> SignatureFlaw | None:
-        """None: this is from the carrier, unchanged. Never raises, whatever the request holds."""
+        """None: the request is the carrier's, unchanged. Never raises."""
         ...
 
 
-SIGNATURE_HEADER = "telnyx-signature-ed25519"
-TIMESTAMP_HEADER = "telnyx-timestamp"
-MAX_AGE_S = 300
-_TIMESTAMP = re.compile(r"[0-9]{1,12}")
-
-
 class TelnyxSignature:
+    """Needs the `telnyx` extra; raises ModuleNotFoundError without it."""
+
     def __init__(self, public_key: str | None, clock: Clock) -> None:
         self._key = _read_key(public_key or "")
         self._clock = clock
 
     def find_flaw(self, request: SignedRequest) -> SignatureFlaw | None:
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an extra
+
         if self._key is None:
             return SignatureFlaw.NO_KEY
-        signature, timestamp = request.header(SIGNATURE_HEADER), request.header(TIMESTAMP_HEADER)
+        signature, timestamp = request.header(TELNYX_HEADER), request.header(TIMESTAMP_HEADER)
         if signature is None or timestamp is None:
             return SignatureFlaw.MISSING
         raw = _decode(signature)
@@ -86,12 +100,14 @@ class TelnyxSignature:
         return None
 
 
-def _read_key(public_key: str) -> Ed25519PublicKey | None:
+def _read_key(public_key: str) -> "Ed25519PublicKey | None":
+    from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - an extra
+
     raw = _decode(public_key.strip())
     if len(raw) != 32:
         return None
     try:
-        return Ed25519PublicKey.from_public_bytes(raw)
+        return ed25519.Ed25519PublicKey.from_public_bytes(raw)
     except ValueError:
         return None
 
@@ -101,3 +117,102 @@ def _decode(text: str) -> bytes:
         return b64decode(text, validate=True)
     except (NotBase64, ValueError):
         return b""
+
+
+class TwilioSignature:
+    def __init__(self, auth_token: SecretStr | None, public_url: str | None) -> None:
+        self._key = auth_token.get_secret_value().encode() if auth_token else b""
+        self._pages = _spellings(public_url or "", is_socket=False)
+        self._sockets = _spellings(public_url or "", is_socket=True)
+
+    def find_flaw(self, request: SignedRequest) -> SignatureFlaw | None:
+        if not self._key or not self._pages:
+            return SignatureFlaw.NO_KEY
+        signature = request.header(TWILIO_HEADER)
+        if not signature:
+            return SignatureFlaw.MISSING if signature is None else SignatureFlaw.MALFORMED
+        try:
+            fields = _signed_fields(request)
+            addresses = self._sockets if request.is_upgrade else self._pages
+            signed = [f"{address}{request.target}{_join(fields)}".encode() for address in addresses]
+        except (RefusedInput, UnicodeEncodeError):
+            return SignatureFlaw.MALFORMED
+        if fields is None:
+            return SignatureFlaw.WRONG
+        given = signature.encode("utf-8", "backslashreplace")
+        matches = [hmac.compare_digest(self._sign(text), given) for text in signed]
+        return None if any(matches) else SignatureFlaw.WRONG
+
+    def _sign(self, text: bytes) -> bytes:
+        return b64encode(hmac.digest(self._key, text, sha1))
+
+
+def _signed_fields(request: SignedRequest) -> Fields | None:
+    """The form fields under the signature. None if the signature does not cover the body."""
+    if (request.header("content-type") or "").partition(";")[0].strip().lower() == FORM_TYPE:
+        return read_form(request.body)
+    hashes = parse_qs(urlsplit(request.target).query).get("bodySHA256", [])
+    if not hashes:
+        return None if request.body else ()
+    given = hashes[0].encode("utf-8", "backslashreplace")
+    is_same = hmac.compare_digest(sha256(request.body).hexdigest().encode(), given)
+    return () if is_same and len(hashes) == 1 else None
+
+
+def _join(fields: Fields | None) -> str:
+    """Names and values without separators, sorted; the same pair twice counts once."""
+    return "".join(name + value for name, value in sorted(set(fields or ())))
+
+
+def _spellings(public_url: str, *, is_socket: bool) -> Sequence[str]:
+    """The public address with and without its port: Twilio signs either. Empty if it is none."""
+    try:
+        parts = urlsplit(public_url.rstrip("/"))
+        port = parts.port
+    except ValueError:
+        return ()
+    if parts.scheme not in _SOCKET_SCHEMES or not parts.hostname:
+        return ()
+    scheme = _SOCKET_SCHEMES[parts.scheme] if is_socket else parts.scheme
+    bare = parts.netloc.removesuffix(f":{port}")
+    hosts = (bare, f"{bare}:{port or _DEFAULT_PORTS[scheme]}")
+    return tuple(f"{scheme}://{host}{parts.path}" for host in hosts)
+
+
+class StreamTokens:
+    """Tells which media socket belongs to which call, on carriers that sign sockets and others.
+
+    The answer to a webhook brings a token that the stream's start must return. It names its
+    call, expires after minutes, and opens one stream in each process. Issued tokens are not
+    stored, so any process with the key can check them.
+    """
+
+    def __init__(self, key: SecretStr, clock: Clock) -> None:
+        self._key = key.get_secret_value().encode()
+        self._clock = clock
+        self._used: dict[str, int] = {}
+
+    def issue(self, call_sid: str) -> str:
+        claim = f"{self._now() + TOKEN_LIFETIME_S}.{token_urlsafe(9)}"
+        return f"{claim}.{self._sign(call_sid, claim)}"
+
+    def redeem(self, call_sid: str, token: str | None) -> bool:
+        """Whether this token opens a stream of this call. It does so once."""
+        claim, _, signature = (token or "").rpartition(".")
+        expected = self._sign(call_sid, claim).encode()
+        given = signature.encode("utf-8", "replace")
+        if not self._key or not hmac.compare_digest(expected, given):
+            return False
+        until = int(claim.partition(".")[0])
+        now = self._now()
+        if until < now or claim in self._used:
+            return False
+        self._used = {used: end for used, end in self._used.items() if end >= now} | {claim: until}
+        return True
+
+    def _sign(self, call_sid: str, claim: str) -> str:
+        text = f"stream pass|{call_sid}|{claim}".encode("utf-8", "replace")
+        return hmac.digest(self._key, text, sha256).hex()
+
+    def _now(self) -> int:
+        return int(self._clock.now().timestamp())

@@ -1,9 +1,7 @@
-"""What the media sockets of all carriers have in common: JSON frames around base64 audio, one
-stream to a socket.
+"""What all media sockets share: JSON frames around base64 audio, one stream to a socket.
 
-A carrier's own file names the fields; here are the states, the order and the refusals, so that
-they are the same for all. The path of an audio frame is written for speed: fifty a second
-arrive for every call.
+The file of a carrier names its fields; states, order and refusals are here. The code for an
+audio frame is written for speed: fifty a second arrive for every call.
 """
 
 import json
@@ -18,7 +16,6 @@ from aftercall.errors import AudioTooLong, StreamNotOpen
 from aftercall.model.calls import is_sid
 from aftercall.phone.wire import (
     MAX_AUDIO_BYTES,
-    MULAW,
     AudioIn,
     AudioOut,
     Digit,
@@ -36,14 +33,20 @@ from aftercall.phone.wire import (
     WireEvent,
     WireRefusal,
 )
+from aftercall.speech.sound import SAMPLE_RATE_HZ
 
-MAX_HELD_FRAMES = (
-    5  # frames, 100 ms: longer than a network shuffles, short enough not to be noticed in an answer
-)
-RESTART_AFTER_FRAMES = (
-    50  # frames, one second of nothing but old numbers: the carrier has begun to count anew
-)
+MAX_HELD_FRAMES = 5  # 100 ms: longer than a network reorders, too short to be noticed
+RESTART_AFTER_FRAMES = 50  # after a second of old numbers the carrier has restarted its count
+MAX_OUTSTANDING_MARKS = 1_000  # a carrier that never returns a mark must not fill the memory
+MAX_FRAME_CHARS = 65_536  # an ordinary frame of 20 ms has about 350
+DTMF_KEYS = frozenset("0123456789*#ABCD")
+MAX_REMEMBERED_KEYS = 64
 
+Message = dict[str, Any]
+Events = Sequence[WireEvent]
+
+_decode = json.JSONDecoder().raw_decode  # a third faster than json.loads, which skips whitespace
+_ODD: dict[Oddity, Events] = {reason: (OddMessage(reason),) for reason in Oddity}
 _LATE = (OddMessage(Oddity.LATE),)
 _REPEATED = (OddMessage(Oddity.REPEATED),)
 
@@ -55,20 +58,15 @@ class AudioOrder:
         self._late = 0
 
     def add(self, audio: AudioIn) -> Sequence[AudioIn | OddMessage]:
-        return (audio,) if self.accept_if_next(audio.sequence) else self._sort(audio)
-
-    def accept_if_next(self, sequence: int) -> bool:
-        """Whether audio of this number is next, with nothing held back; then it is counted as
-        taken.
-        """
-        if sequence != self._next or self._held:
-            return False
+        """The audio that is in order now."""
+        if audio.sequence != self._next or self._held:
+            return self._sort(audio)
         self._next += 1
         self._late = 0
-        return True
+        return (audio,)
 
     def flush(self) -> list[AudioIn]:
-        """What is still held back, gaps and all: nothing more will come to fill them."""
+        """What is still held back, with its gaps: nothing more will come."""
         rest = [self._held[number] for number in sorted(self._held)]
         self._held.clear()
         return rest
@@ -95,14 +93,11 @@ class AudioOrder:
         return ready
 
     def _restart_at(self, audio: AudioIn) -> list[AudioIn]:
-        """One wild number must not mute a caller for the rest of the call."""
+        """One wrong number must not mute the caller for the rest of the call."""
         rest = self.flush()
         self._next = audio.sequence + 1
         self._late = 0
         return [*rest, audio]
-
-
-MAX_OUTSTANDING_MARKS = 1_000  # a carrier that never returns a mark must not fill the memory
 
 
 class PlayedMarks:
@@ -118,9 +113,7 @@ class PlayedMarks:
         self._waiting.clear()
 
     def on_mark_returned(self, name: str) -> MarkPlayed | MarkDropped | OddMessage:
-        """Of two marks with one name the earlier returns first, so a cleared one counts before
-        a waiting one.
-        """
+        """Of two marks with one name the earlier returns first, so a cleared one comes first."""
         if name in self._cleared:
             self._cleared.remove(name)
             return MarkDropped(name)
@@ -130,22 +123,9 @@ class PlayedMarks:
         return OddMessage(Oddity.UNKNOWN_MARK)
 
 
-MAX_FRAME_CHARS = 65_536  # characters; an ordinary frame of 20 ms has about 350
-DTMF_KEYS = frozenset("0123456789*#ABCD")
-MAX_REMEMBERED_KEYS = 64
-
-Message = dict[str, Any]
-Events = Sequence[WireEvent]
-
-_decode = (
-    json.JSONDecoder().raw_decode
-)  # a third faster than json.loads, which looks for whitespace by regular expression
-_ODD: dict[Oddity, Events] = {reason: (OddMessage(reason),) for reason in Oddity}
-
-
 @dataclass(frozen=True, slots=True)
 class StreamOpening:
-    """What a start frame announces, as it came: nothing in it has been believed yet."""
+    """What a start frame announces, unchecked."""
 
     call_sid: Any
     stream_sid: Any
@@ -159,9 +139,7 @@ class MediaStream(ABC):
     stream_key: ClassVar[str]
     sequence_key: ClassVar[str]
     encodings: ClassVar[Mapping[str, bytes | None]]
-    """Encodings this carrier may announce, each with the table that makes μ-law of it (None: it
-    is μ-law).
-    """
+    """Each encoding that the carrier may announce, with its table to μ-law, if it is another."""
 
     def __init__(self) -> None:
         self._stream_sid: str | None = None
@@ -184,20 +162,9 @@ class MediaStream(ABC):
             return _ODD[message]
         event = message.get("event")
         if event == "media":
-            heard = self._unpack(message)
-            return _ODD[heard] if isinstance(heard, Oddity) else self._order.add(AudioIn(*heard))
+            audio = self._unpack(message)
+            return _ODD[audio] if isinstance(audio, Oddity) else self._order.add(audio)
         return self._read(event, message)
-
-    def try_read_audio(self, frame: str | bytes) -> bytes | None:
-        message = _parse(frame)
-        if isinstance(message, Oddity) or message.get("event") != "media":
-            return None
-        heard = self._unpack(message)
-        return (
-            None
-            if isinstance(heard, Oddity) or not self._order.accept_if_next(heard[2])
-            else heard[0]
-        )
 
     def close(self) -> Events:
         return self._stop(StopReason.LOST)
@@ -218,9 +185,7 @@ class MediaStream(ABC):
 
     @abstractmethod
     def _address_of(self, stream_sid: str) -> str:
-        """How a frame to the carrier names its stream: a JSON member with a leading comma, or
-        nothing.
-        """
+        """How a frame names its stream: a JSON member with a leading comma, or nothing."""
 
     @abstractmethod
     def _digit_order(self, message: Message) -> int: ...
@@ -229,13 +194,10 @@ class MediaStream(ABC):
         return payload
 
     def _read_error(self, message: Message) -> Events:
-        """A carrier that reports what it could not use says so here; to others the event is
-        unknown.
-        """
+        """For carriers that report frames they could not use."""
         return _ODD[Oddity.UNKNOWN_EVENT]
 
-    def _unpack(self, message: Message) -> tuple[bytes, int, int] | Oddity:
-        """Payload, timestamp and number of a piece of the caller's voice."""
+    def _unpack(self, message: Message) -> AudioIn | Oddity:
         if not self._is_open or message.get(self.stream_key) != self._stream_sid:
             return self._misplaced()
         media = message.get("media")
@@ -243,10 +205,8 @@ class MediaStream(ABC):
             return Oddity.SHAPE
         if media.get("track", "inbound") != "inbound":
             return Oddity.OWN_VOICE
-        sequence, timestamp_ms = (
-            parse_whole_number(media.get("chunk")),
-            parse_whole_number(media.get("timestamp")),
-        )
+        sequence = parse_whole_number(media.get("chunk"))
+        timestamp_ms = parse_whole_number(media.get("timestamp"))
         if sequence is None or timestamp_ms is None:
             return Oddity.SHAPE
         try:
@@ -255,7 +215,9 @@ class MediaStream(ABC):
             return Oddity.NOT_BASE64
         if not payload:
             return Oddity.NO_AUDIO
-        return payload.translate(self._table) if self._table else payload, timestamp_ms, sequence
+        if self._table:
+            payload = payload.translate(self._table)
+        return AudioIn(payload, timestamp_ms, sequence)
 
     def _read(self, event: object, message: Message) -> Events:
         if event == "connected":
@@ -302,18 +264,13 @@ class MediaStream(ABC):
     def _is_supported(self, opening: StreamOpening) -> bool:
         if not isinstance(opening.encoding, str) or opening.encoding not in self.encodings:
             return False
-        return (parse_whole_number(opening.rate_hz), parse_whole_number(opening.channels)) == (
-            MULAW.rate_hz,
-            MULAW.channels,
-        )
+        rate_hz, channels = map(parse_whole_number, (opening.rate_hz, opening.channels))
+        return (rate_hz, channels) == (SAMPLE_RATE_HZ, 1)
 
     def _read_digit(self, message: Message) -> Events:
         dtmf = message.get("dtmf")
-        if (
-            type(dtmf) is not dict
-            or not isinstance(dtmf.get("digit"), str)
-            or dtmf["digit"] not in DTMF_KEYS
-        ):
+        digit = dtmf.get("digit") if type(dtmf) is dict else None
+        if type(dtmf) is not dict or not isinstance(digit, str) or digit not in DTMF_KEYS:
             return _ODD[Oddity.SHAPE]
         if dtmf.get("track", "inbound_track") not in ("inbound_track", "inbound"):
             return _ODD[Oddity.OWN_VOICE]
@@ -322,7 +279,7 @@ class MediaStream(ABC):
         if press[0] is not None and press in self._pressed:
             return _ODD[Oddity.REPEATED]
         self._pressed.append(press)
-        return (Digit(dtmf["digit"], order),)
+        return (Digit(digit, order),)
 
     def _read_mark(self, message: Message) -> Events:
         mark = message.get("mark")
@@ -331,9 +288,7 @@ class MediaStream(ABC):
         return (self._marks.on_mark_returned(mark["name"]),)
 
     def _end(self, message: Message) -> Events:
-        """A stop counts even before the start: the caller may hang up while the stream is being
-        set up.
-        """
+        """A stop counts even before the start: the caller may hang up meanwhile."""
         if self._stream_sid is not None and message.get(self.stream_key) != self._stream_sid:
             return _ODD[Oddity.OTHER_STREAM]
         return self._stop(StopReason.ENDED)
@@ -366,14 +321,14 @@ def _parse(frame: str | bytes) -> Message | Oddity:
 
 
 def parse_whole_number(value: object) -> int | None:
-    """A whole number, which carriers send as text or as a number; None for anything else."""
+    """A whole number, sent as text or as a number; None for anything else."""
     if type(value) is str:
         return int(value) if len(value) <= 18 and value.isdecimal() else None
     return value if type(value) is int and 0 <= value < 10**18 else None
 
 
 def text_values(parameters: object) -> dict[str, str]:
-    """The pairs of text out of something that should be an object of them."""
+    """The pairs whose value is text."""
     if type(parameters) is not dict:
         return {}
     return {name: value for name, value in parameters.items() if isinstance(value, str)}

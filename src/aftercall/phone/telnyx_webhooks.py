@@ -1,13 +1,10 @@
-"""Telnyx's webhooks: one address for all events, each in an envelope with an id that repeats
-when the event does.
-"""
+"""Telnyx's webhooks: one address for all events. An event that repeats has the same id."""
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from aftercall.clock import parse_instant
 from aftercall.errors import RefusedInput
 from aftercall.model.calls import is_sid
 from aftercall.phone.notices import (
@@ -27,7 +24,6 @@ from aftercall.phone.notices import (
 from aftercall.phone.telnyx import unpack_state
 
 SOURCE = "telnyx"
-RECORDING_URL_LIFE_S = 600
 MAX_BODY_BYTES = 262_144
 CALL_STATE_KEY = "call"
 _ATTESTED = "A"
@@ -45,12 +41,11 @@ _CAUSES = {
 @dataclass(frozen=True, slots=True)
 class _Envelope:
     id: str
-    occurred_at: float | None
     payload: dict[str, Any]
 
 
 def read_event(body: bytes) -> Notice | None:
-    """What an event tells; None for one of the many that nobody here needs."""
+    """The notice of an event; None for the many events without use here."""
     data = _read_data(body)
     reader = _READERS.get(data["event_type"]) if isinstance(data.get("event_type"), str) else None
     if reader is None:
@@ -60,7 +55,7 @@ def read_event(body: bytes) -> Notice | None:
     payload = data.get("payload")
     if not isinstance(payload, dict):
         raise RefusedInput("data.payload", "is not an object")
-    return reader(_Envelope(data["id"], _seconds(data.get("occurred_at")), payload))
+    return reader(_Envelope(data["id"], payload))
 
 
 def _read_data(body: bytes) -> dict[str, Any]:
@@ -107,30 +102,23 @@ def _answered(event: _Envelope) -> CallProgress:
 
 def _hung_up(event: _Envelope) -> CallProgress:
     cause = event.payload.get("hangup_cause")
-    state = (
-        _CAUSES.get(cause, CarrierCallState.COMPLETED)
-        if isinstance(cause, str)
-        else CarrierCallState.COMPLETED
-    )
-    return _progress(event, state)
+    known = _CAUSES.get(cause) if isinstance(cause, str) else None
+    return _progress(event, known or CarrierCallState.COMPLETED)
 
 
 def _progress(event: _Envelope, state: CarrierCallState) -> CallProgress:
-    words = unpack_state(event.payload.get("client_state"))
     return CallProgress(
         event.id,
         _sid(event.payload),
         state,
-        order=event.occurred_at,
         ring=_ring(event),
-        client_state=words,
+        client_state=unpack_state(event.payload.get("client_state")),
     )
 
 
 def _spoken(event: _Envelope) -> SpeakingEnded:
-    return SpeakingEnded(
-        event.id, _sid(event.payload), unpack_state(event.payload.get("client_state"))
-    )
+    state = unpack_state(event.payload.get("client_state"))
+    return SpeakingEnded(event.id, _sid(event.payload), state)
 
 
 def _transcribed(event: _Envelope) -> SpeechGathered | None:
@@ -138,35 +126,19 @@ def _transcribed(event: _Envelope) -> SpeechGathered | None:
     if not isinstance(data, dict) or not isinstance(data.get("transcript"), str):
         raise RefusedInput("data.payload.transcription_data", "holds no transcript")
     if data.get("transcription_track", "inbound") != "inbound":
-        return None  # the agent's own voice is no caller's speech
+        return None  # the agent's voice
     confidence = read_confidence(data.get("confidence"))
-    return SpeechGathered(
-        event.id,
-        _sid(event.payload),
-        data["transcript"],
-        confidence,
-        is_final=data.get("is_final") is not False,
-    )
-
-
-def _keys(event: _Envelope) -> SpeechGathered:
-    digits = event.payload.get("digits")
-    return SpeechGathered(
-        event.id, _sid(event.payload), digits=digits if isinstance(digits, str) else ""
-    )
+    is_final = data.get("is_final") is not False
+    sid, text = _sid(event.payload), data["transcript"]
+    return SpeechGathered(event.id, sid, text, confidence, is_final=is_final)
 
 
 def _recorded(event: _Envelope) -> RecordingNotice:
-    """The address is good for ten minutes, and the event does not name the call but its leg and
-    session.
-    """
+    """The address is good for ten minutes. The event names the leg and session, not the call."""
     payload = event.payload
-    urls = payload.get("recording_urls")
-    found = (
-        [urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)]
-        if isinstance(urls, dict)
-        else []
-    )
+    given = payload.get("recording_urls")
+    urls = given if isinstance(given, dict) else {}
+    found = [urls[kind] for kind in ("wav", "mp3") if isinstance(urls.get(kind), str)]
     recording = payload.get("recording_id")
     return RecordingNotice(
         key=event.id,
@@ -174,7 +146,6 @@ def _recorded(event: _Envelope) -> RecordingNotice:
         state=RecordingState.READY if found else RecordingState.ABSENT,
         recording_sid=recording if isinstance(recording, str) else None,
         url=found[0] if found else None,
-        fetch_within_s=RECORDING_URL_LIFE_S,
     )
 
 
@@ -191,7 +162,6 @@ _READERS: dict[str, Callable[[_Envelope], Notice | None]] = {
     "call.answered": _answered,
     "call.hangup": _hung_up,
     "call.transcription": _transcribed,
-    "call.gather.ended": _keys,
     "call.speak.ended": _spoken,
     "call.recording.saved": _recorded,
     "call.recording.error": _not_recorded,
@@ -207,19 +177,13 @@ def _sid(payload: dict[str, Any]) -> str:
 
 
 def _recorded_calls(payload: dict[str, Any]) -> tuple[str, ...]:
-    """Our own words name the call, if they come back; its leg and session do in any case."""
-    told = unpack_state(payload.get("client_state")).get(CALL_STATE_KEY)
-    return (*((told,) if is_sid(told) and told else ()), *_other_ids(payload))
+    """Our state names the call, if it comes back. The leg and session ids always come."""
+    sid = unpack_state(payload.get("client_state")).get(CALL_STATE_KEY)
+    others = _other_ids(payload)
+    return (sid, *others) if sid and is_sid(sid) else others
 
 
 def _other_ids(payload: dict[str, Any]) -> tuple[str, ...]:
     return tuple(
         payload[name] for name in ("call_leg_id", "call_session_id") if is_sid(payload.get(name))
     )
-
-
-def _seconds(value: object) -> float | None:
-    try:
-        return parse_instant(value).timestamp()
-    except ValueError:
-        return None

@@ -1,9 +1,11 @@
-"""Twilio Media Streams: camelCase names, numbers as text, the stream named in every frame both
-ways.
+"""Twilio: Media Streams, and requests to its REST API.
+
+The stream has camelCase names and numbers as text; every frame names its stream, both ways.
 """
 
 import json
 from collections.abc import Mapping
+from datetime import date
 from typing import Any, ClassVar
 
 from aftercall.phone.control import ControlRequest, path_part
@@ -22,9 +24,8 @@ class TwilioWire(MediaStream):
     encodings: ClassVar[Mapping[str, bytes | None]] = {"audio/x-mulaw": None}
 
     def _read_opening(self, message: Message, start: Message) -> StreamOpening:
-        media: dict[str, Any] = (
-            start["mediaFormat"] if isinstance(start.get("mediaFormat"), dict) else {}
-        )
+        given = start.get("mediaFormat")
+        media: dict[str, Any] = given if isinstance(given, dict) else {}
         return StreamOpening(
             call_sid=start.get("callSid"),
             stream_sid=message.get("streamSid"),
@@ -45,45 +46,32 @@ NOT_FOUND = 20_404
 
 
 class TwilioControl:
+    """The requests to Twilio's REST API."""
+
     def __init__(self, account_sid: str) -> None:
         self._account = f"/2010-04-01/Accounts/{path_part(account_sid)}"
 
     def hang_up(self, sid: str) -> ControlRequest:
-        return self._post(f"{path_part(sid)}.json", ("Status", "completed"))
+        path = f"{self._account}/Calls/{path_part(sid)}.json"
+        return ControlRequest("hang-up", "POST", path, form=(("Status", "completed"),))
 
-    def replace_twiml(self, sid: str, twiml: str) -> ControlRequest:
-        """Break off what the call is doing and do this instead: the way out when a media stream
-        cannot go on.
-        """
-        return self._post(f"{path_part(sid)}.json", ("Twiml", twiml))
+    def dial(self, fields: Mapping[str, str]) -> ControlRequest:
+        path = f"{self._account}/Calls.json"
+        return ControlRequest("dial", "POST", path, tuple(fields.items()), is_repeatable=False)
 
-    def start_recording(self, sid: str, *, callback: str | None = None) -> ControlRequest:
-        """Silence is kept, so that the recording and the turns have one clock."""
-        form = [("RecordingChannels", "dual"), ("RecordingTrack", "both"), ("Trim", "do-not-trim")]
-        if callback:
-            form += [
-                ("RecordingStatusCallback", callback),
-                ("RecordingStatusCallbackMethod", "POST"),
-            ]
-            form += [("RecordingStatusCallbackEvent", event) for event in ("completed", "absent")]
-        return self._post(f"{path_part(sid)}/Recordings.json", *form, is_repeatable=False)
-
-    def send_message(self, sender: str, to: str, text: str, *, key: str) -> ControlRequest:
-        """A text message. Twilio takes no key, so whoever must not send twice may not ask twice."""
+    def send_message(self, sender: str, to: str, text: str) -> ControlRequest:
+        """Twilio takes no idempotency key: look for the message with `list_messages` first."""
+        path = f"{self._account}/Messages.json"
         form = (("From", sender), ("To", to), ("Body", text))
-        return ControlRequest(
-            "POST", f"{self._account}/Messages.json", form=form, is_repeatable=False
-        )
+        return ControlRequest("message", "POST", path, form, is_repeatable=False)
+
+    def list_messages(self, to: str, since: date) -> ControlRequest:
+        path = f"{self._account}/Messages.json"
+        form = (("To", to), ("DateSent>", f"{since:%Y-%m-%d}"), ("PageSize", "200"))
+        return ControlRequest("messages", "GET", path, form)
 
     def is_call_over(self, status: int, body: bytes) -> bool:
         try:
             return status == 404 and json.loads(body)["code"] == NOT_FOUND
         except (ValueError, KeyError, TypeError, RecursionError):
             return False
-
-    def _post(
-        self, path: str, *form: tuple[str, str], is_repeatable: bool = True
-    ) -> ControlRequest:
-        return ControlRequest(
-            "POST", f"{self._account}/Calls/{path}", form=form, is_repeatable=is_repeatable
-        )

@@ -1,8 +1,5 @@
-"""Twilio's webhooks: forms whose fields grow over the years; what is not known here is left
-alone.
-"""
+"""Twilio's webhooks: forms. Unknown fields are ignored."""
 
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -19,7 +16,6 @@ from aftercall.phone.notices import (
     read_confidence,
     read_party,
 )
-from aftercall.phone.stream import parse_whole_number
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 MAX_BODY_BYTES = 262_144
@@ -29,7 +25,7 @@ Fields = tuple[tuple[str, str], ...]
 
 
 def read_form(body: bytes) -> Fields:
-    """Every field in order, empty ones too: they are signed like the others."""
+    """Every field in order, with the empty ones: Twilio signs them too."""
     if len(body) > MAX_BODY_BYTES:
         raise RefusedInput("body", "is too long for a form")
     try:
@@ -42,9 +38,7 @@ def read_form(body: bytes) -> Fields:
 
 
 SOURCE = "twilio"
-FULL_ATTESTATION = (
-    "TN-Validation-Passed-A"  # B and C vouch for the way a call came in, not for its number
-)
+FULL_ATTESTATION = "TN-Validation-Passed-A"  # B and C do not vouch for the number
 _DETAILS = {
     "AccountSid": "account_sid",
     "CallerName": "caller_name",
@@ -84,6 +78,7 @@ def read_ring(form: Fields) -> RingNotice:
     caller = read_party(fields.get("From") or fields.get("Caller"), "caller", metadata)
     callee = read_party(fields.get("To") or fields.get("Called"), "callee", metadata)
     is_inbound = fields.get("Direction", "inbound") == "inbound"
+    is_attested = fields.get("StirVerstat") == FULL_ATTESTATION
     sid = _sid(fields)
     return RingNotice(
         key=f"{sid}:ring",
@@ -92,46 +87,30 @@ def read_ring(form: Fields) -> RingNotice:
         caller=caller,
         callee=callee,
         direction="inbound" if is_inbound else "outbound",
-        verified=is_inbound
-        and caller is not None
-        and fields.get("StirVerstat") == FULL_ATTESTATION,
+        verified=is_inbound and caller is not None and is_attested,
         metadata=metadata,
     )
 
 
 def read_gathered(form: Fields, retry_token: str = "") -> SpeechGathered:
-    """The answer to a Gather, or one of its partial results.
+    """The answer to a Gather. Empty text: the caller said nothing.
 
-    Empty is an answer too: the caller said nothing.
-
-    A caller may say the same word twice; only Twilio's retry token (a header) tells a repeated
-    answer from a new one.
+    A caller may say the same word twice: only Twilio's retry token (a header) marks a repeat.
     """
     fields = _first_of_each(form)
     sid = _sid(fields)
-    if "UnstableSpeechResult" in fields or "StableSpeechResult" in fields:
-        text = fields.get("StableSpeechResult", "") + fields.get("UnstableSpeechResult", "")
-        return SpeechGathered(
-            f"{sid}:partial:{fields.get('SequenceNumber', '')}", sid, text, is_final=False
-        )
-    text = fields.get("SpeechResult", "")
-    return SpeechGathered(
-        retry_token, sid, text, read_confidence(fields.get("Confidence")), fields.get("Digits", "")
-    )
+    confidence = read_confidence(fields.get("Confidence"))
+    return SpeechGathered(retry_token, sid, fields.get("SpeechResult", ""), confidence)
 
 
 def read_progress(form: Fields) -> CallProgress:
-    """Keyed by call and state: one call passes through several states, and each may be told
-    twice.
-    """
+    """Keyed by call and state: each state of a call may be reported twice."""
     fields = _first_of_each(form)
     sid = _sid(fields)
     state = _STATES.get(fields.get("CallStatus", ""))
     if state is None:
         raise RefusedInput("CallStatus", "is not a known state of a call")
-    return CallProgress(
-        f"{sid}:{state}", sid, state, parse_whole_number(fields.get("CallDuration")), _order(fields)
-    )
+    return CallProgress(f"{sid}:{state}", sid, state)
 
 
 def read_recorded(form: Fields) -> RecordingNotice:
@@ -153,13 +132,3 @@ def _sid(fields: dict[str, str], name: str = "CallSid") -> str:
     if not is_sid(sid):
         raise RefusedInput(name, "is missing or not an id")
     return sid
-
-
-def _order(fields: dict[str, str]) -> float | None:
-    number = parse_whole_number(fields.get("SequenceNumber"))
-    if number is not None:
-        return number
-    try:
-        return parsedate_to_datetime(fields.get("Timestamp", "")).timestamp()
-    except (ValueError, OverflowError):
-        return None

@@ -1,9 +1,7 @@
-"""What a carrier's media socket means: the events it gives, the commands it takes, the same on
-every carrier.
+"""The protocol of a carrier's media socket: events in, commands out, the same for every carrier.
 
-Audio on this side is 8 kHz μ-law, mono. A wire opens no socket and keeps no clock; nobody above
-asks which one it is. What a caller said, pressed or dialled stays out of every `repr`, so that
-it cannot slip into a log.
+Audio on this side is 8 kHz μ-law, mono. A wire opens no socket and keeps no clock. What a caller
+said, pressed or dialled stays out of every `repr`, so it cannot get into a log.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,14 +9,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-BYTES_PER_MS = 8
+from aftercall.speech.sound import BYTES_PER_MS
+
 SILENCE = b"\xff"
 MIN_AUDIO_BYTES = 20 * BYTES_PER_MS
 MAX_AUDIO_BYTES = 30_000 * BYTES_PER_MS  # what the strictest carrier takes in one frame
 
 
 class Oddity(StrEnum):
-    """Why a frame was skipped. A closed list: nothing of the frame itself can get in."""
+    """Why a frame was skipped. A fixed list: nothing of the frame itself gets into a log."""
 
     TOO_LARGE = "longer than a frame may be"
     NOT_JSON = "not a JSON object"
@@ -47,40 +46,26 @@ class WireRefusal(StrEnum):
 
 class StopReason(StrEnum):
     ENDED = "the carrier ended the stream"
-    LOST = "the socket closed without a goodbye"
-
-
-@dataclass(frozen=True, slots=True)
-class MediaFormat:
-    encoding: str
-    rate_hz: int
-    channels: int
-
-
-MULAW = MediaFormat("audio/x-mulaw", 8_000, 1)
+    LOST = "the socket closed without a stop"
 
 
 @dataclass(frozen=True, slots=True)
 class StreamConnected:
-    """The carrier is on the socket; which call it brings is not known yet."""
+    """The carrier connected; its call is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStarted:
-    """The stream belongs to this call; audio may flow both ways, in `media`."""
+    """The stream belongs to this call; audio may flow both ways."""
 
     call_sid: str
     stream_sid: str
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
-    media: MediaFormat = MULAW
 
 
 @dataclass(frozen=True, slots=True)
 class AudioIn:
-    """What the caller said: in order, each piece once.
-
-    A gap in `sequence` is audio that never arrived.
-    """
+    """The caller's voice: in order, each piece once. A gap in `sequence` is lost audio."""
 
     payload: bytes = field(repr=False)
     timestamp_ms: int
@@ -97,28 +82,28 @@ class Digit:
 
 @dataclass(frozen=True, slots=True)
 class MarkPlayed:
-    """Everything sent before this mark has reached the caller's ear."""
+    """Everything sent before this mark was played to the caller."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class MarkDropped:
-    """A `Clear` overtook this mark: what was sent before it may not have been heard."""
+    """A `Clear` dropped this mark: what was sent before it may not have been heard."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStopped:
-    """The stream is over. Comes once, whether the carrier said so or the socket just went."""
+    """The stream is over. Comes once, even if the socket just closed."""
 
     reason: StopReason
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRefused:
-    """This stream cannot be used; hang up with an explanation rather than play static."""
+    """This stream cannot be used; the call must end."""
 
     reason: WireRefusal
 
@@ -152,16 +137,14 @@ class AudioOut:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Ask to be told when everything sent so far has been played."""
+    """Asks the carrier to report when everything sent so far was played."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Stop playing now and forget what is queued: without it, an interrupted agent talks on
-    from the buffer.
-    """
+    """Stops playing and drops what is queued: else an interrupted agent talks on."""
 
 
 WireCommand = AudioOut | Mark | Clear
@@ -179,14 +162,8 @@ class Wire(Protocol):
         """What a frame means. Never raises, whatever the frame holds."""
         ...
 
-    def try_read_audio(self, frame: str | bytes) -> bytes | None:
-        """The caller's voice, of a frame that is nothing but the next piece of it; any other
-        must be received, and has changed nothing.
-        """
-        ...
-
     def close(self) -> Sequence[WireEvent]:
-        """The socket is gone: the rest of the audio, and `Stopped` unless it was said before."""
+        """The socket closed. Returns the rest of the audio and the stop, unless it came before."""
         ...
 
     def send(self, command: WireCommand) -> str | bytes:

@@ -1,3 +1,1 @@
-"""The ordinary frame of a websocket, without ceremony: fifty a second pass each way for every
-call.
-"""
+"""Websockets on the fast path: fifty frames a second pass each way for every call."""

@@ -1,10 +1,8 @@
-"""The socket to an engine: how it is opened, what its end means, and that a slow engine costs
-no memory.
-"""
+"""The websocket to an engine: how it opens, how it ends, and what it drops for a slow engine."""
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
@@ -16,40 +14,45 @@ from websockets.protocol import Event, State
 
 from aftercall.errors import EngineLost, EngineRefused, describe_network_error
 from aftercall.sockets.frames import FrameParser, Masks, UnhandledBytes, make_frame
-from aftercall.sockets.mailbox import Mailbox, MailboxClosed
+from aftercall.sockets.mailbox import Handler, Mailbox, MailboxClosed
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+MAX_UNSENT_BYTES = 32_768  # in this process; the system's buffers come on top
+OPEN_TIMEOUT_S = 4.0
+CLOSE_TIMEOUT_S = 1.0
+_REFUSALS = frozenset({400, 401, 402, 403, 404})
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _END_OF_HEAD = b"\r\n\r\n"
 _MAX_HEAD_BYTES = 65_536
 _masks = Masks()
 
 
-class FastConnection(ClientConnection):
+class EngineWebSocket(ClientConnection):
+    """A `websockets` connection. Whole messages skip the library and go to the mailbox."""
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._mailbox = Mailbox[str | bytes]()
+        self.mailbox = Mailbox[str | bytes]()
         self._parts: list[Frame] = []
         self._head = b""
         self._is_refused = False
-        self._cutter: FrameParser | None = None
+        self._parser: FrameParser | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._mailbox.set_transport(transport)
+        self.mailbox.set_transport(transport)
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
             super().data_received(data)
             return
-        if self._cutter is None:
+        if self._parser is None:
             data = self._read_handshake(data)
-        for piece in self._cutter.feed(data) if self._cutter and data else ():
+        for piece in self._parser.feed(data) if self._parser and data else ():
             if isinstance(piece, UnhandledBytes):
                 super().data_received(piece.raw)
-            elif self.protocol.state is State.OPEN:  # else nobody waits for it any more
-                self._mailbox.add(
-                    piece.payload.decode("utf-8", "replace") if piece.is_text else piece.payload
-                )
+            elif self.protocol.state is State.OPEN:  # else the socket is closing
+                self._add(piece.is_text, piece.payload)
 
     def eof_received(self) -> None:
         if self._head:
@@ -57,6 +60,7 @@ class FastConnection(ClientConnection):
         super().eof_received()
 
     def process_event(self, event: Event) -> None:
+        """A message in parts comes from the library, frame by frame."""
         if (
             isinstance(event, Response)
             or not isinstance(event, Frame)
@@ -69,29 +73,17 @@ class FastConnection(ClientConnection):
             is_text = self._parts[0].opcode is Opcode.TEXT
             data = b"".join(bytes(part.data) for part in self._parts)
             self._parts.clear()
-            self._mailbox.add(data.decode("utf-8", "replace") if is_text else data)
+            self._add(is_text, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._mailbox.close()
+        self.mailbox.close()
 
-    async def receive_message(self) -> str | bytes:
-        """The next message; raises Gone after the last. Only one may wait for it."""
-        return await self._mailbox.receive()
-
-    def set_fast_path(self, on_message: Callable[[str | bytes], bool]) -> None:
-        self._mailbox.set_fast_path(on_message)
-
-    def send_now(self, message: str | bytes) -> None:
-        """Send without waiting; how much is unsent is for the sender to mind."""
-        if self.protocol.state is not State.OPEN:
-            raise MailboxClosed
-        self.transport.write(make_frame(message, _masks.next_mask()))
+    def _add(self, is_text: bool, data: bytes) -> None:
+        self.mailbox.add(data.decode("utf-8", "replace") if is_text else data)
 
     def _read_handshake(self, data: bytes) -> bytes:
-        """The head of the answer is the library's, whole; what comes behind it in an open
-        connection is returned.
-        """
+        """Give the head of the answer to the library, whole. Returns the frames behind it."""
         self._head += data
         end = self._head.find(_END_OF_HEAD)
         if end < 0 and len(self._head) < _MAX_HEAD_BYTES:
@@ -100,23 +92,16 @@ class FastConnection(ClientConnection):
         head, rest, self._head = self._head[:size], self._head[size:], b""
         super().data_received(head)
         if self.protocol.state is State.OPEN:
-            self._cutter = FrameParser(is_masked=False, max_bytes=MAX_MESSAGE_BYTES)
+            self._parser = FrameParser(is_masked=False, max_bytes=MAX_MESSAGE_BYTES)
             return rest
-        self._is_refused = True  # what follows is the page that says so
+        self._is_refused = True  # the body of the refusal follows
         if rest:
             super().data_received(rest)
         return b""
 
 
-MAX_UNSENT_BYTES = 32_768  # bytes on our side; the system's own buffers come on top
-OPEN_TIMEOUT_S = 4.0
-CLOSE_TIMEOUT_S = 1.0
-_REFUSALS = frozenset({400, 401, 402, 403, 404})
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-
-
 class EngineSocket:
-    def __init__(self, connection: FastConnection, name: str) -> None:
+    def __init__(self, connection: EngineWebSocket, name: str) -> None:
         self._connection = connection
         self._name = name
 
@@ -126,24 +111,25 @@ class EngineSocket:
             connection = await connect(
                 url,
                 additional_headers=headers,
-                compression=None,  # voice does not shrink, and each call would pay for trying
+                compression=None,  # voice does not compress
                 max_size=MAX_MESSAGE_BYTES,
                 open_timeout=OPEN_TIMEOUT_S,
                 close_timeout=CLOSE_TIMEOUT_S,
-                create_connection=FastConnection,
+                create_connection=EngineWebSocket,
                 proxy=None if urlsplit(url).hostname in _LOOPBACK else True,
             )
         except InvalidStatus as error:
             status = error.response.status_code
             kind = EngineRefused if status in _REFUSALS else EngineLost
-            raise kind(f"{name} answered {status} at the door; check its key and address") from None
+            raise kind(
+                f"{name} refused the connection with {status}; check its key and address"
+            ) from None
         except InvalidURI:
             raise EngineRefused(f"{name}: its address is not that of a websocket") from None
         except (OSError, TimeoutError, InvalidHandshake) as error:
-            raise EngineLost(
-                f"{name} cannot be reached ({describe_network_error(error)})"
-            ) from None
-        return cls(cast(FastConnection, connection), name)
+            reason = describe_network_error(error)
+            raise EngineLost(f"{name} cannot be reached ({reason})") from None
+        return cls(cast(EngineWebSocket, connection), name)
 
     @property
     def has_room(self) -> bool:
@@ -151,56 +137,69 @@ class EngineSocket:
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes that the engine has not taken yet."""
         return self._connection.transport.get_write_buffer_size()
 
     async def receive(self) -> str | bytes:
+        """The next message. For the handshake of an engine's protocol."""
         try:
-            return await self._connection.receive_message()
+            return await self._connection.mailbox.receive()
         except MailboxClosed:
-            raise EngineLost(f"{self._name} closed the socket") from None
+            raise self._closed() from None
 
-    def set_fast_path(self, on_message: Callable[[str | bytes], bool]) -> None:
-        self._connection.set_fast_path(on_message)
+    async def receive_json(self, *types: str) -> dict[str, Any]:
+        """The next message of one of these types. Others are dropped."""
+        while True:
+            message = parse_message(await self.receive())
+            if message["type"] in types:
+                return message
 
-    def send_now(self, message: str | bytes) -> None:
-        """Sent at once; a slow engine is for the sender to mind."""
+    async def deliver(self, handle: Handler[str | bytes]) -> None:
+        """Pass each message to the handler, in order. Raises EngineLost when the socket closes."""
+        await self._connection.mailbox.deliver(handle)
+        raise self._closed()
+
+    def send(self, message: str | bytes) -> None:
+        """Sends without waiting. Audio checks `has_room` first."""
+        connection = self._connection
+        if connection.protocol.state is not State.OPEN:
+            raise self._closed()
         try:
-            self._connection.send_now(message)
-        except (MailboxClosed, OSError):
-            raise EngineLost(f"{self._name} closed the socket") from None
+            connection.transport.write(make_frame(message, _masks.next_mask()))
+        except OSError:
+            raise self._closed() from None
 
-    async def send(self, message: str | bytes) -> None:
-        self.send_now(message)
-
-    async def send_json(self, message: Mapping[str, Any]) -> None:
-        await self.send(json.dumps(message))
+    def send_json(self, message: Mapping[str, Any]) -> None:
+        self.send(json.dumps(message))
 
     async def close(self) -> None:
-        """Say goodbye; an engine that does not answer is left, not waited for."""
+        """Close the websocket; abort it if the engine does not answer."""
         try:
             async with asyncio.timeout(2 * CLOSE_TIMEOUT_S):
                 await self._connection.close()
         except TimeoutError:
-            self._connection.transport.abort()
+            self.abort()
 
     def abort(self) -> None:
         self._connection.transport.abort()
 
+    def _closed(self) -> EngineLost:
+        return EngineLost(f"{self._name} closed the socket")
+
 
 def parse_message(raw: str | bytes) -> dict[str, Any]:
-    """A JSON object with a `type`; anything else is one without meaning, for engines learn new
-    words.
-    """
+    """A JSON object with a `type`. Anything else gets an empty type and is ignored."""
     try:
         message = json.loads(raw)
     except (ValueError, RecursionError):
         return {"type": ""}
-    return (
-        message
-        if isinstance(message, dict) and isinstance(message.get("type"), str)
-        else {"type": ""}
-    )
+    is_typed = isinstance(message, dict) and isinstance(message.get("type"), str)
+    return message if is_typed else {"type": ""}
+
+
+def clean_code(code: object, fallback: str) -> str:
+    """A code of the protocol, safe for a log: free text could hold what was spoken."""
+    text = text_of(code)
+    return text if text.replace("_", "").isalnum() and len(text) < 64 else fallback
 
 
 def text_of(value: object) -> str:

@@ -1,9 +1,7 @@
-"""Websocket frames on the short way: whole messages are read and written here, everything else
-is left to the library.
+"""Websocket frames: reads and writes whole messages; everything else goes to the library.
 
-A library takes 20 µs for what needs three: it keeps states that a whole message does not touch.
-So the stream is cut into frames; pings, closes, messages in parts, and whatever breaks a rule
-go on to the library as the bytes they came as.
+The library takes 20 µs for a message that needs three. So the stream is cut into frames here.
+Pings, closes, messages in parts and invalid frames go to the library as raw bytes.
 """
 
 import os
@@ -22,12 +20,11 @@ _MASK_POOL_BYTES = 4_096
 
 
 class Message(NamedTuple):
-    """A whole message; what a client sent is unmasked."""
+    """A whole message, unmasked. `raw` is its frame, for a library that has to judge it."""
 
     is_text: bool
     payload: bytes
     raw: bytes
-    """The frame it came in, for whoever wants the library to judge it after all."""
 
 
 class UnhandledBytes(NamedTuple):
@@ -37,22 +34,22 @@ class UnhandledBytes(NamedTuple):
 
 
 class FrameParser:
-    """Takes what arrives after the handshake.
+    """Cuts the bytes after the handshake into frames.
 
-    A frame that declares more than `largest` goes to the library, and all that follows it.
+    A frame longer than `max_bytes` goes to the library, with all that follows.
     """
 
     def __init__(self, *, is_masked: bool, max_bytes: int) -> None:
         self._is_masked = is_masked
         self._flag, self._start = (_MASKED, 6) if is_masked else (0, 2)
-        self._largest = max_bytes
+        self._max_bytes = max_bytes
         self._rest = bytearray()
         self._needed = 0
         self._is_in_parts = False
-        self._is_aside = False
+        self._is_passing_on = False
 
     def feed(self, data: bytes) -> Sequence[Message | UnhandledBytes]:
-        if self._is_aside:
+        if self._is_passing_on:
             return (UnhandledBytes(data),)
         if not self._rest:
             message = self._read_single(data)
@@ -67,23 +64,18 @@ class FrameParser:
         return self._cut(data)
 
     def _read_single(self, data: bytes) -> Message | None:
-        """Almost always, what arrives is one message of ordinary length and nothing else."""
+        """The usual case: the bytes are one message of ordinary length and nothing else."""
         size = len(data)
         if size < 8 or data[0] not in _WHOLE or self._is_in_parts:
             return None
         length, start = data[1] ^ self._flag, self._start
-        if length > 126:  # very long, or masked when it should not be, or the reverse
+        if length > 126:  # very long, or the mask bit is wrong
             return None
         if length == 126:
             length, start = data[2] << 8 | data[3], start + 2
-        if size != start + length or length > self._largest:
+        if size != start + length or length > self._max_bytes:
             return None
-        payload = data[start:]
-        return Message(
-            data[0] == TEXT,
-            apply_mask(payload, data[start - 4 : start]) if self._is_masked else payload,
-            data,
-        )
+        return self._make_message(data, 0, start, size)
 
     def _cut(self, data: bytes) -> list[Message | UnhandledBytes]:
         pieces: list[Message | UnhandledBytes] = []
@@ -91,10 +83,10 @@ class FrameParser:
         while at < size:
             start, length = self._measure(data, at, size)
             end = start + length
-            if length > self._largest or (
+            if length > self._max_bytes or (
                 size - at > 1 and (data[at + 1] >= _MASKED) is not self._is_masked
             ):
-                self._is_aside = True
+                self._is_passing_on = True
                 pieces.append(UnhandledBytes(data[at:]))
                 return pieces
             if end > size:
@@ -106,8 +98,9 @@ class FrameParser:
         return pieces
 
     def _measure(self, data: bytes, at: int, size: int) -> tuple[int, int]:
-        """Where the payload of the frame at `at` starts, and how long it is; of a head that is
-        not whole yet, as much as must come.
+        """Where the payload of the frame at `at` starts, and its length.
+
+        For an incomplete head: the end of the head, and 0.
         """
         masked = 4 if self._is_masked else 0
         if size - at < 2:
@@ -121,25 +114,23 @@ class FrameParser:
         return at + 2 + wide + masked, int.from_bytes(data[at + 2 : at + 2 + wide])
 
     def _read(self, data: bytes, at: int, start: int, end: int) -> Message | UnhandledBytes:
-        raw = data[at:end]  # the whole of it is not copied
         head = data[at]
-        if head in (TEXT, BINARY) and not self._is_in_parts:
-            payload = data[start:end]
-            return Message(
-                head == TEXT,
-                apply_mask(payload, data[start - 4 : start]) if self._is_masked else payload,
-                raw,
-            )
+        if head in _WHOLE and not self._is_in_parts:
+            return self._make_message(data, at, start, end)
         opcode = head & 0x0F
         if opcode < 8:  # pings and closes may come between the parts
             self._is_in_parts = head < 0x80
-        return UnhandledBytes(raw)
+        return UnhandledBytes(data[at:end])
+
+    def _make_message(self, data: bytes, at: int, start: int, end: int) -> Message:
+        payload = data[start:end]
+        if self._is_masked:
+            payload = apply_mask(payload, data[start - 4 : start])
+        return Message(data[at] == TEXT, payload, data[at:end])
 
 
 class Masks:
-    """What a client hides its frames under: random, as the protocol wants, but not fetched from
-    the system four bytes at a time.
-    """
+    """Random masks for a client's frames, fetched from the system many at a time."""
 
     def __init__(self) -> None:
         self._drawn = b""
@@ -154,7 +145,7 @@ class Masks:
 
 
 def make_frame(message: str | bytes, mask: bytes = b"") -> bytes:
-    """A whole message in one frame; under a mask if a client sends it."""
+    """A whole message in one frame. A client's frame needs a mask."""
     kind, payload = (TEXT, message.encode()) if isinstance(message, str) else (BINARY, message)
     length, flag = len(payload), _MASKED if mask else 0
     if length < 126:

@@ -1,9 +1,7 @@
-"""A carrier's media socket as the bridge sees it: on the server's short way where it has one,
-else on its own messages.
-"""
+"""A carrier's media socket: on the fast path where the server has it, else on ASGI messages."""
 
-from asyncio import Queue
-from collections.abc import Callable
+import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import WebSocket
@@ -12,22 +10,24 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Request
 from websockets.protocol import State
 
-from aftercall.sockets.frames import FrameParser, Message, UnhandledBytes, make_frame
-from aftercall.sockets.mailbox import Mailbox, MailboxClosed
+from aftercall.sockets.frames import FrameParser, UnhandledBytes, make_frame
+from aftercall.sockets.mailbox import Handler, Mailbox, MailboxClosed
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent
 
 
 SCOPE_EXTENSION = "aftercall.lean"
-"""The extension of a scope that holds the socket itself."""
+"""The key of the ASGI scope under which the app finds the protocol object."""
 
 
 class FastWebSocket(WebSocketsSansIOProtocol):
+    """uvicorn's websocket protocol. Whole messages skip it once the app asks for them."""
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._mailbox = Mailbox[str | bytes]()
-        self._cutter: FrameParser | None = None
+        self.mailbox = Mailbox[str | bytes]()
+        self._parser: FrameParser | None = None
         self._arrivals = 0
 
     def handle_connect(self, event: Request) -> None:
@@ -37,83 +37,63 @@ class FastWebSocket(WebSocketsSansIOProtocol):
             extensions[SCOPE_EXTENSION] = self
 
     def start_receiving(self) -> None:
-        """From here on messages are taken here.
+        """Put messages into the mailbox from here on.
 
-        What came before the app asked was read by the library, and then all of it is.
+        If frames arrived before, the library has begun to parse them and parses them all.
         """
-        waiting, self.queue = self.queue, _ReceiveQueue(self._mailbox)
+        waiting, self.queue = self.queue, _ReceiveQueue(self.mailbox)
         while not waiting.empty():
             self.queue.put_nowait(waiting.get_nowait())
         if self.read_paused:
             self.transport.resume_reading()
-        self.read_paused = True  # for the library; the mailbox has its own measure of enough
-        self._mailbox.set_transport(self.transport)
+        self.read_paused = True  # the mailbox pauses reading from here on, not the library
+        self.mailbox.set_transport(self.transport)
         if self._arrivals == 1:  # only the request itself
-            self._cutter = FrameParser(is_masked=True, max_bytes=self.config.ws_max_size)
+            self._parser = FrameParser(is_masked=True, max_bytes=self.config.ws_max_size)
 
     def data_received(self, data: bytes) -> None:
         self._arrivals += 1
-        if self._cutter is None:
+        if self._parser is None:
             super().data_received(data)
             return
-        for piece in self._cutter.feed(data):
-            if isinstance(piece, UnhandledBytes) or not self._deliver(piece):
+        for piece in self._parser.feed(data):
+            if isinstance(piece, UnhandledBytes):
                 super().data_received(piece.raw)
+            elif self.conn.state is State.OPEN:  # else the socket is closing
+                try:
+                    message = piece.payload.decode() if piece.is_text else piece.payload
+                except UnicodeDecodeError:
+                    super().data_received(piece.raw)  # the library closes with the right code
+                else:
+                    self.mailbox.add(message)
 
-    async def receive_message(self) -> str | bytes | None:
-        """The next message; None when the socket is gone. Only one may wait for it."""
-        try:
-            return await self._mailbox.receive()
-        except MailboxClosed:
-            return None
-
-    def set_fast_path(self, on_message: Callable[[str | bytes], bool]) -> None:
-        self._mailbox.set_fast_path(on_message)
-
-    def try_send(self, message: str | bytes) -> bool:
-        """Send it unless the other side is slow.
-
-        A socket that is gone takes everything and keeps nothing.
-        """
-        if not self.writable.is_set():
-            return False
+    def write_message(self, message: str | bytes) -> None:
         if self.conn.state is State.OPEN and not self.transport.is_closing():
             self.transport.write(make_frame(message))
-        return True
-
-    async def send_message(self, message: str | bytes) -> None:
-        while not self.try_send(message):
-            await self.writable.wait()
-
-    def _deliver(self, message: Message) -> bool:
-        """False if the library has to say why it cannot be."""
-        if self.conn.state is not State.OPEN:
-            return True  # nobody waits for it any more
-        try:
-            self._mailbox.add(message.payload.decode() if message.is_text else message.payload)
-        except UnicodeDecodeError:
-            return False
-        return True
 
 
-class _ReceiveQueue(Queue["ASGIReceiveEvent"]):
-    """Where uvicorn puts what it has for the app: messages in parts, and the end."""
+class _ReceiveQueue(asyncio.Queue["ASGIReceiveEvent"]):
+    """Where uvicorn puts its events for the app: messages in parts, and the end."""
 
-    def __init__(self, mail: Mailbox[str | bytes]) -> None:
+    def __init__(self, mailbox: Mailbox[str | bytes]) -> None:
         super().__init__()
-        self._mail = mail
+        self._mailbox = mailbox
 
     def put_nowait(self, item: "ASGIReceiveEvent") -> None:
         if item["type"] == "websocket.receive":
             text = item.get("text")
-            self._mail.add(text if text is not None else item.get("bytes") or b"")
+            self._mailbox.add(text if text is not None else item.get("bytes") or b"")
         elif item["type"] == "websocket.disconnect":
-            self._mail.close()
+            self._mailbox.close()
 
 
-class StarletteMediaSocket:
+class AsgiMediaSocket:
+    """A MediaSocket on any ASGI server."""
+
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
+        self._unsent: deque[str | bytes] = deque()
+        self._sending: asyncio.Task[None] | None = None
 
     async def receive(self) -> str | bytes | None:
         message = await self._socket.receive()
@@ -123,27 +103,24 @@ class StarletteMediaSocket:
         data: bytes | None = message.get("bytes")
         return text if text is not None else data or b""
 
-    def set_fast_path(self, on_frame: Callable[[str | bytes], bool]) -> None:
-        """Nothing comes here otherwise than by being received."""
+    async def deliver(self, handle: Handler[str | bytes]) -> None:
+        while (message := await self.receive()) is not None:
+            work = handle(message)
+            if work is not None:
+                await work
+
+    def write(self, message: str | bytes) -> None:
+        self._unsent.append(message)
+        if self.is_writable:
+            self._sending = asyncio.create_task(self._send_all())
 
     @property
-    def can_send_now(self) -> bool:
-        return False
+    def is_writable(self) -> bool:
+        return self._sending is None or self._sending.done()
 
-    def try_send(self, frame: str | bytes) -> bool:
-        return False
-
-    async def send(self, frame: str | bytes) -> None:
-        kind = "text" if isinstance(frame, str) else "bytes"
-        if self._is_connected:
-            try:
-                await self._socket.send({"type": "websocket.send", kind: frame})
-            except (
-                OSError,
-                RuntimeError,
-                WebSocketDisconnect,
-            ):  # gone in this very moment: the reading side tells
-                return
+    async def drain(self) -> None:
+        if self._sending is not None:
+            await asyncio.wait({self._sending})
 
     async def close(self, code: int = 1000) -> None:
         if self._is_connected:
@@ -151,6 +128,16 @@ class StarletteMediaSocket:
                 await self._socket.close(code)
             except (OSError, RuntimeError, WebSocketDisconnect):
                 return
+
+    async def _send_all(self) -> None:
+        while self._unsent and self._is_connected:
+            message = self._unsent.popleft()
+            kind = "text" if isinstance(message, str) else "bytes"
+            try:
+                await self._socket.send({"type": "websocket.send", kind: message})
+            except (OSError, RuntimeError, WebSocketDisconnect):  # `receive` reports the end
+                break
+        self._unsent.clear()
 
     @property
     def _is_connected(self) -> bool:
@@ -160,34 +147,37 @@ class StarletteMediaSocket:
         )
 
 
-class FastMediaSocket(StarletteMediaSocket):
-    def __init__(self, socket: WebSocket, fast_socket: FastWebSocket) -> None:
+class FastMediaSocket(AsgiMediaSocket):
+    """A MediaSocket on our own server."""
+
+    def __init__(self, socket: WebSocket, protocol: FastWebSocket) -> None:
         super().__init__(socket)
-        self._fast_socket = fast_socket
-        fast_socket.start_receiving()
+        self._protocol = protocol
+        protocol.start_receiving()
 
     async def receive(self) -> str | bytes | None:
-        return await self._fast_socket.receive_message()
+        try:
+            return await self._protocol.mailbox.receive()
+        except MailboxClosed:
+            return None
 
-    def set_fast_path(self, on_frame: Callable[[str | bytes], bool]) -> None:
-        self._fast_socket.set_fast_path(on_frame)
+    async def deliver(self, handle: Handler[str | bytes]) -> None:
+        await self._protocol.mailbox.deliver(handle)
+
+    def write(self, message: str | bytes) -> None:
+        self._protocol.write_message(message)
 
     @property
-    def can_send_now(self) -> bool:
-        return self._fast_socket.writable.is_set()
+    def is_writable(self) -> bool:
+        return self._protocol.writable.is_set()
 
-    def try_send(self, frame: str | bytes) -> bool:
-        return self._fast_socket.try_send(frame)
-
-    async def send(self, frame: str | bytes) -> None:
-        await self._fast_socket.send_message(frame)
+    async def drain(self) -> None:
+        await self._protocol.writable.wait()
 
 
-def open_media_socket(socket: WebSocket) -> StarletteMediaSocket:
-    """The line of a socket that has just been accepted."""
-    lean = socket.scope.get("extensions", {}).get(SCOPE_EXTENSION)
-    return (
-        FastMediaSocket(socket, lean)
-        if isinstance(lean, FastWebSocket)
-        else StarletteMediaSocket(socket)
-    )
+def open_media_socket(socket: WebSocket) -> AsgiMediaSocket:
+    """The media socket of a websocket that was just accepted."""
+    protocol = socket.scope.get("extensions", {}).get(SCOPE_EXTENSION)
+    if isinstance(protocol, FastWebSocket):
+        return FastMediaSocket(socket, protocol)
+    return AsgiMediaSocket(socket)

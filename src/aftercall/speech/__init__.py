@@ -1,1 +1,1 @@
-"""Sound of a phone line, and who makes words of it and it of words: no carrier, no call."""
+"""The sound of a phone line, and speech recognition and synthesis. No carrier, no call."""

@@ -1,9 +1,8 @@
-"""What an ear or a mouth of ours does in its own process: a body in by standard input, its
-answer out, until the input ends.
+"""The child process of a recogniser or synthesiser: requests on stdin, answers on stdout.
 
-A body is led by its length in four bytes; an answer by one byte, 1 for done, and its length. So
-the process ends with whoever started it, however that ends. What libraries print goes nowhere:
-it may hold what was spoken.
+A request is its length in four bytes and its body. An answer is one byte (1: done), its length
+and its body. The process ends with its input, so it never outlives its parent. Output of
+libraries is dropped: it may hold what was spoken.
 """
 
 import os
@@ -13,16 +12,16 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from aftercall.speech.process import Espeak, find_espeak
+from aftercall.speech.kit import Espeak, find_espeak
 from aftercall.speech.sound import MULAW_TO_LINEAR, SAMPLE_RATE_HZ
 
-NICENESS = 5  # the process that moves the audio of live calls goes first
+NICENESS = 5  # the process with the audio of live calls goes first
 
 Work = Callable[[bytes], bytes]
 
 
 def open_recogniser() -> Work:
-    """Moonshine's smallest model of English, which its wheel brings."""
+    """Moonshine's smallest model of English, which is part of its wheel."""
     os.nice(NICENESS)
     numpy: Any = import_module("numpy")
     moonshine: Any = import_module("moonshine_voice.transcriber")
@@ -46,7 +45,10 @@ def open_synthesiser(voice: str = "en-us") -> Work:
     return lambda text: espeak.speak(text.decode())
 
 
-OPENERS: dict[str, Callable[..., Work]] = {"ear": open_recogniser, "mouth": open_synthesiser}
+OPENERS: dict[str, Callable[..., Work]] = {
+    "recogniser": open_recogniser,
+    "synthesiser": open_synthesiser,
+}
 
 
 def serve(work: Work, requests: BinaryIO, answers: BinaryIO) -> None:
@@ -55,7 +57,7 @@ def serve(work: Work, requests: BinaryIO, answers: BinaryIO) -> None:
         body = requests.read(int.from_bytes(head))
         try:
             answer = work(body)
-        except Exception as error:  # noqa: BLE001 - the edge of a process: whoever asked is told, and the next one is served
+        except Exception as error:  # noqa: BLE001 - the edge of a process
             _write_answer(answers, False, type(error).__name__.encode())
         else:
             _write_answer(answers, True, answer)
@@ -67,13 +69,11 @@ def _write_answer(answers: BinaryIO, is_done: bool, body: bytes) -> None:
 
 
 def main() -> None:
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C goes to the whole group; the end of our input tells when to go
-    told = os.fdopen(os.dup(1), "wb")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C hits the group; the input ends us
+    answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    organ, *options = sys.argv[1:]
-    serve(OPENERS[organ](*options), sys.stdin.buffer, told)
+    kind, *options = sys.argv[1:]
+    serve(OPENERS[kind](*options), sys.stdin.buffer, answers)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""espeak-ng's library as a program with the options we use of espeak-ng's own: `python -m
-aftercall.speech.library`.
+"""espeak-ng's library as a program: `python -m aftercall.speech.library`.
+
+It takes the options of espeak-ng's own program that we use.
 """
 
 import argparse
@@ -32,7 +33,7 @@ class _VoiceWanted(ctypes.Structure):
 
 
 def speak(text: str, language: str, words_per_minute: int, pitch: int) -> tuple[bytes, int]:
-    """16-bit samples, and how many of them make a second; ValueError where the library cannot."""
+    """16-bit samples and their rate. Raises ValueError when the library fails."""
     loader: Any = import_module("espeakng_loader")
     library = ctypes.CDLL(loader.get_library_path())
     rate: int = library.espeak_Initialize(
@@ -42,13 +43,13 @@ def speak(text: str, language: str, words_per_minute: int, pitch: int) -> tuple[
         raise ValueError("espeak-ng's library does not start")
     samples = bytearray()
 
-    def take(sound: Any, count: int, _: Any) -> int:
+    def collect(sound: Any, count: int, _: Any) -> int:
         if sound and count:
             samples.extend(ctypes.string_at(sound, 2 * count))
         return 0
 
-    taking = _Callback(take)  # held until the last sample: the library keeps no reference
-    library.espeak_SetSynthCallback(taking)
+    callback = _Callback(collect)  # held here: the library keeps no reference
+    library.espeak_SetSynthCallback(callback)
     if library.espeak_SetVoiceByName(language.encode()) and _choose(library, language):
         raise ValueError("espeak-ng has no such voice")
     library.espeak_SetParameter(RATE_PARAMETER, words_per_minute, 0)
@@ -63,7 +64,7 @@ def speak(text: str, language: str, words_per_minute: int, pitch: int) -> tuple[
 
 
 def _choose(library: Any, language: str) -> int:
-    """By language, where no voice has this very name."""
+    """Choose a voice by language, when none has this name."""
     code: int = library.espeak_SetVoiceByProperties(
         ctypes.byref(_VoiceWanted(languages=language.encode()))
     )

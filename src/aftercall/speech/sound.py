@@ -1,5 +1,7 @@
-"""Sound as a phone line carries it: 20 ms frames of μ-law at 8,000 samples a second, and WAV
-files on the way in and out.
+"""The sound of a phone line: 20 ms frames of μ-law at 8,000 samples a second, and WAV files.
+
+`Listener` finds by loudness when a caller begins to talk and when they have finished. It is cheap
+enough for every live call.
 """
 
 import io
@@ -8,16 +10,29 @@ import sys
 import wave
 from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 
 SAMPLE_RATE_HZ = 8000
+BYTES_PER_MS = 8
 FRAME_BYTES = 160
 FRAME_S = FRAME_BYTES / SAMPLE_RATE_HZ
 SILENCE = b"\xff" * FRAME_BYTES
 MAX_SAMPLE = 32_635
+SILENCE_LEVEL = 120.0  # quieter than this is silence on any line
+NOISE_FACTOR = 2.8
+MAX_NOISE_LEVEL = 1500.0  # a voice that speaks from the first frame on is no noise
+LEAD_FRAMES = 15  # kept from before the onset: the first sound of a word is its softest
+WINDOW_FRAMES = 12
+ONSET_FRAMES = 4
+GUARDED_ONSET_FRAMES = 9
+QUIET_FRAMES = 35
+MAX_SPEECH_FRAMES = 1_200
+_HISTORY_FRAMES = 250
+_UPDATE_INTERVAL_FRAMES = 25
 
 
 def _to_linear(byte: int) -> int:
@@ -30,7 +45,7 @@ MULAW_TO_LINEAR = array("h", (_to_linear(byte) for byte in range(256)))
 LOUDNESS = array("i", (abs(sample) for sample in MULAW_TO_LINEAR))
 
 
-def _to_mulaw(sample: int) -> int:
+def to_mulaw(sample: int) -> int:
     magnitude = min(abs(sample), MAX_SAMPLE) + 0x84
     segment = magnitude.bit_length() - 8
     sign = 0x80 if sample < 0 else 0
@@ -39,7 +54,7 @@ def _to_mulaw(sample: int) -> int:
 
 @cache
 def _mulaw_table() -> bytes:
-    return bytes(_to_mulaw(sample) for sample in range(-32_768, 32_768))
+    return bytes(to_mulaw(sample) for sample in range(-32_768, 32_768))
 
 
 def encode(samples: "array[int]") -> bytes:
@@ -52,15 +67,14 @@ def decode(mulaw: bytes) -> "array[int]":
 
 
 def measure_loudness(frame: bytes) -> float:
-    """How loud a piece is: the mean of its samples' sizes, 0 to 32,767."""
+    """The mean of the samples' absolute values, 0 to 32,767."""
     if not frame or frame == SILENCE:
         return 0.0
     return sum(map(LOUDNESS.__getitem__, frame)) / len(frame)
 
 
-cached_loudness = lru_cache(maxsize=20_000)(
-    measure_loudness
-)  # for voices that repeat their frames; a caller's own are kept nowhere
+# For voices that repeat their frames. A caller's frames must not be cached.
+cached_loudness = lru_cache(maxsize=20_000)(measure_loudness)
 
 
 def tone(hertz: float, seconds: float, size: int = 6000, *also: float) -> "array[int]":
@@ -76,9 +90,7 @@ def tone(hertz: float, seconds: float, size: int = 6000, *also: float) -> "array
 
 
 def resample(samples: "array[int]", rate: int, wanted: int = SAMPLE_RATE_HZ) -> "array[int]":
-    """Another rate, by the mean of the samples that fall together, or by the line between two
-    where they are too few.
-    """
+    """Another rate: means of samples for a lower one, interpolation for a higher one."""
     if rate == wanted or not samples:
         return samples
     count = len(samples) * wanted // rate
@@ -111,11 +123,10 @@ def from_pcm(raw: bytes, rate: int, channels: int) -> bytes:
 
 
 def read_wav(source: Path | bytes) -> list[bytes]:
-    """Every channel of a WAV file as μ-law; ValueError where it is none that we can read."""
+    """Every channel of a WAV file as μ-law. Raises ValueError if it cannot be read."""
+    opened = io.BytesIO(source) if isinstance(source, bytes) else str(source)
     try:
-        with wave.open(
-            io.BytesIO(source) if isinstance(source, bytes) else str(source), "rb"
-        ) as file:
+        with wave.open(opened, "rb") as file:
             if file.getsampwidth() != 2:
                 raise ValueError("is not a WAV file of 16 bits a sample")
             channels, rate = file.getnchannels(), file.getframerate()
@@ -126,28 +137,26 @@ def read_wav(source: Path | bytes) -> list[bytes]:
 
 
 def write_wav(left: bytes, right: bytes | None = None) -> bytes:
-    """16-bit WAV of one or two channels, the shorter filled with silence."""
+    """A WAV file of one or two channels; the shorter one is filled with silence."""
     channels = [left] if right is None else [left, right]
     length = max(len(channel) for channel in channels)
     samples = array("h", bytes(2 * length * len(channels)))
     for number, channel in enumerate(channels):
         samples[number :: len(channels)] = decode(channel.ljust(length, b"\xff"))
+    return to_wav(samples, len(channels), SAMPLE_RATE_HZ)
+
+
+def to_wav(samples: "array[int]", channels: int, rate: int) -> bytes:
+    """A WAV file of interleaved 16-bit samples."""
     if sys.byteorder == "big":
         samples.byteswap()
     written = io.BytesIO()
     with wave.open(written, "wb") as file:
-        file.setnchannels(len(channels))
+        file.setnchannels(channels)
         file.setsampwidth(2)
-        file.setframerate(SAMPLE_RATE_HZ)
+        file.setframerate(rate)
         file.writeframes(samples.tobytes())
     return written.getvalue()
-
-
-SILENCE_LEVEL = 120.0  # quieter than this is silence on any line
-NOISE_FACTOR = 2.8
-MAX_NOISE_LEVEL = 1500.0  # a voice that speaks from the first frame on is no noise
-_HISTORY_FRAMES = 250
-_UPDATE_INTERVAL_FRAMES = 25
 
 
 class LoudnessMeter:
@@ -162,14 +171,76 @@ class LoudnessMeter:
         self._levels.append(loud)
         self._ticks += 1
         if self._ticks % (_UPDATE_INTERVAL_FRAMES if self._ticks > 50 else 5) == 0:
-            self._threshold = max(
-                SILENCE_LEVEL, min(MAX_NOISE_LEVEL, NOISE_FACTOR * _noise_level(self._levels))
-            )
+            level = min(MAX_NOISE_LEVEL, NOISE_FACTOR * _noise_level(self._levels))
+            self._threshold = max(SILENCE_LEVEL, level)
         return loud > self._threshold
 
 
 def _noise_level(levels: deque[float]) -> float:
-    """The tenth quietest of a hundred frames: a lost frame or two do not make a noisy line
-    quiet.
-    """
+    """The tenth quietest of a hundred frames: lost frames do not make a noisy line quiet."""
     return sorted(levels)[len(levels) // 10]
+
+
+@dataclass(frozen=True)
+class SpeechBegan:
+    """The caller began to talk."""
+
+
+@dataclass(frozen=True)
+class SpeechEnded:
+    """What they said, with a little silence around it. With `goes_on` they still talk."""
+
+    sound: bytes = field(repr=False)
+    goes_on: bool = False
+
+
+class Listener:
+    """Speech begins when most of a short window was loud, and ends after a longer quiet one.
+
+    While our own voice plays, the caller must be loud for longer: it may be our echo.
+    """
+
+    def __init__(self, quiet_frames: int = QUIET_FRAMES) -> None:
+        self._meter = LoudnessMeter(measure_loudness)
+        self._quiet_frames = quiet_frames
+        self._rest = b""
+        self._recent: deque[bytes] = deque(maxlen=LEAD_FRAMES + WINDOW_FRAMES)
+        self._loud: deque[bool] = deque(maxlen=WINDOW_FRAMES)
+        self._sound = bytearray()
+        self._quiet = 0
+        self.is_in_speech = False
+
+    def receive_audio(
+        self, payload: bytes, *, is_guarded: bool = False
+    ) -> Iterator[SpeechBegan | SpeechEnded]:
+        """Audio in pieces of any size. `is_guarded`: our own voice is playing."""
+        audio = self._rest + payload
+        whole = len(audio) - len(audio) % FRAME_BYTES
+        self._rest = audio[whole:]
+        onset = GUARDED_ONSET_FRAMES if is_guarded else ONSET_FRAMES
+        for start in range(0, whole, FRAME_BYTES):
+            yield from self._receive_frame(audio[start : start + FRAME_BYTES], onset)
+
+    def _receive_frame(self, frame: bytes, onset: int) -> Iterator[SpeechBegan | SpeechEnded]:
+        is_loud = self._meter.is_loud(frame)
+        if self.is_in_speech:
+            yield from self._follow(frame, is_loud)
+            return
+        self._recent.append(frame)
+        self._loud.append(is_loud)
+        if sum(self._loud) >= onset:
+            self.is_in_speech, self._quiet = True, 0
+            self._sound += b"".join(self._recent)
+            self._recent.clear()
+            self._loud.clear()
+            yield SpeechBegan()
+
+    def _follow(self, frame: bytes, is_loud: bool) -> Iterator[SpeechEnded]:
+        self._sound += frame
+        self._quiet = 0 if is_loud else self._quiet + 1
+        is_over = self._quiet >= self._quiet_frames
+        if is_over or len(self._sound) >= MAX_SPEECH_FRAMES * FRAME_BYTES:
+            sound = bytes(self._sound)
+            self._sound.clear()
+            self.is_in_speech = not is_over
+            yield SpeechEnded(sound, goes_on=not is_over)

@@ -1,25 +1,17 @@
-"""What a transcriber of whole recordings is handed, and what counts of its answer.
+"""What a transcriber of whole recordings gets, and how its answer is read. Sends nothing.
 
-Sends nothing itself.
-
-It tells a file's format by its name, reads no μ-law, and answers silence with words that nobody
-said.
+Transcribers tell a file's format by its name, do not read μ-law, and invent words for silence.
 """
 
-import io
 import struct
-import sys
-import wave
 from dataclasses import dataclass
 from typing import Any
 
-from aftercall.speech.sound import decode
+from aftercall.speech.sound import decode, to_wav
 
-WAV_FORMAT_MULAW = 7  # the format's number in a WAV file
-MAX_NO_SPEECH_PROBABILITY = 0.6  # how sure a recogniser may be that nobody spoke, and
-MIN_LOG_PROBABILITY = (
-    -1.0
-)  # how unlikely its own words may seem to it, before they count as made up
+WAV_FORMAT_MULAW = 7
+MAX_NO_SPEECH_PROBABILITY = 0.6  # a segment past both limits counts as invented
+MIN_LOG_PROBABILITY = -1.0
 _FORMATS_BY_MAGIC = {
     b"RIFF": ("call.wav", "audio/wav"),
     b"OggS": ("call.ogg", "audio/ogg"),
@@ -29,7 +21,7 @@ _FORMATS_BY_MAGIC = {
 
 @dataclass(frozen=True)
 class TranscribedAudio:
-    """The words of a recording, and begin, end and words of each stretch of it."""
+    """The words of a recording, and start, end and words of each segment."""
 
     text: str
     language: str = ""
@@ -38,10 +30,7 @@ class TranscribedAudio:
 
 
 def parse_transcription(data: Any) -> TranscribedAudio:
-    """The answer in its long form, without stretches in which nobody spoke.
-
-    ValueError where it is none.
-    """
+    """The verbose answer, without invented segments. Raises ValueError if it is none."""
     try:
         return _read(data)
     except (AttributeError, KeyError, TypeError):
@@ -49,43 +38,33 @@ def parse_transcription(data: Any) -> TranscribedAudio:
 
 
 def _read(data: Any) -> TranscribedAudio:
-    told = data.get("segments") or ()
-    spoken = [segment for segment in told if not _is_made_up(segment)]
-    words = [str(segment["text"]).strip() for segment in spoken]
-    return TranscribedAudio(
-        str(data["text"]).strip() if len(spoken) == len(told) else " ".join(words),
-        str(data.get("language") or ""),
-        float(data["duration"]) if data.get("duration") is not None else None,
-        tuple(
-            (float(one["start"]), float(one["end"]), text)
-            for one, text in zip(spoken, words, strict=True)
-        ),
+    given = data.get("segments") or ()
+    spoken = [segment for segment in given if not _is_made_up(segment)]
+    segments = tuple(
+        (float(one["start"]), float(one["end"]), str(one["text"]).strip()) for one in spoken
     )
+    text = str(data["text"]).strip()
+    if len(spoken) < len(given):
+        text = " ".join(words for _, _, words in segments)
+    duration = data.get("duration")
+    duration_s = float(duration) if duration is not None else None
+    return TranscribedAudio(text, str(data.get("language") or ""), duration_s, segments)
 
 
 def _is_made_up(segment: dict[str, Any]) -> bool:
-    """By both of its own measures: one alone is often wrong.
-
-    A transcriber that tells neither is believed.
-    """
+    """By both of the transcriber's measures: one alone is often wrong."""
     silent, likely = segment.get("no_speech_prob"), segment.get("avg_logprob")
-    return (
-        silent is not None
-        and likely is not None
-        and float(silent) > MAX_NO_SPEECH_PROBABILITY
-        and float(likely) < MIN_LOG_PROBABILITY
-    )
+    if silent is None or likely is None:
+        return False
+    return float(silent) > MAX_NO_SPEECH_PROBABILITY and float(likely) < MIN_LOG_PROBABILITY
 
 
 def make_upload(sound: bytes) -> tuple[str, bytes, str]:
-    """A recording as a file that can be read there: a name that tells its format by what is in
-    it, its bytes, and its kind.
-    """
-    if (plain := _mulaw_to_pcm(sound)) is not None:
-        sound = plain
-    name, kind = _FORMATS_BY_MAGIC.get(
-        sound[:4], ("call.mp3", "audio/mpeg") if _is_mp3(sound) else _FORMATS_BY_MAGIC[b"RIFF"]
-    )
+    """A recording as an upload: a name for its format, its bytes, and its content type."""
+    sound = _mulaw_to_pcm(sound) or sound
+    if _is_mp3(sound):
+        return "call.mp3", sound, "audio/mpeg"
+    name, kind = _FORMATS_BY_MAGIC.get(sound[:4], _FORMATS_BY_MAGIC[b"RIFF"])
     return name, sound, kind
 
 
@@ -94,7 +73,7 @@ def _is_mp3(sound: bytes) -> bool:
 
 
 def _mulaw_to_pcm(sound: bytes) -> bytes | None:
-    """A WAV file of μ-law as one of 16 bits a sample; None for any other file."""
+    """A WAV file of μ-law as one of 16-bit samples; None for any other file."""
     chunks = _chunks(sound)
     form = chunks.get(b"fmt ", b"")
     if len(form) < 8 or b"data" not in chunks:
@@ -102,22 +81,11 @@ def _mulaw_to_pcm(sound: bytes) -> bytes | None:
     number, channels, rate = struct.unpack_from("<HHI", form)
     if number != WAV_FORMAT_MULAW or not channels or not rate:
         return None
-    samples = decode(chunks[b"data"])
-    if sys.byteorder == "big":
-        samples.byteswap()
-    written = io.BytesIO()
-    with wave.open(written, "wb") as file:
-        file.setnchannels(channels)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(samples.tobytes())
-    return written.getvalue()
+    return to_wav(decode(chunks[b"data"]), channels, rate)
 
 
 def _chunks(sound: bytes) -> dict[bytes, bytes]:
-    """The parts of a WAV file by name; none of what is no WAV file, and of a cut-off one as
-    much as is there.
-    """
+    """The chunks of a WAV file by name. A file that was cut off has the ones that are there."""
     if sound[:4] != b"RIFF" or sound[8:12] != b"WAVE":
         return {}
     found: dict[bytes, bytes] = {}

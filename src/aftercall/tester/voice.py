@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from aftercall.errors import LineFailed
-from aftercall.speech.process import Espeak, find_espeak
+from aftercall.speech.kit import Espeak, find_espeak
 from aftercall.speech.sound import (
     FRAME_BYTES,
     LOUDNESS,

@@ -21,9 +21,7 @@ from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 from aftercall.phone import twilio_webhooks, twiml
 from aftercall.phone.notices import RingNotice
-from aftercall.phone.signature import SignatureFlaw, SignedRequest
-from aftercall.phone.stream_tokens import TOKEN_PARAMETER
-from aftercall.phone.twilio_signature import TwilioSignature
+from aftercall.phone.signature import TOKEN_PARAMETER, SignatureFlaw, SignedRequest, TwilioSignature
 from aftercall.phone.twilio_webhooks import MAX_BODY_BYTES, Fields, read_form
 from aftercall.web.media import TWILIO_MEDIA, stream_url
 from aftercall.web.queries import read_body

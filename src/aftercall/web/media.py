@@ -15,14 +15,12 @@ from aftercall.bridge.pump import MediaPump
 from aftercall.bridge.voice_call import VoiceCall, VoiceCallParts
 from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
-from aftercall.phone.signature import SignedRequest
-from aftercall.phone.stream_tokens import TOKEN_PARAMETER
+from aftercall.phone.signature import TOKEN_PARAMETER, SignedRequest, TwilioSignature
 from aftercall.phone.telnyx import TelnyxWire
 from aftercall.phone.telnyx_webhooks import SOURCE as TELNYX
 from aftercall.phone.twilio import TwilioWire
-from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.phone.wire import StreamStarted, StreamStopped, Wire
-from aftercall.sockets.server import StarletteMediaSocket, open_media_socket
+from aftercall.sockets.server import AsgiMediaSocket, open_media_socket
 from aftercall.web.telnyx_calls import StreamDestination
 
 TWILIO_MEDIA = "/twilio/media"
@@ -85,13 +83,13 @@ async def _accept_socket(app: App, socket: WebSocket, carrier: str, wire: Wire) 
 
 
 async def run_voice_call(
-    parts: VoiceCallParts, pending_call: PendingCall, line: StarletteMediaSocket, wire: Wire
+    parts: VoiceCallParts, pending_call: PendingCall, line: AsgiMediaSocket, wire: Wire
 ) -> None:
     await VoiceCall(parts, pending_call, MediaPump(line, wire, parts.clock)).run()
 
 
 async def _claim_call(
-    app: App, line: StarletteMediaSocket, carrier: str, wire: Wire
+    app: App, line: AsgiMediaSocket, carrier: str, wire: Wire
 ) -> PendingCall | None:
     """The call of this stream, once it has started and shown its pass; whoever dawdles or sends
     something else is refused.

@@ -12,7 +12,7 @@ from fastapi import APIRouter, HTTPException, Request
 from aftercall.app import App
 from aftercall.bridge.switchboard import Switchboard
 from aftercall.log import get_logger
-from aftercall.phone.signature import Signature, SignatureFlaw, SignedRequest
+from aftercall.phone.signature import Signature, SignatureFlaw, SignedRequest, TelnyxSignature
 from aftercall.phone.telnyx_webhooks import MAX_BODY_BYTES, read_event
 from aftercall.web.queries import read_body
 from aftercall.web.telnyx_calls import LiveAudio, TelnyxCalls
@@ -60,10 +60,9 @@ def _make_signature(app: App) -> Signature | None:
     if not app.settings.telnyx.public_key:
         return None
     try:
-        from aftercall.phone.signature import TelnyxSignature  # noqa: PLC0415 - its library is an extra
+        return TelnyxSignature(app.settings.telnyx.public_key, app.clock)
     except ModuleNotFoundError:
         return None
-    return TelnyxSignature(app.settings.telnyx.public_key, app.clock)
 
 
 async def _read_signed(request: Request, signature: Signature) -> bytes:

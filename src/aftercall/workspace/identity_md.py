@@ -6,7 +6,7 @@ from typing import Self
 
 from aftercall.model.people import is_generic_name
 from aftercall.workspace.forms import FieldForm
-from aftercall.workspace.markdown import IDENTITY_PLACEHOLDERS, MarkdownPage, to_text
+from aftercall.workspace.markdown import IDENTITY_PLACEHOLDERS, MarkdownPage
 
 LABELS = {
     "name": "Name",
@@ -42,9 +42,9 @@ class AgentIdentity:
     avatar: str | None = None
 
     @classmethod
-    def from_answer(cls, answer: Mapping[str, object]) -> Self:
-        """Raises RefusedInput for a value that is neither text nor a list of texts."""
-        return cls(**{name: to_text(name, answer.get(name)) for name in WRITTEN_FIELDS})
+    def from_answer(cls, answer: Mapping[str, str | None]) -> Self:
+        """The fields of a reader's `Identity`."""
+        return cls(**{name: answer.get(name) for name in WRITTEN_FIELDS})
 
     @property
     def is_set(self) -> bool:

@@ -13,7 +13,6 @@ from enum import Enum, auto
 from functools import cached_property
 from typing import Self
 
-from aftercall.errors import RefusedInput
 from aftercall.model.reading import strip_markdown
 
 BOM = "\ufeff"
@@ -261,17 +260,6 @@ def strip_emphasis(value: str) -> str:
         if inner.strip() and value == f"{mark}{inner}{mark}" and mark not in inner:
             return strip_emphasis(inner.strip())
     return value
-
-
-def to_text(field: str, value: object, joint: str = ", ") -> str | None:
-    """A value of a model's answer as text: joins lists, refuses other types, None if blank."""
-    if value is None:
-        return None
-    parts = value if isinstance(value, list | tuple) else (value,)
-    texts = [part.strip() for part in parts if isinstance(part, str)]
-    if len(texts) < len(parts):
-        raise RefusedInput(field, "is neither text nor a list of texts")
-    return joint.join(text for text in texts if text) or None
 
 
 def replace_undecodable(text: str) -> str:

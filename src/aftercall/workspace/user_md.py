@@ -14,7 +14,6 @@ from aftercall.workspace.markdown import (
     is_placeholder,
     plain_lines,
     replace_undecodable,
-    to_text,
 )
 
 LABELS = {
@@ -41,7 +40,6 @@ makes them laugh? Build this over time.)_
 
 FORM = FieldForm(LABELS, USER_PLACEHOLDERS, multiline=frozenset({"notes"}), prose_section="Context")
 
-_ANSWER_NAMES = {"call_name": "callName"}
 _BULLET = re.compile(r"\s*[-*+]\s+")
 
 
@@ -55,13 +53,9 @@ class UserProfile:
     context: str | None = None
 
     @classmethod
-    def from_answer(cls, answer: Mapping[str, object]) -> Self:
-        """Raises RefusedInput for a value that is neither text nor a list of texts."""
-        values = {}
-        for name in (field.name for field in fields(cls)):
-            found = answer.get(name, answer.get(_ANSWER_NAMES.get(name, "")))
-            values[name] = to_text(name, found, "\n" if name == "context" else ", ")
-        return cls(**values)
+    def from_answer(cls, answer: Mapping[str, str | None]) -> Self:
+        """The fields of a reader's `Profile`."""
+        return cls(**{field.name: answer.get(field.name) for field in fields(cls)})
 
     @property
     def spoken_name(self) -> str | None:

@@ -5,8 +5,13 @@ sent.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.bridge.agent_voice import cut_text, heard_text
-from aftercall.bridge.playback import BYTES_PER_S, MARK_INTERVAL_BYTES, Playback
+from aftercall.bridge.agent_voice import (
+    BYTES_PER_S,
+    MARK_INTERVAL_BYTES,
+    Playback,
+    cut_text,
+    heard_text,
+)
 from aftercall.testing import START
 
 SECOND = BYTES_PER_S

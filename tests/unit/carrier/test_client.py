@@ -13,7 +13,7 @@ from aftercall.phone.telnyx import TelnyxControl
 from aftercall.phone.twilio import TwilioControl
 
 SPEAK = TelnyxControl().speak("v3:x", "the canary sings", cause="e")
-MESSAGE = TwilioControl("AC1").send_message("+15550101", "+15550100", "the canary sings", key="k")
+MESSAGE = TwilioControl("AC1").send_message("+15550101", "+15550100", "the canary sings")
 
 
 class Hasty(SystemClock):
@@ -37,7 +37,12 @@ async def send(request: ControlRequest, *answers: int | Exception) -> tuple[int,
 
     transport = httpx2.MockTransport(answer)
     client = CarrierClient(
-        "Telnyx", "https://api.telnyx.com", {}, TelnyxControl().is_call_over, Hasty(), transport
+        "Telnyx",
+        "https://api.telnyx.com",
+        "Bearer x",
+        TelnyxControl().is_call_over,
+        Hasty(),
+        transport,
     )
     try:
         await client.send(request)

@@ -33,6 +33,7 @@ from aftercall.model.turns import Turn
 from aftercall.speech.kit import SpeechKit
 from aftercall.speech.sound import encode, tone
 from aftercall.testing import START, FakeEngine
+from voice import receive_until
 
 PAUSE = SILENCE * 40
 NOISE = encode(tone(300, 0.4)) + PAUSE
@@ -63,14 +64,6 @@ async def session_of(
         yield session
     finally:
         await session.close()
-
-
-async def receive_until(session: SpokenTurnSession, kind: type[VoiceEvent]) -> list[VoiceEvent]:
-    events: list[VoiceEvent] = []
-    async with asyncio.timeout(10):
-        while not events or not isinstance(events[-1], kind):
-            events += await session.receive()
-    return events
 
 
 def text_of(events: list[VoiceEvent]) -> str:

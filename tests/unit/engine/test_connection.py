@@ -53,7 +53,7 @@ async def test_messages_come_whole_and_in_order_and_then_the_end() -> None:
             with pytest.raises(EngineLost):
                 await socket.receive()
         with pytest.raises(EngineLost):
-            await socket.send("anybody?")
+            socket.send("anybody?")
 
 
 async def test_what_nobody_takes_stays_with_the_sender() -> None:
@@ -83,8 +83,8 @@ async def test_both_kinds_are_sent_and_a_goodbye_is_answered() -> None:
         await connection.wait_closed()
 
     async with connected(talk) as socket:
-        await socket.send("ä")
-        await socket.send(b"\x00")
+        socket.send("ä")
+        socket.send(b"\x00")
         assert await socket.receive() == "ok"
         await socket.close()
     assert got == ["ä", b"\x00"]

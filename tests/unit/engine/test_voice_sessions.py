@@ -25,6 +25,7 @@ from aftercall.engine.voice import (
 )
 from aftercall.errors import EngineLost, EngineRefused
 from aftercall.sockets.client import MAX_UNSENT_BYTES, EngineSocket
+from aftercall.sockets.mailbox import Handler
 
 
 class FakeSocket:
@@ -38,33 +39,25 @@ class FakeSocket:
             json.dumps(message) if isinstance(message, dict) else message for message in messages
         ]
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._messages
+    async def deliver(self, handle: Handler[str | bytes]) -> None:
+        for message in self._messages:
+            assert handle(message) is None
 
-    async def receive(self) -> str | bytes:
-        return self._messages.pop(0)
-
-    def send_now(self, message: str | bytes) -> None:
+    def send(self, message: str | bytes) -> None:
         self.sent.append(json.loads(message) if isinstance(message, str) else message)
 
-    async def send(self, message: str | bytes) -> None:
-        self.send_now(message)
-
-    async def send_json(self, message: dict[str, Any]) -> None:
+    def send_json(self, message: dict[str, Any]) -> None:
         self.sent.append(message)
 
 
-async def read(session: VoiceSession, socket: FakeSocket) -> list[VoiceEvent]:
+async def read(session: VoiceSession) -> list[VoiceEvent]:
     events: list[VoiceEvent] = []
-    while not socket.is_empty:
-        events += await session.receive()
+    await session.run(events.append)
     return events
 
 
 async def deepgram(*messages: dict[str, Any] | str | bytes) -> list[VoiceEvent]:
-    socket = FakeSocket(*messages)
-    return await read(DeepgramSession(cast(EngineSocket, socket)), socket)
+    return await read(DeepgramSession(cast(EngineSocket, FakeSocket(*messages))))
 
 
 async def openai(
@@ -72,7 +65,7 @@ async def openai(
 ) -> tuple[list[VoiceEvent], RealtimeSession, FakeSocket]:
     socket = FakeSocket(*messages)
     session = RealtimeSession(cast(EngineSocket, socket))
-    return await read(session, socket), session, socket
+    return await read(session), session, socket
 
 
 def text(role: str, content: str) -> dict[str, Any]:

@@ -37,7 +37,8 @@ def test_what_our_server_answers_is_understood() -> None:
         Redirect("https://x.example/voice?turn=1"),
     ]
     assert parse_twiml(twiml.say_and_hang_up("Goodbye!")) == [TwimlSay("Goodbye!"), HangUp()]
-    assert parse_twiml(twiml.reject("busy")) == [Reject("busy")]
+    rejection = "<Response><Reject reason='busy'/></Response>"
+    assert parse_twiml(rejection) == [Reject("busy")]
 
 
 def test_what_twilios_own_library_writes_is_understood() -> None:

@@ -132,31 +132,6 @@ def test_twenty_thousand_broken_frames_raise_nothing_and_mean_nothing_unknown(
 
 
 @pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.name)
-def test_voice_that_is_heard_on_arrival_is_what_would_have_been_received(carrier: Carrier) -> None:
-    rng = random.Random(5)
-    wire, quick = started(carrier), started(carrier)
-    chunk = heard = 0
-    for _ in range(4_000):
-        chunk += rng.random() < 0.8
-        frame: str | bytes = (
-            carrier.media(chunk, rng.randbytes(20)) if rng.random() < 0.8 else pick(rng, carrier)
-        )
-        if rng.random() < 0.2:
-            frame = mutate(rng, carrier, str(frame))
-        events, payload = list(wire.receive(frame)), quick.try_read_audio(frame)
-        if payload is None:
-            assert list(quick.receive(frame)) == events
-        else:
-            heard += 1
-            assert [event.payload if isinstance(event, AudioIn) else event for event in events] == [
-                payload
-            ]
-        if not wire.is_open or rng.random() < 0.02:
-            wire, quick, chunk = started(carrier), started(carrier), 0
-    assert heard > 200
-
-
-@pytest.mark.parametrize("carrier", CARRIERS, ids=lambda carrier: carrier.name)
 @given(frame=st.binary(max_size=300) | st.text(max_size=300))
 def test_any_bytes_and_any_text_are_only_odd(carrier: Carrier, frame: str | bytes) -> None:
     assert all(isinstance(event, OddMessage) for event in started(carrier).receive(frame))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from aftercall.phone.stream_tokens import TOKEN_LIFETIME_S, StreamTokens
+from aftercall.phone.signature import TOKEN_LIFETIME_S, StreamTokens
 from aftercall.testing import VirtualClock
 
 KEY = SecretStr("k" * 32)

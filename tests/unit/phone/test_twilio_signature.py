@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from twilio.request_validator import RequestValidator
 
-from aftercall.phone.signature import SignatureFlaw, SignedRequest
-from aftercall.phone.twilio_signature import TwilioSignature
+from aftercall.phone.signature import SignatureFlaw, SignedRequest, TwilioSignature
 from aftercall.phone.twilio_webhooks import FORM_TYPE
 
 TOKEN = "12345"

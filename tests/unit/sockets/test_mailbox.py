@@ -3,12 +3,16 @@
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aftercall.sockets.mailbox import (
     MAX_QUEUED_MESSAGES,
     RESUME_AT_MESSAGES,
     Mailbox,
     MailboxClosed,
+    Work,
+    handle_each,
 )
 
 
@@ -79,50 +83,86 @@ async def test_a_socket_that_closes_while_the_mailbox_is_full_is_left_alone() ->
     assert transport.told == ["go", "stop"]
 
 
-async def test_what_is_taken_on_arrival_is_done_with_and_the_rest_is_left() -> None:
-    mail, taken = Mailbox[str | bytes](), list[str | bytes]()
-
-    def take(message: str | bytes) -> bool:
-        if isinstance(message, bytes):
-            taken.append(message)
-        return isinstance(message, bytes)
-
-    mail.set_fast_path(take)
-    receiving = asyncio.create_task(mail.receive())
+async def test_an_idle_handler_gets_a_message_the_moment_it_arrives() -> None:
+    mail, handled = Mailbox[str](), list[str]()
+    delivering = asyncio.create_task(mail.deliver(handled.append))
     await asyncio.sleep(0)
-    mail.add(b"voice")
-    assert (taken, len(mail), mail.has_waiter) == ([b"voice"], 0, True)
-    mail.add("words")
-    assert await receiving == "words"
+    mail.add("one")
+    mail.add("two")
+    assert handled == ["one", "two"]
+    mail.close()
+    await delivering
 
 
-async def test_nothing_is_taken_on_arrival_that_would_overtake_what_came_before() -> None:
-    mail, taken = Mailbox[str](), list[str]()
+async def test_messages_wait_while_the_work_of_one_goes_on() -> None:
+    mail, log, may_go_on = Mailbox[str](), list[str](), asyncio.Event()
 
-    def take(message: str) -> bool:
-        taken.append(message)
-        return True
+    async def work(message: str) -> None:
+        await may_go_on.wait()
+        log.append(f"done with {message}")
 
-    mail.set_fast_path(take)
-    mail.add("before anybody waited")
-    receiving = asyncio.create_task(mail.receive())
-    assert await receiving == "before anybody waited"
-    mail.add("while the first is being dealt with")
-    assert taken == []
-    receiving = asyncio.create_task(mail.receive())
-    await receiving
-    receiving = asyncio.create_task(mail.receive())
+    def handle(message: str) -> Work | None:
+        log.append(message)
+        return work(message) if message == "slow" else None
+
+    mail.add("before")
+    delivering = asyncio.create_task(mail.deliver(handle))
     await asyncio.sleep(0)
-    mail.add("at last")
-    assert taken == ["at last"]
-    receiving.cancel()
+    mail.add("slow")
+    mail.add("after")
+    await asyncio.sleep(0)
+    assert log == ["before", "slow"]
+    may_go_on.set()
+    mail.close()
+    await delivering
+    assert log == ["before", "slow", "done with slow", "after"]
 
 
-async def test_what_goes_wrong_on_arrival_is_raised_to_who_waits() -> None:
+async def test_what_a_handler_raises_ends_the_delivery() -> None:
     mail = Mailbox[str]()
-    mail.set_fast_path(lambda message: bool(1 / 0))
-    receiving = asyncio.create_task(mail.receive())
+
+    def fail(message: str) -> None:
+        raise ZeroDivisionError
+
+    delivering = asyncio.create_task(mail.deliver(fail))
     await asyncio.sleep(0)
     mail.add("something")
     with pytest.raises(ZeroDivisionError):
-        await receiving
+        await delivering
+
+
+async def test_work_that_a_cancelled_delivery_left_is_dropped() -> None:
+    mail, log = Mailbox[str](), list[str]()
+
+    async def work() -> None:
+        log.append("worked")
+
+    delivering = asyncio.create_task(mail.deliver(lambda message: work()))
+    await asyncio.sleep(0)
+    mail.add("something")
+    delivering.cancel()
+    await asyncio.gather(delivering, return_exceptions=True)
+    assert log == []
+
+
+@given(st.lists(st.booleans(), max_size=30))
+def test_each_item_is_handled_once_and_in_order(waits: list[bool]) -> None:
+    log: list[int] = []
+
+    async def work(number: int) -> None:
+        await asyncio.sleep(0)
+        log.append(number)
+
+    def handle(number: int) -> Work | None:
+        if waits[number]:
+            return work(number)
+        log.append(number)
+        return None
+
+    async def run() -> None:
+        rest = handle_each(range(len(waits)), handle)
+        if rest is not None:
+            await rest
+
+    asyncio.run(run())
+    assert log == list(range(len(waits)))

@@ -6,14 +6,17 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.speech.listener import (
+from aftercall.speech.sound import (
+    FRAME_BYTES,
     MAX_SPEECH_FRAMES,
     QUIET_FRAMES,
+    SILENCE,
     Listener,
     SpeechBegan,
     SpeechEnded,
+    encode,
+    tone,
 )
-from aftercall.speech.sound import FRAME_BYTES, SILENCE, encode, tone
 
 VOICE = encode(tone(300, 0.02))
 PAUSE = SILENCE * (QUIET_FRAMES + 1)

@@ -13,10 +13,9 @@ from importlib.util import find_spec
 import pytest
 
 from aftercall.errors import EngineLost
-from aftercall.speech import kit, process
+from aftercall.speech import kit
 from aftercall.speech.child import serve
-from aftercall.speech.kit import LocalSynthesiser, find_missing
-from aftercall.speech.process import Espeak, SpeechProcess, find_espeak
+from aftercall.speech.kit import Espeak, LocalSynthesiser, SpeechProcess, find_espeak, find_missing
 from aftercall.speech.sound import SAMPLE_RATE_HZ, measure_loudness
 
 ECHO = """
@@ -33,7 +32,7 @@ serve(work, sys.stdin.buffer, sys.stdout.buffer)
 
 @pytest.fixture
 def echo() -> SpeechProcess:
-    made = SpeechProcess("ear")
+    made = SpeechProcess("recogniser")
     made._command = [sys.executable, "-c", ECHO]
     return made
 
@@ -49,7 +48,7 @@ async def test_a_failure_is_told_without_what_was_spoken_and_the_process_goes_on
     echo: SpeechProcess,
 ) -> None:
     before = await echo.ask(b"who")
-    with pytest.raises(EngineLost, match=r"our ear failed \(ValueError\)"):
+    with pytest.raises(EngineLost, match=r"the recogniser failed \(ValueError\)"):
         await echo.ask(b"fail")
     assert await echo.ask(b"who") == before
     echo.close()
@@ -84,7 +83,7 @@ async def test_a_process_that_hangs_is_ended(
     echo: SpeechProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await echo.ask(b"warm")
-    monkeypatch.setattr(process, "ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(kit, "ANSWER_TIMEOUT_S", 0.2)
     with pytest.raises(EngineLost, match="took longer"):
         await echo.ask(b"hang")
     monkeypatch.undo()

@@ -18,14 +18,15 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
+from aftercall.carrier.control import TwilioRest
 from aftercall.errors import BudgetSpent, DialRefused
-from aftercall.phone.twilio_signature import TwilioSignature
+from aftercall.phone.signature import TwilioSignature
+from aftercall.settings.providers import TwilioSettings
 from aftercall.speech.sound import write_wav
 from aftercall.tester.budget import SpendingLimit, check_allowed
 from aftercall.tester.caller import ScriptedCaller
-from aftercall.tester.drivers import twilio_webhooks
+from aftercall.tester.drivers import twilio_rest, twilio_webhooks
 from aftercall.tester.drivers.twilio_gather import GatherCalls
-from aftercall.tester.drivers.twilio_rest import TesterTwilio
 from aftercall.tester.line import DialedCall
 from aftercall.tester.practice_agent import PracticeAgent, PracticeClinic
 from aftercall.tester.record import CallRecord
@@ -37,6 +38,9 @@ from unit.tester.calls import scenario_of
 TOKEN = "12345"
 PUBLIC = "https://calls.example.org"
 API = "https://api.example.org"
+ACCOUNT = TwilioSettings(
+    account_sid="AC1", auth_token=SecretStr(TOKEN), phone_number="+15550199", api_url=API
+)
 BOOK = scenario_of("""
 caller_context:
   opening: I'd like to book an appointment for Tuesday at ten, please.
@@ -139,7 +143,8 @@ async def dialling(
 ) -> AsyncIterator[GatherCalls]:
     purse = SpendingLimit(home / "spent.json", limit, 0.05, twilio.clock)
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
-        rest = TesterTwilio(http, API, "AC1", SecretStr(TOKEN), "+15550199")
+        dialler = TwilioRest(ACCOUNT, twilio.clock, httpx2.MockTransport(twilio.rest))
+        rest = twilio_rest.TesterTwilio(http, dialler, ACCOUNT)
         desk = GatherCalls(rest, PUBLIC, "+15550101", purse, twilio.clock)
         twilio.app = twilio_webhooks.TesterWebhooks(desk, TwilioSignature(SecretStr(TOKEN), PUBLIC))
         yield desk
@@ -217,7 +222,7 @@ async def test_a_recording_elsewhere_never_gets_the_accounts_token(tmp_path: Pat
         return httpx2.Response(200)
 
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as http:
-        rest = TesterTwilio(http, API, "AC1", SecretStr(TOKEN), "+15550199")
+        rest = twilio_rest.TesterTwilio(http, TwilioRest(ACCOUNT, VirtualClock()), ACCOUNT)
         with pytest.raises(Exception, match="not Twilio's"):
             await rest.download("https://evil.example.org/Recordings/RE1")
     assert asked == []

@@ -15,16 +15,17 @@ from xml.etree import ElementTree
 import httpx2
 from pydantic import SecretStr
 
+from aftercall.carrier.control import TwilioRest
 from aftercall.clock import SystemClock
 from aftercall.errors import LineFailed
-from aftercall.phone.twilio_signature import TwilioSignature
+from aftercall.phone.signature import TwilioSignature
+from aftercall.settings.providers import TwilioSettings
 from aftercall.speech.sound import FRAME_BYTES
-from aftercall.tester.drivers import twilio_webhooks
+from aftercall.tester.drivers import twilio_rest, twilio_webhooks
 from aftercall.tester.drivers.python import AudioAgentConnection
 from aftercall.tester.drivers.recogniser import RecognisingConnection
 from aftercall.tester.drivers.text_agent import TextAgentConnection
 from aftercall.tester.drivers.twilio_media import MediaCalls
-from aftercall.tester.drivers.twilio_rest import TesterTwilio
 from aftercall.tester.line import CallerTick, DialedCall
 from aftercall.tester.record import CallRecord
 from aftercall.tester.score import score
@@ -154,10 +155,21 @@ class FakeTwilio:
         self.closed.append(message["code"])
 
 
+def make_rest(http: httpx2.AsyncClient, twilio: FakeTwilio) -> twilio_rest.TesterTwilio:
+    account = TwilioSettings(
+        account_sid="AC1",
+        auth_token=SecretStr(TOKEN),
+        phone_number="+15550199",
+        api_url="https://api.example.org",
+    )
+    dialler = TwilioRest(account, SystemClock(), httpx2.MockTransport(twilio.rest))
+    return twilio_rest.TesterTwilio(http, dialler, account)
+
+
 async def ring(twilio: FakeTwilio, recogniser: FakeRecogniser) -> CallRecord:
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
         desk = MediaCalls(
-            TesterTwilio(http, "https://api.example.org", "AC1", SecretStr(TOKEN), "+15550199"),
+            make_rest(http, twilio),
             PUBLIC,
             "+15550101",
             SystemClock(),
@@ -193,7 +205,7 @@ async def test_a_socket_that_twilio_did_not_sign_is_refused() -> None:
     twilio = FakeTwilio(LineAgent())
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
         desk = MediaCalls(
-            TesterTwilio(http, "https://api.example.org", "AC1", SecretStr(TOKEN), "+15550199"),
+            make_rest(http, twilio),
             PUBLIC,
             "+15550101",
             SystemClock(),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aftercall.errors import RefusedInput
+from aftercall.model.reading import Profile
 from aftercall.workspace.markdown import (
     USER_PLACEHOLDERS,
     is_placeholder,
@@ -278,20 +278,10 @@ def test_a_profile_that_lacks_anything_else_is_not_complete(name: str) -> None:
     assert not UserProfile(**{**values, name: None}).is_complete
 
 
-def test_a_models_answer_is_taken_field_by_field() -> None:
-    profile = UserProfile.from_answer(
-        {
-            "name": " Bill ",
-            "callName": "B",
-            "notes": ["a", "b"],
-            "context": ["x", "y"],
-            "mood": 3,
-            "timezone": None,
-        }
-    )
-    assert profile == UserProfile(name="Bill", call_name="B", notes="a, b", context="x\ny")
-    with pytest.raises(RefusedInput, match=r"^name"):
-        UserProfile.from_answer({"name": {"first": "Bill"}})
+def test_a_readers_profile_is_taken_field_by_field() -> None:
+    found = Profile(name="Bill", call_name="B", notes="a, b", context="x")
+    profile = UserProfile.from_answer(found.model_dump())
+    assert profile == UserProfile(name="Bill", call_name="B", notes="a, b", context="x")
 
 
 words = st.text(st.characters(codec="utf-8") | st.sampled_from("*_`:- #<!>\n\r"), max_size=30)

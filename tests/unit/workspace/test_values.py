@@ -2,31 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.errors import RefusedInput
 from aftercall.workspace.markdown import (
     one_line,
     plain_lines,
     replace_undecodable,
     strip_emphasis,
-    to_text,
 )
-
-
-def test_only_texts_that_say_something_count() -> None:
-    assert to_text("name", None) is None
-    assert to_text("name", "  ") is None
-    assert to_text("name", " Bill ") == "Bill"
-
-
-def test_a_list_is_joined() -> None:
-    assert to_text("notes", ["likes tea", " ", "has a dog"]) == "likes tea, has a dog"
-    assert to_text("context", ["one", "two"], "\n") == "one\ntwo"
-
-
-@pytest.mark.parametrize("value", [1, True, {"a": "b"}, ["a", 1], [["a"]], 2.5])
-def test_other_types_are_refused_by_name(value: object) -> None:
-    with pytest.raises(RefusedInput, match=r"^notes:"):
-        to_text("notes", value)
 
 
 @pytest.mark.parametrize(

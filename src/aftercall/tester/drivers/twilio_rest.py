@@ -3,9 +3,10 @@
 from urllib.parse import urlsplit
 
 import httpx2
-from pydantic import SecretStr
 
-from aftercall.errors import LineFailed
+from aftercall.carrier.control import TwilioRest
+from aftercall.errors import CarrierError, LineFailed
+from aftercall.settings.providers import TwilioSettings
 
 MAX_RECORDING = 200_000_000
 VOICE = "Polly.Matthew-Neural"
@@ -15,17 +16,14 @@ class TesterTwilio:
     def __init__(
         self,
         http: httpx2.AsyncClient,
-        api_url: str,
-        account_sid: str,
-        auth_token: SecretStr,
-        number: str,
+        rest: TwilioRest,
+        settings: TwilioSettings,
         voice: str = VOICE,
     ) -> None:
+        """`http` fetches recordings; `rest` dials."""
         self._http = http
-        self._api = api_url.rstrip("/")
-        self._account = account_sid
-        self._auth = (account_sid, auth_token.get_secret_value())
-        self._number = number
+        self._rest = rest
+        self._settings = settings
         self.voice = voice
 
     async def dial(
@@ -34,7 +32,7 @@ class TesterTwilio:
         """The carrier's id of the call that now rings."""
         form = {
             "To": to,
-            "From": self._number,
+            "From": self._settings.phone_number or "",
             "Url": f"{address}/voice?call={call_id}",
             "Method": "POST",
             "StatusCallback": f"{address}/status?call={call_id}",
@@ -47,36 +45,24 @@ class TesterTwilio:
             "RecordingStatusCallback": f"{address}/recording?call={call_id}",
         }
         try:
-            answer = await self._http.post(
-                f"{self._api}/2010-04-01/Accounts/{self._account}/Calls.json",
-                data=form,
-                auth=self._auth,
-            )
-            data = answer.json()
-        except (httpx2.HTTPError, ValueError) as error:
-            raise LineFailed(f"Twilio gave no answer ({type(error).__name__})") from None
-        if (
-            answer.status_code != 201
-            or not isinstance(data, dict)
-            or not isinstance(data.get("sid"), str)
-        ):
-            code = data.get("code", "no code") if isinstance(data, dict) else "no code"
-            raise LineFailed(f"Twilio refused to dial (HTTP {answer.status_code}, {code})")
-        sid: str = data["sid"]
-        return sid
+            return await self._rest.dial(form)
+        except CarrierError as error:
+            raise LineFailed(str(error)) from None
 
     async def download(self, url: str) -> bytes:
         """Both channels as WAV.
 
         The account's name and token go to Twilio's own address only, whatever the webhook says.
         """
-        if urlsplit(url).netloc != urlsplit(self._api).netloc:
+        settings = self._settings
+        if urlsplit(url).netloc != urlsplit(settings.api_url).netloc:
             raise LineFailed("the recording lies at an address that is not Twilio's")
+        token = settings.auth_token
         try:
             answer = await self._http.get(
                 f"{url}.wav",
                 params={"RequestedChannels": "2"},
-                auth=self._auth,
+                auth=(settings.account_sid or "", token.get_secret_value() if token else ""),
                 follow_redirects=False,
             )
         except httpx2.HTTPError as error:

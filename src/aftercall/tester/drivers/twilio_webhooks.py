@@ -11,9 +11,8 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs
 
 from aftercall.errors import RefusedInput
-from aftercall.phone.signature import SignedRequest
+from aftercall.phone.signature import SignedRequest, TwilioSignature
 from aftercall.phone.twilio import TwilioWire
-from aftercall.phone.twilio_signature import TwilioSignature
 from aftercall.phone.twilio_webhooks import MAX_BODY_BYTES, read_form
 from aftercall.phone.wire import StreamStarted
 from aftercall.tester.drivers.twilio_media import MediaCall, MediaCalls

@@ -1,20 +1,23 @@
 """`message`: a text message through the carrier, to the owner or to a verified caller."""
 
-from base64 import b64encode
+import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Protocol
-from urllib.parse import quote
+from typing import Protocol, TypeVar
 
 import httpx2
 
-from aftercall.clock import Clock
-from aftercall.errors import SinkRefused
+from aftercall.carrier.control import TwilioRest
+from aftercall.clock import Clock, SystemClock
+from aftercall.errors import CarrierError, CarrierUnreachable, SinkRefused, SinkUnavailable
 from aftercall.model.followups import SinkReceipt, SinkWork
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from aftercall.work.sinks.http import HttpRequest, send
 
 MAX_MESSAGE_CHARS = 480
+
+T = TypeVar("T")
 
 
 class MessageSender(Protocol):
@@ -31,29 +34,36 @@ class TwilioMessages:
     can_repeat = True
 
     def __init__(
-        self, settings: TwilioSettings, sender: str, transport: httpx2.BaseTransport | None = None
+        self,
+        settings: TwilioSettings,
+        sender: str,
+        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        token = settings.auth_token.get_secret_value() if settings.auth_token else ""
-        credentials = b64encode(f"{settings.account_sid}:{token}".encode()).decode()
-        self._headers = {"Authorization": f"Basic {credentials}"}
-        api, account = settings.api_url.rstrip("/"), quote(settings.account_sid or "")
-        self._url = f"{api}/2010-04-01/Accounts/{account}/Messages.json"
+        self._settings = settings
         self._sender = sender
         self._transport = transport
 
     def find(self, to: str, text: str, clock: Clock) -> str | None:
-        since = f"{clock.now() - timedelta(days=1):%Y-%m-%d}"
-        query = {"To": to, "DateSent>": since, "PageSize": "200"}
-        request = HttpRequest("GET", self._url, self._headers, query=query)
-        for message in send("message", request, self._transport).json().get("messages", []):
-            if message.get("body") == text and message.get("status") != "failed":
-                return str(message["sid"])
-        return None
+        since = (clock.now() - timedelta(days=1)).date()
+        return self._run(lambda twilio: twilio.find_message(to, text, since))
 
     def post(self, to: str, text: str) -> str:
-        form = {"To": to, "From": self._sender, "Body": text}
-        request = HttpRequest("POST", self._url, self._headers, form=form)
-        return str(send("message", request, self._transport).json()["sid"])
+        return self._run(lambda twilio: twilio.send_message(self._sender, to, text))
+
+    def _run(self, use: Callable[[TwilioRest], Awaitable[T]]) -> T:
+        async def run() -> T:
+            twilio = TwilioRest(self._settings, SystemClock(), self._transport)
+            try:
+                return await use(twilio)
+            finally:
+                await twilio.close()
+
+        try:
+            return asyncio.run(run())
+        except CarrierUnreachable as error:
+            raise SinkUnavailable(f"message: {error}; it is tried again") from None
+        except CarrierError as error:
+            raise SinkRefused(f"message: {error}; check the account and its token") from None
 
 
 class TelnyxMessages:
