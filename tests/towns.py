@@ -12,8 +12,9 @@ from pydantic import SecretStr
 from aftercall.app import App
 from aftercall.clock import Clock
 from aftercall.lab import telnyx_rest
+from aftercall.lab.carrier import NO_DELIVERY_FAULTS, DeliveryFaults
+from aftercall.lab.rest import REFUSALS
 from aftercall.lab.telnyx import EmulatedTelnyx
-from aftercall.lab.webhook_sender import NO_DELIVERY_FAULTS, DeliveryFaults
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings
 from aftercall.web.server import make_server
@@ -67,7 +68,7 @@ async def telnyx_town(
         clock=clock or app.clock,
         transport=to_agent,
     ) as lab:
-        carrier = FastAPI()
+        carrier = FastAPI(exception_handlers=REFUSALS)
         carrier.include_router(telnyx_rest.make_router(lab))
         line.inner = httpx2.ASGITransport(carrier)
         server = make_server(app)

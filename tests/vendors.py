@@ -3,7 +3,8 @@
 from base64 import b64encode
 from typing import Any
 
-from aftercall.lab.speech import SILENCE, utter
+from aftercall.lab.speech import utter
+from aftercall.speech.sound import SILENCE
 
 PAUSE = 20 * SILENCE
 

@@ -19,11 +19,11 @@ from aftercall.cli.serve import make_uvicorn_server
 from aftercall.clock import SystemClock
 from aftercall.engine.voice import VoiceEvent, VoiceSession
 from aftercall.lab import telnyx_rest
-from aftercall.lab.carriers import TelnyxSide
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
-from aftercall.lab.media import MediaPhone
+from aftercall.lab.media import MediaPhone, TelnyxSide
 from aftercall.lab.openai_realtime import EmulatedRealtime
+from aftercall.lab.rest import REFUSALS
 from aftercall.lab.script import Script
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.lab.twilio import EmulatedTwilio, LabCall
@@ -189,7 +189,7 @@ async def telnyx_network() -> AsyncIterator[tuple[EmulatedTelnyx, TelnyxSettings
     a number there.
     """
     async with EmulatedTelnyx() as telnyx:
-        carrier = FastAPI()
+        carrier = FastAPI(exception_handlers=REFUSALS)
         carrier.include_router(telnyx_rest.make_router(telnyx))
         async with listening(carrier) as address:
             yield (

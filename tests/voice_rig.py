@@ -9,7 +9,7 @@ from aftercall.bridge.pump import MediaPump
 from aftercall.bridge.voice_call import VoiceCall, VoiceCallParts
 from aftercall.briefing.render import make_instructions
 from aftercall.engine.voice import AgentAudio, AgentDone, AgentText, VoiceEngine
-from aftercall.lab.carriers import Side, TelnyxSide, TwilioSide
+from aftercall.lab.media import Side, TelnyxSide, TwilioSide
 from aftercall.model.briefing import Briefing
 from aftercall.model.calls import Call, LiveCall
 from aftercall.phone.signature import TOKEN_PARAMETER

@@ -18,11 +18,11 @@ from aftercall.app import build
 from aftercall.cli.calls import wait_for_steps
 from aftercall.config import load_config
 from aftercall.journal.archive import encode_call
-from aftercall.lab.loopback import serve_on_loopback
 from aftercall.lab.models.answers import answer_question
 from aftercall.lab.models.anthropic import make_anthropic
 from aftercall.lab.models.script import ModelScript
 from aftercall.lab.remem import EmulatedRemem, make_remem
+from aftercall.lab.rest import serve_on_loopback
 from aftercall.model.calls import Call
 from aftercall.postcall.view import steps_json
 from aftercall.running import running

@@ -9,7 +9,7 @@ import pytest
 from aftercall.bridge.agent_voice import load_clip
 from aftercall.bridge.state import GO_ON
 from aftercall.errors import EngineLost
-from aftercall.lab.speech_kit import LabSynthesiser, make_lab_speech_kit
+from aftercall.lab.speech import LabSynthesiser, make_lab_speech_kit
 from aftercall.settings.sections import ReceptionistSettings
 from aftercall.speech.kit import SpeechKit
 from voice import noted, serving_aloud, told

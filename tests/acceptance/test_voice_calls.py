@@ -13,8 +13,7 @@ from websockets.exceptions import InvalidStatus
 from aftercall.bridge.agent_voice import load_clip
 from aftercall.bridge.state import GO_ON
 from aftercall.briefing.compose import fill_cache
-from aftercall.lab.carriers import TelnyxSide, TwilioSide
-from aftercall.lab.media import MediaPhone
+from aftercall.lab.media import MediaPhone, TelnyxSide, TwilioSide
 from aftercall.lab.script import (
     Act,
     EngineBehaviour,
@@ -132,7 +131,7 @@ async def test_an_engine_is_told_what_earlier_calls_were_about(tmp_path: Path, n
 async def test_words_that_are_written_down_late_stand_where_they_were_said(
     tmp_path: Path, name: str
 ) -> None:
-    options = {"transcribes_late": True} if name == "openai" else {}
+    options = {"behaviours": (EngineBehaviour.LATE,)} if name == "openai" else {}
     async with serving(tmp_path, emulate(name, reply_in_order("Which one?"), **options)) as stage:
         ring, phone = await stage.ring()
         await phone.wait_for_words("What can I do")

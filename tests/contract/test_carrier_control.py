@@ -13,9 +13,9 @@ from aftercall.carrier.control import CarrierControl, TelnyxRest, TwilioRest
 from aftercall.clock import SystemClock
 from aftercall.errors import CarrierError
 from aftercall.lab import telnyx_rest, twilio_rest
-from aftercall.lab.exchange import LabDial, PhoneNetwork
+from aftercall.lab.exchange import LabDial, LabNumber, PhoneNetwork
 from aftercall.lab.leg import Leg
-from aftercall.lab.numbers import LabNumber
+from aftercall.lab.rest import REFUSALS
 from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from towns import until
@@ -65,7 +65,7 @@ def make_telnyx(app: FastAPI, key: str = KEY) -> TelnyxRest:
 
 @pytest.fixture(params=["twilio", "telnyx"])
 async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
-    app = FastAPI()
+    app = FastAPI(exception_handlers=REFUSALS)
     lab: Any
     if request.param == "twilio":
         lab = make_network()
@@ -83,7 +83,7 @@ async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
 
 @pytest.fixture
 async def twilio() -> AsyncIterator[tuple[TwilioRest, PhoneNetwork]]:
-    app = FastAPI()
+    app = FastAPI(exception_handlers=REFUSALS)
     async with make_network() as lab:
         app.include_router(twilio_rest.make_router(lab))
         control = make_twilio(app)

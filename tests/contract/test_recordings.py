@@ -16,7 +16,7 @@ from aftercall.errors import (
     TranscriberUnreachable,
 )
 from aftercall.journal.recording_files import hash_file, recordings_json
-from aftercall.lab.recordings import LabRecording, make_wav
+from aftercall.lab.carrier import LabRecording, make_wav
 from aftercall.lab.server import Lab
 from aftercall.model.calls import Recording
 from aftercall.phone.notices import RecordingNotice, RecordingState
@@ -62,7 +62,7 @@ def desk(app: App, lab: Lab, **recordings: object) -> RecordingDesk:
 
 
 def twilio_recording(app: App, lab: Lab, sid: str) -> tuple[LabRecording, Recording]:
-    held = lab.exchange.carrier.recordings.add(sid, CALL)
+    held = lab.exchange.recordings.add(sid, CALL)
     url = f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{sid}"
     store_recording_notice(
         app, "twilio", RecordingNotice(f"{sid}:ready", (CALL,), RecordingState.READY, sid, url)

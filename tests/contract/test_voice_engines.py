@@ -32,11 +32,11 @@ from aftercall.errors import EngineLost, EngineRefused
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine, EngineCall
 from aftercall.lab.script import Act, Script, ScriptDrop, ScriptSay, ScriptToolCall, reply_in_order
-from aftercall.lab.speech import SILENCE, ToneDetector, utter
-from aftercall.lab.speech_kit import make_lab_speech_kit
+from aftercall.lab.speech import ToneDetector, make_lab_speech_kit, utter
 from aftercall.model.briefing import Briefing
 from aftercall.model.turns import Turn
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings
+from aftercall.speech.sound import SILENCE
 from aftercall.testing import START
 from voice import ENGINES, KEY, emulate, receive_until
 

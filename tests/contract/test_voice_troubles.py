@@ -21,9 +21,10 @@ from aftercall.engine.voice import VoiceEngine
 from aftercall.lab.deepgram import EmulatedDeepgram
 from aftercall.lab.engine import EmulatedEngine
 from aftercall.lab.script import EngineBehaviour, Reply, ScriptDrop, ScriptSilence, reply_in_order
-from aftercall.lab.speech import FRAME, SILENCE, utter
+from aftercall.lab.speech import utter
 from aftercall.settings.providers import DeepgramSettings, OpenAISettings
 from aftercall.settings.sections import ReceptionistSettings
+from aftercall.speech.sound import FRAME_BYTES, SILENCE
 from aftercall.testing import VirtualClock
 from voice import ENGINES, KEY, emulate
 from voice_rig import Rig
@@ -123,7 +124,10 @@ async def ask(rig: Rig, server: EmulatedEngine, trouble: Trouble) -> None:
         server.key = "changed"
     audio = utter(ASKED) + 20 * SILENCE
     rig.line.add_frames(
-        *(rig.side.media(audio[start : start + FRAME]) for start in range(0, len(audio), FRAME))
+        *(
+            rig.side.media(audio[start : start + FRAME_BYTES])
+            for start in range(0, len(audio), FRAME_BYTES)
+        )
     )
     first = server.calls[0]
     assert await at_standstill(

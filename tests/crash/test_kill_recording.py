@@ -40,13 +40,13 @@ def test_a_recording_is_whole_and_there_once_wherever_the_process_dies(tmp_path:
         row, _ = app.journal.ingest(make_call(source="twilio"))
         for number, point in enumerate(POINTS):
             sid = f"RE{number}"
-            lab.exchange.carrier.recordings.add(sid, row.live.sid)
+            lab.exchange.recordings.add(sid, row.live.sid)
             url = f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{sid}"
             app.recordings.register(row.live.id, "twilio", sid, url, "waiting", app.clock.now())
             assert work(settings, point) == -9
         assert work(settings, "") == 0
         found = app.recordings.list_for_call(row.live.id)
-        held = lab.exchange.carrier.recordings.by_sid
+        held = lab.exchange.recordings.by_sid
         files = {path.name for path in (settings.home / "recordings").iterdir()}
         app.close()
     assert [one.state for one in found] == ["here"] * len(POINTS)

@@ -14,7 +14,7 @@ from aftercall.app import App, build
 from aftercall.cli import lab as command
 from aftercall.errors import ConfigError, RefusedInput
 from aftercall.lab.control_api import make_exports
-from aftercall.lab.numbers import LabNumber, parse_number
+from aftercall.lab.exchange import LabNumber, parse_number
 from aftercall.settings import Settings
 from aftercall.settings.providers import TelnyxSettings, TwilioSettings
 from aftercall.web.server import make_server
@@ -117,7 +117,7 @@ def test_wrong_use_is_said(port: int) -> None:
 
 
 def test_habits_are_asked_for_by_kind() -> None:
-    habits = command.parse_webhook_habits(["completed"], ["initiated=2.5"])
+    habits = command.parse_delivery_faults(["completed"], ["initiated=2.5"])
     assert (
         habits.delivery_count("completed"),
         habits.delivery_count("ringing"),
@@ -126,7 +126,7 @@ def test_habits_are_asked_for_by_kind() -> None:
     ) == (2, 1, 2.5, 0.0)
     for wrong in ("initiated", "initiated=soon"):
         with pytest.raises(ConfigError, match="KIND=SECONDS"):
-            command.parse_webhook_habits([], [wrong])
+            command.parse_delivery_faults([], [wrong])
 
 
 @pytest.mark.parametrize(

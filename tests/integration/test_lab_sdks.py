@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from aftercall.lab.numbers import LabNumber
+from aftercall.lab.exchange import LabNumber
 from aftercall.lab.server import Lab
 from aftercall.lab.telnyx import EmulatedTelnyx
 from boxes import ACCOUNT, KEY, TOKEN, lab_box
@@ -83,7 +83,7 @@ def test_twilios_client_is_refused_as_by_twilio(lab: Lab, twilio: Any) -> None:
 def test_twilios_client_sends_a_message_and_steers_a_call(lab: Lab, twilio: Any) -> None:
     message = twilio.messages.create(to="+15550100", from_="+15550101", body="It is done.")
     assert (message.status, lab.exchange.messages[-1]["body"]) == ("queued", "It is done.")
-    lab.exchange._in_real_time = True
+    lab.exchange.in_real_time = True
     call = twilio.calls.create(
         to="+15550105", from_="+15550100", twiml="<Response><Pause length='60'/></Response>"
     )
@@ -92,7 +92,7 @@ def test_twilios_client_sends_a_message_and_steers_a_call(lab: Lab, twilio: Any)
     assert recording.sid.startswith("RE")
     twilio.calls(call.sid).update(twiml="<Response><Say>Sorry</Say></Response>")
     until(lambda: twilio.calls(call.sid).fetch().status == "completed")
-    lab.exchange._in_real_time = False
+    lab.exchange.in_real_time = False
     audio = httpx2.get(
         f"{lab.address}/2010-04-01/Accounts/{ACCOUNT}/Recordings/{recording.sid}.wav",
         auth=(ACCOUNT, TOKEN),

@@ -11,7 +11,7 @@ from aftercall.app import App, build
 from aftercall.config import LoadedConfig
 from aftercall.doctor import run_checks
 from aftercall.errors import ConfigError
-from aftercall.lab.carriers import TelnyxSide
+from aftercall.lab.media import TelnyxSide
 from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import ReceptionistSettings

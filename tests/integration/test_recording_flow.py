@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from twilio.twiml.voice_response import Start, VoiceResponse
 
 from aftercall.app import App, build
-from aftercall.lab.numbers import LabNumber
+from aftercall.lab.exchange import LabNumber
 from aftercall.lab.server import Lab
 from aftercall.phone import twiml
 from aftercall.settings import Settings

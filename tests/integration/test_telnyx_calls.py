@@ -13,8 +13,8 @@ import pytest
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
 from aftercall.errors import AftercallError, DatabaseUnreachable
+from aftercall.lab.carrier import DeliveryFaults
 from aftercall.lab.telnyx import TelnyxCall
-from aftercall.lab.webhook_sender import DeliveryFaults
 from aftercall.model.calls import LiveCall
 from aftercall.phone.telnyx import unpack_state
 from aftercall.settings import Settings
@@ -125,7 +125,7 @@ async def test_an_answer_told_after_the_hang_up_begins_nothing_and_the_missed_ca
     async with telnyx_town(
         live, line, habits=DeliveryFaults(delay_s_by_kind={"call.answered": 0.1})
     ) as town:
-        call = town.lab.open_call(EVENTS, CALLER, "+15550101", "incoming")
+        call = town.lab.open_call(EVENTS, CALLER, "+15550101")
         town.lab.queue_event(call, "call.initiated", {"direction": "incoming", "state": "parked"})
         await until(lambda: "answer" in call.actions)
         await town.lab.hang_up(call, "originator_cancel")
@@ -228,7 +228,7 @@ async def test_a_call_that_outlives_the_server_goes_on_as_a_new_leg(
             await before.journal.seal(record, end_reason="server_stopped")
         after = reach(build(telnyx_settings(settings), SystemClock()), line)
         restarted = httpx2.ASGITransport(route_server(after))
-        town.lab._http._transport.inner = restarted  # type: ignore[attr-defined] # the same number, another process
+        town.lab.http._transport.inner = restarted  # type: ignore[attr-defined] # the same number, another process
         await town.lab.say(call, "And remind me to water the plants.")
         assert "water the plants" in call.heard[-1]
         await town.lab.hang_up(call)
@@ -316,7 +316,7 @@ async def test_recording_is_asked_for_when_it_is_wanted_and_never_in_the_way(
 
 
 async def test_what_telnyx_did_not_sign_is_refused(town: TelnyxTown) -> None:
-    call = town.lab.open_call(EVENTS, CALLER, "+15550101", "incoming")
+    call = town.lab.open_call(EVENTS, CALLER, "+15550101")
     event = town.lab.make_event(call, "call.initiated", {"direction": "incoming"})
     raw = json.dumps(event).encode()
     signed = town.lab.sign(raw)
@@ -340,7 +340,7 @@ async def test_without_keys_the_route_says_what_is_missing(app: App) -> None:
 
 
 async def test_calls_that_we_dial_are_not_answered(town: TelnyxTown) -> None:
-    call = town.lab.open_call(EVENTS, CALLER, "+15550101", "outgoing")
+    call = town.lab.open_call(EVENTS, CALLER, "+15550101")
     town.lab.queue_event(call, "call.initiated", {"direction": "outgoing", "state": "bridging"})
     town.lab.queue_event(call, "call.answered", {"state": "answered"})
     await town.lab.hang_up(call)

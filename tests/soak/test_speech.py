@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from aftercall.app import App, build
 from aftercall.clock import SystemClock
-from aftercall.lab.voices import make_voice
+from aftercall.lab.speech import make_voice
 from aftercall.settings import Settings
 from aftercall.settings.providers import TwilioSettings
 from aftercall.settings.sections import BridgeSettings, ReceptionistSettings

@@ -6,11 +6,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import typer
@@ -19,9 +19,10 @@ from rich.text import Text
 
 from aftercall.cli.context import get_cli_context
 from aftercall.errors import AftercallError
-from aftercall.lab.github import EmulatedGitHub
-from aftercall.lab.twilio import EmulatedTwilio, LabCall
 from aftercall.model.steps import OPEN_STATES
+
+if TYPE_CHECKING:
+    from aftercall.lab.twilio import EmulatedTwilio, LabCall
 
 CALLER = "+15550100"
 TOKEN = "the-demo's-own-token"  # noqa: S105 - both ends of the emulated line are ours
@@ -38,6 +39,7 @@ BEFORE_THE_CRASH = ("Please send Dana the signed contract.",)
 AFTER_THE_CRASH = ("Please send Dana the signed contract by Friday.",)
 NEXT_CALL = ("What did we talk about last time?", "That's all, thanks, bye!")
 DEMO_TIMEOUT_S = 30.0
+POLL_INTERVAL_S = 0.2
 
 
 def demo(context: typer.Context) -> None:
@@ -50,119 +52,119 @@ def demo(context: typer.Context) -> None:
 
 
 async def _run_demo(show: "_DemoPrinter", home: Path) -> None:
+    from aftercall.lab.twilio import EmulatedTwilio
+
     address = f"http://127.0.0.1:{_free_port()}"
     async with EmulatedTwilio(TOKEN) as twilio:
         phone = _Phone(show, twilio, address)
-        show.print_step("A server starts on this machine; an emulated Twilio has its number")
-        with _server(home, address) as server:
-            show.print_note(f"{address}, its home is {home}")
-            show.print_step(f"{CALLER} rings and asks for things")
-            await phone.ring(*FIRST_CALL)
-            await phone.hang_up()
-            show.print_step("They hang up. The call is sealed, and what comes after it is done")
-            for step in (await _wait_for_call(address, 1))["steps"]:
-                show.print_note(
-                    f"{step['state']:8} {step['name']:9} {step['result'] or step['reason']}"
-                )
-            show.print_step(
-                "They ring again, and in the middle of the call the server is killed (kill -9)"
-            )
-            await phone.ring(*BEFORE_THE_CRASH)
-            server.kill()
-        show.print_step(
-            "The server starts again: the interrupted call is sealed with every word that was said"
-        )
-        with _server(home, address):
-            call = await _wait_for_call(address, 2)
-            show.print_note(
-                f"{call['state']}, {call['end_reason']}: "
-                + " / ".join(turn["text"] for turn in call["turns"])
-            )
-            show.print_step(
-                "The caller is still on the line and just goes on; the legs are one conversation"
-            )
-            await phone.say(*AFTER_THE_CRASH)
-            await phone.hang_up()
-            await _wait_for_call(address, 3)
-        show.print_step(
-            "Later, when the reconnect window has passed, what was asked for is seen to: once,"
-            " and nothing that was taken back"
-        )
-        with (
-            EmulatedGitHub(TOKEN) as github,
-            _server(home, address, AFTERCALL_RECONNECT_WINDOW_S="0", **_issues_at(github)),
-        ):
-            items = await _wait_for_followups(address)
-            show.print_items(items)
-            show.print_step(
-                "A bug report leaves this machine, and anybody can claim a number: it waited "
-                "for approval, and now gets it"
-            )
-            for item in items:
-                if item["state"] == "held":
-                    _run(home, "followups", "approve", item["id"])
-            show.print_items(
-                [
-                    item
-                    for item in await _wait_for_followups(address)
-                    if "://" in (item["link"] or "")
-                ]
-            )
-            show.print_step("They ring once more and are remembered")
-            await phone.ring(*NEXT_CALL)
-            await _wait_for_call(address, 4)
+        await _call_and_crash(show, phone, home)
+        await _continue_call(show, phone, home)
+        await _follow_up_and_ring_back(show, phone, home)
     show.print_step("Every file of the archive is proven")
     show.print_note(_run(home, "verify").strip())
     show.print_note(_run(home, "health").strip().partition("\n")[0])
-    show.print_step("What was written")
+    show.print_step("The files")
     workspace = home / "workspace"
-    for path in sorted(
-        [*(home / "archive").glob("*.json*"), *workspace.rglob("*.md"), *workspace.rglob("*.txt")]
-    ):
+    files = [*(home / "archive").glob("*.json*"), *workspace.rglob("*.md")]
+    for path in sorted([*files, *workspace.rglob("*.txt")]):
         show.print_note(str(path))
     show.print_step(f"Look around: AFTERCALL_HOME={home} {sys.executable} -m aftercall calls list")
 
 
+async def _call_and_crash(show: "_DemoPrinter", phone: "_Phone", home: Path) -> None:
+    show.print_step("A server starts on this machine; an emulated Twilio has its number")
+    with _server(home, phone.address) as server:
+        show.print_note(f"{phone.address}, its home is {home}")
+        show.print_step(f"{CALLER} rings and asks for things")
+        await phone.ring(*FIRST_CALL)
+        await phone.hang_up()
+        show.print_step("The caller hangs up. The call is sealed and the post-call steps run")
+        for step in (await _wait_for_call(phone.address, 1))["steps"]:
+            result = step["result"] or step["reason"]
+            show.print_note(f"{step['state']:8} {step['name']:9} {result}")
+        show.print_step("The caller rings again; mid-call the server is killed (kill -9)")
+        await phone.ring(*BEFORE_THE_CRASH)
+        server.kill()
+
+
+async def _continue_call(show: "_DemoPrinter", phone: "_Phone", home: Path) -> None:
+    show.print_step("The server starts again and seals the interrupted call with every turn")
+    with _server(home, phone.address):
+        call = await _wait_for_call(phone.address, 2)
+        words = " / ".join(turn["text"] for turn in call["turns"])
+        show.print_note(f"{call['state']}, {call['end_reason']}: {words}")
+        show.print_step("The caller, still on the line, goes on; both legs are one conversation")
+        await phone.say(*AFTER_THE_CRASH)
+        await phone.hang_up()
+        await _wait_for_call(phone.address, 3)
+
+
+async def _follow_up_and_ring_back(show: "_DemoPrinter", phone: "_Phone", home: Path) -> None:
+    from aftercall.lab.github import EmulatedGitHub
+
+    show.print_step(
+        "After the reconnect window each request is carried out once; a withdrawn one is not"
+    )
+    with EmulatedGitHub(TOKEN) as github:
+        settings = {
+            "AFTERCALL_RECONNECT_WINDOW_S": "0",
+            "GITHUB_TOKEN": TOKEN,
+            "AFTERCALL_GITHUB_REPOSITORY": github.repository,
+            "AFTERCALL_GITHUB_API_URL": github.url,
+        }
+        with _server(home, phone.address, **settings):
+            items = await _wait_for_followups(phone.address)
+            show.print_items(items)
+            show.print_step(
+                "A bug report leaves this machine and a caller's number can be forged: the "
+                "report waited for approval, and now gets it"
+            )
+            for item in items:
+                if item["state"] == "held":
+                    _run(home, "followups", "approve", item["id"])
+            items = await _wait_for_followups(phone.address)
+            show.print_items([item for item in items if "://" in (item["link"] or "")])
+            show.print_step("The caller rings once more and is remembered")
+            await phone.ring(*NEXT_CALL)
+            await _wait_for_call(phone.address, 4)
+
+
 @dataclass
 class _DemoPrinter:
-    """What the demo tells, step by step."""
-
     console: Console
     number: int = 0
 
     def print_step(self, text: str) -> None:
         self.number += 1
-        self.console.print(
-            Text.assemble("\n", (f"{self.number:2}", "bold cyan"), " ", (text, "bold"))
-        )
+        number = (f"{self.number:2}", "bold cyan")
+        self.console.print(Text.assemble("\n", number, " ", (text, "bold")))
 
     def print_note(self, text: str) -> None:
         self.console.print(Text.assemble("   ", (text, "dim")))
 
     def print_items(self, items: list[dict[str, Any]]) -> None:
         for item in items:
-            self.print_note(
-                f"{item['standing']:10} {item['title']}  {item['link'] or item['reason']}"
-            )
+            outcome = item["link"] or item["reason"]
+            self.print_note(f"{item['standing']:10} {item['title']}  {outcome}")
 
     def print_speech(self, speaker: str, text: str) -> None:
         self.console.print(Text.assemble("   ", (f"{speaker:7}", "bold"), text))
 
 
 class _Phone:
-    """The caller's phone on the emulated network."""
+    """The caller's phone on the emulated network; `address` is the server's."""
 
-    def __init__(self, show: _DemoPrinter, twilio: EmulatedTwilio, address: str) -> None:
+    def __init__(self, show: _DemoPrinter, twilio: "EmulatedTwilio", address: str) -> None:
+        self.address = address
         self._show = show
         self._twilio = twilio
-        self._address = address
         self._call: LabCall | None = None
 
     async def ring(self, *lines: str) -> None:
         self._call = await self._twilio.ring(
-            f"{self._address}/twilio/voice",
+            f"{self.address}/twilio/voice",
             caller=CALLER,
-            status_url=f"{self._address}/twilio/status",
+            status_url=f"{self.address}/twilio/status",
         )
         self._print_heard()
         await self.say(*lines)
@@ -184,23 +186,19 @@ class _Phone:
         if call.fault:
             raise AftercallError(f"the emulated line failed: {call.fault}")
 
-    def _require_call(self) -> LabCall:
+    def _require_call(self) -> "LabCall":
         if self._call is None:
-            raise AftercallError("nobody is on the line")
+            raise AftercallError("the phone has no call")
         return self._call
 
 
 @contextmanager
 def _server(home: Path, address: str, **settings: str) -> Iterator["subprocess.Popen[str]"]:
     arguments = [sys.executable, "-m", "aftercall", "serve", "--port", address.rpartition(":")[2]]
-    environment = (
-        _environment(home)
-        | {"AFTERCALL_PUBLIC_URL": address, "TWILIO_AUTH_TOKEN": TOKEN}
-        | settings
-    )
+    ours = {"AFTERCALL_PUBLIC_URL": address, "TWILIO_AUTH_TOKEN": TOKEN}
     process = subprocess.Popen(
         arguments,
-        env=environment,
+        env=_environment(home) | ours | settings,
         cwd=home,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -217,14 +215,6 @@ def _server(home: Path, address: str, **settings: str) -> Iterator["subprocess.P
             process.stdout.close()
 
 
-def _issues_at(github: EmulatedGitHub) -> dict[str, str]:
-    return {
-        "GITHUB_TOKEN": TOKEN,
-        "AFTERCALL_GITHUB_REPOSITORY": github.repository,
-        "AFTERCALL_GITHUB_API_URL": github.url,
-    }
-
-
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -232,45 +222,42 @@ def _free_port() -> int:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """The embedded defaults, whatever is configured around us."""
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if name in ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
-    }
+    """The embedded defaults, whatever is configured around the demo."""
+    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
+    inherited = {name: value for name, value in os.environ.items() if name in kept}
     return inherited | {"AFTERCALL_HOME": str(home)}
 
 
 async def _wait_for_call(address: str, number: int) -> dict[str, Any]:
-    """The call that is the `number`th so far, as the API tells it, once every step has come to
-    its end.
-    """
-    async with (
-        asyncio.timeout(DEMO_TIMEOUT_S),
-        httpx2.AsyncClient(base_url=address, trust_env=False) as http,
-    ):
+    """The `number`th call so far, once all of its steps have ended."""
+    async with _polling(address) as http:
         while True:
             calls = (await http.get("/api/calls")).json()["calls"]
             if len(calls) >= number:
                 call: dict[str, Any] = (await http.get(f"/api/calls/{calls[-number]['id']}")).json()
-                if call["steps"] and all(
-                    step["state"] not in OPEN_STATES for step in call["steps"]
-                ):
+                states = [step["state"] for step in call["steps"]]
+                if states and not any(state in OPEN_STATES for state in states):
                     return call
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def _wait_for_followups(address: str) -> list[dict[str, Any]]:
     """Requests and promises of every call so far, oldest first, once nothing is pending."""
-    async with (
-        asyncio.timeout(DEMO_TIMEOUT_S),
-        httpx2.AsyncClient(base_url=address, trust_env=False) as http,
-    ):
+    async with _polling(address) as http:
         while True:
             if not (await http.get("/api/health")).json()["counts"]["pending"]:
                 items: list[dict[str, Any]] = (await http.get("/api/followups")).json()["followups"]
                 return items[::-1]
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(POLL_INTERVAL_S)
+
+
+@asynccontextmanager
+async def _polling(address: str) -> AsyncIterator[httpx2.AsyncClient]:
+    async with (
+        asyncio.timeout(DEMO_TIMEOUT_S),
+        httpx2.AsyncClient(base_url=address, timeout=None, trust_env=False) as http,
+    ):
+        yield http
 
 
 def _run(home: Path, *words: str) -> str:

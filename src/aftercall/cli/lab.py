@@ -1,155 +1,98 @@
-"""`aftercall lab`."""
+"""`aftercall lab`: serves the phone network in a box, or rings an agent through it."""
 
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+import httpx2
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from aftercall.cli.context import get_cli_context
 from aftercall.cli.serve import make_uvicorn_server, open_listening_socket
-from aftercall.errors import ConfigError
+from aftercall.errors import AftercallError, ConfigError
 
 if TYPE_CHECKING:
+    from aftercall.lab.carrier import DeliveryFaults
     from aftercall.lab.server import Lab
-    from aftercall.lab.webhook_sender import DeliveryFaults
-import sys
-from typing import Any
-
-import httpx2
-from rich.text import Text
-
-from aftercall.errors import AftercallError
 
 LAB_TIMEOUT_S = 90.0
-
-
-async def place_call(
-    console: Console, address: str, wanted: dict[str, str], lines: list[str], *, as_json: bool
-) -> None:
-    """Ring through the lab at `address`, ours or one that was running already."""
-    spoken: list[dict[str, str]] = []
-    async with httpx2.AsyncClient(base_url=address, timeout=LAB_TIMEOUT_S, trust_env=False) as http:
-
-        def show(speaker: str, text: str, *, is_known: bool = False) -> None:
-            spoken.append({"speaker": speaker, "text": text})
-            if not as_json and not is_known:
-                console.print(Text.assemble((f"{speaker:6}", "bold"), f"  {text}"))
-
-        async def do(path: str, body: dict[str, str]) -> dict[str, Any]:
-            told = await _ask(http, address, path, body)
-            for text in told["heard"]:
-                show("agent", text)
-            return told
-
-        told = await do("", wanted)
-        call, script = told["call"], iter(lines)
-        while not told["is_over"]:
-            line = next(script, "") if lines else await asyncio.to_thread(_read_line)
-            if not line:
-                break
-            show("caller", line, is_known=not lines)
-            told = await do(f"/{call}/say", {"text": line})
-        told = await do(f"/{call}/hang-up", {})
-    if as_json:
-        console.print_json(
-            data={
-                "carrier": wanted["carrier"],
-                "caller": wanted["caller"],
-                "turns": spoken,
-                "trouble": told["trouble"],
-            }
-        )
-    if told["trouble"]:
-        raise AftercallError(f"lab: the call failed: {told['trouble']}")
-
-
-async def _ask(
-    http: httpx2.AsyncClient, address: str, path: str, body: dict[str, str]
-) -> dict[str, Any]:
-    try:
-        answer = await http.post(f"/lab/calls{path}", json=body)
-    except httpx2.HTTPError as error:
-        raise AftercallError(
-            f"lab: no answer from {address} ({type(error).__name__}); choose another --port"
-        ) from None
-    if answer.status_code not in (200, 201):
-        raise AftercallError(
-            f"lab: what listens at {address} is no lab, or refused ({answer.status_code}); "
-            "choose another --port"
-        )
-    told: dict[str, Any] = answer.json()
-    return told
-
-
-def _read_line() -> str:
-    """What the person at the terminal says; an empty line hangs up."""
-    sys.stdout.write("caller  ")
-    sys.stdout.flush()
-    return sys.stdin.readline().strip()
-
-
 ACCOUNT = "AC" + "1ab" * 10 + "00"
 TOKEN = "lab-token"  # noqa: S105 - opens nothing but the lab
 TELNYX_KEY = "KEY-lab"
 OUR_NUMBER = "+15550101"
 
 
+_PORT = typer.Option(8090, min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")
+_AGENT = typer.Option("http://127.0.0.1:8080", help="Where your agent listens.")
+_NUMBER = typer.Option(
+    [],
+    "--number",
+    help=(
+        "NUMBER=ADDRESS of a voice webhook, or NUMBER=busy, no-answer, failed, voicemail; "
+        "may be repeated."
+    ),
+)
+_RING = typer.Option(
+    "", metavar="NUMBER", help="Ring the agent from this number, talk, hang up and exit."
+)
+_SAY = typer.Option(
+    [], "--say", help="With --ring: what the caller says, line by line; without it you type."
+)
+_CARRIER = typer.Option("twilio", help="With --ring: twilio or telnyx.")
+_VOICE = typer.Option(
+    "words",
+    help="With --ring, on streamed calls: words (for the lab's engines), espeak or tones.",
+)
+_TWICE = typer.Option(
+    [],
+    "--twice",
+    metavar="KIND",
+    help="Webhooks that come twice: `completed`, `call.hangup` … or `*`.",
+)
+_LATE = typer.Option(
+    [], "--late", metavar="KIND=SECONDS", help="Webhooks that come late; others overtake them."
+)
+_FAULT = typer.Option(
+    [],
+    "--fault",
+    metavar="SERVER=KIND",
+    help="What goes wrong with the next request: `anthropic=rate_limit`, `deepgram=mute` …",
+)
+_REPLY = typer.Option(
+    [],
+    "--reply",
+    help="What the agent on the emulated voice engines answers, one after the other.",
+)
+_MODEL = typer.Option(
+    [], "--model", help="One more model name that the emulated model servers know."
+)
+_REAL_TIME = typer.Option(False, "--real-time", help="Speech takes as long as speaking it does.")
+_AS_JSON = typer.Option(False, "--json", help="What to set, or the call, as JSON.")
+
+
 def lab(
     context: typer.Context,
-    port: int = typer.Option(8090, min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one."),
-    agent: str = typer.Option("http://127.0.0.1:8080", help="Where your agent listens."),
-    number: list[str] = typer.Option(
-        [],
-        "--number",
-        help=(
-            "NUMBER=ADDRESS of a voice webhook, or NUMBER=busy, no-answer, failed, voicemail; "
-            "may be repeated."
-        ),
-    ),
-    ring: str = typer.Option(
-        "", metavar="NUMBER", help="Ring the agent from this number, talk, hang up and exit."
-    ),
-    say: list[str] = typer.Option(
-        [], "--say", help="With --ring: what the caller says, line by line; without it you type."
-    ),
-    carrier: str = typer.Option("twilio", help="With --ring: twilio or telnyx."),
-    voice: str = typer.Option(
-        "words",
-        help="With --ring, on streamed calls: words (for the lab's engines), espeak or tones.",
-    ),
-    twice: list[str] = typer.Option(
-        [],
-        "--twice",
-        metavar="KIND",
-        help="Webhooks that come twice: `completed`, `call.hangup` … or `*`.",
-    ),
-    late: list[str] = typer.Option(
-        [], "--late", metavar="KIND=SECONDS", help="Webhooks that come late; others overtake them."
-    ),
-    fault: list[str] = typer.Option(
-        [],
-        "--fault",
-        metavar="SERVER=KIND",
-        help="What goes wrong with the next request: `anthropic=rate_limit`, `deepgram=mute` …",
-    ),
-    reply: list[str] = typer.Option(
-        [],
-        "--reply",
-        help="What the agent on the emulated voice engines answers, one after the other.",
-    ),
-    model: list[str] = typer.Option(
-        [], "--model", help="One more model name that the emulated model servers know."
-    ),
-    real_time: bool = typer.Option(
-        False, "--real-time", help="Speech takes as long as speaking it does."
-    ),
-    as_json: bool = typer.Option(False, "--json", help="What to set, or the call, as JSON."),
+    port: int = _PORT,
+    agent: str = _AGENT,
+    number: list[str] = _NUMBER,
+    ring: str = _RING,
+    say: list[str] = _SAY,
+    carrier: str = _CARRIER,
+    voice: str = _VOICE,
+    twice: list[str] = _TWICE,
+    late: list[str] = _LATE,
+    fault: list[str] = _FAULT,
+    reply: list[str] = _REPLY,
+    model: list[str] = _MODEL,
+    real_time: bool = _REAL_TIME,
+    as_json: bool = _AS_JSON,
 ) -> None:
     """A phone network in a box: carriers, voice engines, models and sinks, emulated on this
     machine, for your agent to talk to.
@@ -159,24 +102,23 @@ def lab(
     if voice not in ("words", "espeak", "tones"):
         raise ConfigError("lab: --voice is words, espeak or tones")
     console = get_cli_context(context).console
-    wanted = {"agent": agent, "caller": ring, "carrier": carrier, "voice": voice}
-    if ring and _is_port_in_use(port):  # a lab is running there, and the agent may be pointed at it
-        asyncio.run(place_call(console, f"http://127.0.0.1:{port}", wanted, say, as_json=as_json))
+    order = {"agent": agent, "caller": ring, "carrier": carrier, "voice": voice}
+    call = LabCallCommand(console, order, say, as_json)
+    if ring and _is_port_in_use(port):  # rings through the lab that runs there
+        asyncio.run(call.place(f"http://127.0.0.1:{port}"))
         return
     with open_listening_socket("127.0.0.1", port) as listening:
-        orders = LabOptions(agent, number, real_time, reply, model, fault)
-        box = configure_lab(f"http://127.0.0.1:{listening.getsockname()[1]}", orders)
-        box.set_delivery_faults(parse_webhook_habits(twice, late))
+        options = LabOptions(agent, number, real_time, reply, model, fault)
+        box = configure_lab(f"http://127.0.0.1:{listening.getsockname()[1]}", options)
+        box.set_delivery_faults(parse_delivery_faults(twice, late))
         if ring:
-            asyncio.run(_serve_one_call(console, box, listening, wanted, say, as_json=as_json))
+            asyncio.run(_serve_one_call(box, listening, call))
         else:
             asyncio.run(_serve_until_stopped(console, box, listening, as_json=as_json))
 
 
 @dataclass(frozen=True)
 class LabOptions:
-    """What was wanted of a box."""
-
     agent: str
     numbers: list[str]
     real_time: bool
@@ -185,8 +127,8 @@ class LabOptions:
     faults: list[str]
 
 
-def parse_webhook_habits(twice: list[str], late: list[str]) -> "DeliveryFaults":
-    from aftercall.lab.webhook_sender import DeliveryFaults
+def parse_delivery_faults(twice: list[str], late: list[str]) -> "DeliveryFaults":
+    from aftercall.lab.carrier import DeliveryFaults
 
     try:
         delays = {kind: float(seconds) for kind, seconds in (spec.split("=", 1) for spec in late)}
@@ -195,24 +137,87 @@ def parse_webhook_habits(twice: list[str], late: list[str]) -> "DeliveryFaults":
     return DeliveryFaults(frozenset(twice), delays)
 
 
-def configure_lab(address: str, orders: LabOptions) -> "Lab":
-    from aftercall.lab.faults import queue_fault
-    from aftercall.lab.numbers import LabNumber, parse_number
+def configure_lab(address: str, options: LabOptions) -> "Lab":
+    from aftercall.lab.exchange import LabNumber, parse_number
     from aftercall.lab.script import reply_in_order
     from aftercall.lab.server import DEFAULT_REPLY, make_lab
 
-    script = reply_in_order(*orders.replies, then=DEFAULT_REPLY)
+    script = reply_in_order(*options.replies, then=DEFAULT_REPLY)
     box = make_lab(
-        address, TOKEN, ACCOUNT, TELNYX_KEY, in_real_time=orders.real_time, script=script
+        address, TOKEN, ACCOUNT, TELNYX_KEY, in_real_time=options.real_time, script=script
     )
-    box.models += tuple(orders.models)
-    box.exchange.numbers[OUR_NUMBER] = LabNumber(
-        f"{orders.agent}/twilio/voice", f"{orders.agent}/twilio/status"
-    )
-    box.exchange.numbers.update(parse_number(spec) for spec in orders.numbers)
-    for fault in orders.faults:
-        queue_fault(box, fault)
+    box.models += tuple(options.models)
+    voice_url, status_url = f"{options.agent}/twilio/voice", f"{options.agent}/twilio/status"
+    box.exchange.numbers[OUR_NUMBER] = LabNumber(voice_url, status_url)
+    box.exchange.numbers.update(parse_number(spec) for spec in options.numbers)
+    for fault in options.faults:
+        box.queue_fault(fault)
     return box
+
+
+@dataclass
+class LabCallCommand:
+    """One call through the lab's HTTP routes, with lines from the command or typed ones."""
+
+    console: Console
+    order: dict[str, str]
+    lines: list[str]
+    as_json: bool
+    turns: list[dict[str, str]] = field(default_factory=list)
+
+    async def place(self, address: str) -> None:
+        async with httpx2.AsyncClient(
+            base_url=address, timeout=LAB_TIMEOUT_S, trust_env=False
+        ) as http:
+            call = await self._post(http, "", self.order)
+            script = self._read_lines()
+            while not call["is_over"]:
+                line = await asyncio.to_thread(next, script, "")
+                if not line:
+                    break
+                self._add_turn("caller", line, is_shown=bool(self.lines))
+                call = await self._post(http, f"/{call['call']}/say", {"text": line})
+            call = await self._post(http, f"/{call['call']}/hang-up", {})
+        if self.as_json:
+            parties = {"carrier": self.order["carrier"], "caller": self.order["caller"]}
+            self.console.print_json(
+                data=parties | {"turns": self.turns, "trouble": call["trouble"]}
+            )
+        if call["trouble"]:
+            raise AftercallError(f"lab: the call failed: {call['trouble']}")
+
+    def _read_lines(self) -> Iterator[str]:
+        """The caller's lines; at the terminal an empty line hangs up."""
+        yield from self.lines
+        while not self.lines:
+            sys.stdout.write("caller  ")
+            sys.stdout.flush()
+            yield sys.stdin.readline().strip()
+
+    async def _post(
+        self, http: httpx2.AsyncClient, path: str, body: dict[str, str]
+    ) -> dict[str, Any]:
+        address = str(http.base_url).rstrip("/")
+        try:
+            answer = await http.post(f"/lab/calls{path}", json=body)
+        except httpx2.HTTPError as error:
+            raise AftercallError(
+                f"lab: no answer from {address} ({type(error).__name__}); choose another --port"
+            ) from None
+        if answer.status_code not in (200, 201):
+            raise AftercallError(
+                f"lab: the server at {address} is not a lab, or refused "
+                f"({answer.status_code}); choose another --port"
+            )
+        call: dict[str, Any] = answer.json()
+        for text in call["heard"]:
+            self._add_turn("agent", text)
+        return call
+
+    def _add_turn(self, speaker: str, text: str, *, is_shown: bool = True) -> None:
+        self.turns.append({"speaker": speaker, "text": text})
+        if is_shown and not self.as_json:
+            self.console.print(Text.assemble((f"{speaker:6}", "bold"), f"  {text}"))
 
 
 def _is_port_in_use(port: int) -> bool:
@@ -220,35 +225,9 @@ def _is_port_in_use(port: int) -> bool:
         return port != 0 and probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def _serve_one_call(
-    console: Console,
-    box: "Lab",
-    listening: socket.socket,
-    wanted: dict[str, str],
-    lines: list[str],
-    *,
-    as_json: bool,
-) -> None:
+async def _serve_one_call(box: "Lab", listening: socket.socket, call: LabCallCommand) -> None:
     async with _serving(box, listening):
-        await place_call(console, box.address, wanted, lines, as_json=as_json)
-
-
-@asynccontextmanager
-async def _serving(box: "Lab", listening: socket.socket) -> AsyncIterator[None]:
-    from aftercall.lab.control_api import make_router
-    from aftercall.lab.server import make_server
-
-    app = make_server(box)
-    app.include_router(make_router(box))
-    server = make_uvicorn_server(app)
-    task = asyncio.create_task(server.serve(sockets=[listening]))
-    while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn tells nobody
-        await asyncio.sleep(0.01)
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        await task
+        await call.place(box.address)
 
 
 async def _serve_until_stopped(
@@ -262,6 +241,25 @@ async def _serve_until_stopped(
         await stopped.wait()
 
 
+@asynccontextmanager
+async def _serving(box: "Lab", listening: socket.socket) -> AsyncIterator[None]:
+    from aftercall.lab.control_api import make_router
+    from aftercall.lab.server import make_server
+
+    app = make_server(box)
+    app.include_router(make_router(box))
+    started = asyncio.Event()
+    server = make_uvicorn_server(app, started.set)
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    task.add_done_callback(lambda _: started.set())
+    await started.wait()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await task
+
+
 def _show(console: Console, box: "Lab", *, as_json: bool) -> None:
     from aftercall.lab.control_api import make_exports
 
@@ -271,19 +269,12 @@ def _show(console: Console, box: "Lab", *, as_json: bool) -> None:
     }
     if as_json:
         settings = {name: value for group in exports.values() for name, value in group.items()}
-        console.print_json(
-            data={
-                "address": box.address,
-                "settings": settings,
-                "numbers": numbers,
-                "models": box.models,
-            },
-            indent=None,
-        )
+        shown = {"address": box.address, "settings": settings}
+        shown |= {"numbers": numbers, "models": box.models}
+        console.print_json(data=shown, indent=None)
         return
     console.print(
-        f"The lab listens on {box.address}  (stop with Ctrl-C). Point your agent at what it "
-        "uses of it:"
+        f"The lab listens on {box.address}  (stop with Ctrl-C). Set what your agent uses of it:"
     )
     for server, settings in exports.items():
         console.print(f"\n# {server}")

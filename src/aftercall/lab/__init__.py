@@ -1,3 +1,1 @@
-"""The phone network in a box: emulated carriers on loopback, for the demo, our tests and your
-own.
-"""
+"""The phone network in a box: emulated services on loopback, for the demo and for tests."""

@@ -1,14 +1,14 @@
-"""The lab's own routes: a caller played from a terminal or a script in any language."""
+"""The lab's own routes: a terminal, or a script in any language, plays the caller."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, Field
 
 from aftercall.errors import RefusedInput
-from aftercall.lab.faults import queue_fault
-from aftercall.lab.handset import Handset, ring_agent
+from aftercall.lab.handset import Handset, ring_by_telnyx, ring_by_twilio
 from aftercall.lab.server import (
     ANTHROPIC_KEY,
     DEEPGRAM_KEY,
@@ -17,7 +17,7 @@ from aftercall.lab.server import (
     REMEM_KEY,
     Lab,
 )
-from aftercall.lab.voices import VoiceName, make_voice
+from aftercall.lab.speech import VoiceName, make_voice
 
 
 class RingOrder(BaseModel):
@@ -40,34 +40,23 @@ def make_router(lab: Lab) -> APIRouter:
     router = APIRouter(prefix="/lab", tags=["lab"])
     handsets: list[Handset] = []
 
-    @router.post("/faults", summary="Something goes wrong with the next request", status_code=204)
-    async def order_fault(wrong: FaultOrder) -> None:
-        _or_422(lambda: queue_fault(lab, wrong.fault))
+    @router.post("/faults", summary="Spoil the next request to a server", status_code=204)
+    async def order_fault(order: FaultOrder) -> None:
+        with _refused_as_422():
+            lab.queue_fault(order.fault)
 
     @router.post("/calls", summary="Ring an agent's webhook", status_code=201)
-    async def ring(wanted: RingOrder) -> dict[str, Any]:
-        _or_422(lambda: make_voice(wanted.voice))
-        handsets.append(
-            await ring_agent(
-                lab,
-                wanted.carrier,
-                wanted.agent.rstrip("/"),
-                wanted.caller,
-                wanted.callee,
-                wanted.voice,
-            )
-        )
+    async def ring(order: RingOrder) -> dict[str, Any]:
+        handsets.append(await _ring(lab, order))
         return _describe_call(len(handsets) - 1, handsets[-1])
 
-    @router.post(
-        "/calls/{number}/say", summary="The caller says something; answers with what they hear then"
-    )
+    @router.post("/calls/{number}/say", summary="Speak as the caller; returns the agent's answer")
     async def say(number: int, words: WordsOrder) -> dict[str, Any]:
         handset = _find(handsets, number)
         await handset.say(words.text)
         return _describe_call(number, handset)
 
-    @router.post("/calls/{number}/hang-up", summary="The caller hangs up")
+    @router.post("/calls/{number}/hang-up", summary="Hang up as the caller")
     async def hang_up(number: int) -> dict[str, Any]:
         handset = _find(handsets, number)
         await handset.hang_up()
@@ -76,9 +65,19 @@ def make_router(lab: Lab) -> APIRouter:
     return router
 
 
-def _or_422(work: Callable[[], object]) -> None:
+async def _ring(lab: Lab, order: RingOrder) -> Handset:
+    with _refused_as_422():
+        speak = make_voice(order.voice)
+    party = (order.agent.rstrip("/"), order.caller, order.callee, speak, lab.transcriber.transcribe)
+    if order.carrier == "twilio":
+        return await ring_by_twilio(lab.exchange, *party)
+    return await ring_by_telnyx(lab.telnyx, *party)
+
+
+@contextmanager
+def _refused_as_422() -> Iterator[None]:
     try:
-        work()
+        yield
     except RefusedInput as error:
         raise HTTPException(422, str(error)) from None
 
@@ -90,21 +89,21 @@ def _find(handsets: list[Handset], number: int) -> Handset:
 
 
 def _describe_call(number: int, handset: Handset) -> dict[str, Any]:
-    """What was heard is told once."""
+    """`heard` is what the agent has said since the last request."""
     return {
         "call": number,
         "heard": handset.pop_heard(),
-        "is_over": handset.is_over(),
-        "trouble": handset.trouble(),
+        "is_over": handset.is_over,
+        "trouble": handset.trouble,
     }
 
 
 def make_exports(lab: Lab, number: str) -> dict[str, dict[str, str]]:
-    """`number` is the agent's own."""
+    """The settings that point an agent at the lab; `number` is the agent's."""
     address = lab.address
     return {
         "Twilio": {
-            "TWILIO_ACCOUNT_SID": lab.exchange.carrier.account_sid,
+            "TWILIO_ACCOUNT_SID": lab.exchange.account_sid,
             "TWILIO_AUTH_TOKEN": lab.exchange.auth_token,
             "TWILIO_PHONE_NUMBER": number,
             "AFTERCALL_TWILIO_API_URL": address,

@@ -1,7 +1,7 @@
-"""What the emulated engines have in common: a door that checks the key, visits that are kept
-for tests to look at, a script.
+"""The core of the emulated voice engines: checks the key, runs each connection by a script, and
+records what happened for tests.
 
-An engine stands on a loopback port of its own (`async with`), or as a route of another server.
+An engine serves a loopback port (`async with`) or a route of another server.
 """
 
 import asyncio
@@ -9,29 +9,102 @@ import json
 import secrets
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from starlette.responses import PlainTextResponse
 from starlette.routing import WebSocketRoute
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from aftercall.lab.peer import AsgiPeer, Peer, PeerLeft, SocketPeer
 from aftercall.lab.script import EngineBehaviour, Script
-from aftercall.lab.speech import ToneDetector
+from aftercall.lab.speech import ToneBegan, ToneDetector
 
-CHUNK_BYTES = 800  # bytes of audio in one message: 100 ms
+CHUNK_BYTES = 800  # of audio in one message: 100 ms
+INTERNAL_ERROR = 1011
 INVALID_CREDENTIALS = "invalid credentials\n"
+
+
+class PeerLeft(Exception):
+    """The client is gone, and every message it sent has been read."""
+
+
+class Peer(Protocol):
+    """The client of an engine, on either kind of server. Methods raise PeerLeft."""
+
+    async def receive(self) -> str | bytes: ...
+
+    async def send(self, message: str | bytes) -> None: ...
+
+    async def close(self, code: int) -> None: ...
+
+    def abort(self) -> None:
+        """Cuts the connection like a server that crashes."""
+        ...
+
+
+class SocketPeer:
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+
+    async def receive(self) -> str | bytes:
+        try:
+            return await self._connection.recv()
+        except ConnectionClosed:
+            raise PeerLeft from None
+
+    async def send(self, message: str | bytes) -> None:
+        try:
+            await self._connection.send(message)
+        except ConnectionClosed:
+            raise PeerLeft from None
+
+    async def close(self, code: int) -> None:
+        await self._connection.close(code)
+
+    def abort(self) -> None:
+        self._connection.transport.abort()
+
+
+class AsgiPeer:
+    """ASGI gives no access to the transport: a crash is a close with its code."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self._socket = socket
+        self._closing: asyncio.Task[None] | None = None
+
+    async def receive(self) -> str | bytes:
+        message = await self._socket.receive()
+        if message["type"] != "websocket.receive":
+            raise PeerLeft
+        text: str | None = message.get("text")
+        data: bytes | None = message.get("bytes")
+        return text if text is not None else data or b""
+
+    async def send(self, message: str | bytes) -> None:
+        kind = "text" if isinstance(message, str) else "bytes"
+        try:
+            await self._socket.send({"type": "websocket.send", kind: message})
+        except (OSError, RuntimeError, WebSocketDisconnect):
+            raise PeerLeft from None
+
+    async def close(self, code: int) -> None:
+        with suppress(OSError, RuntimeError, WebSocketDisconnect):
+            await self._socket.close(code)
+
+    def abort(self) -> None:
+        self._closing = asyncio.ensure_future(self.close(INTERNAL_ERROR))
 
 
 @dataclass
 class EngineCall:
-    """One connection as the engine lived it: for tests to look at."""
+    """One connection, for tests to look at."""
 
     settings: dict[str, Any] = field(default_factory=dict, repr=False)
     heard: list[str] = field(default_factory=list, repr=False)
@@ -43,10 +116,33 @@ class EngineCall:
     is_over: bool = False
 
 
+class ReplyTask:
+    """Runs one reply at a time; a new one cancels the last."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def start(self, reply: Coroutine[Any, Any, None]) -> None:
+        self.stop()
+        self._task = asyncio.ensure_future(_until_peer_leaves(reply))
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+
+async def _until_peer_leaves(reply: Coroutine[Any, Any, None]) -> None:
+    with suppress(PeerLeft):
+        await reply
+
+
 class EngineConnection(ABC):
-    """One connection while it lasts: who has come, what they are told, and what is written down
-    of it.
-    """
+    """Serves one client: what it hears, what it sends, and the reply under way."""
 
     def __init__(
         self, peer: Peer, call: EngineCall, behaviour: EngineBehaviour, script: Script
@@ -60,10 +156,24 @@ class EngineConnection(ABC):
 
     @abstractmethod
     async def run(self) -> None:
-        """From the first word to the last; ends with Left."""
+        """Ends with PeerLeft."""
 
-    async def receive(self) -> str | bytes:
-        return await self._peer.receive()
+    @abstractmethod
+    async def on_speech_started(self) -> None: ...
+
+    @abstractmethod
+    async def on_words(self, text: str) -> None: ...
+
+    @property
+    def speaks(self) -> bool:
+        return self._behaviour not in (EngineBehaviour.MUTE, EngineBehaviour.DEAF)
+
+    async def receive_audio(self, audio: bytes) -> None:
+        for sound in self._detector.detect(audio):
+            if isinstance(sound, ToneBegan):
+                await self.on_speech_started()
+            else:
+                await self.on_words(sound.text)
 
     async def send_json(self, **message: Any) -> None:
         await self._peer.send(json.dumps(message))
@@ -72,9 +182,10 @@ class EngineConnection(ABC):
         self._reply_task.stop()
 
 
-class EmulatedEngine(ABC):
+class EmulatedEngine:
     path: str
     scheme: str
+    connection_type: type[EngineConnection]
 
     def __init__(
         self,
@@ -84,9 +195,9 @@ class EmulatedEngine(ABC):
         behaviours: tuple[EngineBehaviour, ...] = (),
         port: int = 0,
     ) -> None:
-        """`moods` are those of the first connections, in order; later ones are fine.
+        """`behaviours` are those of the first connections, in order; later ones are fine.
 
-        A changed `key` refuses whoever comes next.
+        Change `key` to refuse the next client.
         """
         self.behaviours = deque(behaviours)
         self.calls: list[EngineCall] = []
@@ -97,7 +208,7 @@ class EmulatedEngine(ABC):
 
     async def __aenter__(self) -> Self:
         self._server = await serve(
-            self._serve,
+            lambda connection: self._run_connection(SocketPeer(connection)),
             "127.0.0.1",
             self._port,
             process_request=self._check,
@@ -128,11 +239,6 @@ class EmulatedEngine(ABC):
     def make_route(self) -> WebSocketRoute:
         return WebSocketRoute(self.path, self._accept)
 
-    @abstractmethod
-    def _make_connection(
-        self, peer: Peer, call: EngineCall, behaviour: EngineBehaviour, script: Script
-    ) -> EngineConnection: ...
-
     def _is_authorized(self, authorization: str) -> bool:
         return secrets.compare_digest(authorization.encode(), f"{self.scheme} {self.key}".encode())
 
@@ -143,14 +249,10 @@ class EmulatedEngine(ABC):
             return connection.respond(HTTPStatus.UNAUTHORIZED, INVALID_CREDENTIALS)
         return None
 
-    async def _serve(self, connection: ServerConnection) -> None:
-        await self._run_connection(SocketPeer(connection))
-
     async def _accept(self, socket: WebSocket) -> None:
         if not self._is_authorized(socket.headers.get("authorization", "")):
-            await socket.send_denial_response(
-                PlainTextResponse(INVALID_CREDENTIALS, HTTPStatus.UNAUTHORIZED)
-            )
+            refusal = PlainTextResponse(INVALID_CREDENTIALS, HTTPStatus.UNAUTHORIZED)
+            await socket.send_denial_response(refusal)
             return
         await socket.accept()
         await self._run_connection(AsgiPeer(socket))
@@ -158,43 +260,13 @@ class EmulatedEngine(ABC):
     async def _run_connection(self, peer: Peer) -> None:
         call = EngineCall()
         self.calls.append(call)
-        mood = self.behaviours.popleft() if self.behaviours else EngineBehaviour.FINE
+        behaviour = self.behaviours.popleft() if self.behaviours else EngineBehaviour.FINE
+        connection = self.connection_type(peer, call, behaviour, self._script)
         try:
             with suppress(PeerLeft):
-                if mood is EngineBehaviour.MUTE:
-                    while True:
-                        await peer.receive()
-                visit = self._make_connection(peer, call, mood, self._script)
-                try:
-                    await visit.run()
-                finally:
-                    visit.stop_reply()
+                while behaviour is EngineBehaviour.MUTE:
+                    await peer.receive()
+                await connection.run()
         finally:
+            connection.stop_reply()
             call.is_over = True
-
-
-class ReplyTask:
-    """Does one thing at a time on a connection; beginning something else breaks off what went
-    on.
-    """
-
-    def __init__(self) -> None:
-        self._task: asyncio.Task[None] | None = None
-
-    @property
-    def is_busy(self) -> bool:
-        return self._task is not None and not self._task.done()
-
-    def start(self, work: Any) -> None:
-        self.stop()
-        self._task = asyncio.ensure_future(_quietly(work))
-
-    def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-
-
-async def _quietly(work: Any) -> None:
-    with suppress(PeerLeft):
-        await work

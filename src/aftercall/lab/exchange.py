@@ -1,42 +1,71 @@
-"""The emulated Twilio's exchange: a call that one side dials is a call that rings at the other,
-and both hear each other.
+"""The emulated phone network: connects the two legs of a call.
 
-Each side is a leg with webhooks of its own: what one leg's `<Say>` says, the other leg's
-`<Gather>` hears. Text stands for speech, and takes the time that speaking it would; in virtual
-time a call takes as long as its webhooks do.
+Each leg has webhooks: what one leg's `<Say>` says, the other leg's `<Gather>` hears. Text
+stands for speech and takes the time that speaking takes; in virtual time a call takes as long
+as its webhooks.
 """
 
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, get_args
 
 import httpx2
 
-from aftercall.clock import Clock, SystemClock
-from aftercall.lab.leg import APOLOGY, Leg, LegCarrier, RecogniseText
-from aftercall.lab.line import HungUp, LineEnd, make_line
-from aftercall.lab.numbers import LabNumber
-from aftercall.lab.recordings import LabRecordings
-from aftercall.lab.timeline import Alarm, RealTimeline, Timeline, VirtualTimeline
-from aftercall.lab.twiml import Reject, TwimlFault, TwimlSay, Verb
-from aftercall.lab.webhook_sender import (
-    NO_DELIVERY_FAULTS,
-    DeliveryFaults,
-    TwilioWebhookClient,
-    WebhookSender,
+from aftercall.clock import Clock
+from aftercall.errors import RefusedInput
+from aftercall.lab.carrier import NO_DELIVERY_FAULTS, DeliveryFaults
+from aftercall.lab.leg import Leg, RecogniseText, recognise_exactly
+from aftercall.lab.line import (
+    Alarm,
+    HungUp,
+    LineEnd,
+    RealTimeline,
+    VirtualTimeline,
+    make_line,
 )
+from aftercall.lab.twilio import APOLOGY, NO_ACCOUNT, TwilioCarrier
+from aftercall.lab.twiml import Reject, TwimlFault, TwimlSay, Verb
 
 RING_DURATION_S = 2.0
 VOICEMAIL_GREETING = "You have reached the voice mail box. Please leave a message after the tone."
 VOICEMAIL_TIMEOUT_S = 30.0
+
+Outcome = Literal["busy", "no-answer", "failed", "voicemail"]
+
+
+@dataclass(frozen=True)
+class LabNumber:
+    """A number that an agent answers (`voice_url`), or one with a fixed outcome."""
+
+    voice_url: str = ""
+    status_url: str = ""
+    outcome: Outcome | None = None
+
+
 UNASSIGNED_NUMBER = LabNumber(outcome="failed")
+
+
+def parse_number(spec: str) -> tuple[str, LabNumber]:
+    """Parses `+15550101=http://127.0.0.1:8080/twilio/voice` or `+15550109=busy`."""
+    number, mark, target = spec.partition("=")
+    if not mark or not number.startswith("+"):
+        raise RefusedInput(
+            "--number", "is NUMBER=ADDRESS or NUMBER=OUTCOME, and a number starts with +"
+        )
+    for outcome in get_args(Outcome):
+        if target == outcome:
+            return number, LabNumber(outcome=outcome)
+    if not target.startswith(("http://", "https://")):
+        outcomes = ", ".join(get_args(Outcome))
+        raise RefusedInput("--number", f"takes an address (http://…) or an outcome ({outcomes})")
+    status = target.removesuffix("/voice") + "/status" if target.endswith("/voice") else ""
+    return number, LabNumber(voice_url=target, status_url=status)
 
 
 @dataclass(frozen=True)
 class LabDial:
-    """A call somebody wants to make; `url` is where its TwiML is, or the TwiML itself."""
+    """A call to place. `url` is the address of its TwiML, or the TwiML itself."""
 
     to: str
     caller: str
@@ -50,15 +79,11 @@ class LabDial:
     detects_machines: bool = False
 
 
-def recognise_exactly(text: str) -> tuple[str, float | None]:
-    return text, 0.92
-
-
-class PhoneNetwork:
+class PhoneNetwork(TwilioCarrier):
     def __init__(
         self,
         auth_token: str,
-        account_sid: str = "AC" + "0" * 32,
+        account_sid: str = NO_ACCOUNT,
         *,
         numbers: dict[str, LabNumber] | None = None,
         delivery_faults: DeliveryFaults = NO_DELIVERY_FAULTS,
@@ -68,71 +93,40 @@ class PhoneNetwork:
         transport: httpx2.AsyncBaseTransport | None = None,
         address: str = "http://lab.invalid",
     ) -> None:
-        """`address` is where recordings can be fetched: the lab's own.
-
-        With a `transport` no socket is opened.
-        """
-        clock = clock or SystemClock()
-        self.auth_token = auth_token
+        super().__init__(
+            auth_token,
+            account_sid,
+            address=address,
+            delivery_faults=delivery_faults,
+            clock=clock,
+            transport=transport,
+        )
         self.numbers = numbers if numbers is not None else {}
         self.legs: dict[str, Leg] = {}
-        self.messages: list[dict[str, str]] = []
-        self.carrier = LegCarrier(
-            account_sid,
-            address,
-            TwilioWebhookClient(auth_token, transport),
-            WebhookSender(clock, delivery_faults),
-            LabRecordings(clock),
-            recognise,
-            clock,
-        )
-        self._in_real_time = in_real_time
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.carrier.webhook_sender.close()
-        await self.carrier.webhook_client.close()
+        self.in_real_time = in_real_time
+        self._recognise = recognise
 
     def start_manual_call(
         self, caller: str, callee: str
     ) -> "tuple[Leg, LineEnd, asyncio.Task[None]]":
-        """A call whose caller is played by hand: the agent's leg, the caller's end of the line,
-        and the agent's side at work.
+        """A call whose caller is played by a program: the agent's leg, the caller's end of the
+        line, and the task that plays the agent's leg.
 
-        Whoever holds the end counts as working: virtual time passes only while they speak or
-        listen.
+        The holder of the end counts as working: virtual time passes only while it speaks or
+        listens.
         """
-        number = self.numbers.get(callee, UNASSIGNED_NUMBER)
-        near, far = make_line(self._make_timeline())
-        leg = Leg(
-            self.carrier,
-            far,
-            caller,
-            callee,
-            "inbound",
-            number.voice_url,
-            number.status_url,
-            state="ringing",
-            is_manual=True,
-        )
-        self.legs[leg.sid] = leg
+        near, far = self._make_line()
+        leg = self._make_inbound_leg(far, caller, callee)
+        leg.is_manual = True
         near.timeline.join()
         near.timeline.join()
-        return leg, near, self.carrier.webhook_sender.spawn(self._run_manual_call(leg))
+        return leg, near, self.webhook_sender.spawn(self._run_manual_call(leg))
 
     def dial(self, request: LabDial) -> Leg:
-        """Queued: the call goes its way, and the leg tells how it stands."""
-        timeline = self._make_timeline()
-        near, far = make_line(timeline)
+        """Queues the call; its leg shows the progress."""
+        near, far = self._make_line()
         leg = Leg(
-            self.carrier,
+            self,
             near,
             request.caller,
             request.to,
@@ -140,67 +134,65 @@ class PhoneNetwork:
             request.url,
             request.status_url,
             request.events,
+            self._recognise,
         )
         self.legs[leg.sid] = leg
         if request.is_recorded:
             leg.start_recording(request.recording_url)
-        timeline.join()
-        self.carrier.webhook_sender.spawn(self._place(leg, far, request))
+        near.timeline.join()
+        self.webhook_sender.spawn(self._place(leg, far, request))
         return leg
 
     async def drain(self) -> None:
-        """Wait until every call is over and every callback delivered."""
-        await self.carrier.webhook_sender.drain()
+        """Waits until every call is over and every callback delivered."""
+        await self.webhook_sender.drain()
 
-    async def _place(self, leg: Leg, far: LineEnd, wanted: LabDial) -> None:
-        number = self.numbers.get(wanted.to, UNASSIGNED_NUMBER)
+    def _make_line(self) -> tuple[LineEnd, LineEnd]:
+        return make_line(RealTimeline(self.clock) if self.in_real_time else VirtualTimeline())
+
+    def _make_inbound_leg(self, end: LineEnd, caller: str, callee: str) -> Leg:
+        number = self.numbers.get(callee, UNASSIGNED_NUMBER)
+        leg = Leg(self, end, caller, callee, "inbound", number.voice_url, number.status_url)
+        leg.recognise = self._recognise
+        leg.state = "ringing"
+        self.legs[leg.sid] = leg
+        return leg
+
+    async def _place(self, leg: Leg, far: LineEnd, request: LabDial) -> None:
+        outcome = self.numbers.get(request.to, UNASSIGNED_NUMBER).outcome
         try:
             await leg.set_state("initiated")
-            if number.outcome == "failed":
+            if outcome == "failed":
                 await leg.finish("failed")
                 return
             await leg.set_state("ringing")
-            await leg.end.pause(
-                wanted.timeout_s if number.outcome == "no-answer" else RING_DURATION_S
-            )
-            if number.outcome in ("busy", "no-answer"):
-                await leg.finish(number.outcome)
+            await leg.end.pause(request.timeout_s if outcome == "no-answer" else RING_DURATION_S)
+            if outcome == "busy" or outcome == "no-answer":
+                await leg.finish(outcome)
+                return
+            if request.detects_machines:
+                leg.answered_by = "machine_start" if outcome == "voicemail" else "human"
+            if outcome == "voicemail":
+                await self._converse(leg, self._run_voicemail(far), request)
             else:
-                await self._answer_call(leg, far, number, wanted)
+                await self._connect(leg, far, request)
         except HungUp:
             await leg.finish("canceled")
         finally:
             leg.end.timeline.leave()
 
-    async def _answer_call(
-        self, leg: Leg, far: LineEnd, number: LabNumber, wanted: LabDial
-    ) -> None:
-        if number.outcome == "voicemail":
-            leg.answered_by = "machine_start" if wanted.detects_machines else None
-            await self._converse(leg, self._run_voicemail(far), wanted)
-            return
-        leg.answered_by = "human" if wanted.detects_machines else None
-        other = Leg(
-            self.carrier,
-            far,
-            wanted.caller,
-            wanted.to,
-            "inbound",
-            number.voice_url,
-            number.status_url,
-            state="ringing",
-        )
-        self.legs[other.sid] = other
+    async def _connect(self, leg: Leg, far: LineEnd, request: LabDial) -> None:
+        other = self._make_inbound_leg(far, request.caller, request.to)
         leg.peer, other.peer = other, leg
         verbs = await _first_verbs(other)
         if refusal := _refusal(verbs):
             await asyncio.gather(other.finish(refusal), leg.finish(refusal))
             return
         await other.set_state("answered")
-        await self._converse(leg, self._play(other, verbs), wanted)
+        await self._converse(leg, self._play(other, verbs), request)
 
     async def _run_manual_call(self, leg: Leg) -> None:
-        """The agent's side of a call whose other side is played by hand."""
+        """The agent's side of a manual call."""
         verbs = await _first_verbs(leg)
         if refusal := _refusal(verbs):
             await leg.finish(refusal)
@@ -210,25 +202,21 @@ class PhoneNetwork:
         await leg.set_state("answered")
         await self._play(leg, verbs)
 
-    def _make_timeline(self) -> Timeline:
-        return RealTimeline(self.carrier.clock) if self._in_real_time else VirtualTimeline()
-
     async def _converse(
-        self, leg: Leg, far_side: Coroutine[Any, Any, None], wanted: LabDial
+        self, leg: Leg, far_side: Coroutine[Any, Any, None], request: LabDial
     ) -> None:
-        """Both sides at once, each in its own time."""
+        """Runs both sides until they are done or the time limit is reached."""
         leg.end.timeline.join()
-        other = self.carrier.webhook_sender.spawn(far_side)
+        other = self.webhook_sender.spawn(far_side)
         await leg.set_state("answered")
         limit = Alarm()
         leg.end.timeline.join()
-        self.carrier.webhook_sender.spawn(self._enforce_time_limit(leg, limit, wanted.limit_s))
+        self.webhook_sender.spawn(self._enforce_time_limit(leg, limit, request.limit_s))
         await leg.play()
         leg.end.timeline.wake(limit)
         await asyncio.wait({other})
 
     async def _enforce_time_limit(self, leg: Leg, limit: Alarm, seconds: float) -> None:
-        """No call is longer than whoever made it allows."""
         if not await leg.end.timeline.wait(limit, seconds):
             leg.end.hang_up()
         leg.end.timeline.leave()
@@ -253,7 +241,7 @@ class PhoneNetwork:
 
 
 async def _first_verbs(leg: Leg) -> list[Verb]:
-    """What the agent wants done; what it answers that cannot be used is an apology."""
+    """What the agent wants done; an apology if its answer is refused."""
     try:
         return await leg.fetch_first_verbs()
     except TwimlFault as fault:

@@ -1,37 +1,139 @@
-"""A caller played by hand, the same on both emulated carriers: rings your agent, speaks,
-listens, hangs up.
+"""A caller's handset, the same on both emulated carriers: rings an agent, speaks, listens,
+hangs up.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Protocol
 
-from aftercall.lab.line import HungUp
+from aftercall.lab.exchange import LabNumber, PhoneNetwork
+from aftercall.lab.leg import Leg
+from aftercall.lab.line import HungUp, LineEnd
 from aftercall.lab.media import MediaPhone
-from aftercall.lab.numbers import LabNumber
-from aftercall.lab.server import Lab
-from aftercall.lab.voices import Speak, VoiceName, make_voice
+from aftercall.lab.speech import Speak
+from aftercall.lab.telnyx import EmulatedTelnyx, TelnyxCall
+
+REPLY_TIMEOUT_S = 20.0
 
 Transcribe = Callable[[bytes], Awaitable[str]]
 
 
-class StreamedCaller:
-    def __init__(self, phone: MediaPhone, speak: Speak, transcribe: Transcribe) -> None:
+class Handset(Protocol):
+    @property
+    def is_over(self) -> bool: ...
+
+    @property
+    def trouble(self) -> str:
+        """Why the call failed; empty if it did not."""
+        ...
+
+    def pop_heard(self) -> list[str]:
+        """What the agent has said since the last time."""
+        ...
+
+    async def say(self, text: str) -> None:
+        """Speaks, and listens until the agent has answered."""
+        ...
+
+    async def hang_up(self) -> None: ...
+
+
+class TwilioHandset:
+    def __init__(self, leg: Leg, end: LineEnd, agent_side: "asyncio.Task[None]") -> None:
+        self._leg = leg
+        self._end = end
+        self._agent_side = agent_side
+        self._heard_count = 0
+        self._is_held = True
+
+    @property
+    def is_over(self) -> bool:
+        return not self._end.is_open
+
+    @property
+    def trouble(self) -> str:
+        return str(self._leg.fault or "")
+
+    def pop_heard(self) -> list[str]:
+        finished = [said for said in self._end.other.said if said.ended_s is not None]
+        fresh, self._heard_count = finished[self._heard_count :], len(finished)
+        return [" ".join(said.words) for said in fresh if said.words]
+
+    async def say(self, text: str) -> None:
+        try:
+            await self._end.say(text)
+        except HungUp:
+            await self.hang_up()
+        else:
+            await self.listen()
+
+    async def listen(self) -> None:
+        try:
+            await self._end.listen(REPLY_TIMEOUT_S)
+        except HungUp:
+            await self.hang_up()
+
+    async def hang_up(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._end.hang_up()
+            self._end.timeline.leave()
+        await self._agent_side
+
+
+class TelnyxHandset:
+    def __init__(self, telnyx: EmulatedTelnyx, call: TelnyxCall) -> None:
+        self._telnyx = telnyx
+        self._call = call
+
+    @property
+    def is_over(self) -> bool:
+        return self._call.is_over
+
+    @property
+    def trouble(self) -> str:
+        if self._call.failed_statuses:
+            return f"the webhook answered {self._call.failed_statuses[-1] or 'nothing'}"
+        if self._call.actions:
+            return ""
+        return "the agent sent no command: is AFTERCALL_TELNYX_API_URL set to the lab?"
+
+    def pop_heard(self) -> list[str]:
+        heard = list(self._call.heard)
+        self._call.heard.clear()
+        return heard
+
+    async def say(self, text: str) -> None:
+        await self._telnyx.say(self._call, text)
+
+    async def hang_up(self) -> None:
+        await self._telnyx.hang_up(self._call)
+
+
+class StreamedHandset:
+    """Speaks and listens on a media stream; `call` is the handset below it."""
+
+    def __init__(
+        self, call: Handset, phone: MediaPhone, speak: Speak, transcribe: Transcribe
+    ) -> None:
+        self._call = call
         self._phone = phone
         self._speak = speak
         self._transcribe = transcribe
-        self._heard: list[str] = []
-        self._words = 0
-        self._sound = 0
+        self._heard = call.pop_heard()
+        self._word_count = 0
+        self._audio_bytes = 0
 
     @property
     def is_over(self) -> bool:
         return self._phone.is_over
 
+    @property
+    def trouble(self) -> str:
+        return self._call.trouble
+
     def pop_heard(self) -> list[str]:
-        """What was heard since it was last asked for."""
         heard, self._heard = self._heard, []
         return heard
 
@@ -42,101 +144,59 @@ class StreamedCaller:
         await self.listen()
 
     async def listen(self) -> None:
-        """Until the agent has spoken and fallen silent, is gone, or says nothing."""
+        """Returns when the agent has spoken and falls silent, hangs up, or says nothing."""
         with suppress(AssertionError, TimeoutError):
-            await self._phone.wait_for_silence(self._sound)
+            await self._phone.wait_for_silence(self._audio_bytes)
         if self._phone.is_over:
             await self._phone.wait_closed()
-        words, sound = (
-            self._phone.heard[self._words :],
-            bytes(self._phone.played_audio[self._sound :]),
-        )
-        self._words, self._sound = len(self._phone.heard), len(self._phone.played_audio)
+        words = self._phone.heard[self._word_count :]
+        audio = bytes(self._phone.played_audio[self._audio_bytes :])
+        self._word_count, self._audio_bytes = len(self._phone.heard), self._phone.played_bytes
         if words:
             self._heard += words
-        elif sound:
-            self._heard.append(await self._transcribe(sound))
+        elif audio:
+            self._heard.append(await self._transcribe(audio))
 
     async def hang_up(self) -> None:
         if not self._phone.is_over:
             with suppress(TimeoutError):
                 await self._phone.hang_up()
+        await self._call.hang_up()
 
 
-Carrier = Literal["twilio", "telnyx"]
-REPLY_TIMEOUT_S = 20.0
-
-
-@dataclass
-class Handset:
-    """`hear` gives what the agent has said since it was last asked."""
-
-    pop_heard: Callable[[], list[str]]
-    say: Callable[[str], Awaitable[None]]
-    hang_up: Callable[[], Awaitable[None]]
-    is_over: Callable[[], bool]
-    trouble: Callable[[], str]
-
-
-async def ring_agent(
-    lab: Lab,
-    carrier: Carrier,
+async def ring_by_twilio(
+    exchange: PhoneNetwork,
     agent: str,
     caller: str,
-    callee: str = "+15550101",
-    voice: VoiceName = "words",
+    callee: str,
+    speak: Speak,
+    transcribe: Transcribe,
 ) -> Handset:
-    """Ring the webhook of an agent at this address, as `carrier` would; `voice` is for calls
-    whose audio is streamed.
-    """
-    speak = make_voice(voice)
-    if carrier == "twilio":
-        return await _ring_twilio(lab, agent, caller, callee, speak)
-    return await _ring_telnyx(lab, agent, caller, callee, speak)
+    """Rings the agent at this address; `speak` and `transcribe` are for a streamed call."""
+    exchange.numbers[callee] = LabNumber(f"{agent}/twilio/voice", f"{agent}/twilio/status")
+    leg, end, agent_side = exchange.start_manual_call(caller, callee)
+    handset = TwilioHandset(leg, end, agent_side)
+    await _wait_for_first(handset.listen(), leg.stream_opened.wait())
+    return await _add_stream(handset, leg.phone, speak, transcribe)
 
 
-async def _ring_twilio(lab: Lab, agent: str, caller: str, callee: str, speak: Speak) -> Handset:
-    lab.exchange.numbers[callee] = LabNumber(f"{agent}/twilio/voice", f"{agent}/twilio/status")
-    leg, end, agents_side = lab.exchange.start_manual_call(caller, callee)
-    shown = 0
-    is_held = True
-
-    def hear() -> list[str]:
-        nonlocal shown
-        finished = [said for said in end.other.said if said.ended_s is not None]
-        fresh, shown = finished[shown:], len(finished)
-        return [" ".join(said.words) for said in fresh if said.words]
-
-    async def listen() -> None:
-        try:
-            await end.listen(REPLY_TIMEOUT_S)
-        except HungUp:
-            await hang_up()
-
-    async def say(text: str) -> None:
-        try:
-            await end.say(text)
-        except HungUp:
-            await hang_up()
-        else:
-            await listen()
-
-    async def hang_up() -> None:
-        nonlocal is_held
-        if is_held:
-            is_held = False
-            end.hang_up()
-            end.timeline.leave()
-        await agents_side
-
-    await _wait_for_first(listen(), leg.stream_opened.wait())
-    if leg.phone is None:
-        return Handset(hear, say, hang_up, lambda: not end.is_open, lambda: str(leg.fault or ""))
-    return await _stream(lab, leg.phone, speak, hang_up, lambda: str(leg.fault or ""), hear())
+async def ring_by_telnyx(
+    telnyx: EmulatedTelnyx,
+    agent: str,
+    caller: str,
+    callee: str,
+    speak: Speak,
+    transcribe: Transcribe,
+) -> Handset:
+    url = f"{agent}/telnyx/events"
+    call = await telnyx.ring(url, caller=caller, callee=callee, may_stream=True)
+    if call.dial_task is not None:
+        await call.dial_task
+    return await _add_stream(TelnyxHandset(telnyx, call), call.phone, speak, transcribe)
 
 
 async def _wait_for_first(*works: Coroutine[Any, Any, object]) -> None:
-    """Until one of them is done; the others are let go."""
+    """Waits until one is done and cancels the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -144,57 +204,11 @@ async def _wait_for_first(*works: Coroutine[Any, Any, object]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _stream(
-    lab: Lab,
-    phone: MediaPhone,
-    speak: Speak,
-    finish: Callable[[], Awaitable[None]],
-    trouble: Callable[[], str],
-    before: list[str],
+async def _add_stream(
+    handset: Handset, phone: MediaPhone | None, speak: Speak, transcribe: Transcribe
 ) -> Handset:
-    """`before` is what was said in words, ahead of the stream."""
-    streamed = StreamedCaller(phone, speak, lab.transcriber.transcribe)
+    if phone is None:
+        return handset
+    streamed = StreamedHandset(handset, phone, speak, transcribe)
     await streamed.listen()
-
-    def hear() -> list[str]:
-        heard = [*before, *streamed.pop_heard()]
-        before.clear()
-        return heard
-
-    async def hang_up() -> None:
-        await streamed.hang_up()
-        await finish()
-
-    return Handset(hear, streamed.say, hang_up, lambda: streamed.is_over, trouble)
-
-
-async def _ring_telnyx(lab: Lab, agent: str, caller: str, callee: str, speak: Speak) -> Handset:
-    call = await lab.telnyx.ring(
-        f"{agent}/telnyx/events", caller=caller, callee=callee, may_stream=True
-    )
-
-    def hear() -> list[str]:
-        heard = list(call.heard)
-        call.heard.clear()
-        return heard
-
-    async def say(text: str) -> None:
-        await lab.telnyx.say(call, text)
-
-    async def hang_up() -> None:
-        await lab.telnyx.hang_up(call)
-
-    def trouble() -> str:
-        if call.failed_statuses:
-            return f"the webhook answered {call.failed_statuses[-1] or 'nothing'}"
-        return (
-            ""
-            if call.actions
-            else "the agent sent no command: is AFTERCALL_TELNYX_API_URL set to the lab?"
-        )
-
-    if call.dial_task is not None:
-        await call.dial_task
-    if call.phone is None:
-        return Handset(hear, say, hang_up, lambda: call.is_over, trouble)
-    return await _stream(lab, call.phone, speak, hang_up, trouble, hear())
+    return streamed

@@ -1,5 +1,5 @@
-"""One leg of an emulated Twilio call: asks its webhook what to do, does it on its end of the
-line, and tells how it stands.
+"""One leg of an emulated Twilio call: asks its webhook for TwiML, plays it on its end of the
+line, and sends status callbacks.
 """
 
 import asyncio
@@ -9,16 +9,12 @@ from dataclasses import dataclass, field
 from email.utils import format_datetime
 from urllib.parse import urljoin
 
-from websockets.exceptions import InvalidHandshake
-
-from aftercall.clock import Clock
-from aftercall.lab.carriers import TwilioSide
+from aftercall.lab.carrier import make_wav
 from aftercall.lab.line import SECONDS_PER_WORD, HungUp, LineEnd, LineUtterance
-from aftercall.lab.media import FRAME_S, MediaPhone
-from aftercall.lab.recordings import LabRecordings, make_wav
+from aftercall.lab.media import MediaPhone
 from aftercall.lab.speech import utter
+from aftercall.lab.twilio import APOLOGY, TwilioCarrier
 from aftercall.lab.twiml import (
-    BAD_STREAM,
     Connect,
     Gather,
     HangUp,
@@ -32,14 +28,27 @@ from aftercall.lab.twiml import (
     Verb,
     parse_twiml,
 )
-from aftercall.lab.webhook_sender import HTTP_FAILED, TwilioWebhookClient, WebhookSender
+from aftercall.speech.sound import FRAME_S
 
 FRAMES_PER_WORD = round(SECONDS_PER_WORD / FRAME_S)
+STREAM_POLL_INTERVAL_S = 0.05
+END_STATES = ("completed", "busy", "no-answer", "failed", "canceled")
+_STATUSES = {"answered": "in-progress"}
+_SEQUENCE_NUMBERS = {"initiated": 0, "ringing": 1, "answered": 2}
+
+RecogniseText = Callable[[str], tuple[str, float | None]]
+"""The recogniser: what was said → what it understands, and its confidence."""
+
+
+def recognise_exactly(text: str) -> tuple[str, float | None]:
+    return text, 0.92
 
 
 class StreamBridge:
+    """Carries speech between a leg's media stream and the words on its line."""
+
     def __init__(self, end: LineEnd, phone: MediaPhone) -> None:
-        """`end` is the streaming leg's own end of the line, `phone` its stream."""
+        """`end` is the streaming leg's end of the line."""
         self._end = end
         self._phone = phone
         self._seen = sum(said.ended_s is not None for said in end.other.said)
@@ -47,17 +56,17 @@ class StreamBridge:
         self._playing: LineUtterance | None = None
         self._word_count = 0
 
-    def forward(self, others: MediaPhone | None = None) -> None:
-        """Whatever was said on either side since the last time; `others` is the far end's
-        stream while it has one.
+    def forward(self, other_phone: MediaPhone | None = None) -> None:
+        """Carries over what either side has said since the last time. With the far end's stream
+        audio goes from stream to stream.
         """
-        self._phone.connect_to(others)
-        if others is None:
-            self._pass_words()
+        self._phone.connect_to(other_phone)
+        if other_phone is None:
+            self._send_words()
         self._seen = len(self._end.other.said)
-        self._pass_sound()
+        self._receive_words()
 
-    def _pass_words(self) -> None:
+    def _send_words(self) -> None:
         if self._playing is not None and len(self._playing.words) < self._word_count:
             self._phone.clear_outgoing()
             self._playing = None
@@ -66,7 +75,7 @@ class StreamBridge:
             words = said.words_after(self._end.timeline.now_s())
             self._phone.queue_audio(utter(words, FRAMES_PER_WORD), quiet_after=b"")
 
-    def _pass_sound(self) -> None:
+    def _receive_words(self) -> None:
         fresh = self._phone.heard[self._understood :]
         self._understood += len(fresh)
         for text in fresh:
@@ -76,38 +85,15 @@ class StreamBridge:
             self._end.start_speaking()
 
 
-APOLOGY = "We are sorry, an application error has occurred. Goodbye."
-MAX_REDIRECTS = 20
-STREAM_POLL_INTERVAL_S = 0.05
-_STATUSES = {"answered": "in-progress"}
-_SEQUENCE_NUMBERS = {"initiated": 0, "ringing": 1, "answered": 2}
-
-RecogniseText = Callable[[str], tuple[str, float | None]]
-"""What the recogniser makes of what was said, and how sure it is."""
-
-
-@dataclass(frozen=True)
-class LegCarrier:
-    """What all legs of one emulated Twilio share."""
-
-    account_sid: str
-    address: str
-    webhook_client: TwilioWebhookClient
-    webhook_sender: WebhookSender
-    recordings: LabRecordings
-    recognise: RecogniseText
-    clock: Clock
-
-
 class LegRedirected(Exception):
     def __init__(self, verbs: list[Verb]) -> None:
-        super().__init__("diverted")
+        super().__init__("redirected")
         self.verbs = verbs
 
 
 @dataclass
 class Leg:
-    carrier: LegCarrier
+    carrier: TwilioCarrier
     end: LineEnd
     caller: str
     callee: str
@@ -115,6 +101,7 @@ class Leg:
     url: str
     status_url: str = ""
     events: frozenset[str] = frozenset({"completed"})
+    recognise: RecogniseText = recognise_exactly
     sid: str = field(default_factory=lambda: "CA" + secrets.token_hex(16))
     state: str = "queued"
     fault: TwimlFault | None = None
@@ -122,7 +109,7 @@ class Leg:
     answered_by: str | None = None
     recordings: list[str] = field(default_factory=list)
     is_manual: bool = False
-    """Whoever rang takes the sound of a stream themselves."""
+    """The far side reads the audio of a stream itself."""
     peer: "Leg | None" = None
     """The other leg of a call between two agents."""
     phone: MediaPhone | None = None
@@ -131,7 +118,7 @@ class Leg:
 
     @property
     def is_over(self) -> bool:
-        return self.state in ("completed", "busy", "no-answer", "failed", "canceled")
+        return self.state in END_STATES
 
     @property
     def heard(self) -> list[str]:
@@ -139,34 +126,23 @@ class Leg:
         return [" ".join(said.words) for said in self.end.other.said if said.words]
 
     async def set_state(self, event: str, **fields: str) -> None:
-        """A new state, and its status callback if one was wanted."""
+        """Changes the state, and sends a status callback if this event was subscribed to."""
         self.state = _STATUSES.get(event, event)
         if event == "answered":
             self._answered_s = self.end.timeline.now_s()
-        wanted = "completed" if self.is_over else event
-        if self.status_url and wanted in self.events:
-            number = str(_SEQUENCE_NUMBERS.get(event, 3))
-            stamp = format_datetime(self.carrier.clock.now())
-            form = self._form(
-                {
-                    "SequenceNumber": number,
-                    "Timestamp": stamp,
-                    "CallbackSource": "call-progress-events",
-                    **fields,
-                }
-            )
-            await self.carrier.webhook_sender.deliver(
-                event, lambda: self.carrier.webhook_client.send_callback(self.status_url, form)
-            )
+        subscribed = "completed" if self.is_over else event
+        if self.status_url and subscribed in self.events:
+            fields["SequenceNumber"] = str(_SEQUENCE_NUMBERS.get(event, 3))
+            fields["Timestamp"] = format_datetime(self.carrier.clock.now())
+            fields["CallbackSource"] = "call-progress-events"
+            await self._send_callback(event, self.status_url, self._make_form(fields))
 
     async def fetch_first_verbs(self) -> list[Verb]:
-        """What the webhook wants done with the call that rings. Raises TwimlFault."""
+        """Asks the webhook what to do with the ringing call. Raises TwimlFault."""
         return await self._fetch_verbs(self.url, {})
 
     async def play(self, verbs: list[Verb] | None = None) -> None:
-        """Do what the webhook says until the call is over; the line is closed afterwards,
-        whoever closed it.
-        """
+        """Plays TwiML until the call is over, then closes the line."""
         try:
             await self._play(verbs)
         except HungUp:
@@ -178,16 +154,15 @@ class Leg:
     async def finish(self, state: str) -> None:
         if self.is_over:
             return
-        seconds = (
-            0 if self._answered_s is None else round(self.end.timeline.now_s() - self._answered_s)
-        )
+        now_s = self.end.timeline.now_s()
+        seconds = 0 if self._answered_s is None else round(now_s - self._answered_s)
         for recording in self.recordings:
             self._write_recording(recording)
             await self._send_recording_callback(recording, seconds)
         await self.set_state(state, CallDuration=str(seconds))
 
     def redirect(self, verbs: list[Verb]) -> None:
-        """New orders in the middle of the call."""
+        """Interrupts the call and plays these verbs instead."""
         self.end.interrupt = LegRedirected(verbs)
         self.end.wake()
 
@@ -208,8 +183,8 @@ class Leg:
                 url, fields = await self._run_verbs(verbs or [])
                 redirects = 0 if fields else redirects + 1
                 verbs = None
-            except LegRedirected as orders:
-                verbs, url = orders.verbs, None
+            except LegRedirected as redirected:
+                verbs, url = redirected.verbs, None
             except TwimlFault as fault:
                 self.fault = fault
                 await self.end.say(APOLOGY)
@@ -218,20 +193,13 @@ class Leg:
     async def _fetch_verbs(
         self, url: str, fields: dict[str, str], redirects: int = 0
     ) -> list[Verb]:
-        if redirects > MAX_REDIRECTS:
-            raise TwimlFault(HTTP_FAILED, f"more than {MAX_REDIRECTS} redirects in a row")
         if url.startswith("<"):
             return parse_twiml(url)
-        return parse_twiml(
-            await self.carrier.webhook_client.fetch_twiml(
-                urljoin(self.url, url), self._form(fields)
-            )
-        )
+        form = self._make_form(fields)
+        return await self.carrier.fetch_verbs(urljoin(self.url, url), form, redirects)
 
     async def _run_verbs(self, verbs: list[Verb]) -> tuple[str | None, dict[str, str]]:
-        """The address that says how it goes on, and what to tell it; None when the document has
-        come to its end.
-        """
+        """The address to ask next and the fields to send; None at the end of the document."""
         for verb in verbs:
             match verb:
                 case TwimlSay(text):
@@ -255,21 +223,10 @@ class Leg:
         return None, {}
 
     async def _stream(self, stream: Connect) -> None:
-        """Sound both ways until the agent closes its socket, to whoever rings by hand, to
-        another agent's socket, or to words.
+        """Carries audio until the agent closes its socket: to a manual caller, to the other
+        agent's stream, or to words on the line.
         """
-        side, headers = (
-            TwilioSide(self.sid, self.carrier.account_sid),
-            {"x-twilio-signature": self.carrier.webhook_client.sign(stream.url, {})},
-        )
-        try:
-            phone = self.phone = await MediaPhone.dial(
-                stream.url, side, parameters=dict(stream.parameters), headers=headers
-            )
-        except (OSError, InvalidHandshake) as error:
-            raise TwimlFault(
-                BAD_STREAM, f"the media socket refused ({type(error).__name__})"
-            ) from None
+        phone = self.phone = await self.carrier.open_stream(self.sid, stream)
         self.stream_opened.set()
         bridge = StreamBridge(self.end, phone)
         try:
@@ -278,8 +235,8 @@ class Leg:
                 if self.is_manual:
                     await self.carrier.clock.sleep(STREAM_POLL_INTERVAL_S)
                     continue
-                others = self.peer.phone if self.peer else None
-                bridge.forward(None if others is None or others.is_over else others)
+                other = self.peer.phone if self.peer else None
+                bridge.forward(None if other is None or other.is_over else other)
                 await self._advance_line_time(STREAM_POLL_INTERVAL_S)
         finally:
             await phone.hang_up()
@@ -287,9 +244,7 @@ class Leg:
             self.end.finish_speaking("")
 
     async def _advance_line_time(self, seconds: float) -> None:
-        """A stream takes real time; the line's own time goes with it, whether it is virtual or
-        not.
-        """
+        """A stream runs in real time; moves the line's time along with it."""
         clock, timeline = self.carrier.clock, self.end.timeline
         real_s, line_s = clock.monotonic(), timeline.now_s()
         await clock.sleep(seconds)
@@ -307,15 +262,12 @@ class Leg:
             return {"Digits": keys}
         if not said:
             return {}
-        text, confidence = self.carrier.recognise(said)
-        return {"SpeechResult": text} | (
-            {} if confidence is None else {"Confidence": f"{confidence}"}
-        )
+        text, confidence = self.recognise(said)
+        result = {"SpeechResult": text}
+        return result if confidence is None else result | {"Confidence": f"{confidence}"}
 
     def _write_recording(self, sid: str) -> None:
-        """Each side hums on its channel while it speaks: this leg on the first, the other on
-        the second.
-        """
+        """Each side hums on its channel while it speaks: this leg on the first."""
         recording, began_s = self.carrier.recordings.by_sid.get(sid), self._answered_s
         if recording is None or began_s is None:
             return
@@ -329,47 +281,40 @@ class Leg:
     async def _send_recording_callback(self, sid: str, seconds: int) -> None:
         if not self.recording_url:
             return
-        recording = self.carrier.recordings.by_sid.get(sid)
-        status = (
-            {"RecordingStatus": "completed"}
-            if recording
-            else {"RecordingStatus": "absent", "ErrorCode": "16102"}
-        )
-        account = f"{self.carrier.address}/2010-04-01/Accounts/{self.carrier.account_sid}"
-        address = f"{account}/Recordings/{sid}"
+        account = self.carrier.account_sid
+        address = f"{self.carrier.address}/2010-04-01/Accounts/{account}/Recordings/{sid}"
         form = {
-            "AccountSid": self.carrier.account_sid,
+            "AccountSid": account,
             "CallSid": self.sid,
             "RecordingSid": sid,
             "RecordingUrl": address,
-            **status,
-        }
-        form |= {
+            "RecordingStatus": "completed",
             "RecordingDuration": str(seconds),
             "RecordingChannels": "2",
             "RecordingTrack": "both",
-        }
-        form |= {
             "RecordingSource": "StartCallRecordingAPI",
             "RecordingStartTime": format_datetime(self.carrier.clock.now()),
         }
-        to = self.recording_url
-        await self.carrier.webhook_sender.deliver(
-            "recording", lambda: self.carrier.webhook_client.send_callback(to, form)
-        )
+        if sid not in self.carrier.recordings.by_sid:
+            form |= {"RecordingStatus": "absent", "ErrorCode": "16102"}
+        await self._send_callback("recording", self.recording_url, form)
 
-    def _form(self, fields: dict[str, str]) -> dict[str, str]:
-        parties = {
-            "From": self.caller,
-            "To": self.callee,
-            "Caller": self.caller,
-            "Called": self.callee,
-        }
-        whole = {
+    async def _send_callback(self, kind: str, url: str, form: dict[str, str]) -> None:
+        send = self.carrier.webhook_sender.deliver
+        await send(kind, lambda: self.carrier.send_callback(url, form))
+
+    def _make_form(self, fields: dict[str, str]) -> dict[str, str]:
+        form = {
             "CallSid": self.sid,
             "AccountSid": self.carrier.account_sid,
             "ApiVersion": "2010-04-01",
             "Direction": self.direction,
+            "From": self.caller,
+            "To": self.callee,
+            "Caller": self.caller,
+            "Called": self.callee,
+            "CallStatus": self.state,
         }
-        answered_by = {"AnsweredBy": self.answered_by} if self.answered_by else {}
-        return whole | parties | {"CallStatus": self.state} | answered_by | fields
+        if self.answered_by:
+            form["AnsweredBy"] = self.answered_by
+        return form | fields

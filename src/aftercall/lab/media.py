@@ -1,41 +1,156 @@
-"""A phone on a media stream: connects to the agent's socket as a carrier does, talks and
-listens in frames of 20 ms.
+"""A phone on a media stream: connects to the agent's socket as a carrier does, and sends and
+receives frames of 20 ms.
 
-Marks come back when what was sent before them has been played, a clear empties the buffer and
-brings all of them back at once. What the caller heard is what was played, not what was sent.
+A mark comes back when the audio before it has been played. A clear empties the buffer and
+returns all marks at once. The caller hears what was played, not what was sent.
 """
 
 import asyncio
 import json
-from base64 import b64decode
+import secrets
+from abc import ABC, abstractmethod
+from base64 import b64decode, b64encode
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from aftercall.clock import Clock, SystemClock
-from aftercall.lab.carriers import Side
-from aftercall.lab.speech import FRAME, SILENCE, ToneDetector, ToneEnded, utter
-from aftercall.speech.sound import SILENCE_LEVEL, measure_loudness
+from aftercall.lab.speech import ToneDetector, ToneEnded, utter
+from aftercall.speech.sound import (
+    FRAME_BYTES,
+    FRAME_S,
+    SILENCE,
+    SILENCE_LEVEL,
+    measure_loudness,
+)
 
-FRAME_S = 0.02
 WAIT_TIMEOUT_S = 20.0
 TRAILING_SILENCE = 20 * SILENCE
 
 
-class MediaPhone:
+class Side(ABC):
+    """A carrier's side of one stream: makes its frames, as the carrier documents them."""
+
+    sequence_field: str
+    stream_field: str
+
+    def __init__(self, call_sid: str, stream_sid: str) -> None:
+        self.call_sid = call_sid
+        self.stream_sid = stream_sid
+        self._sequence = 0
+        self._chunk = 0
+
+    def media(self, payload: bytes) -> str:
+        self._chunk += 1
+        media = {
+            "track": "inbound",
+            "chunk": str(self._chunk),
+            "timestamp": str(20 * self._chunk),
+            "payload": b64encode(payload).decode("ascii"),
+        }
+        return self._frame("media", media=media)
+
+    def mark(self, name: str) -> str:
+        return self._frame("mark", mark={"name": name})
+
+    @abstractmethod
+    def connected(self) -> str: ...
+
+    @abstractmethod
+    def start(self, parameters: Mapping[str, str]) -> str: ...
+
+    @abstractmethod
+    def digit(self, key: str) -> str: ...
+
+    @abstractmethod
+    def stop(self) -> str: ...
+
+    def _frame(self, event: str, **fields: Any) -> str:
+        self._sequence += 1
+        head = {"event": event, self.sequence_field: str(self._sequence)}
+        return json.dumps(head | {self.stream_field: self.stream_sid} | fields)
+
+
+class TwilioSide(Side):
+    sequence_field = "sequenceNumber"
+    stream_field = "streamSid"
+
+    def __init__(self, call_sid: str, account_sid: str = "AC" + "0" * 32) -> None:
+        super().__init__(call_sid, "MZ" + secrets.token_hex(16))
+        self._account = account_sid
+
+    def connected(self) -> str:
+        return json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"})
+
+    def start(self, parameters: Mapping[str, str]) -> str:
+        start = {
+            "accountSid": self._account,
+            "streamSid": self.stream_sid,
+            "callSid": self.call_sid,
+            "tracks": ["inbound"],
+            "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1},
+            "customParameters": dict(parameters),
+        }
+        return self._frame("start", start=start)
+
+    def digit(self, key: str) -> str:
+        return self._frame("dtmf", dtmf={"track": "inbound_track", "digit": key})
+
+    def stop(self) -> str:
+        return self._frame("stop", stop={"accountSid": self._account, "callSid": self.call_sid})
+
+
+class TelnyxSide(Side):
+    sequence_field = "sequence_number"
+    stream_field = "stream_id"
+
     def __init__(
         self,
-        connection: ClientConnection,
-        side: Side,
+        call_sid: str,
         *,
-        speed: float = 1.0,
-        clock: Clock | None = None,
+        caller: str = "+15550100",
+        callee: str = "+15550101",
+        client_state: str | None = None,
     ) -> None:
-        """`speed` 1 is real time; a higher one plays and talks that much faster than the clock."""
+        """Without a `client_state` the stream's parameters take its place."""
+        super().__init__(call_sid, secrets.token_hex(16))
+        self._caller = caller
+        self._callee = callee
+        self._client_state = client_state
+
+    def connected(self) -> str:
+        return json.dumps({"event": "connected", "version": "1.0.0"})
+
+    def start(self, parameters: Mapping[str, str]) -> str:
+        encoded = b64encode(json.dumps(dict(parameters)).encode()).decode("ascii")
+        start = {
+            "user_id": "lab",
+            "call_control_id": self.call_sid,
+            "from": self._caller,
+            "to": self._callee,
+            "tags": [],
+            "client_state": self._client_state or encoded,
+            "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1},
+        }
+        return self._frame("start", start=start)
+
+    def digit(self, key: str) -> str:
+        at = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        return self._frame("dtmf", dtmf={"digit": key}, occurred_at=at)
+
+    def stop(self) -> str:
+        return self._frame("stop", stop={"user_id": "lab", "call_control_id": self.call_sid})
+
+
+class MediaPhone:
+    def __init__(
+        self, connection: ClientConnection, side: Side, speed: float, clock: Clock | None
+    ) -> None:
         self._connection = connection
         self._side = side
         self._frame_s = FRAME_S / speed
@@ -46,14 +161,12 @@ class MediaPhone:
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._other: MediaPhone | None = None
+        self._loud_at = 0
+        self._quiet_frames = 0
         self.heard: list[str] = []
         self.clear_count = 0
-        self.played_bytes = 0
-        """Bytes of sound, silence left out, that reached the caller's ear."""
         self.played_audio = bytearray()
-        """That sound."""
-        self._loud_at = 0
-        self._quiet = 0
+        """The agent's audio that the caller heard."""
         self.is_over = False
 
     @classmethod
@@ -67,7 +180,10 @@ class MediaPhone:
         speed: float = 1.0,
         clock: Clock | None = None,
     ) -> "MediaPhone":
-        """Open the stream; raises what `websockets` raises when the agent's server refuses it."""
+        """Opens the stream; raises what `websockets` raises when the agent's server refuses it.
+
+        `speed` 1 is real time; a higher speed plays and talks that much faster than the clock.
+        """
         connection = await connect(
             url,
             additional_headers=headers,
@@ -76,7 +192,7 @@ class MediaPhone:
             ping_interval=None,
             close_timeout=1.0,
         )
-        phone = cls(connection, side, speed=speed, clock=clock)
+        phone = cls(connection, side, speed, clock)
         with suppress(ConnectionClosed):
             await connection.send(side.connected())
             await connection.send(side.start(parameters))
@@ -84,56 +200,54 @@ class MediaPhone:
         return phone
 
     def connect_to(self, other: "MediaPhone | None") -> None:
-        """What is played here is said there; both sides have to be connected."""
+        """Sends what is played here into the other stream. Connect both sides."""
         self._other = other
 
     @property
     def is_agent_speaking(self) -> bool:
-        """Whether the agent is in the middle of something; when it is over it is in `heard`."""
+        """True in the middle of an utterance; when it ends it is in `heard`."""
         return self._detector.is_speech_active
 
+    @property
+    def played_bytes(self) -> int:
+        return len(self.played_audio)
+
     async def say(self, text: str) -> None:
-        """Talk; returns when it has been said and a moment of silence after it."""
-        self.queue_text(text)
+        """Returns after the words and a short silence."""
+        await self.send_audio(utter(text))
+
+    async def send_audio(self, audio: bytes) -> None:
+        """Sends any 8 kHz μ-law audio; returns when all of it is sent."""
+        self.queue_audio(audio)
         await self._wait_until(lambda: not self._outgoing_frames)
 
     def queue_text(self, text: str) -> None:
         self.queue_audio(utter(text))
 
-    async def send_audio(self, audio: bytes) -> None:
-        """Any 8 kHz μ-law instead of the lab's own speech; returns when it is through."""
-        self.queue_audio(audio)
-        await self._wait_until(lambda: not self._outgoing_frames)
-
     def queue_audio(self, audio: bytes, quiet_after: bytes = TRAILING_SILENCE) -> None:
-        audio += quiet_after
-        self._outgoing_frames.extend(
-            audio[start : start + FRAME].ljust(FRAME, b"\xff")
-            for start in range(0, len(audio), FRAME)
-        )
+        frames = _cut_frames(audio + quiet_after)
+        self._outgoing_frames.extend(frame.ljust(FRAME_BYTES, b"\xff") for frame in frames)
 
     def clear_outgoing(self) -> None:
-        """Break off in the middle of the word."""
+        """Breaks off in the middle of a word."""
         self._outgoing_frames.clear()
 
     async def wait_for_words(self, words: str) -> str:
-        """Wait for something that holds these words, and return it.
+        """Waits for an utterance with these words and returns it.
 
-        Raises AssertionError when it never comes.
+        Raises AssertionError when the call ends before it comes.
         """
         await self._wait_until(lambda: any(words in text for text in self.heard))
         return next(text for text in self.heard if words in text)
 
     async def wait_for_audio(self, count: int) -> None:
-        """Wait until so many bytes of sound, of any kind, have been played."""
+        """Waits until this many bytes of audio have been played."""
         await self._wait_until(lambda: self.played_bytes >= count)
 
     async def wait_for_silence(self, since: int, quiet_s: float = 1.0) -> None:
-        """Wait until something was heard after `since` bytes of the tape, and nothing more for
-        so long since.
-        """
-        quiet = int(quiet_s / FRAME_S)
-        await self._wait_until(lambda: self._loud_at > since and self._quiet >= quiet)
+        """Waits for audio past the first `since` bytes, and then for this much silence."""
+        quiet_frames = int(quiet_s / FRAME_S)
+        await self._wait_until(lambda: self._loud_at > since and self._quiet_frames >= quiet_frames)
 
     async def press(self, key: str) -> None:
         await self._connection.send(self._side.digit(key))
@@ -142,7 +256,7 @@ class MediaPhone:
         await self._connection.send(frame)
 
     async def hang_up(self, *, sends_stop: bool = True, closes_socket: bool = True) -> None:
-        """As carriers do: a stop frame, then the socket; or only one of the two."""
+        """Carriers send a stop frame and close the socket; tests may leave out either."""
         if sends_stop:
             with suppress(ConnectionClosed):
                 await self._connection.send(self._side.stop())
@@ -151,7 +265,7 @@ class MediaPhone:
         await self.wait_closed()
 
     async def wait_closed(self) -> None:
-        """Until the agent's server has closed the stream."""
+        """Waits until the agent's server has closed the stream."""
         async with asyncio.timeout(WAIT_TIMEOUT_S):
             await self._connection.wait_closed()
         for task in self._tasks:
@@ -170,14 +284,12 @@ class MediaPhone:
     async def _apply_message(self, message: dict[str, Any]) -> None:
         match message["event"]:
             case "media":
-                self._queue(b64decode(message["media"]["payload"], validate=True))
+                audio = b64decode(message["media"]["payload"], validate=True)
+                self._buffer.extend(_cut_frames(audio))
             case "mark":
                 self._buffer.append(str(message["mark"]["name"]))
             case "clear":
                 await self._clear()
-
-    def _queue(self, audio: bytes) -> None:
-        self._buffer.extend(audio[start : start + FRAME] for start in range(0, len(audio), FRAME))
 
     async def _clear(self) -> None:
         self.clear_count += 1
@@ -187,15 +299,12 @@ class MediaPhone:
             await self._connection.send(self._side.mark(name))
 
     async def _run(self) -> None:
-        """One frame each way, 50 times a second of this phone's time."""
+        """Sends and plays one frame, 50 times a second of this phone's time."""
         due_s = self._clock.monotonic()
         with suppress(ConnectionClosed):
             while True:
-                await self._connection.send(
-                    self._side.media(
-                        self._outgoing_frames.popleft() if self._outgoing_frames else SILENCE
-                    )
-                )
+                frame = self._outgoing_frames.popleft() if self._outgoing_frames else SILENCE
+                await self._connection.send(self._side.media(frame))
                 await self._play()
                 self._changed.set()
                 due_s += self._frame_s
@@ -207,25 +316,28 @@ class MediaPhone:
             item = self._buffer.popleft()
             if isinstance(item, bytes):
                 frame = item
-                self.played_bytes += len(frame)
                 self.played_audio += frame
                 break
             await self._connection.send(self._side.mark(item))
         while self._buffer and isinstance(self._buffer[0], str):
             await self._connection.send(self._side.mark(str(self._buffer.popleft())))
         if self._other is not None and frame != SILENCE:
-            self._other._outgoing_frames.append(frame.ljust(FRAME, b"\xff"))
-        self._quiet += 1
+            self._other._outgoing_frames.append(frame.ljust(FRAME_BYTES, b"\xff"))
+        self._quiet_frames += 1
         if frame is not SILENCE and measure_loudness(frame) > SILENCE_LEVEL:
-            self._loud_at, self._quiet = len(self.played_audio), 0
+            self._loud_at, self._quiet_frames = len(self.played_audio), 0
         for sound in self._detector.detect(frame):
             if isinstance(sound, ToneEnded):
                 self.heard.append(sound.text)
 
-    async def _wait_until(self, happened: Any) -> None:
+    async def _wait_until(self, happened: Callable[[], bool]) -> None:
         async with asyncio.timeout(WAIT_TIMEOUT_S):
             while not happened():
                 if self.is_over:
                     raise AssertionError("the line went dead before that happened")
                 self._changed.clear()
                 await self._changed.wait()
+
+
+def _cut_frames(audio: bytes) -> list[bytes]:
+    return [audio[start : start + FRAME_BYTES] for start in range(0, len(audio), FRAME_BYTES)]

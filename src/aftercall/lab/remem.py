@@ -1,4 +1,4 @@
-"""An emulated Remem: both dialects on one store, late indexing, and faults on order."""
+"""An emulated Remem: both forms of its API on one store, slow indexing, and faults on request."""
 
 import hmac
 import json
@@ -14,9 +14,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from aftercall.clock import Clock, SystemClock
+from aftercall.lab.rest import REFUSALS, Refusal
 
 Fault = Literal["rate_limit", "unavailable", "lost_answer", "forbidden", "wrong_key"]
-_STATUS = {
+_STATUSES: dict[Fault, int] = {
     "rate_limit": 429,
     "unavailable": 503,
     "lost_answer": 504,
@@ -27,11 +28,10 @@ _STATUS = {
 
 @dataclass
 class EmulatedRemem:
-    """What it holds, what goes wrong next, and how late it finds what was written."""
-
     key: str
     clock: Clock = field(default_factory=SystemClock)
     indexing_s: float = 0.0
+    """How long after its writing a document can be found."""
     retry_after_s: int = 1
     faults: deque[Fault] = field(default_factory=deque)
     documents: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -43,9 +43,8 @@ class EmulatedRemem:
         if key is not None and key in self.by_key:
             return self.by_key[key]
         document_id = str(uuid4())
-        self.documents[document_id] = body | {
-            "searchable_at": self.clock.monotonic() + self.indexing_s
-        }
+        searchable_at = self.clock.monotonic() + self.indexing_s
+        self.documents[document_id] = body | {"searchable_at": searchable_at}
         if key is not None:
             self.by_key[key] = document_id
         return document_id
@@ -53,100 +52,91 @@ class EmulatedRemem:
     def find(
         self, words: str, limit: int, namespaces: Sequence[str] = (), tags: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """Whichever of them were written first; that they are the latest is for whoever asks to
-        see to.
-        """
+        """The oldest matches first, like the real one: the client has to sort them."""
         terms = words.lower().split()
-        now = self.clock.monotonic()
-        found = [
-            (document_id, page)
-            for document_id, page in self.documents.items()
-            if page["searchable_at"] <= now
-            and any(term in f"{page.get('title', '')} {page['content']}".lower() for term in terms)
-            and (not namespaces or "*" in namespaces or page.get("namespace", "") in namespaces)
-            and set(tags) <= set(_tags(page))
-        ]
-        return [_result(document_id, page) for document_id, page in found[:limit]]
+        results = []
+        for document_id, page in self.documents.items():
+            text = f"{page.get('title', '')} {page['content']}".lower()
+            in_scope = not namespaces or {"*", page.get("namespace", "")} & set(namespaces)
+            is_indexed = page["searchable_at"] <= self.clock.monotonic()
+            has_term = any(term in text for term in terms)
+            if in_scope and is_indexed and has_term and set(tags) <= set(_tags(page)):
+                results.append(_make_result(document_id, page))
+        return results[:limit]
+
+    def check_key(self, request: Request) -> None:
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        given = (request.headers.get("x-api-key", ""), bearer)
+        if not any(hmac.compare_digest(key.encode(), self.key.encode()) for key in given):
+            raise _refuse(401)
+
+    def make_refusal(self, fault: Fault) -> Refusal:
+        headers = {"retry-after": str(self.retry_after_s)} if fault == "rate_limit" else None
+        return _refuse(_STATUSES[fault], headers)
 
 
-def make_remem(lab: EmulatedRemem) -> Starlette:
+def make_remem(remem: EmulatedRemem) -> Starlette:
     async def post_document(request: Request) -> Response:
-        return await _store_document(lab, request, 201)
+        body, document_id = await _store_document(remem, request)
+        return JSONResponse({"id": document_id} | body, 201)
 
     async def post_ingest(request: Request) -> Response:
-        return await _store_document(lab, request, 202)
+        body, document_id = await _store_document(remem, request)
+        answer = {"status": "accepted", "fact_extraction_status": "queued"}
+        if body.get("return_id"):
+            answer["document_id"] = document_id
+        return JSONResponse(answer, 202)
 
     async def put_document(request: Request) -> Response:
-        page = lab.documents.get(request.path_params["id"])
-        if not _is_authorized(lab, request):
-            return _problem(401)
+        remem.check_key(request)
+        page = remem.documents.get(request.path_params["id"])
         if page is None:
-            return _problem(404)
-        if lab.faults:
-            return _fail(lab, lab.faults.popleft())
+            raise _refuse(404)
+        if remem.faults:
+            raise remem.make_refusal(remem.faults.popleft())
         body = json.loads(await request.body())
-        page["content"] = (
-            f"{page['content']}\n\n{body['content']}"
-            if body.get("mode") == "append"
-            else body["content"]
-        )
+        before = f"{page['content']}\n\n" if body.get("mode") == "append" else ""
+        page["content"] = before + body["content"]
         return JSONResponse({"id": request.path_params["id"]})
 
     async def post_query(request: Request) -> Response:
-        if not _is_authorized(lab, request):
-            return _problem(401)
+        remem.check_key(request)
         body = json.loads(await request.body())
         words = body.get("query") or body.get("text")
         if not words:
-            return _problem(422)
+            raise _refuse(422)
         limit = body.get("max_results") or body.get("limit") or 10
-        found = lab.find(words, limit, body.get("namespaces") or (), body.get("tags") or ())
-        return JSONResponse(
-            {"results": found, "facts": None, "fact_count": 0, "synthesis": None, "sources": []}
-        )
+        found = remem.find(words, limit, body.get("namespaces") or (), body.get("tags") or ())
+        answer = {"results": found, "facts": None, "fact_count": 0}
+        return JSONResponse(answer | {"synthesis": None, "sources": []})
 
     async def get_health(_: Request) -> Response:
         return JSONResponse({"status": "healthy"})
 
-    return Starlette(
-        routes=[
-            Route("/health", get_health),
-            Route("/v1/documents", post_document, methods=["POST"]),
-            Route("/v1/documents/ingest", post_ingest, methods=["POST"]),
-            Route("/v1/documents/{id}", put_document, methods=["PUT"]),
-            Route("/v1/query", post_query, methods=["POST"]),
-        ]
-    )
+    routes = [
+        Route("/health", get_health),
+        Route("/v1/documents", post_document, methods=["POST"]),
+        Route("/v1/documents/ingest", post_ingest, methods=["POST"]),
+        Route("/v1/documents/{id}", put_document, methods=["PUT"]),
+        Route("/v1/query", post_query, methods=["POST"]),
+    ]
+    return Starlette(routes=routes, exception_handlers=REFUSALS)
 
 
-async def _store_document(lab: EmulatedRemem, request: Request, status: int) -> Response:
-    if not _is_authorized(lab, request):
-        return _problem(401)
-    fault = lab.faults.popleft() if lab.faults else None
+async def _store_document(remem: EmulatedRemem, request: Request) -> tuple[dict[str, Any], str]:
+    remem.check_key(request)
+    fault = remem.faults.popleft() if remem.faults else None
     if fault and fault != "lost_answer":
-        return _fail(lab, fault)
+        raise remem.make_refusal(fault)
     body = json.loads(await request.body())
     key = request.headers.get("idempotency-key")
     if not isinstance(body.get("content"), str) or (key is not None and not _is_uuid(key)):
-        return _problem(422)
-    lab.posts.append(request.url.path)
-    document_id = lab.store(body, key)
+        raise _refuse(422)
+    remem.posts.append(request.url.path)
+    document_id = remem.store(body, key)
     if fault == "lost_answer":
-        return _problem(504)  # stored, but nobody hears of it
-    if status == 201:
-        return JSONResponse({"id": document_id} | body, status)
-    told = {"status": "accepted", "fact_extraction_status": "queued"}
-    return JSONResponse(
-        told | ({"document_id": document_id} if body.get("return_id") else {}), status
-    )
-
-
-def _is_authorized(lab: EmulatedRemem, request: Request) -> bool:
-    bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-    return any(
-        hmac.compare_digest(given.encode(), lab.key.encode())
-        for given in (request.headers.get("x-api-key", ""), bearer)
-    )
+        raise remem.make_refusal(fault)  # the document is stored, but the client cannot know
+    return body, document_id
 
 
 def _is_uuid(text: str) -> bool:
@@ -156,22 +146,17 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-def _fail(lab: EmulatedRemem, fault: Fault) -> JSONResponse:
-    headers = {"retry-after": str(lab.retry_after_s)} if fault == "rate_limit" else {}
-    return _problem(_STATUS.get(fault, 504), headers)
-
-
-def _problem(status: int, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"detail": "as ordered"}, status, headers)
+def _refuse(status: int, headers: dict[str, str] | None = None) -> Refusal:
+    return Refusal(JSONResponse({"detail": "as ordered"}, status, headers))
 
 
 def _tags(page: dict[str, Any]) -> list[str]:
-    """One text with commas in the one dialect, a list within the metadata in the other."""
-    told = page.get("tags") or page.get("metadata", {}).get("tags") or []
-    return [tag.strip() for tag in told.split(",")] if isinstance(told, str) else told
+    """A text with commas in one form of the API, a list in the metadata in the other."""
+    tags = page.get("tags") or page.get("metadata", {}).get("tags") or []
+    return [tag.strip() for tag in tags.split(",")] if isinstance(tags, str) else tags
 
 
-def _result(document_id: str, page: dict[str, Any]) -> dict[str, Any]:
+def _make_result(document_id: str, page: dict[str, Any]) -> dict[str, Any]:
     content = page["content"]
     return {
         "id": document_id,

@@ -1,4 +1,4 @@
-"""What an emulated agent does when it hears something, and how an emulated engine misbehaves."""
+"""What the agent on an emulated engine answers, and how the engine misbehaves."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,10 @@ class EngineBehaviour(StrEnum):
     """How an emulated engine treats one connection."""
 
     FINE = "as documented"
-    MUTE = "takes the socket and never says a word"
-    DEAF = "takes the settings and never says a word after that"
-    STRICT = "takes no typed words in the caller's place"
+    MUTE = "accepts the socket and sends nothing"
+    DEAF = "accepts the settings and sends nothing after that"
+    STRICT = "refuses typed words in the caller's place"
+    LATE = "transcribes the caller after the answer"
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class ScriptSay:
 
 @dataclass(frozen=True)
 class ScriptToolCall:
-    """Ask for a tool, and go on when it has answered."""
+    """Calls a tool and continues after its answer."""
 
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -30,12 +31,12 @@ class ScriptToolCall:
 
 @dataclass(frozen=True)
 class ScriptDrop:
-    """Cut the connection, as a server that crashes would."""
+    """Cuts the connection like a server that crashes."""
 
 
 @dataclass(frozen=True)
 class ScriptSilence:
-    """Say nothing, for ever."""
+    """Says nothing more."""
 
 
 Act = ScriptSay | ScriptToolCall | ScriptDrop | ScriptSilence
@@ -44,7 +45,7 @@ Script = Callable[[str], Reply]
 
 
 def reply_in_order(*replies: Reply, then: Reply = "Anything else?") -> Script:
-    """These replies one after the other, whatever is heard."""
+    """Gives these replies one after the other, whatever is heard."""
     waiting = list(replies)
     return lambda heard: waiting.pop(0) if waiting else then
 

@@ -1,73 +1,84 @@
-"""Speech that a program can hear: each 20 ms frame of it names the word it belongs to, so no
-recogniser is needed.
+"""Speech that a program can hear: each 20 ms frame names the word it belongs to, so the lab
+needs no recogniser.
 
-It is as long as real speech would be (60 ms a character) and travels as ordinary 8 kHz μ-law
-bytes: what was cut out of it on the way was not heard. Anything else on the line is silence.
+It lasts as long as real speech (60 ms a character) and travels as ordinary 8 kHz μ-law bytes.
+Frames that are cut out on the way are not heard. Any other audio is silence. A caller may also
+speak with espeak-ng or in tones.
 """
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Literal
 
-FRAME = 160
+from aftercall.errors import EngineLost, RefusedInput
+from aftercall.speech.kit import Espeak, LocalRecogniser, SpeechKit, find_espeak
+from aftercall.speech.sound import FRAME_BYTES, SAMPLE_RATE_HZ, SILENCE, encode, tone
+
 FRAMES_PER_CHARACTER = 3
-SILENCE = b"\xff" * FRAME
+MAX_QUIET_FRAMES = 10
 _MAGIC = b"\x10\x90\x11\x91"
 _HEAD = len(_MAGIC) + 5
-MAX_WORD_BYTES = FRAME - _HEAD
+MAX_WORD_BYTES = FRAME_BYTES - _HEAD
+
+VoiceName = Literal["words", "espeak", "tones"]
+ESPEAK_VOICE = "en-us+m7"  # recognisers understand this one best
+TONE_S = 0.3
+TONE_GAP = 3 * SILENCE
+
+Speak = Callable[[str], Awaitable[bytes]]
 
 
 def utter(text: str, frames_per_word: int | None = None) -> bytes:
-    """The audio of a sentence; each word as long as its characters take, or all of the same
-    length.
-    """
-    return b"".join(_voice(word, frames_per_word) for word in text.split())
+    """The audio of a sentence; without `frames_per_word` a long word takes longer."""
+    return b"".join(_utter_word(word, frames_per_word) for word in text.split())
 
 
-def _voice(word: str, frames: int | None) -> bytes:
+def _utter_word(word: str, frames: int | None) -> bytes:
     spelled = word.encode()[:MAX_WORD_BYTES]
     count = frames or FRAMES_PER_CHARACTER * (len(word) + 1)
-    return b"".join(_frame(spelled, number, count) for number in range(count))
+    return b"".join(_make_frame(spelled, number, count) for number in range(count))
 
 
-def _frame(word: bytes, number: int, count: int) -> bytes:
+def _make_frame(word: bytes, number: int, count: int) -> bytes:
     head = _MAGIC + number.to_bytes(2) + count.to_bytes(2) + len(word).to_bytes(1)
-    return (head + word).ljust(FRAME, b"\x30")
+    return (head + word).ljust(FRAME_BYTES, b"\x30")
 
 
 @dataclass(frozen=True)
 class ToneBegan:
-    """Somebody has begun to talk."""
+    """Speech starts."""
 
 
 @dataclass(frozen=True)
 class ToneEnded:
-    """They have stopped; what they said, as far as it was heard."""
+    """Speech has ended; `text` is what was heard of it."""
 
     text: str = field(repr=False)
 
 
 class ToneDetector:
-    """Listens to audio in pieces of any size. A word counts when more than half of it was heard."""
+    """Takes audio in pieces of any size. A word counts when more than half of it was heard."""
 
-    def __init__(self, quiet_frames: int = 10) -> None:
-        self._quiet_frames = quiet_frames
+    def __init__(self) -> None:
         self._rest = b""
-        self._quiet = 0
+        self._quiet_frames = 0
         self._words: list[str] = []
         self._word: tuple[bytes, int] = (b"", 0)
-        self._heard = 0
+        self._heard_frames = 0
         self._last = -1
         self.is_speech_active = False
 
     def detect(self, payload: bytes) -> Iterator[ToneBegan | ToneEnded]:
         audio = self._rest + payload
-        whole = len(audio) - len(audio) % FRAME
+        whole = len(audio) - len(audio) % FRAME_BYTES
         self._rest = audio[whole:]
-        for start in range(0, whole, FRAME):
-            yield from self._read_frame(audio[start : start + FRAME])
+        for start in range(0, whole, FRAME_BYTES):
+            yield from self._read_frame(audio[start : start + FRAME_BYTES])
 
     def finish(self) -> str:
-        """What has been heard so far, whether it was over or not."""
+        """What has been heard so far, finished or not."""
         self._end_word()
         text, self._words = " ".join(self._words), []
         self.is_speech_active = False
@@ -78,11 +89,11 @@ class ToneDetector:
             if not self.is_speech_active:
                 self.is_speech_active = True
                 yield ToneBegan()
-            self._quiet = 0
+            self._quiet_frames = 0
             self._read_word(frame)
         elif self.is_speech_active:
-            self._quiet += 1
-            if self._quiet >= self._quiet_frames:
+            self._quiet_frames += 1
+            if self._quiet_frames >= MAX_QUIET_FRAMES:
                 yield ToneEnded(self.finish())
 
     def _read_word(self, frame: bytes) -> None:
@@ -91,11 +102,80 @@ class ToneDetector:
         if word != self._word or number <= self._last:
             self._end_word()
             self._word = word
-        self._heard += 1
+        self._heard_frames += 1
         self._last = number
 
     def _end_word(self) -> None:
         spelled, count = self._word
-        if count and self._heard * 2 > count:
+        if count and self._heard_frames * 2 > count:
             self._words.append(spelled.decode("utf-8", "replace"))
-        self._word, self._heard, self._last = (b"", 0), 0, -1
+        self._word, self._heard_frames, self._last = (b"", 0), 0, -1
+
+
+def recognise_words(audio: bytes) -> str:
+    """The words in a whole recording of the lab's speech."""
+    detector = ToneDetector()
+    heard = [item.text for item in detector.detect(audio) if isinstance(item, ToneEnded)]
+    return " ".join(filter(None, [*heard, detector.finish()]))
+
+
+class LabRecogniser:
+    """A Recogniser of the lab's speech."""
+
+    def __init__(self) -> None:
+        self.is_lost = False
+
+    async def recognise(self, sound: bytes) -> str:
+        if self.is_lost:
+            raise EngineLost("the lab's recogniser is switched off")
+        return recognise_words(sound)
+
+
+class LabSynthesiser:
+    async def speak(self, text: str) -> bytes:
+        return utter(text)
+
+
+def make_lab_speech_kit() -> SpeechKit:
+    return SpeechKit(LabRecogniser(), LabSynthesiser())
+
+
+def make_voice(name: VoiceName) -> Speak:
+    """How a caller sounds on a streamed call."""
+    if name == "words":
+        return LabSynthesiser().speak
+    if name == "tones":
+        return _speak_tones
+    command = find_espeak()
+    if command is None:
+        raise RefusedInput(
+            "voice",
+            "espeak-ng is not installed; install aftercall[speech], or choose words or tones",
+        )
+    espeak = Espeak(command, ESPEAK_VOICE, words_per_minute=130, pitch=60)
+    return lambda text: asyncio.to_thread(espeak.speak, text)
+
+
+async def _speak_tones(text: str) -> bytes:
+    return TONE_GAP.join([encode(tone(250, TONE_S))] * len(text.split()))
+
+
+class SoundTranscriber:
+    """Transcribes an agent's audio where the speech extra is installed; else tells its length."""
+
+    def __init__(self) -> None:
+        self._recogniser: LocalRecogniser | None = None
+
+    async def transcribe(self, sound: bytes) -> str:
+        length = f"({len(sound) / SAMPLE_RATE_HZ:.1f} s of sound)"
+        if find_spec("moonshine_voice") is None:
+            return length
+        self._recogniser = self._recogniser or LocalRecogniser(1)
+        try:
+            return await self._recogniser.recognise(sound) or length
+        except EngineLost:
+            return length
+
+    def close(self) -> None:
+        if self._recogniser is not None:
+            self._recogniser.close()

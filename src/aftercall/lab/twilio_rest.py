@@ -1,59 +1,28 @@
 """The emulated Twilio's REST routes: calls, recordings, messages.
 
-Refusals have the codes and the form of the real ones.
+Refusals have Twilio's codes and form.
 """
 
 import hmac
 import secrets
 from base64 import b64encode
-from collections.abc import Callable, Coroutine
 from email.utils import format_datetime
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 
 from aftercall.lab.exchange import LabDial, PhoneNetwork
 from aftercall.lab.leg import Leg
+from aftercall.lab.rest import Refusal
 from aftercall.lab.twiml import TwimlFault, parse_twiml
 from aftercall.phone.twilio_webhooks import Fields, read_form
 
 ACCOUNT = "/2010-04-01/Accounts/{account}"
-_ERROR_URL = "https://www.twilio.com/docs/errors/{}"
-
-
-class TwilioRefusal(Exception):
-    def __init__(self, status: int, code: int, message: str) -> None:
-        super().__init__(message)
-        self.answer = JSONResponse(
-            {
-                "code": code,
-                "message": message,
-                "more_info": _ERROR_URL.format(code),
-                "status": status,
-            },
-            status,
-        )
-
-
-class RefusingRoute(APIRoute):
-    """Answers a refusal raised anywhere below."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        inner = super().get_route_handler()
-
-        async def answer(request: Request) -> Response:
-            try:
-                return await inner(request)
-            except TwilioRefusal as refusal:
-                return refusal.answer
-
-        return answer
 
 
 def make_router(exchange: PhoneNetwork) -> APIRouter:
-    router = APIRouter(tags=["twilio"], prefix=ACCOUNT, route_class=RefusingRoute)
+    router = APIRouter(tags=["twilio"], prefix=ACCOUNT)
 
     @router.post("/Calls.json")
     async def create_call(account: str, request: Request) -> Response:
@@ -70,7 +39,7 @@ def make_router(exchange: PhoneNetwork) -> APIRouter:
         form = dict(await _read(request, account, exchange))
         call = _find(exchange, sid)
         if call.is_over:
-            raise _not_found(request)
+            raise _not_found(request.url.path)
         _update(call, form)
         return JSONResponse(_describe(exchange, call))
 
@@ -79,20 +48,17 @@ def make_router(exchange: PhoneNetwork) -> APIRouter:
         form = dict(await _read(request, account, exchange))
         leg = exchange.legs.get(sid)
         if leg is None or leg.is_over:
-            raise _not_found(request)
+            raise _not_found(request.url.path)
         if leg.state != "in-progress":
-            raise TwilioRefusal(400, 21220, "Requested resource is not eligible for recording")
-        recording = leg.start_recording(form.get("RecordingStatusCallback"))
-        return JSONResponse(
-            {
-                "sid": recording,
-                "call_sid": sid,
-                "account_sid": account,
-                "status": "in-progress",
-                "channels": 2,
-            },
-            201,
-        )
+            raise _refuse(400, 21220, "Requested resource is not eligible for recording")
+        recording = {
+            "sid": leg.start_recording(form.get("RecordingStatusCallback")),
+            "call_sid": sid,
+            "account_sid": account,
+            "status": "in-progress",
+            "channels": 2,
+        }
+        return JSONResponse(recording, 201)
 
     @router.post("/Messages.json")
     async def create_message(account: str, request: Request) -> Response:
@@ -102,48 +68,52 @@ def make_router(exchange: PhoneNetwork) -> APIRouter:
     @router.get("/Recordings/{name}")
     async def get_recording(account: str, name: str, request: Request) -> Response:
         await _read(request, account, exchange)
-        return exchange.carrier.recordings.serve(name.partition(".")[0], request)
+        return exchange.recordings.serve(name.partition(".")[0], request)
 
     return router
 
 
 async def _read(request: Request, account: str, exchange: PhoneNetwork) -> Fields:
-    ours = exchange.carrier.account_sid
-    expected = "Basic " + b64encode(f"{ours}:{exchange.auth_token}".encode()).decode()
+    login = f"{exchange.account_sid}:{exchange.auth_token}"
+    expected = "Basic " + b64encode(login.encode()).decode()
     given = request.headers.get("authorization", "")
     if not hmac.compare_digest(given.encode(), expected.encode()):
-        raise TwilioRefusal(401, 20003, "Authenticate")
-    if account != ours:
-        raise _not_found(request)
+        raise _refuse(401, 20003, "Authenticate")
+    if account != exchange.account_sid:
+        raise _not_found(request.url.path)
     return read_form(await request.body()) if request.method == "POST" else ()
 
 
-def _not_found(request: Request) -> TwilioRefusal:
-    return TwilioRefusal(404, 20404, f"The requested resource {request.url.path} was not found")
+def _refuse(status: int, code: int, message: str) -> Refusal:
+    url = f"https://www.twilio.com/docs/errors/{code}"
+    body = {"code": code, "message": message, "more_info": url, "status": status}
+    return Refusal(JSONResponse(body, status))
+
+
+def _not_found(path: str) -> Refusal:
+    return _refuse(404, 20404, f"The requested resource {path} was not found")
 
 
 def _read_dial(form: Fields) -> LabDial:
     fields = dict(form)
-    if not fields.get("To"):
-        raise TwilioRefusal(400, 21201, "No 'To' number is specified")
+    to = fields.get("To")
+    if not to:
+        raise _refuse(400, 21201, "No 'To' number is specified")
     if not fields.get("From"):
-        raise TwilioRefusal(400, 21213, "'From' phone number is required")
-    if not fields["To"].startswith(("+", "sip:", "client:")):
-        raise TwilioRefusal(
-            400,
-            21211,
-            f"The phone number you are attempting to call, {fields['To']}, is not valid.",
-        )
+        raise _refuse(400, 21213, "'From' phone number is required")
+    if not to.startswith(("+", "sip:", "client:")):
+        reason = f"The phone number you are attempting to call, {to}, is not valid."
+        raise _refuse(400, 21211, reason)
     url = fields.get("Url") or fields.get("Twiml") or ""
     if not url:
-        raise TwilioRefusal(400, 21205, "Url parameter is required")
+        raise _refuse(400, 21205, "Url parameter is required")
+    events = frozenset(value for name, value in form if name == "StatusCallbackEvent")
     return LabDial(
-        to=fields["To"],
+        to=to,
         caller=fields["From"],
         url=url,
         status_url=fields.get("StatusCallback", ""),
-        events=frozenset(value for name, value in form if name == "StatusCallbackEvent")
-        or frozenset({"completed"}),
+        events=events or frozenset({"completed"}),
         timeout_s=_number(fields, "Timeout", 60.0),
         limit_s=_number(fields, "TimeLimit", 14_400.0),
         is_recorded=fields.get("Record", "false").lower() == "true",
@@ -156,14 +126,13 @@ def _number(fields: dict[str, str], name: str, default: float) -> float:
     try:
         return float(fields.get(name, default))
     except ValueError:
-        raise TwilioRefusal(400, 20001, f"Invalid {name}") from None
+        raise _refuse(400, 20001, f"Invalid {name}") from None
 
 
 def _find(exchange: PhoneNetwork, sid: str) -> Leg:
-    leg = exchange.legs.get(sid)
-    if leg is None:
-        raise TwilioRefusal(404, 20404, f"The requested resource /Calls/{sid}.json was not found")
-    return leg
+    if sid not in exchange.legs:
+        raise _not_found(f"/Calls/{sid}.json")
+    return exchange.legs[sid]
 
 
 def _update(leg: Leg, form: dict[str, str]) -> None:
@@ -173,24 +142,23 @@ def _update(leg: Leg, form: dict[str, str]) -> None:
         try:
             leg.redirect(parse_twiml(form["Twiml"]))
         except TwimlFault as fault:
-            raise TwilioRefusal(400, fault.code, str(fault)) from None
+            raise _refuse(400, fault.code, str(fault)) from None
     else:
-        raise TwilioRefusal(400, 20001, "Status or Twiml is needed")
+        raise _refuse(400, 20001, "Status or Twiml is needed")
 
 
 def _describe(exchange: PhoneNetwork, leg: Leg) -> dict[str, Any]:
-    account = exchange.carrier.account_sid
-    uri = f"/2010-04-01/Accounts/{account}/Calls/{leg.sid}"
+    uri = f"{ACCOUNT.format(account=exchange.account_sid)}/Calls/{leg.sid}"
     return {
         "sid": leg.sid,
-        "account_sid": account,
+        "account_sid": exchange.account_sid,
         "api_version": "2010-04-01",
         "from": leg.caller,
         "to": leg.callee,
         "direction": leg.direction,
         "status": leg.state,
         "answered_by": leg.answered_by,
-        "date_created": format_datetime(exchange.carrier.clock.now()),
+        "date_created": format_datetime(exchange.clock.now()),
         "uri": f"{uri}.json",
         "subresource_uris": {"recordings": f"{uri}/Recordings.json"},
     }
@@ -198,29 +166,20 @@ def _describe(exchange: PhoneNetwork, leg: Leg) -> dict[str, Any]:
 
 def _store_message(exchange: PhoneNetwork, form: dict[str, str]) -> dict[str, Any]:
     if not form.get("To"):
-        raise TwilioRefusal(400, 21604, "A 'To' phone number is required.")
+        raise _refuse(400, 21604, "A 'To' phone number is required.")
     if not form.get("From") and not form.get("MessagingServiceSid"):
-        raise TwilioRefusal(400, 21603, "A 'From' phone number is required.")
+        raise _refuse(400, 21603, "A 'From' phone number is required.")
     if not form.get("Body"):
-        raise TwilioRefusal(400, 21602, "Message body is required.")
-    message = {
-        "sid": "SM" + secrets.token_hex(16),
-        "from": form.get("From", ""),
-        "to": form["To"],
-        "body": form["Body"],
-    }
+        raise _refuse(400, 21602, "Message body is required.")
+    sid = "SM" + secrets.token_hex(16)
+    message = {"sid": sid, "from": form.get("From", ""), "to": form["To"], "body": form["Body"]}
     exchange.messages.append(message)
-    account = exchange.carrier.account_sid
-    rest = {
+    return message | {
         "status": "queued",
         "direction": "outbound-api",
         "num_segments": "1",
         "num_media": "0",
         "error_code": None,
-    }
-    return {
-        **message,
-        **rest,
-        "account_sid": account,
-        "uri": f"/2010-04-01/Accounts/{account}/Messages/{message['sid']}.json",
+        "account_sid": exchange.account_sid,
+        "uri": f"{ACCOUNT.format(account=exchange.account_sid)}/Messages/{sid}.json",
     }

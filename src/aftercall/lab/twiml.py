@@ -1,7 +1,6 @@
-"""Reading TwiML as Twilio does, without a socket: what the caller hears, and what happens next.
+"""Parses TwiML into verbs, as strictly as Twilio.
 
-Strict where Twilio is: XML that cannot be read, or a document that is no answer, ends the call
-with Twilio's error code.
+Unreadable XML and documents that are not a response end the call with Twilio's error code.
 """
 
 import re
@@ -9,6 +8,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+HTTP_FAILED = 11200
 PARSE_FAILURE = 12100
 NOT_A_RESPONSE = 12101
 WRONG_VERB = 12200
@@ -19,7 +19,7 @@ _DOCTYPE = re.compile(r"<!DOCTYPE|<!ENTITY", re.IGNORECASE)
 
 
 class TwimlFault(Exception):
-    """An answer that Twilio does not take; the caller hears an apology and the line is dead."""
+    """Twilio refuses the webhook's answer: the caller hears an apology and the call ends."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(f"{code}: {reason}")
@@ -33,8 +33,8 @@ class TwimlSay:
 
 @dataclass(frozen=True)
 class Gather:
-    """Listening: speech goes to `action`; silence falls through to what follows, unless it is
-    an answer, too.
+    """Sends speech to `action`. Silence goes there too with `action_on_empty`; else the next
+    verb is played.
     """
 
     action: str
@@ -42,10 +42,10 @@ class Gather:
     action_on_empty: bool
     timeout_s: float = 5.0
     end_silence_s: float | None = None
-    """How much silence ends what was said; None leaves it to the recogniser."""
+    """How much silence ends an utterance; None leaves it to the recogniser."""
     accepts_digits: bool = False
     barge_in: bool = True
-    """Whether what the caller says interrupts `says`."""
+    """Whether speech interrupts `says`."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Press:
-    """Keys that are pressed: `<Play digits="…">`."""
+    """`<Play digits="…">`."""
 
     digits: str
 
@@ -82,7 +82,7 @@ class Reject:
 
 @dataclass(frozen=True)
 class Connect:
-    """The call's audio goes to a socket until that closes; then the next verb is played."""
+    """Streams the call's audio to a socket; when that closes the next verb is played."""
 
     url: str
     parameters: tuple[tuple[str, str], ...]
@@ -92,9 +92,8 @@ Verb = TwimlSay | Gather | Pause | Press | Redirect | HangUp | Reject | StartRec
 
 
 def parse_twiml(text: str) -> list[Verb]:
-    """The verbs in order."""
     if _DOCTYPE.search(text):
-        raise TwimlFault(PARSE_FAILURE, "a document type has no place in TwiML")
+        raise TwimlFault(PARSE_FAILURE, "TwiML must not have a document type")
     try:
         root = ElementTree.fromstring(text)  # noqa: S314 - without document types there are no entities to expand
     except ElementTree.ParseError as error:
@@ -126,24 +125,22 @@ def _verbs(parent: ElementTree.Element) -> Iterator[Verb]:
             case "Connect":
                 yield _connect(element)
             case other:
-                raise TwimlFault(WRONG_VERB, f"{other} is not a verb this line can play")
+                raise TwimlFault(WRONG_VERB, f"{other} is not a verb the lab can play")
 
 
 def _gather(element: ElementTree.Element) -> Gather:
-    if "speech" not in element.get("input", "dtmf").split():
+    inputs = element.get("input", "dtmf").split()
+    if "speech" not in inputs:
         raise TwimlFault(WRONG_VERB, "Gather without speech leaves a caller who talks unheard")
-    says = tuple(verb for verb in _verbs(element) if isinstance(verb, TwimlSay))
-    on_empty = element.get("actionOnEmptyResult", "false") == "true"
-    takes_keys = "dtmf" in element.get("input", "dtmf").split()
-    end_silence = (
-        None
-        if element.get("speechTimeout", "auto") == "auto"
-        else _seconds(element, "speechTimeout", 1.0)
-    )
-    barge_in = element.get("bargeIn", "true") == "true"
-    timeout_s = _seconds(element, "timeout", 5.0)
+    is_auto = element.get("speechTimeout", "auto") == "auto"
     return Gather(
-        element.get("action", ""), says, on_empty, timeout_s, end_silence, takes_keys, barge_in
+        element.get("action", ""),
+        says=tuple(verb for verb in _verbs(element) if isinstance(verb, TwimlSay)),
+        action_on_empty=element.get("actionOnEmptyResult", "false") == "true",
+        timeout_s=_seconds(element, "timeout", 5.0),
+        end_silence_s=None if is_auto else _seconds(element, "speechTimeout", 1.0),
+        accepts_digits="dtmf" in inputs,
+        barge_in=element.get("bargeIn", "true") == "true",
     )
 
 
@@ -157,16 +154,12 @@ def _seconds(element: ElementTree.Element, name: str, default: float) -> float:
 def _connect(element: ElementTree.Element) -> Connect:
     stream = element.find("Stream")
     if stream is None:
-        raise TwimlFault(WRONG_VERB, "Connect without a Stream is not a verb this line can play")
+        raise TwimlFault(WRONG_VERB, "Connect without a Stream is not a verb the lab can play")
     url = stream.get("url", "")
     if not url.startswith(("wss://", "ws://")) or "?" in url:
-        raise TwimlFault(BAD_STREAM, "a stream's address is that of a websocket, without a query")
-    return Connect(
-        url,
-        tuple(
-            (item.get("name", ""), item.get("value", "")) for item in stream.findall("Parameter")
-        ),
-    )
+        raise TwimlFault(BAD_STREAM, "a stream needs a websocket address without a query")
+    parameters = stream.findall("Parameter")
+    return Connect(url, tuple((item.get("name", ""), item.get("value", "")) for item in parameters))
 
 
 def _text(element: ElementTree.Element) -> str:

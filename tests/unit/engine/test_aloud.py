@@ -26,12 +26,11 @@ from aftercall.engine.voice import (
     VoiceEvent,
 )
 from aftercall.errors import EngineLost
-from aftercall.lab.speech import SILENCE, utter
-from aftercall.lab.speech_kit import LabRecogniser, LabSynthesiser
+from aftercall.lab.speech import LabRecogniser, LabSynthesiser, utter
 from aftercall.model.briefing import Briefing, RecentCall
 from aftercall.model.turns import Turn
 from aftercall.speech.kit import SpeechKit
-from aftercall.speech.sound import encode, tone
+from aftercall.speech.sound import SILENCE, encode, tone
 from aftercall.testing import START, FakeEngine
 from voice import receive_until
 

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twilio.request_validator import RequestValidator
 
-from aftercall.lab.exchange import VOICEMAIL_GREETING, LabDial, PhoneNetwork
-from aftercall.lab.leg import APOLOGY, Leg
-from aftercall.lab.numbers import LabNumber
-from aftercall.lab.webhook_sender import DeliveryFaults
+from aftercall.lab.carrier import DeliveryFaults
+from aftercall.lab.exchange import VOICEMAIL_GREETING, LabDial, LabNumber, PhoneNetwork
+from aftercall.lab.leg import Leg
+from aftercall.lab.twilio import APOLOGY
 
 TOKEN = "token"
 AGENT, TESTER = "https://agent.example/voice", "https://tester.example/voice"
@@ -290,7 +290,7 @@ async def test_a_silent_call_has_no_recording_and_says_so() -> None:
                 recording_url="https://tester.example/recording",
             )
         )
-        exchange.carrier.recordings.by_sid.clear()
+        exchange.recordings.by_sid.clear()
         await exchange.drain()
     (form,) = [form for path, form in box.forms if path == "tester.example/recording"]
     assert (form["RecordingStatus"], form["ErrorCode"], form["RecordingSid"]) == (
@@ -329,9 +329,7 @@ async def test_keys_reach_an_agent_that_takes_them() -> None:
 async def test_the_recording_hums_when_somebody_speaks_and_is_silent_when_nobody_does() -> None:
     box = Box(receptionist, script("bye"))
     leg = await box.call(is_recorded=True, recording_url="https://tester.example/recording")
-    with wave.open(
-        io.BytesIO(box.exchange.carrier.recordings.by_sid[leg.recordings[0]].audio)
-    ) as sound:
+    with wave.open(io.BytesIO(box.exchange.recordings.by_sid[leg.recordings[0]].audio)) as sound:
         samples = array("h", sound.readframes(sound.getnframes()))
         assert sound.getnframes() == 6 * sound.getframerate()
     loud = [

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.lab.speech import FRAME, SILENCE, ToneBegan, ToneDetector, ToneEnded, utter
+from aftercall.lab.speech import ToneBegan, ToneDetector, ToneEnded, utter
+from aftercall.speech.sound import FRAME_BYTES, SILENCE
 
 WORDS = st.lists(
     st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=20),
@@ -27,7 +28,7 @@ def test_what_was_said_is_heard_in_pieces_of_any_size(words: list[str], size: in
 def test_of_a_cut_sentence_the_first_words_are_heard() -> None:
     ear = ToneDetector()
     audio = utter("one two three")
-    assert list(ear.detect(audio[: 14 * FRAME])) == [ToneBegan()]
+    assert list(ear.detect(audio[: 14 * FRAME_BYTES])) == [ToneBegan()]
     assert ear.finish() == "one"
 
 

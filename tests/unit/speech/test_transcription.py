@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from aftercall.lab.openai_audio import HALLUCINATED_TEXT, EmulatedAudio, make_router
+from aftercall.lab.rest import REFUSALS
 from aftercall.lab.speech import utter
 from aftercall.speech.sound import SAMPLE_RATE_HZ, read_wav, write_wav
 from aftercall.speech.transcription import make_upload, parse_transcription
@@ -33,7 +34,7 @@ def mulaw_wav(sound: bytes, channels: int = 1) -> bytes:
 
 
 async def hear(sound: bytes) -> str:
-    app = FastAPI()
+    app = FastAPI(exception_handlers=REFUSALS)
     app.include_router(make_router(EmulatedAudio("sk-lab", text="Open a bug.")))
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app), base_url="http://lab"
@@ -42,7 +43,7 @@ async def hear(sound: bytes) -> str:
 
 
 async def upload(name: str, sound: bytes) -> int:
-    app = FastAPI()
+    app = FastAPI(exception_handlers=REFUSALS)
     app.include_router(make_router(EmulatedAudio("sk-lab")))
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app), base_url="http://lab"

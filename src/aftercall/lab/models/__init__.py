@@ -1,1 +1,1 @@
-"""Emulated model servers: they refuse what the real ones refuse, and fail on order."""
+"""Emulated model servers: they refuse what the real ones refuse, and fail on request."""

@@ -1,7 +1,6 @@
-"""A model that is none: it takes the transcript out of the request and answers our questions by
-script, with the rules' help.
+"""Answers Aftercall's own questions to a model: reads the transcript in the request by rules.
 
-Which question it is, is told by the fields of the form; a request for prose gets a sentence.
+The fields of the requested form tell which question it is. Other requests get a sentence.
 """
 
 import json
@@ -24,12 +23,9 @@ _DAY = re.compile(r"\b(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC")
 
 
 def answer_question(asked: ScriptedQuestion) -> str:
-    """By the fields that the form asks for, wherever the form stands: beside the request, or in
-    its instructions.
-    """
-    fields = set((asked.schema or {}).get("properties", {})) or set(
-        re.findall(r'"(\w+)": \{', asked.system)
-    )
+    """The form is a schema beside the request, or part of the system prompt."""
+    fields = set((asked.schema or {}).get("properties", {}))
+    fields = fields or set(re.findall(r'"(\w+)": \{', asked.system))
     reading = RulesReader().read(parse_call(asked.data))
     for field, respond in _BY_FIELD.items():
         if field in fields:
@@ -38,13 +34,10 @@ def answer_question(asked: ScriptedQuestion) -> str:
 
 
 def parse_call(data: str) -> Call:
-    """The call as far as a transcript tells it."""
-    day = _DAY.search(data)
-    at = (
-        datetime.strptime(f"{day[1]} {day[2]}", "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
-        if day
-        else datetime(2026, 2, 13, tzinfo=UTC)
-    )
+    """The call that a transcript shows."""
+    at = datetime(2026, 2, 13, tzinfo=UTC)
+    if day := _DAY.search(data):
+        at = datetime.strptime(f"{day[1]} {day[2]}", "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
     said = [
         Turn.model_validate({"seq": seq, "speaker": speaker.lower(), "text": text, "at": at})
         for seq, (_, speaker, text) in enumerate(_TURN.findall(data), 1)
@@ -62,10 +55,8 @@ def _profile(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
 
 
 def _identity(reading: Reading, _: ScriptedQuestion) -> dict[str, Any]:
-    return reading.identity.model_dump() | {
-        "name": reading.identity.name or AGENT_NAME,
-        "vibe": "brisk and kind",
-    }
+    name = reading.identity.name or AGENT_NAME
+    return reading.identity.model_dump() | {"name": name, "vibe": "brisk and kind"}
 
 
 def _greeting(reading: Reading, asked: ScriptedQuestion) -> dict[str, Any]:

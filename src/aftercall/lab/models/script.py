@@ -1,11 +1,17 @@
-"""What an emulated model says, and how it fails: answers by question, faults in a queue, and
-what it was asked.
-"""
+"""What the emulated model servers share: a script of answers, faults in a queue, request checks."""
 
+import asyncio
+import hmac
+import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from aftercall.lab.rest import BrokenResponse, Refusal
 
 Fault = Literal[
     "rate_limit",
@@ -29,7 +35,7 @@ PROSE_ANSWER = (
 
 @dataclass(frozen=True)
 class ScriptedQuestion:
-    """One request that got past the door, as every dialect of model server understands it."""
+    """One valid request, the same for every provider's form."""
 
     model: str
     system: str
@@ -45,12 +51,16 @@ class ScriptedQuestion:
     def is_repair(self) -> bool:
         return len(self.messages) > 1
 
+    @property
+    def token_count(self) -> int:
+        return sum(len(text) for _, text in self.messages) // 4
+
 
 @dataclass
 class ModelScript:
-    """Shared by the servers of one lab.
+    """Answers the questions of one or more servers.
 
-    `always` fails every request; `faults` fail one each, in order.
+    `permanent_fault` spoils every request; `faults` spoil one each, in order.
     """
 
     answer: Callable[[ScriptedQuestion], str]
@@ -64,7 +74,7 @@ class ModelScript:
         return self.faults.popleft() if self.faults else self.permanent_fault
 
     def make_text(self, asked: ScriptedQuestion, fault: Fault | None) -> str:
-        """The model's words, spoilt if that was ordered."""
+        """The model's words, spoilt by the fault."""
         match fault:
             case "prose":
                 return PROSE_ANSWER
@@ -76,3 +86,56 @@ class ModelScript:
         if fault == "fenced":
             return f"Here you are:\n```json\n{said}\n```\nAnything else?"
         return said[: len(said) // 2] if fault == "cut_off" else said
+
+
+MakeRefusal = Callable[[int, str, str], Refusal]
+"""Status, kind of error, message → a refusal in the provider's form."""
+
+
+@dataclass(frozen=True)
+class ModelApi:
+    """One provider's API: its key, its models, and the form of its refusals."""
+
+    script: ModelScript
+    key: str
+    models: tuple[str, ...]
+    refuse: MakeRefusal
+    faults: Mapping[str, tuple[int, str]]
+    """Fault → status and kind of error."""
+
+    def is_key(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self.key.encode())
+
+    def refuse_invalid(self, message: str) -> Refusal:
+        return self.refuse(400, "invalid_request_error", message)
+
+    async def read_json(self, request: Request, *required: str) -> dict[str, Any]:
+        try:
+            body = json.loads(await request.body())
+        except ValueError:
+            raise self.refuse_invalid("The body is not valid JSON") from None
+        if not isinstance(body, dict):
+            raise self.refuse_invalid("The body is not an object")
+        for name in required:
+            if name not in body:
+                raise self.refuse_invalid(f"{name}: Field required")
+        return body
+
+    async def answer(
+        self,
+        asked: ScriptedQuestion,
+        respond: Callable[[ScriptedQuestion, str, Fault | None], Response],
+    ) -> Response:
+        """The scripted answer, or what the next fault makes of it."""
+        self.script.questions.append(asked)
+        fault = self.script.next_fault()
+        if fault is not None and fault in self.faults:
+            refusal = self.refuse(*self.faults[fault], "as ordered")
+            if fault == "rate_limit":
+                refusal.answer.headers["retry-after"] = str(self.script.retry_after_s)
+            raise refusal
+        if fault == "slow":
+            await asyncio.sleep(self.script.slow_s)
+        if fault == "reset":
+            return BrokenResponse()
+        return respond(asked, self.script.make_text(asked, fault), fault)
