@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from aftercall.clock import SystemClock
 from aftercall.tester.calibrate import Calibration, calibrate
 from aftercall.tester.call import CallRig, run_call
-from aftercall.tester.caller import ScriptedCaller
+from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.text_agent import TextAgentConnection
-from aftercall.tester.faulty_agent import FAULTS
-from aftercall.tester.forms import parse_scenarios
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.line import AgentAnswer, TickPace
+from aftercall.tester.practice_agent import FAULTS
+from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.suite import SuiteParts, run_once, run_suite
 from aftercall.tester.target import CallSetup, PracticeTarget
 from aftercall.tester.voice import ToneVoice
@@ -84,7 +84,7 @@ async def hold_short_call(clock: SystemClock, *, is_live: bool) -> tuple[float, 
     end = TextAgentConnection(_Answers(answers), ToneVoice(350), pace, kind="audio")
     began = time.perf_counter()
     record = await run_call(
-        CallRig(ToneVoice(), pace), end, ScriptedCaller(scenario, scenario.calls[0], 1), scenario
+        CallRig(ToneVoice(), pace), end, Caller(scenario, scenario.calls[0], 1), scenario
     )
     return sum(span.seconds for span in record.spans) + 0.7, time.perf_counter() - began
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from aftercall.clock import SystemClock
 from aftercall.speech.sound import MULAW_TO_LINEAR
 from aftercall.tester.call import CallRig, run_call
-from aftercall.tester.caller import ScriptedCaller
+from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.python import AudioAgentConnection
 from aftercall.tester.finding import CallView
-from aftercall.tester.forms import parse_scenarios
 from aftercall.tester.line import TickPace
 from aftercall.tester.measures import latencies
+from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.voice import ToneVoice
 from known_agent import KnownAgent, write_question
 
@@ -91,7 +91,7 @@ async def call_ours(lead_s: float, form: str) -> Told:
         record = await run_call(
             CallRig(ToneVoice(), pace, Path(folder)),
             AudioAgentConnection(answer, rate=RATE),
-            ScriptedCaller(scenario, scenario.calls[0], 1),
+            Caller(scenario, scenario.calls[0], 1),
             scenario,
         )
     found = latencies(CallView(record, scenario))

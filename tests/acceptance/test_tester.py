@@ -20,6 +20,7 @@ from aftercall.tester.library import find_scenarios, list_scenarios
 from aftercall.tester.suite import SuiteParts, run_suite
 from aftercall.tester.target import CallSetup
 from aftercall.testing import make_call
+from unit.tester.calls import said_by_agent
 
 
 def aftercall(home: Path, *words: str, code: int = 0) -> str:
@@ -51,9 +52,9 @@ async def test_a_caller_is_remembered_and_nobody_else_is_told() -> None:
     scenarios = find_scenarios(["memory_across_calls", "no_leak_across_callers"]).scenarios
     with open_receptionist(CallSetup(clock), Settings()) as target:
         memory, leak = await run_suite(scenarios, target, SuiteParts(clock))
-    assert "blue folder" in memory.records[1].said_by_agent()
-    assert "lantern" in leak.records[0].said_by_agent()
-    assert "lantern" not in leak.records[1].said_by_agent()
+    assert "blue folder" in said_by_agent(memory.records[1])
+    assert "lantern" in said_by_agent(leak.records[0])
+    assert "lantern" not in said_by_agent(leak.records[1])
     assert leak.verdict == "passed"
 
 

@@ -20,10 +20,10 @@ from aftercall.testing import VirtualClock
 SCRIPT = """
 import sys
 from pathlib import Path
-from aftercall.tester.budget import Purse
+from aftercall.tester.budget import SpendingLimit
 from aftercall.testing import VirtualClock
 
-Purse(Path(sys.argv[1]), 1.0, 0.1, VirtualClock()).reserve(300)
+SpendingLimit(Path(sys.argv[1]), 1.0, 0.1, VirtualClock()).reserve(300)
 print("dialled")
 """
 

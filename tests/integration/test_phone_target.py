@@ -13,11 +13,10 @@ from typing import Any
 import httpx2
 import uvicorn
 
-from aftercall.cli.test_agents import open_target
 from aftercall.clock import SystemClock
 from aftercall.settings import Settings
-from aftercall.tester.results import RunResults
-from aftercall.tester.run_log import StartedRun
+from aftercall.tester.agents import open_target
+from aftercall.tester.results import RunResults, StartedRun
 from aftercall.tester.suite import SuiteParts, run_once
 from aftercall.tester.target import CallSetup
 from aftercall.testing import VirtualClock

@@ -19,11 +19,10 @@ from aftercall.ids import new_id
 from aftercall.model.calls import LiveCall
 from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
-from aftercall.tester.call_log import CallLog
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.text_agent import TextAgentConnection
 from aftercall.tester.line import AgentAnswer, DialedCall
-from aftercall.tester.record import CallRecord
+from aftercall.tester.record import CallLog, CallRecord
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.target import CallSetup, ConnectionSession, TargetSession
 

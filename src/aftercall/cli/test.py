@@ -24,16 +24,15 @@ if TYPE_CHECKING:
 group = typer.Typer(
     no_args_is_help=True, help="Call an agent with scripted callers, and see what goes wrong."
 )
+_JSON = typer.Option(False, "--json", help="Answer as JSON.")
 _COLOURS = {"passed": "green", "failed": "red", "inconclusive": "yellow", "re-listen": "yellow"}
 
 
 def scenario_folder(cli: CliContext) -> Path:
     settings = cli.config.settings
-    return (
-        Path(settings.tester.scenarios).expanduser()
-        if settings.tester.scenarios
-        else settings.home / "scenarios"
-    )
+    if settings.tester.scenarios:
+        return Path(settings.tester.scenarios).expanduser()
+    return settings.home / "scenarios"
 
 
 @group.command("list")
@@ -42,35 +41,26 @@ def list_all(
     schema: bool = typer.Option(
         False, "--schema", help="Print the JSON Schema of scenario files, for editors."
     ),
-    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+    json: bool = _JSON,
 ) -> None:
-    """The scenarios there are: your own folder's, and the library's."""
+    """List the scenarios of your folder and of the library."""
     from aftercall.tester.library import find_scenarios
     from aftercall.tester.scenario import json_schema
 
-    stage = get_cli_context(context)
+    cli = get_cli_context(context)
     if schema:
         print_json(json_schema())
         return
-    found = find_scenarios(["all"], scenario_folder(stage))
+    found = find_scenarios(["all"], scenario_folder(cli))
     report_refused(found.refused)
     if json:
-        print_json(
-            [
-                {
-                    "name": item.name,
-                    "test_type": item.test_type,
-                    "description": item.description,
-                    "goal": item.goal,
-                }
-                for item in found.scenarios
-            ]
-        )
+        fields = {"name", "test_type", "description", "goal"}
+        print_json([item.model_dump(include=fields) for item in found.scenarios])
     else:
         table = make_table("name", "type", "calls", "description")
         for item in found.scenarios:
             table.add_row(item.name, item.test_type, str(len(item.calls)), item.description)
-        stage.console.print(table)
+        cli.console.print(table)
     if found.refused:
         raise typer.Exit(ScenarioRefused.exit_code)
 
@@ -93,64 +83,44 @@ def run(
             "`python:module:function`, or a phone number (by Twilio)."
         ),
     ),
-    runs: int = typer.Option(
-        0, min=0, help="Runs of each scenario; as the scenario says if unset."
-    ),
+    runs: int = typer.Option(0, min=0, help="Runs of each scenario; its `runs` if unset."),
     parallel: int = typer.Option(0, min=0, help="Calls at a time; `tester.parallel` if unset."),
-    live: bool = typer.Option(
-        False, "--live", help="Real pace; else nobody waits for what can be skipped."
-    ),
+    live: bool = typer.Option(False, "--live", help="Real pace; else pauses are skipped."),
     voice: str = typer.Option(
         "", help="`espeak`, `tones`, or `words` in the lab; `tester.voice` if unset."
     ),
     max_pause: float = typer.Option(
-        30.0, min=0, help="Longest pause between two calls that is waited for, in seconds."
+        30.0, min=0, help="Longest pause between two calls to wait for, in seconds."
     ),
-    shrink: bool = typer.Option(
-        True, help="Look for the fewest steps that still show a bug (not on phones)."
-    ),
-    strict: bool = typer.Option(
-        False, "--strict", help="Runs that decide nothing count as failed."
-    ),
+    shrink: bool = typer.Option(True, help="Find the fewest steps that show a bug (not by phone)."),
+    strict: bool = typer.Option(False, "--strict", help="Undecided runs count as failed."),
     resume: str = typer.Option(
         "",
         "--resume",
         metavar="RUN",
-        help="Go on with a run that was cut short: its id, or `last`. Its own options hold.",
+        help="Go on with a run that was cut short: its id, or `last`. It keeps its options.",
     ),
-    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+    json: bool = _JSON,
 ) -> None:
-    """Run scenarios against an agent; exit 1 if one fails, or if none passes, and 2 if a
-    scenario file was refused.
+    """Run scenarios against an agent.
+
+    Exit 1 if one fails or none passes, 2 if a scenario file was refused.
     """
     from aftercall.cli.test_run import RunPlan, run_tests
 
-    stage = get_cli_context(context)
-    plan = RunPlan(
-        tuple(scenario or ()),
-        agent,
-        runs or None,
-        parallel,
-        live,
-        voice,
-        shrink,
-        str(scenario_folder(stage)),
-        max_pause,
-    )
-    kept = asyncio.run(run_tests(stage, plan, resume=resume, quiet=json))
+    cli = get_cli_context(context)
+    names, folder = tuple(scenario or ()), str(scenario_folder(cli))
+    options = (agent, runs or None, parallel, live, voice, shrink, folder, max_pause)
+    plan = RunPlan(names, *options)
+    saved = asyncio.run(run_tests(cli, plan, resume=resume, quiet=json))
     if json:
-        report = json_text.loads((kept.folder / "report.json").read_text("utf-8"))
-        print_json(
-            report
-            | {
-                "folder": str(kept.folder),
-                "refused": [refusal.as_json() for refusal in kept.refused],
-            }
-        )
-    undecided = len(kept.run.scored) - kept.run.passed - kept.run.failed
-    if kept.run.failed or kept.run.passed == 0 or (strict and undecided):
+        report = json_text.loads((saved.folder / "report.json").read_text("utf-8"))
+        report["folder"] = str(saved.folder)
+        report["refused"] = [refusal.as_json() for refusal in saved.refused]
+        print_json(report)
+    if saved.run.failed or saved.run.passed == 0 or (strict and saved.run.undecided):
         raise typer.Exit(1)
-    if kept.refused:
+    if saved.refused:
         raise typer.Exit(ScenarioRefused.exit_code)
 
 
@@ -163,81 +133,51 @@ def show(
         help="A call's or a run's id, or `last`; without one, the runs there are.",
     ),
     reveal: bool = typer.Option(False, "--reveal", help="With names, numbers and dates of birth."),
-    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+    json: bool = _JSON,
 ) -> None:
-    """One test call turn by turn, one run, or all runs."""
+    """Show one test call turn by turn, one run, or all runs."""
     from aftercall.tester.library import find_scenarios
     from aftercall.tester.redact import Redactor
     from aftercall.tester.results import RunResults
 
-    stage = get_cli_context(context)
-    results = RunResults(stage.config.settings.home)
+    cli = get_cli_context(context)
+    results = RunResults(cli.config.settings.home)
     if not which:
-        _show_runs(stage, results, json)
+        _show_runs(cli, results, json)
         return
-    redactor = Redactor(find_scenarios(["all"], scenario_folder(stage)).scenarios, is_on=not reveal)
+    redactor = Redactor(find_scenarios(["all"], scenario_folder(cli)).scenarios, is_on=not reveal)
     call = results.read_call(which)
     data = redactor.clean_data(call if call is not None else results.read_run(which))
     if json:
         print_json(data)
     elif call is not None:
-        _show_call(stage, data)
+        _show_call(cli, data)
     else:
-        _show_run(stage, data)
+        _show_run(cli, data)
 
 
 def _show_runs(cli: CliContext, results: "RunResults", json: bool) -> None:
     runs = [results.read_run(run_id) for run_id in results.list_runs()]
     if json:
-        print_json(
-            [
-                {
-                    key: run[key]
-                    for key in (
-                        "id",
-                        "target",
-                        "started_at",
-                        "runs",
-                        "passed",
-                        "failed",
-                        "is_finished",
-                    )
-                }
-                for run in runs
-            ]
-        )
+        fields = ("id", "target", "started_at", "runs", "passed", "failed", "is_finished")
+        print_json([{key: run[key] for key in fields} for run in runs])
         return
     table = make_table("run", "started", "agent", "runs", "passed", "failed", "")
     for item in runs:
-        table.add_row(
-            item["id"],
-            item["started_at"],
-            item["target"],
-            str(item["runs"]),
-            str(item["passed"]),
-            str(item["failed"]),
-            "" if item["is_finished"] else "unfinished",
-        )
+        keys = ("id", "started_at", "target", "runs", "passed", "failed")
+        state = "" if item["is_finished"] else "unfinished"
+        table.add_row(*(str(item[key]) for key in keys), state)
     cli.console.print(table if runs else "No test runs yet. `aftercall test run` makes one.")
 
 
 def _show_run(cli: CliContext, data: dict[str, Any]) -> None:
-    cli.console.print(
-        Text.assemble(
-            (data["id"], "bold"),
-            f"  {data['target']}  {data['passed']} passed, {data['failed']} failed of "
-            f"{data['runs']}",
-        )
-    )
+    counts = f"{data['passed']} passed, {data['failed']} failed of {data['runs']}"
+    cli.console.print(Text.assemble((data["id"], "bold"), f"  {data['target']}  {counts}"))
     for result in data["results"]:
         calls = ", ".join(call["id"] for call in result["calls"])
-        cli.console.print(
-            Text.assemble(
-                (f"{result['verdict']:12}", _COLOURS[result["verdict"]]),
-                f" {result['scenario']}, run {result['run']}  ",
-                (calls, "dim"),
-            )
-        )
+        verdict = (f"{result['verdict']:12}", _COLOURS[result["verdict"]])
+        name = f" {result['scenario']}, run {result['run']}  "
+        cli.console.print(Text.assemble(verdict, name, (calls, "dim")))
         _show_findings(cli, result["findings"])
     if not data["is_finished"]:
         for call in data["unfinished_calls"]:
@@ -252,37 +192,24 @@ def _show_findings(cli: CliContext, findings: list[dict[str, Any]]) -> None:
     for finding in findings:
         if finding["severity"] != "info":
             turns = ", ".join(str(turn) for turn in finding["turns"])
-            text = (
-                f"    {finding['severity']} · {finding['who']} · {finding['kind']}: "
-                f"{finding['text']}"
-            ) + (f" (turns {turns})" if turns else "")
-            cli.console.print(text)
+            place = f" (turns {turns})" if turns else ""
+            about = f"{finding['severity']} · {finding['who']} · {finding['kind']}"
+            cli.console.print(f"    {about}: {finding['text']}{place}")
 
 
 def _show_call(cli: CliContext, call: dict[str, Any]) -> None:
     console = cli.console
-    console.print(
-        Text.assemble(
-            (call["id"], "bold"),
-            f"  {call['scenario']}, call {call['call']}, run {call['run']}  {call['sid'] or ''}",
-        )
-    )
+    place = f"{call['scenario']}, call {call['call']}, run {call['run']}"
+    console.print(Text.assemble((call["id"], "bold"), f"  {place}  {call['sid'] or ''}"))
+    length = f"{call['duration_s']:.1f} s, {len(call['turns'])} turns"
     ending = f"ended by {call['ended_by']} ({call['end_why']})"
-    console.print(
-        f"{call['outcome']}, {call['duration_s']:.1f} s, {len(call['turns'])} turns, {ending}"
-    )
+    console.print(f"{call['outcome']}, {length}, {ending}")
     for turn in call["turns"]:
         sure = "" if turn["confidence"] is None else f" ({turn['confidence']:.2f})"
         about = "~" if turn.get("is_estimated") else " "
-        console.print(
-            Text.assemble(
-                (f"{turn['turn']:3} {about}{turn['start_s']:6.2f}", "dim"),
-                "  ",
-                (f"{turn['who']:6}", "bold"),
-                f"  {turn['text']}",
-                (sure, "dim"),
-            )
-        )
+        time = (f"{turn['turn']:3} {about}{turn['start_s']:6.2f}", "dim")
+        who = (f"{turn['who']:6}", "bold")
+        console.print(Text.assemble(time, "  ", who, f"  {turn['text']}", (sure, "dim")))
     if call["whisper"]:
         _show_transcript(cli, call["whisper"])
     if call["measures"]:
@@ -293,31 +220,22 @@ def _show_call(cli: CliContext, call: dict[str, Any]) -> None:
 
 
 def _speak_measures(measures: dict[str, Any]) -> str:
-    told = [
-        f"{name} not measured" if measures[key] is None else f"{name} {measures[key]:.2f} s"
-        for name, key in (
-            ("latency p50", "latency_p50_s"),
-            ("p95", "latency_p95_s"),
-            ("first word", "first_word_s"),
-        )
-    ]
+    names = {"latency_p50_s": "latency p50", "latency_p95_s": "p95", "first_word_s": "first word"}
+    parts = []
+    for key, name in names.items():
+        value = measures[key]
+        parts.append(f"{name} not measured" if value is None else f"{name} {value:.2f} s")
     about = "; times with ~ are estimates" if measures.get("unmeasured_turns") else ""
-    return ", ".join(told) + about
+    return ", ".join(parts) + about
 
 
 def _show_transcript(cli: CliContext, transcript: dict[str, Any]) -> None:
     length = "" if transcript["duration_s"] is None else f", {transcript['duration_s']:.1f} s"
-    cli.console.print(
-        Text.assemble(
-            ("second transcript", "bold"),
-            " ",
-            (f"(Whisper: {transcript['language'] or 'language not told'}{length})", "dim"),
-        )
-    )
+    about = f"(Whisper: {transcript['language'] or 'language unknown'}{length})"
+    cli.console.print(Text.assemble(("second transcript", "bold"), " ", (about, "dim")))
     for part in transcript["segments"]:
-        cli.console.print(
-            Text.assemble((f"    {part['start_s']:7.2f}", "dim"), f"  {part['text']}")
-        )
+        time = (f"    {part['start_s']:7.2f}", "dim")
+        cli.console.print(Text.assemble(time, f"  {part['text']}"))
     if not transcript["segments"]:
         cli.console.print(f"  {transcript['text']}")
 
@@ -330,9 +248,7 @@ def compare(
     budget: int = typer.Option(
         0,
         min=0,
-        help=(
-            "Compare two agents now, with at most so many calls, stopping as soon as it is decided."
-        ),
+        help="Compare two agents now, with at most so many calls; stop once it is decided.",
     ),
     scenario: Annotated[
         list[str] | None,
@@ -342,7 +258,7 @@ def compare(
             help="With --budget: the scenarios to use; the whole library if unset.",
         ),
     ] = None,
-    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+    json: bool = _JSON,
 ) -> None:
     """Is B worse than A? Exit 1 if it is."""
     from aftercall.cli.test_run import RunPlan, compare_agents
@@ -350,14 +266,13 @@ def compare(
     from aftercall.tester.statistics import compare as compare_pairs
     from aftercall.tester.statistics import wilson
 
-    stage = get_cli_context(context)
+    cli = get_cli_context(context)
     if budget:
-        plan = RunPlan(
-            tuple(scenario or ("all",)), a, None, 1, False, "", False, str(scenario_folder(stage))
-        )
-        answer = asyncio.run(compare_agents(stage, plan, b, budget))
+        names, folder = tuple(scenario or ("all",)), str(scenario_folder(cli))
+        plan = RunPlan(names, a, None, 1, False, "", False, folder)
+        answer = asyncio.run(compare_agents(cli, plan, b, budget))
     else:
-        answer = compare_pairs(_pairs(RunResults(stage.config.settings.home), a, b))
+        answer = compare_pairs(_pairs(RunResults(cli.config.settings.home), a, b))
     if json:
         rates = {
             f"pass_rate_{name}": {"passed": passed, "interval": wilson(passed, answer.pairs)}
@@ -365,25 +280,18 @@ def compare(
         }
         print_json(asdict(answer) | rates)
     else:
-        stage.console.print(answer.sentence)
+        cli.console.print(answer.sentence)
     if answer.answer == "worse":
         raise typer.Exit(1)
 
 
 def _pairs(results: "RunResults", a: str, b: str) -> dict[str, list[tuple[bool, bool]]]:
-    """The same scenario and run of both; runs that say nothing about the agent are left out."""
-    first, second = (
-        {
-            (item["scenario"], item["run"]): item["verdict"]
-            for item in results.read_run(name)["results"]
-        }
-        for name in (a, b)
-    )
+    """The same scenario and run of both, where both are decided."""
+    first, second = _decided(results, a), _decided(results, b)
     pairs: dict[str, list[tuple[bool, bool]]] = {}
-    for key, verdict in first.items():
-        other = second.get(key)
-        if verdict in ("passed", "failed") and other in ("passed", "failed"):
-            pairs.setdefault(key[0], []).append((verdict == "passed", other == "passed"))
+    for key, passed in first.items():
+        if key in second:
+            pairs.setdefault(key[0], []).append((passed, second[key]))
     if not pairs:
         raise NotFound(
             "the two runs have no decided scenario in common; run the same scenarios against both"
@@ -391,52 +299,43 @@ def _pairs(results: "RunResults", a: str, b: str) -> dict[str, list[tuple[bool, 
     return pairs
 
 
+def _decided(results: "RunResults", run_id: str) -> dict[tuple[str, int], bool]:
+    """By scenario and run: whether it passed."""
+    return {
+        (item["scenario"], item["run"]): item["verdict"] == "passed"
+        for item in results.read_run(run_id)["results"]
+        if item["verdict"] in ("passed", "failed")
+    }
+
+
 @group.command("calibrate")
 def calibrate(
     context: typer.Context,
     turns: int = typer.Option(60, min=1, max=130, help="Turns on each line."),
     live: bool = typer.Option(False, "--live", help="Real pace; a minute or more."),
-    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+    json: bool = _JSON,
 ) -> None:
-    """Call an agent whose delays, overlaps and words are known, and print the tester's own
-    error.
-    """
+    """Call an agent whose delays, overlaps and words are known; print the tester's error."""
     from aftercall.clock import SystemClock
     from aftercall.tester.calibrate import calibrate as measure_tester
     from aftercall.tester.voice import choose_voice
 
-    stage = get_cli_context(context)
-    wanted = stage.config.settings.tester.voice or "tones"
+    cli = get_cli_context(context)
+    wanted = cli.config.settings.tester.voice or "tones"
     voices = (choose_voice(wanted), choose_voice(wanted, for_agent=True))
     found = asyncio.run(measure_tester(SystemClock(), turns=turns, is_live=live, voices=voices))
     if json:
         print_json([item.as_json() for item in found])
         return
-    table = make_table(
-        "line",
-        "turns",
-        "latency p50",
-        "p95",
-        "max",
-        "overlap",
-        "silence",
-        "false barge-ins",
-        "word errors",
-    )
+    times = ("latency p50", "p95", "max", "overlap", "silence")
+    table = make_table("line", "turns", *times, "false barge-ins", "word errors")
     for item in found:
-        figures = (
-            item.latency_p50_ms,
-            item.latency_p95_ms,
-            item.latency_max_ms,
-            item.overlap_ms,
-            item.silence_ms,
-        )
+        latencies = (item.latency_p50_ms, item.latency_p95_ms, item.latency_max_ms)
+        figures = [f"{ms:.1f} ms" for ms in (*latencies, item.overlap_ms, item.silence_ms)]
         barge_ins = f"{item.false_barge_ins} ({_speak_interval(item.false_barge_in_interval)})"
         errors = f"{100 * item.word_error_rate:.1f} % ({_speak_interval(item.word_error_interval)})"
-        table.add_row(
-            item.line, str(item.turns), *(f"{value:.1f} ms" for value in figures), barge_ins, errors
-        )
-    stage.console.print(table)
+        table.add_row(item.line, str(item.turns), *figures, barge_ins, errors)
+    cli.console.print(table)
 
 
 def _speak_interval(bounds: tuple[float, float]) -> str:
@@ -456,11 +355,11 @@ def from_call(
     ),
 ) -> None:
     """Turn an archived call into a scenario."""
-    from aftercall.tester.from_call import scenario_yaml
+    from aftercall.tester.library import scenario_yaml
     from aftercall.tester.redact import Redactor
 
-    stage = get_cli_context(context)
-    with stage.open_app() as app:
+    cli = get_cli_context(context)
+    with cli.open_app() as app:
         row = app.store.get(call_id)
         if row.archive_name is None:
             raise NotFound(f"call {call_id} is still going on")
@@ -469,11 +368,11 @@ def from_call(
     if not save:
         typer.echo(text, nl=False)
         return
-    path = scenario_folder(stage) / f"{text.splitlines()[0].removeprefix('name: ')}.yaml"
+    path = scenario_folder(cli) / f"{text.splitlines()[0].removeprefix('name: ')}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
         raise ConfigError(f"{path}: is there already; give the scenario another --name") from None
-    stage.console.print(str(path))
+    cli.console.print(str(path))

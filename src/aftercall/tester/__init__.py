@@ -1,3 +1,1 @@
-"""Calls any agent with scripted callers, and says with evidence what went wrong and who caused
-it.
-"""
+"""Calls any agent with scripted callers; shows what went wrong, who caused it, and the evidence."""

@@ -1,6 +1,4 @@
-"""Calls that cost money or reach people: only numbers on the allow-list, and only as long as
-the day's limit lasts.
-"""
+"""Limits for calls that cost money: an allow-list of numbers and a daily spending limit."""
 
 import json
 import os
@@ -13,24 +11,22 @@ from aftercall.model.people import normalise_caller
 
 
 def check_allowed(number: str, allowed: tuple[str, ...]) -> str:
-    """The number in its one form, if it may be dialled."""
+    """The number in E.164 form; raises DialRefused if it is not on the list."""
     try:
         wanted = normalise_caller(number)
         known = {normalise_caller(item) for item in allowed}
     except ValueError as error:
         raise DialRefused(f"{number}: {error}") from None
     if wanted is None or wanted not in known:
-        raise DialRefused(
-            f"{number}: is not on the allow-list; add it to tester.allow_numbers if it is "
-            "yours to call"
-        )
+        hint = "add it to tester.allow_numbers if it is yours to call"
+        raise DialRefused(f"{number}: is not on the allow-list; {hint}")
     return wanted
 
 
 class SpendingLimit:
-    """What was spent today, in a file, so that a second command does not start from nothing.
+    """What was spent today, in a file that all commands share.
 
-    A call is paid in advance, in full.
+    The longest a call can be is paid in advance.
     """
 
     def __init__(self, path: Path, limit: float, per_minute: float, clock: Clock) -> None:
@@ -44,19 +40,18 @@ class SpendingLimit:
         return self._read().get(self._today(), 0.0)
 
     def reserve(self, seconds: float) -> float:
-        """Take the price of the longest the call can be; BudgetSpent if it is not there."""
+        """Pays for this many seconds; raises BudgetSpent if the day's limit does not allow it."""
         price = self._per_minute * seconds / 60
         if self.spent + price > self._limit:
             left = f"{self.spent:.2f} of today's {self._limit:.2f} are spent"
-            raise BudgetSpent(
-                f"the call could cost {price:.2f}, {left}; raise tester.spend_limit to go on"
-            )
+            hint = "raise tester.spend_limit to go on"
+            raise BudgetSpent(f"the call could cost {price:.2f}, {left}; {hint}")
         self._add(price)
         fault_point("tester.after_reserve")
         return price
 
     def refund_unused(self, reserved: float, seconds: float) -> None:
-        """The call was shorter than it might have been. Begun minutes are paid."""
+        """Returns the price of unused minutes; a started minute is paid."""
         self._add(-max(0.0, reserved - self._per_minute * -(-seconds // 60)))
 
     def _add(self, amount: float) -> None:
@@ -72,16 +67,13 @@ class SpendingLimit:
 
     def _read(self) -> dict[str, float]:
         try:
-            return {
-                str(day): float(amount)
-                for day, amount in json.loads(self._path.read_text("utf-8")).items()
-            }
+            days = json.loads(self._path.read_text("utf-8")).items()
+            return {str(day): float(amount) for day, amount in days}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, AttributeError):
-            raise BudgetSpent(
-                f"{self._path}: cannot be read, so nothing is spent; move it away to begin anew"
-            ) from None
+            reason = "cannot be read, so nothing is spent; move it away to begin anew"
+            raise BudgetSpent(f"{self._path}: {reason}") from None
 
     def _today(self) -> str:
         return self._clock.now().date().isoformat()

@@ -1,55 +1,28 @@
-"""The bug ledger: the same bug is the same entry in every run; first and last seen, where, and
-how little it takes to see it.
-"""
+"""The bug ledger: one entry for the same bug in every run, with the fewest steps that show it."""
 
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from aftercall.errors import TesterError
 from aftercall.tester.finding import Finding
+from aftercall.tester.record import format_time
 from aftercall.tester.score import ScenarioScore
-
-_CATEGORIES = {
-    "timing": ("slow_answer", "slow_greeting", "no_answer", "never_spoke", "monologue"),
-    "turn taking": ("talks_over_caller", "does_not_yield", "broken_off"),
-    "repetition": ("asks_again", "says_again", "refusal_loop", "stalls", "echoes"),
-    "outcome": (
-        "goal_missed",
-        "hung_up_early",
-        "expectation_missed",
-        "probe_failed",
-        "judged_missed",
-        "ran_on",
-    ),
-    "trust": ("verification_skipped", "leak", "wrong_name", "forbidden_words"),
-    "consistency": ("wrong_weekday", "contradiction", "slot_changed"),
-    "speech": ("unspeakable", "other_language", "wrong_pace", "clipping"),
-}
-
-
-def category_of(kind: str) -> str:
-    return next((name for name, kinds in _CATEGORIES.items() if kind in kinds), "line")
 
 
 def fingerprint(target: str, finding: Finding) -> str:
-    """The agent, the kind and what it is about: not the call, not the words, not the scenario."""
-    return sha256(
-        f"{target.partition(':')[0]}|{finding.kind}|{finding.detail}".encode()
-    ).hexdigest()[:12]
+    """Made of the agent, the kind and the detail; not of the call, the words or the scenario."""
+    text = f"{target.partition(':')[0]}|{finding.kind}|{finding.detail}"
+    return sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
 class Bug:
-    """One entry.
-
-    `steps` is the shortest list of the caller's steps that still shows it, where that was
-    looked for.
-    """
+    """One entry; `steps` is the shortest list of the caller's steps that still shows it."""
 
     fingerprint: str
     kind: str
@@ -63,11 +36,11 @@ class Bug:
     scenarios: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     quote: str = ""
-    steps: tuple[str, ...] = field(default=())
+    steps: tuple[str, ...] = ()
 
 
 class BugLedger:
-    """A JSON file beside the results; written whole, under a new name first."""
+    """A JSON file beside the results, replaced as a whole."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -83,9 +56,7 @@ class BugLedger:
         return self._bugs.get(mark)
 
     def add(self, target: str, run_id: str, scored: Sequence[ScenarioScore]) -> list[Bug]:
-        """The bugs of one run of the suite, counted once however often it is added; returns the
-        entries it touched.
-        """
+        """Adds the bugs of a run, once however often it is added; returns the changed entries."""
         if run_id in self._runs:
             return []
         self._runs.append(run_id)
@@ -93,11 +64,8 @@ class BugLedger:
         for item in scored:
             for finding in item.bugs:
                 mark = fingerprint(target, finding)
-                call = next(
-                    (record for record in item.records if record.number == finding.call),
-                    item.records[-1],
-                )
-                seen_at = call.started_at.isoformat().replace("+00:00", "Z")
+                call = item.record_of(finding)
+                seen_at = format_time(call.started_at)
                 known = touched.get(mark) or self._bugs.get(mark) or _new(mark, finding, seen_at)
                 touched[mark] = replace(
                     known,
@@ -111,18 +79,15 @@ class BugLedger:
         self._bugs |= touched
         return list(touched.values())
 
-    def note_steps(self, mark: str, steps: tuple[str, ...]) -> None:
+    def set_steps(self, mark: str, steps: tuple[str, ...]) -> None:
         known = self._bugs[mark]
         if not known.steps or len(steps) < len(known.steps):
             self._bugs[mark] = replace(known, steps=steps)
 
     def save(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(
-            {"schema": 1, "runs": self._runs, "bugs": [asdict(bug) for bug in self.bugs]},
-            ensure_ascii=False,
-            indent=1,
-        )
+        data = {"schema": 1, "runs": self._runs, "bugs": [asdict(bug) for bug in self.bugs]}
+        text = json.dumps(data, ensure_ascii=False, indent=1)
         fresh = self._path.with_suffix(".new")
         with fresh.open("w", encoding="utf-8") as file:
             file.write(text)
@@ -134,28 +99,19 @@ class BugLedger:
         try:
             data: dict[str, Any] = json.loads(self._path.read_text("utf-8"))
             self._runs = list(data.get("runs", ()))
-            self._bugs = {
-                bug["fingerprint"]: Bug(**{**bug, **_tuples(bug)}) for bug in data["bugs"]
-            }
+            self._bugs = {bug["fingerprint"]: _read_bug(bug) for bug in data["bugs"]}
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError):
-            raise TesterError(
-                f"{self._path}: the bug ledger cannot be read; move it away to begin a new one"
-            ) from None
+            reason = "the bug ledger cannot be read; move it away to begin a new one"
+            raise TesterError(f"{self._path}: {reason}") from None
 
 
-def _tuples(bug: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    return {key: tuple(bug.get(key, ())) for key in ("scenarios", "calls", "steps")}
+def _read_bug(bug: dict[str, Any]) -> Bug:
+    lists = {key: tuple(bug.get(key, ())) for key in ("scenarios", "calls", "steps")}
+    return Bug(**{**bug, **lists})
 
 
 def _new(mark: str, finding: Finding, seen_at: str) -> Bug:
-    return Bug(
-        mark,
-        finding.kind,
-        category_of(finding.kind),
-        finding.severity,
-        finding.text,
-        seen_at,
-        seen_at,
-    )
+    kind, category = finding.kind, finding.category
+    return Bug(mark, kind, category, finding.severity, finding.text, seen_at, seen_at)

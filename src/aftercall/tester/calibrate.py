@@ -1,32 +1,19 @@
-"""The tester measured: an agent whose delays, silences, overlaps and words are known
-beforehand, against what the tester says of it.
-"""
+"""Measures the tester: calls an agent whose delays, overlaps and words are known beforehand."""
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from aftercall.clock import Clock
 from aftercall.tester.call import CallRig, run_call
-from aftercall.tester.caller import ScriptedCaller
+from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.text_agent import Interruption, TextAgentConnection
 from aftercall.tester.finding import CallView
-from aftercall.tester.findings import overlap
-from aftercall.tester.line import (
-    AgentAnswer,
-    AgentConnection,
-    AgentTick,
-    CallerTick,
-    DialedCall,
-    Kind,
-    Outcome,
-    TickPace,
-)
+from aftercall.tester.findings.timing import find_overlaps
+from aftercall.tester.line import AgentAnswer, DialedCall, TickPace
 from aftercall.tester.measures import latencies, percentile
 from aftercall.tester.phrases import count_word_errors, words_of
-from aftercall.tester.quality import LineQualityFilter
-from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import (
     CallerContext,
     CallLimits,
@@ -37,7 +24,7 @@ from aftercall.tester.scenario import (
     ScriptedTurn,
 )
 from aftercall.tester.statistics import wilson
-from aftercall.tester.voice import CallerVoice, ToneVoice
+from aftercall.tester.voice import CallerVoice, LineQualityFilter, ToneVoice
 
 LEAD_S = 0.5
 _SENTENCES = (
@@ -51,7 +38,7 @@ _SENTENCES = (
 
 @dataclass(frozen=True)
 class Calibration:
-    """How far the tester is off, in milliseconds, and what it made up."""
+    """The tester's error in milliseconds, and the interruptions and words it invented."""
 
     line: str
     turns: int
@@ -82,9 +69,8 @@ class Calibration:
 class KnownAgent:
     """Answers with sentences and delays that were drawn beforehand."""
 
-    def __init__(self, delays_s: Sequence[float], lead_s: float) -> None:
+    def __init__(self, delays_s: Sequence[float]) -> None:
         self._delays = list(delays_s)
-        self._lead_s = lead_s
         self._said = 0
 
     async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
@@ -94,13 +80,7 @@ class KnownAgent:
         delay_s = self._delays[self._said] if self._said < len(self._delays) else 0.5
         sentence = _SENTENCES[self._said % len(_SENTENCES)]
         self._said += 1
-        return [
-            AgentAnswer(
-                sentence,
-                delay_s=delay_s - self._lead_s if delay_s > self._lead_s else 0.0,
-                lead_s=self._lead_s,
-            )
-        ]
+        return [AgentAnswer(sentence, delay_s=delay_s)]
 
     async def press(self, digits: str) -> Sequence[AgentAnswer]:
         return ()
@@ -110,28 +90,6 @@ class KnownAgent:
 
     async def hang_up(self) -> None:
         return
-
-
-class NoisyConnection:
-    """A far end with noise behind it."""
-
-    def __init__(self, inner: AgentConnection, noise: LineNoise, seed: int) -> None:
-        self._inner = inner
-        self._quality = LineQualityFilter(LineQuality(), noise, seed)
-
-    @property
-    def kind(self) -> Kind:
-        return self._inner.kind
-
-    async def connect(self, dial: DialedCall) -> Outcome:
-        return await self._inner.connect(dial)
-
-    async def tick(self, at_s: float, near: CallerTick) -> AgentTick:
-        far = await self._inner.tick(at_s, near)
-        return replace(far, frame=self._quality.apply(far.frame, at_s))
-
-    async def hang_up(self) -> None:
-        await self._inner.hang_up()
 
 
 async def calibrate(
@@ -144,11 +102,11 @@ async def calibrate(
 ) -> list[Calibration]:
     """On a clean line, with leading silence before each answer, and with noise behind the agent."""
     caller, agent = voices or (ToneVoice(), ToneVoice(350))
-    bench = _Calls(clock, caller, agent, seed, is_live)
+    calls = _Calls(clock, caller, agent, seed, is_live)
     return [
-        await bench.measure("clean", turns, 0.0, None),
-        await bench.measure(f"{LEAD_S:g} s leading silence", turns, LEAD_S, None),
-        await bench.measure("noise at 20 dB", turns, 0.0, LineNoise(kind="white", snr_db=20)),
+        await calls.measure("clean", turns, 0.0, LineNoise()),
+        await calls.measure(f"{LEAD_S:g} s leading silence", turns, LEAD_S, LineNoise()),
+        await calls.measure("noise at 20 dB", turns, 0.0, LineNoise(kind="white", snr_db=20)),
     ]
 
 
@@ -160,27 +118,22 @@ class _Calls:
     seed: int
     is_live: bool
 
-    async def measure(
-        self, name: str, turns: int, lead_s: float, noise: LineNoise | None
-    ) -> Calibration:
+    async def measure(self, name: str, turns: int, lead_s: float, noise: LineNoise) -> Calibration:
         draw = random.Random(f"{name}/{self.seed}")
         delays = [round(lead_s + draw.uniform(0.1, 2.4), 4) for _ in range(turns)]
-        record, scenario = await self._hold(KnownAgent(delays, lead_s), turns, noise)
-        view = CallView(record, scenario)
-        errors = [
-            1000 * abs(measured - true)
-            for measured, true in zip(latencies(view), delays, strict=False)
-        ]
-        heard = [span.text for span in record.agent_spans[1 : turns + 1]]
+        view = await self._call(delays, noise)
+        pairs = zip(latencies(view), delays, strict=False)
+        errors = [1000 * abs(measured - true) for measured, true in pairs]
+        heard = [span.text for span in view.record.agent_spans[1 : turns + 1]]
         meant = [_SENTENCES[at % len(_SENTENCES)] for at in range(len(heard))]
         words = sum(len(words_of(sentence)) for sentence in meant)
-        wrong = sum(
-            count_word_errors(sentence, text) for sentence, text in zip(meant, heard, strict=True)
-        )
-        false = sum(span.is_planned_overlap for span in record.caller_spans) + sum(
-            finding.kind in ("talks_over_caller", "does_not_yield")
-            for finding in overlap.find(view)
-        )
+        wrong = sum(map(count_word_errors, meant, heard))
+        interruptions = [
+            finding
+            for finding in find_overlaps(view)
+            if finding.kind in ("talks_over_caller", "does_not_yield")
+        ]
+        planned = sum(span.is_planned_overlap for span in view.record.caller_spans)
         missing = turns - len(errors)
         return Calibration(
             line=name,
@@ -190,58 +143,41 @@ class _Calls:
             latency_max_ms=round(max(errors, default=0.0), 2),
             overlap_ms=round(await self._overlap_error(noise), 2),
             silence_ms=round(await self._silence_error(noise), 2),
-            false_barge_ins=false + missing,
+            false_barge_ins=planned + len(interruptions) + missing,
             word_error_rate=round(wrong / words, 4) if words else 1.0,
             words=words,
         )
 
-    async def _overlap_error(self, noise: LineNoise | None) -> float:
-        """An agent that begins 0.8 s after the caller: how long both spoke is known to the
-        sample.
-        """
+    async def _overlap_error(self, noise: LineNoise) -> float:
+        """An agent that starts 0.8 s after the caller: the true overlap is known exactly."""
         interruption = Interruption(0.8, "Excuse me, I know what you want.")
-        record, _ = await self._hold(KnownAgent([0.5], 0.0), 1, noise, interruption)
+        record = (await self._call([0.5], noise, interruption)).record
         caller = record.caller_spans[0]
-        true_s = caller.seconds - 0.8
-        return 1000 * abs(
-            max(
-                (agent.segment.overlap_s(caller.segment) for agent in record.agent_spans),
-                default=0.0,
-            )
-            - true_s
-        )
+        overlaps_s = [agent.segment.overlap_s(caller.segment) for agent in record.agent_spans]
+        return 1000 * abs(max(overlaps_s, default=0.0) - (caller.seconds - 0.8))
 
-    async def _silence_error(self, noise: LineNoise | None) -> float:
+    async def _silence_error(self, noise: LineNoise) -> float:
         """Five seconds of silence before an answer."""
-        record, scenario = await self._hold(KnownAgent([5.0], 0.0), 1, noise)
-        measured = latencies(CallView(record, scenario))
+        measured = latencies(await self._call([5.0], noise))
         return 1000 * abs(measured[0] - 5.0) if measured else 5000.0
 
-    async def _hold(
-        self,
-        agent: KnownAgent,
-        turns: int,
-        noise: LineNoise | None,
-        interruption: Interruption | None = None,
-    ) -> tuple[CallRecord, Scenario]:
-        scenario = _known_scenario(turns)
+    async def _call(
+        self, delays_s: list[float], noise: LineNoise, interruption: Interruption | None = None
+    ) -> CallView:
+        scenario = _known_scenario(len(delays_s))
         pace = TickPace(self.clock, is_live=self.is_live)
-        end: AgentConnection = TextAgentConnection(
-            agent,
+        connection = TextAgentConnection(
+            KnownAgent(delays_s),
             self.agent_voice,
             pace,
             kind="audio",
             counts_work=False,
             interruption=interruption,
+            quality=LineQualityFilter(LineQuality(), noise, self.seed),
         )
-        if noise is not None:
-            end = NoisyConnection(end, noise, self.seed)
-        return await run_call(
-            CallRig(self.caller_voice, pace),
-            end,
-            ScriptedCaller(scenario, scenario.calls[0], 1),
-            scenario,
-        ), scenario
+        caller = Caller(scenario, scenario.calls[0], 1)
+        rig = CallRig(self.caller_voice, pace)
+        return CallView(await run_call(rig, connection, caller, scenario), scenario)
 
 
 def _known_scenario(turns: int) -> Scenario:

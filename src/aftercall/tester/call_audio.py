@@ -1,18 +1,194 @@
-"""Everything of a call on two channels, and the turns read back from them: times from what was
-audible, words from who said them.
+"""The sound of a call that goes on: what the caller says, what the agent says, both channels.
+
+Times come from what is audible; words come from the caller's script and from the line.
 """
 
-from aftercall.speech.sound import FRAME_S, SAMPLE_RATE_HZ
-from aftercall.tester.line import AgentTick, CallerTick
-from aftercall.tester.record import LineEvent, Span
-from aftercall.tester.segments import Segment, find_segments
-from aftercall.tester.speaking import CallerUtterance
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from aftercall.errors import LineFailed
+from aftercall.speech.sound import FRAME_BYTES, FRAME_S, SAMPLE_RATE_HZ, LoudnessMeter
+from aftercall.tester.alignment import find_segments
+from aftercall.tester.caller import CallerMove
+from aftercall.tester.line import QUIET_NEAR, AgentTick, CallerTick
+from aftercall.tester.phrases import find_any
+from aftercall.tester.record import LineEvent, Segment, Span
+from aftercall.tester.voice import VoiceClip
 
 AGENT_GAP_S = 0.5
-MAX_WORD_LEAD_S = 0.15  # a word's mark may come this long before it is heard
+HANGOVER_S = 0.12  # a gap between two words is no silence
+MAX_WORD_LEAD_S = 0.15  # a word's mark may come this long before it is audible
+MIN_SPEECH_S = 0.1
+PAUSE_TICKS = round(0.4 / FRAME_S)  # a pause this long ends a piece of speech
+
+Recognise = Callable[[bytes], Awaitable[str]]
+"""μ-law sound to words; raises LineFailed."""
+
+
+@dataclass
+class CallerUtterance:
+    """One thing the caller says, from the first frame to the last."""
+
+    move: CallerMove
+    clip: VoiceClip
+    start_s: float
+    is_overlapping: bool
+    sent: int = 0
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.sent / FRAME_BYTES * FRAME_S
+
+
+class CallerSpeech:
+    """Sends what the caller says, frame by frame."""
+
+    def __init__(self) -> None:
+        self._now: CallerUtterance | None = None
+        self.last: CallerUtterance | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._now is not None
+
+    def say(self, move: CallerMove, clip: VoiceClip, at_s: float, *, overlaps: bool) -> None:
+        self._now = CallerUtterance(move, clip, at_s, overlaps)
+
+    def next(self) -> CallerTick:
+        now = self._now
+        if now is None:
+            return QUIET_NEAR
+        frame = now.clip.sound[now.sent : now.sent + FRAME_BYTES].ljust(FRAME_BYTES, b"\xff")
+        now.sent += FRAME_BYTES
+        if now.sent < len(now.clip.sound):
+            return CallerTick(frame)
+        self._now, self.last = None, now
+        if now.move.kind == "press":
+            return CallerTick(frame, digits=now.move.text)
+        return CallerTick(frame, said=now.move.text)
+
+
+class AgentListener:
+    """Whether the agent is speaking, has finished, and what it said: from the line alone."""
+
+    def __init__(self) -> None:
+        self._meter = LoudnessMeter()
+        self._words: list[tuple[float, str]] = []
+        self.awaits_words = False
+        self.started_at_s: float | None = None
+        self.last_s: float | None = None
+        self.is_speaking = False
+        self.has_turn = False
+        self.turns = 0
+
+    def receive_tick(self, at_s: float, far: AgentTick) -> None:
+        self._words += [(at_s, word) for word in far.words]
+        self.awaits_words = far.has_words_to_come
+        silent_s = at_s - self.last_s if self.last_s is not None else float("inf")
+        if self._meter.is_loud(far.frame):
+            if not self.is_speaking and not (self.has_turn and silent_s < AGENT_GAP_S):
+                self.started_at_s = at_s
+            self.is_speaking = True
+            self.last_s = at_s + FRAME_S
+            self.has_turn = True
+        elif silent_s > HANGOVER_S:
+            self.is_speaking = False
+
+    def is_turn_over(self, at_s: float, patience_s: float) -> bool:
+        if self.awaits_words or self.is_speaking or self.last_s is None:
+            return False
+        return self.has_turn and at_s - self.last_s >= patience_s
+
+    def said_at(self, patterns: tuple[str, ...]) -> float | None:
+        """When these words were complete, if they were said in this turn."""
+        return self._words[-1][0] if self._words and find_any(patterns, self._text()) else None
+
+    def pop_turn(self) -> str:
+        """The agent's words since the last call."""
+        text = self._text()
+        self._words = []
+        self.turns += self.has_turn
+        self.has_turn = False
+        return text
+
+    def restore_turn(self, text: str, at_s: float) -> None:
+        """Undoes `pop_turn`: the agent goes on."""
+        self._words = [(at_s, text), *self._words]
+        self.turns -= 1
+        self.has_turn = True
+
+    def start_turn(self) -> None:
+        """The caller has spoken: forgets the agent's words unless the agent still speaks."""
+        if not self.is_speaking:
+            self._words = []
+            self.has_turn = False
+
+    def _text(self) -> str:
+        return " ".join(word for _, word in self._words)
+
+
+class AgentTranscriber:
+    """Recognises the agent's words when it pauses, on a line that carries only sound.
+
+    Silence is never sent to the recogniser: some answer it with invented words.
+    """
+
+    def __init__(self, recognise: Recognise, *, is_live: bool) -> None:
+        self._recognise = recognise
+        self._is_live = is_live
+        self._meter = LoudnessMeter()
+        self._sound = bytearray()
+        self._started_s = 0.0
+        self._quiet_ticks = 0
+        self._loud_ticks = 0
+        self._ideal: list[str] = []
+        self._tasks: list[tuple[float, str, asyncio.Future[str]]] = []
+
+    async def process(self, at_s: float, far: AgentTick) -> AgentTick:
+        """The tick with words that were recognised; words of the line become the ideal."""
+        self._ideal += far.words
+        self._collect(at_s, far.frame)
+        if self._tasks and not self._is_live:
+            await asyncio.wait([task for _, _, task in self._tasks])
+        if not self._tasks or not self._tasks[0][2].done():
+            return replace(far, words=(), has_words_to_come=bool(self._tasks or self._sound))
+        started_s, ideal, task = self._tasks.pop(0)
+        try:
+            words = tuple(task.result().split())
+        except LineFailed as error:
+            return replace(far, words=(), events=(*far.events, ("missing_event", str(error))))
+        to_come = bool(self._tasks or self._sound)
+        return replace(
+            far, words=words, words_at_s=started_s, ideal=ideal, has_words_to_come=to_come
+        )
+
+    def cancel(self) -> None:
+        for _, _, task in self._tasks:
+            task.cancel()
+
+    def _collect(self, at_s: float, frame: bytes) -> None:
+        is_loud = self._meter.is_loud(frame)
+        if not self._sound:
+            if not is_loud:
+                return
+            self._started_s = at_s
+        self._sound += frame
+        self._loud_ticks += is_loud
+        self._quiet_ticks = 0 if is_loud else self._quiet_ticks + 1
+        if self._quiet_ticks < PAUSE_TICKS:
+            return
+        if self._loud_ticks * FRAME_S >= MIN_SPEECH_S:
+            task = asyncio.ensure_future(self._recognise(bytes(self._sound)))
+            self._tasks.append((self._started_s, " ".join(self._ideal), task))
+            self._ideal = []
+        self._sound.clear()
+        self._loud_ticks = self._quiet_ticks = 0
 
 
 class CallAudio:
+    """Both channels of a call, and the turns read back from them."""
+
     def __init__(self) -> None:
         self.caller = bytearray()
         self.agent = bytearray()
@@ -30,93 +206,69 @@ class CallAudio:
     def add(self, at_s: float, near: CallerTick, far: AgentTick) -> None:
         self.caller += near.frame
         self.agent += far.frame
-        self._words += [
-            (at_s if far.words_at_s is None else far.words_at_s, word) for word in far.words
-        ]
+        words_at_s = at_s if far.words_at_s is None else far.words_at_s
+        self._words += [(words_at_s, word) for word in far.words]
         if far.ideal:
-            self._ideals.append((at_s if far.words_at_s is None else far.words_at_s, far.ideal))
+            self._ideals.append((words_at_s, far.ideal))
         self.events += [LineEvent(at_s, kind, detail) for kind, detail in far.events]
         if near.digits:
             self.events.append(LineEvent(at_s, "dtmf"))
 
-    def note(self, at_s: float, kind: str, detail: str = "") -> None:
-        self.events.append(LineEvent(at_s, kind, detail))
-
-    def note_said(self, utterance: CallerUtterance) -> None:
+    def add_said(self, utterance: CallerUtterance) -> None:
         self._said.append(utterance)
 
     def pop_ended_turns(self, agent_end_s: float | None) -> list[Span]:
-        """Turns that ended since this was last asked; the agent's only when it fell silent,
-        which is told.
-        """
-        spans = [
-            _said_span(said, said.start_s, said.end_s) for said in self._said[self._said_taken :]
-        ]
+        """Turns that ended since the last call; the agent's only if it fell silent."""
+        said = self._said[self._said_taken :]
+        spans = [_caller_span(item, item.start_s, item.end_s) for item in said]
         self._said_taken = len(self._said)
         words = self._words[self._words_taken :]
         if words and agent_end_s is not None:
             start_s = words[0][0]
-            spans.append(
-                Span(
-                    "agent", start_s, max(start_s, agent_end_s), " ".join(word for _, word in words)
-                )
-            )
+            text = " ".join(word for _, word in words)
+            spans.append(Span("agent", start_s, max(start_s, agent_end_s), text))
             self._words_taken = len(self._words)
         return sorted(spans, key=lambda span: span.start_s)
 
     def spans(self) -> tuple[Span, ...]:
-        """Turns of both sides, by when they were first heard."""
+        """Turns of both sides, by when they were first audible."""
         spans = self._agent_spans() + self._caller_spans()
         return tuple(sorted(spans, key=lambda span: (span.start_s, span.who)))
 
     def _agent_spans(self) -> list[Span]:
         segments = find_segments(bytes(self.agent), AGENT_GAP_S)
-        texts, ideals = _give_words(self._words, segments), _give_words(self._ideals, segments)
-        cuts = {round(event.at_s, 2) for event in self.events if event.kind == "agent_cut"}
-        return [
-            Span(
-                "agent",
-                segment.start_s,
-                segment.end_s,
-                text,
-                is_cut=any(abs(cut - segment.end_s) < 0.2 for cut in cuts),
-                ideal=ideal,
-            )
-            for segment, text, ideal in zip(segments, texts, ideals, strict=True)
-        ]
+        texts, ideals = _assign_words(self._words, segments), _assign_words(self._ideals, segments)
+        cuts = [round(event.at_s, 2) for event in self.events if event.kind == "agent_cut"]
+        spans = []
+        for segment, text, ideal in zip(segments, texts, ideals, strict=True):
+            start_s, end_s = segment.start_s, segment.end_s
+            is_cut = any(abs(cut - end_s) < 0.2 for cut in cuts)
+            spans.append(Span("agent", start_s, end_s, text, is_cut=is_cut, ideal=ideal))
+        return spans
 
     def _caller_spans(self) -> list[Span]:
         segments = find_segments(bytes(self.caller), 0.0)
         spans = []
         for said in self._said:
             within = [
-                piece
-                for piece in segments
-                if piece.start_s < said.end_s - FRAME_S / 2 and piece.end_s > said.start_s
-            ]
-            start, end = (
-                (within[0].start_s, within[-1].end_s) if within else (said.start_s, said.end_s)
-            )
-            spans.append(_said_span(said, start, end))
+                segment
+                for segment in segments
+                if segment.start_s < said.end_s - FRAME_S / 2 and segment.end_s > said.start_s
+            ] or [Segment(said.start_s, said.end_s)]
+            spans.append(_caller_span(said, within[0].start_s, within[-1].end_s))
         return spans
 
 
-def _said_span(said: CallerUtterance, start_s: float, end_s: float) -> Span:
-    text = f"[keys {said.move.text}]" if said.move.kind == "press" else said.move.text
-    return Span(
-        "caller", start_s, end_s, text, said.move.why, is_planned_overlap=said.is_overlapping
-    )
+def _caller_span(said: CallerUtterance, start_s: float, end_s: float) -> Span:
+    move, overlaps = said.move, said.is_overlapping
+    text = f"[keys {move.text}]" if move.kind == "press" else move.text
+    return Span("caller", start_s, end_s, text, move.why, is_planned_overlap=overlaps)
 
 
-def _give_words(words: list[tuple[float, str]], segments: list[Segment]) -> list[str]:
-    """Each word to the last segment that had begun when it came."""
-    given: list[list[str]] = [[] for _ in segments]
-    for at_s, word in words:
-        begun = [
-            number
-            for number, segment in enumerate(segments)
-            if segment.start_s <= at_s + MAX_WORD_LEAD_S
-        ]
-        if segments:
-            given[begun[-1] if begun else 0].append(word)
-    return [" ".join(texts) for texts in given]
+def _assign_words(words: list[tuple[float, str]], segments: list[Segment]) -> list[str]:
+    """Gives each word to the last segment that had started when the word came."""
+    texts: list[list[str]] = [[] for _ in segments]
+    for at_s, word in words if segments else ():
+        started = sum(segment.start_s <= at_s + MAX_WORD_LEAD_S for segment in segments)
+        texts[max(0, started - 1)].append(word)
+    return [" ".join(text) for text in texts]

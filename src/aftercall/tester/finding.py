@@ -1,19 +1,70 @@
-"""A finding: what went wrong in a call, how bad it is, who caused it, and the turns and times
-that show it.
-"""
+"""A finding: what went wrong in a call, how bad it is, who caused it, which turns show it."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from aftercall.speech.sound import FRAME_S
 from aftercall.tester.phrases import find_any
-from aftercall.tester.record import CallRecord, Span
+from aftercall.tester.record import CallRecord, Side, Span
 from aftercall.tester.scenario import PlannedCall, Scenario, Who
 
 Severity = Literal["critical", "major", "minor", "info"]
-LOST_SHARE = 0.25
+MAX_LOST_TURN_SHARE = 0.25  # the agent cannot be blamed for a turn that lost more than this
 MIN_CONFIDENCE = 0.55
+
+# kind: category, usual severity, usual cause
+KINDS: dict[str, tuple[str, Severity, Who]] = {
+    "slow_answer": ("timing", "major", "agent"),
+    "slow_greeting": ("timing", "major", "agent"),
+    "no_answer": ("timing", "major", "agent"),
+    "never_spoke": ("timing", "critical", "agent"),
+    "monologue": ("timing", "major", "agent"),
+    "talks_over_caller": ("turn taking", "major", "agent"),
+    "does_not_yield": ("turn taking", "major", "agent"),
+    "broken_off": ("turn taking", "major", "agent"),
+    "asks_again": ("repetition", "major", "agent"),
+    "says_again": ("repetition", "minor", "agent"),
+    "refusal_loop": ("repetition", "major", "agent"),
+    "stalls": ("repetition", "major", "agent"),
+    "echoes": ("repetition", "major", "agent"),
+    "goal_missed": ("outcome", "critical", "agent"),
+    "hung_up_early": ("outcome", "critical", "agent"),
+    "expectation_missed": ("outcome", "major", "agent"),
+    "probe_failed": ("outcome", "critical", "agent"),
+    "judged_missed": ("outcome", "critical", "agent"),
+    "ran_on": ("outcome", "major", "agent"),
+    "verification_skipped": ("trust", "critical", "agent"),
+    "leak": ("trust", "critical", "agent"),
+    "wrong_name": ("trust", "major", "agent"),
+    "forbidden_words": ("trust", "critical", "agent"),
+    "wrong_weekday": ("consistency", "major", "agent"),
+    "contradiction": ("consistency", "major", "agent"),
+    "slot_changed": ("consistency", "major", "agent"),
+    "unspeakable": ("speech", "minor", "agent"),
+    "other_language": ("speech", "critical", "agent"),
+    "wrong_pace": ("speech", "minor", "agent"),
+    "clipping": ("speech", "minor", "agent"),
+    "outcome_answered": ("line", "major", "agent"),
+    "outcome_busy": ("line", "major", "unknown"),
+    "outcome_no_answer": ("line", "major", "unknown"),
+    "outcome_voicemail": ("line", "major", "unknown"),
+    "outcome_failed": ("line", "major", "line"),
+    "line_broke": ("line", "major", "line"),
+    "sound_lost": ("line", "minor", "line"),
+    "duplicate_event": ("line", "minor", "line"),
+    "missing_event": ("line", "minor", "line"),
+    "late_event": ("line", "minor", "line"),
+    "not_understood": ("line", "major", "unknown"),
+    "stages_unsaid": ("line", "info", "unknown"),
+    "collision": ("line", "info", "tester"),
+    "caller_off_script": ("line", "major", "tester"),
+    "caller_repeats": ("line", "minor", "tester"),
+    "caller_left_early": ("line", "major", "tester"),
+    "pause_skipped": ("line", "major", "tester"),
+    "not_interrupted": ("line", "major", "tester"),
+}
 
 
 @dataclass(frozen=True)
@@ -29,16 +80,20 @@ class Finding:
     detail: str = ""
 
     @property
+    def category(self) -> str:
+        return KINDS[self.kind][0]
+
+    @property
     def is_bug(self) -> bool:
-        """Whether it enters the bug list: the agent's doing, and more than a remark."""
+        """The bug list holds serious findings that the agent caused."""
         return self.who == "agent" and self.severity in ("critical", "major")
 
 
 @dataclass(frozen=True)
 class TurnExchange:
-    """One thing the caller said, and what the agent made of it.
+    """A caller's turn and the agent's answers, by turn number from 1.
 
-    Turn numbers count from 1; a latency that was not measured is None.
+    The latency is None where it was not measured.
     """
 
     caller: int
@@ -52,7 +107,7 @@ class CallView:
 
     record: CallRecord
     scenario: Scenario
-    tester_faults: tuple[Finding, ...] = field(default=())
+    tester_faults: tuple[Finding, ...] = ()
 
     @property
     def plan(self) -> PlannedCall:
@@ -64,57 +119,51 @@ class CallView:
 
     @property
     def is_wordless(self) -> bool:
-        """The agent was heard, but nobody listened to its words: nothing can be said about them."""
+        """The agent was audible, but no words were recognised."""
         heard = self.record.agent_spans
         return bool(heard) and not any(span.text for span in heard)
 
     def agent_turns(self) -> Iterator[tuple[int, Span]]:
-        return ((number, span) for number, span in enumerate(self.spans, 1) if span.who == "agent")
+        return self._turns_of("agent")
 
     def caller_turns(self) -> Iterator[tuple[int, Span]]:
-        return ((number, span) for number, span in enumerate(self.spans, 1) if span.who == "caller")
+        return self._turns_of("caller")
+
+    def _turns_of(self, who: Side) -> Iterator[tuple[int, Span]]:
+        return ((number, span) for number, span in enumerate(self.spans, 1) if span.who == who)
 
     @cached_property
     def exchanges(self) -> tuple[TurnExchange, ...]:
-        callers = list(self.caller_turns())
-        return tuple(
-            self._exchange(
-                number, span, callers[place + 1][1] if place + 1 < len(callers) else None
-            )
-            for place, (number, span) in enumerate(callers)
-        )
+        until_s = float("inf")
+        found: list[TurnExchange] = []
+        for number, span in reversed(list(self.caller_turns())):
+            found.append(self._exchange(number, span, until_s))
+            until_s = span.start_s
+        return tuple(reversed(found))
 
-    def _exchange(self, number: int, span: Span, following: Span | None) -> TurnExchange:
-        """The answer is what begins after the caller began: what the agent was saying when it
-        was cut into is none.
-        """
-        until_s = following.start_s if following else float("inf")
+    def _exchange(self, number: int, span: Span, until_s: float) -> TurnExchange:
+        """An answer starts after the caller did; what the caller interrupted is none."""
         answers = [
             (at, other)
             for at, other in self.agent_turns()
             if span.start_s <= other.start_s < until_s
         ]
-        first = answers[0][1] if answers else None
-        is_measured = first is not None and not (first.is_estimated or span.is_estimated)
-        latency = first.start_s - span.end_s if first is not None and is_measured else None
-        return TurnExchange(number, tuple(at for at, _ in answers), latency)
+        latency_s = None
+        if answers and not answers[0][1].is_estimated and not span.is_estimated:
+            latency_s = answers[0][1].start_s - span.end_s
+        return TurnExchange(number, tuple(at for at, _ in answers), latency_s)
 
-    def lost_share(self, span: Span) -> float:
-        """How much of what the caller said did not arrive."""
+    def was_heard(self, span: Span) -> bool:
+        """Whether most of what the caller said reached the agent."""
         lost = sum(
-            span.start_s - 0.02 <= event.at_s < span.end_s
+            span.start_s - FRAME_S <= event.at_s < span.end_s
             for event in self.record.events
             if event.kind == "frame_lost"
         )
-        return lost * 0.02 / span.seconds if span.seconds else 0.0
-
-    def was_heard(self, span: Span) -> bool:
-        return self.lost_share(span) < LOST_SHARE
+        return not span.seconds or lost * FRAME_S / span.seconds < MAX_LOST_TURN_SHARE
 
     def blame(self, *turns: int) -> Who:
-        """The agent, unless the line swallowed what the caller said or the caller was off their
-        script there.
-        """
+        """The agent, unless the line lost a caller's turn or the caller left the script there."""
         spans = [self.spans[turn - 1] for turn in turns]
         if any(span.who == "caller" and not self.was_heard(span) for span in spans):
             return "line"
@@ -122,31 +171,36 @@ class CallView:
             return "tester"
         return "agent"
 
-    def find_said(self, patterns: Iterable[str], start: int = 1) -> tuple[int, str] | None:
-        """The first agent turn that says one of these."""
+    def find_said(self, patterns: Iterable[str]) -> tuple[int, str] | None:
+        """The first agent turn that says one of these, and the words."""
         patterns = tuple(patterns)
         for number, span in self.agent_turns():
-            if number >= start and (words := find_any(patterns, span.text)):
+            if words := find_any(patterns, span.text):
                 return number, words
         return None
 
     def finding(
-        self, kind: str, severity: Severity, who: Who, text: str, *turns: int, detail: str = ""
+        self,
+        kind: str,
+        text: str,
+        *turns: int,
+        who: Who | None = None,
+        severity: Severity | None = None,
+        detail: str = "",
     ) -> Finding:
-        numbers = [turn for turn in turns if 0 < turn <= len(self.spans)]
-        last = self.spans[numbers[-1] - 1] if numbers else None
-        quote = " / ".join(
-            f"{self.spans[turn - 1].who}: {self.spans[turn - 1].text}" for turn in numbers
-        )
+        """Severity and cause are those of the kind unless given."""
+        _, usual_severity, usual_cause = KINDS[kind]
+        numbers = tuple(turn for turn in turns if 0 < turn <= len(self.spans))
+        shown = [self.spans[turn - 1] for turn in numbers]
         return Finding(
             kind,
-            severity,
-            who,
+            severity or usual_severity,
+            who or usual_cause,
             text,
             self.record.number,
-            tuple(numbers),
-            last.start_s if last else 0.0,
-            quote,
+            numbers,
+            shown[-1].start_s if shown else 0.0,
+            " / ".join(f"{span.who}: {span.text}" for span in shown),
             detail,
         )
 

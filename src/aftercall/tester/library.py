@@ -1,15 +1,17 @@
-"""Where scenarios are found: a folder of your own first, then the library that comes with
-Aftercall.
-"""
+"""Where scenarios come from: your folder, the library that comes with Aftercall, or a call."""
 
 import difflib
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from aftercall.errors import NotFound, ScenarioRefused
-from aftercall.tester.forms import load_scenarios
+from aftercall.model.calls import Call
+from aftercall.tester.phrases import asked_fields, questions_of
+from aftercall.tester.redact import Redactor
 from aftercall.tester.scenario import Scenario
+from aftercall.tester.scenario_file import load_scenarios
 
 DEFAULT = "appointment_scheduling"
 
@@ -19,23 +21,20 @@ def library_folder() -> Path:
 
 
 @dataclass(frozen=True)
-class FoundScenario:
-    """The scenarios of a choice, and the files that were refused on the way."""
+class FoundScenarios:
+    """Scenarios, and the files that were refused."""
 
     scenarios: list[Scenario]
     refused: list[ScenarioRefused]
 
 
 def list_scenarios() -> list[Scenario]:
-    """The library's own, by name."""
+    """The library's scenarios, by name."""
     return read_folders(library_folder()).scenarios
 
 
-def read_folders(*folders: Path) -> FoundScenario:
-    """By name; a later folder hides what earlier ones have under the same name.
-
-    A file that does not fit hides no other.
-    """
+def read_folders(*folders: Path) -> FoundScenarios:
+    """By name; a later folder overrides earlier ones. A refused file overrides nothing."""
     scenarios: dict[str, Scenario] = {}
     refused: list[ScenarioRefused] = []
     for folder in folders:
@@ -44,14 +43,14 @@ def read_folders(*folders: Path) -> FoundScenario:
                 scenarios |= {scenario.name: scenario for scenario in load_scenarios(path)}
             except ScenarioRefused as refusal:
                 refused.append(refusal)
-    return FoundScenario([scenarios[name] for name in sorted(scenarios)], refused)
+    return FoundScenarios([scenarios[name] for name in sorted(scenarios)], refused)
 
 
-def find_scenarios(names: list[str], folder: Path | None = None) -> FoundScenario:
-    """By name, file or folder; `all` is everything, nothing is the default scenario."""
+def find_scenarios(names: list[str], folder: Path | None = None) -> FoundScenarios:
+    """By name, file or folder; `all` is everything, an empty list the default scenario."""
     chosen: list[Scenario] = []
     refused: list[ScenarioRefused] = []
-    known: FoundScenario | None = None
+    known: FoundScenarios | None = None
     for name in names or [DEFAULT]:
         if Path(name).is_dir() and "/" in name:
             there = read_folders(Path(name))
@@ -67,10 +66,10 @@ def find_scenarios(names: list[str], folder: Path | None = None) -> FoundScenari
                 known = read_folders(library_folder(), *([folder] if folder else []))
                 refused += known.refused
             chosen += known.scenarios if name == "all" else [_pick(name, known)]
-    return FoundScenario(chosen, refused)
+    return FoundScenarios(chosen, refused)
 
 
-def _pick(name: str, known: FoundScenario) -> Scenario:
+def _pick(name: str, known: FoundScenarios) -> Scenario:
     for refusal in known.refused:
         if Path(refusal.source).stem == name:
             raise refusal
@@ -80,3 +79,61 @@ def _pick(name: str, known: FoundScenario) -> Scenario:
     close = difflib.get_close_matches(name, [scenario.name for scenario in known.scenarios], n=1)
     hint = f"did you mean {close[0]!r}?" if close else "`aftercall test list` shows them all"
     raise NotFound(f"there is no scenario {name!r}; {hint}")
+
+
+_SAFE = re.compile(r"[^A-Za-z0-9_-]+")
+_HOW_TO_GO_ON = (
+    "# Add `expect:` below a turn, or `goal:` and `success:`, to say what should have happened."
+)
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ,.'-]*")
+
+
+def scenario_yaml(call: Call, *, name: str = "", redactor: Redactor | None = None) -> str:
+    """A recorded call as a scenario file: what the caller said becomes a list of turns.
+
+    Names, numbers and dates of birth are replaced unless the redactor is off.
+    """
+    clean = (redactor or Redactor()).clean
+    title = name or "from_call_" + _SAFE.sub("_", call.id).lower()
+    turns = [clean(text) for text in _caller_turns(call)]
+    first = turns[0] if turns else clean("say nothing")
+    agent_texts = [turn.text for turn in call.turns if turn.speaker == "agent"]
+    questions = sum(len(questions_of(text)) for text in agent_texts)
+    asked = sorted({field for text in agent_texts for field in asked_fields(text)})
+    lines = [
+        f"name: {title[:80]}",
+        f"description: {_quote(f'From the call {call.id} of {call.started_at:%Y-%m-%d}.')}",
+        "test_type: edge",
+        "caller_context:",
+        "  background: " + _quote(f"As in the call: {first[:120]}"),
+        '  number: "+15550199"',
+        "turns:",
+        *(f"  - say: {_quote(text)}" for text in turns),
+        *(() if turns else ("  - silence: 5",)),
+        "limits:",
+        f"  max_turns: {max(20, 4 * len(call.turns))}",
+        f"# The agent asked {questions} questions, for: {', '.join(asked) or 'nothing'}.",
+        _HOW_TO_GO_ON,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _caller_turns(call: Call) -> list[str]:
+    """Joins what the recogniser split: everything until the agent speaks is one turn."""
+    joined: list[str] = []
+    last = ""
+    for turn in call.turns:
+        text = " ".join(turn.text.split())
+        if turn.speaker == "caller" and text:
+            if last == "caller":
+                joined[-1] += f" {text}"
+            else:
+                joined.append(text)
+        last = turn.speaker
+    return joined
+
+
+def _quote(text: str) -> str:
+    if _PLAIN.fullmatch(text) and not text[-1].isspace():
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,7 +1,6 @@
-"""A line to an agent: two directions of 20 ms frames, and whatever else comes along with them,
-tick by tick.
+"""A line to an agent: two directions of 20 ms frames, tick by tick.
 
-Live and lab pace are the same code; at lab pace nobody waits for a tick to be due.
+Live and lab pace run the same code; at lab pace no tick waits until it is due.
 """
 
 import asyncio
@@ -18,8 +17,6 @@ Kind = Literal["audio", "text", "phone"]
 
 @dataclass(frozen=True, slots=True)
 class DialedCall:
-    """Who rings whom."""
-
     caller: str | None
     scenario: str
     number: int = 1
@@ -28,8 +25,9 @@ class DialedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallerTick:
-    """What the caller sends in one tick; `said` and `digits` come with the last frame of what
-    was said or pressed.
+    """What the caller sends in one tick.
+
+    `said` and `digits` come with the last frame of what was said or pressed.
     """
 
     frame: bytes = SILENCE
@@ -39,10 +37,10 @@ class CallerTick:
 
 @dataclass(frozen=True, slots=True)
 class AgentTick:
-    """What comes from the agent in one tick. `ended` says who ended the call, if anybody did.
+    """What comes from the agent in one tick; `ended` says who ended the call.
 
-    Words that took their time to be recognised say when they were heard; while they are still
-    to come, the turn is not over. `ideal` is what was really said, where the line knows both.
+    Words that were recognised late have `words_at_s`; while `has_words_to_come` is set, the turn
+    is not over. `ideal` is what was really said, where the line knows both.
     """
 
     frame: bytes = SILENCE
@@ -59,9 +57,9 @@ QUIET_FAR = AgentTick()
 
 
 class AgentConnection(Protocol):
-    """One call to an agent, whatever reaches it.
+    """One call to an agent.
 
-    On a text line the agent's manners of speaking are ours, and not judged.
+    On a `text` line the tester's voice speaks for the agent; how it sounds is not judged.
     """
 
     @property
@@ -78,18 +76,17 @@ class AgentConnection(Protocol):
 
 @dataclass(frozen=True)
 class AgentAnswer:
-    """What a text agent says next, and in which manner a voice would say it."""
+    """What a text agent says next, and how a voice says it."""
 
     text: str
     ends_call: bool = False
     delay_s: float = 0.0
-    lead_s: float = 0.0
     is_stubborn: bool = False
     note: str = ""
 
 
 class TextAgent(Protocol):
-    """An agent on a line of words: the receptionist, a socket, a function of yours."""
+    """An agent that takes and gives words."""
 
     async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
         """The call is connected: the greeting, if there is one."""
@@ -100,14 +97,14 @@ class TextAgent(Protocol):
     async def press(self, digits: str) -> Sequence[AgentAnswer]: ...
 
     async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
-        """Nobody has spoken for this many whole seconds."""
+        """Both sides have been silent for this many whole seconds."""
         ...
 
     async def hang_up(self) -> None: ...
 
 
 class TickPace:
-    """How fast the ticks follow each other: as the clock says, or as fast as they can."""
+    """How fast ticks follow each other: by the clock, or as fast as they can."""
 
     def __init__(self, clock: Clock, *, is_live: bool) -> None:
         self.clock = clock
@@ -123,5 +120,5 @@ class TickPace:
             await self.clock.sleep(max(0.0, self._start_s + at_s - self.clock.monotonic()))
             return
         self._ticks += 1
-        if self._ticks % 64 == 0:  # calls beside this one have their turn
+        if self._ticks % 64 == 0:  # lets other calls run
             await asyncio.sleep(0)

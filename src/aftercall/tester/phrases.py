@@ -1,24 +1,18 @@
-"""Words against words: patterns of a scenario, questions, what a question asks for, and how
-alike two sentences are.
-"""
+"""Words: scenario patterns, questions and what they ask for, likeness of sentences."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeVar
-
-T = TypeVar("T")
 
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _SENTENCE = re.compile(r"[^.?!]+[.?!]*")
 _ASKING = re.compile(
     r"^(?:and |so |okay,? |ok,? |well,? |great,? |sure,? |alright,? |thanks?(?: you)?,? )*"
-    "(?:what|when|where|who|which|why|how|can (?:i|you|we)|could (?:i|you|we)|may i|do you"
-    "|does|did you|would you|will you"
-    "|is (?:that|this|there|it)|are you|have you|please (?:tell|give|say|spell|provide"
-    "|confirm|state)"
+    r"(?:what|when|where|who|which|why|how|can (?:i|you|we)|could (?:i|you|we)|may i|do you|does"
+    r"|did you|would you|will you|is (?:that|this|there|it)|are you|have you"
+    r"|please (?:tell|give|say|spell|provide|confirm|state)"
     r"|i(?:'ll| will)? need (?:your|to know)|tell me)\b"
 )
 _FIELDS: dict[str, str] = {
@@ -36,54 +30,17 @@ _FIELDS: dict[str, str] = {
     "account": r"\b(?:account|customer|order|reference|confirmation|member) (?:number|id)\b",
     "passcode": r"\b(?:pass ?code|pin|password|security (?:code|question|word))\b",
 }
-_STOP = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "can",
-        "could",
-        "do",
-        "for",
-        "from",
-        "have",
-        "i",
-        "i'm",
-        "i'll",
-        "in",
-        "is",
-        "it",
-        "it's",
-        "me",
-        "my",
-        "of",
-        "on",
-        "or",
-        "our",
-        "please",
-        "so",
-        "that",
-        "the",
-        "then",
-        "there",
-        "this",
-        "to",
-        "was",
-        "we",
-        "will",
-        "with",
-        "would",
-        "you",
-        "you're",
-        "your",
-    ]
-)
+
+
+def word_set(words: str) -> frozenset[str]:
+    """A table of words, written as text."""
+    return frozenset(words.split())
+
+
+_STOP_WORDS = word_set("""
+    a an and are as at be but by can could do for from have i i'm i'll in is it it's me my of on
+    or our please so that the then there this to was we will with would you you're your
+""")
 
 
 def words_of(text: str) -> list[str]:
@@ -92,9 +49,7 @@ def words_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """`/…/` is a regular expression; anything else is words, `|` between alternatives, `*` for
-    any few words.
-    """
+    """`/…/` is a regular expression; else words, `|` for alternatives, `*` for up to six words."""
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
         return re.compile(pattern[1:-1], re.IGNORECASE)
     return re.compile("|".join(_words_pattern(part) for part in pattern.split("|")), re.IGNORECASE)
@@ -131,9 +86,7 @@ def questions_of(text: str) -> list[str]:
 
 
 def asked_fields(text: str, extra: Mapping[str, Sequence[str]] | None = None) -> list[str]:
-    """Which of the well-known things this text asks for, in the order they are mentioned;
-    `extra` adds ways of asking.
-    """
+    """The fields this text asks for, in order; `extra` adds fields and ways of asking."""
     found: list[tuple[int, str]] = []
     for question in questions_of(text):
         place = text.find(question)
@@ -155,30 +108,27 @@ def _first_mention(name: str, question: str, extra: Sequence[str]) -> int | None
 
 
 def content_words(text: str) -> list[str]:
-    return [word for word in words_of(text) if word not in _STOP]
+    return [word for word in words_of(text) if word not in _STOP_WORDS]
 
 
 def likeness(one: str, other: str) -> float:
-    """0 to 1: the better of shared pairs of content words and the longest common course of
-    words.
-    """
+    """0 to 1: the better of shared word pairs and the longest common sequence of words."""
     first, second = content_words(one) or words_of(one), content_words(other) or words_of(other)
     if not first or not second:
         return 0.0
-    shared = (
-        _overlap(set(pairwise(first)), set(pairwise(second)))
-        if min(len(first), len(second)) > 1
-        else _overlap({*first}, {*second})
-    )
+    shared = _overlap(first, second)
+    if min(len(first), len(second)) > 1:
+        shared = _overlap(pairwise(first), pairwise(second))
     return max(shared, SequenceMatcher(None, first, second, autojunk=False).ratio())
 
 
-def _overlap(one: set[T], other: set[T]) -> float:
-    return len(one & other) / len(one | other)
+def _overlap(one: Iterable[object], other: Iterable[object]) -> float:
+    first, second = set(one), set(other)
+    return len(first & second) / len(first | second)
 
 
 def word_error_rate(meant: str, heard: str) -> float:
-    """Substituted, left out and added words, as a share of what was meant."""
+    """Wrong, missing and added words, as a share of the words meant."""
     words = len(words_of(meant))
     return count_word_errors(meant, heard) / words if words else float(bool(words_of(heard)))
 
@@ -190,8 +140,6 @@ def count_word_errors(meant: str, heard: str) -> int:
     for number, word in enumerate(reference, 1):
         before, row[0] = row[0], number
         for place, other in enumerate(hypothesis, 1):
-            before, row[place] = (
-                row[place],
-                min(row[place] + 1, row[place - 1] + 1, before + (word != other)),
-            )
+            cost = min(row[place] + 1, row[place - 1] + 1, before + (word != other))
+            before, row[place] = row[place], cost
     return row[-1]

@@ -1,19 +1,42 @@
-"""What a test call leaves: who said what and when, on two channels, and how it ended."""
+"""What a test call leaves: who said what and when, on two channels, and how it ended.
 
+While the call goes on, its turns are in `calls/<id>.jsonl`, one JSON line each.
+"""
+
+import asyncio
+import json
+import os
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
 
+from aftercall.faults import fault_point
 from aftercall.speech.transcription import TranscribedAudio
 from aftercall.tester.line import Kind, Outcome
-from aftercall.tester.segments import Segment, Side
 
+Side = Literal["agent", "caller"]
 EndedBy = Literal["agent", "caller", "line", "limit", "nobody"]
 
 
 @dataclass(frozen=True)
+class Segment:
+    """A stretch of sound."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def seconds(self) -> float:
+        return self.end_s - self.start_s
+
+    def overlap_s(self, other: "Segment") -> float:
+        return max(0.0, min(self.end_s, other.end_s) - max(self.start_s, other.start_s))
+
+
+@dataclass(frozen=True)
 class Span:
-    """One contribution as it was audible; `why` is the caller's reason, from their script."""
+    """One turn as it was audible; `why` is the line of the script that the caller followed."""
 
     who: Side
     start_s: float
@@ -25,7 +48,7 @@ class Span:
     confidence: float | None = None
     ideal: str = ""
     is_estimated: bool = False
-    """Its times come from the number of its words: good for reading along, not for measuring."""
+    """The times come from the number of words: too coarse for measuring."""
 
     @property
     def segment(self) -> Segment:
@@ -64,7 +87,7 @@ class CallRecord:
     agent_sound: bytes = field(default=b"", repr=False)
     is_read_out: bool = False
     whisper: TranscribedAudio | None = None
-    """A second opinion on the agent's words, made from the recording when the call is over."""
+    """A second transcript of the agent's words, made from the recording after the call."""
     sid: str | None = None
 
     @property
@@ -74,9 +97,6 @@ class CallRecord:
     @property
     def caller_spans(self) -> list[Span]:
         return [span for span in self.spans if span.who == "caller"]
-
-    def said_by_agent(self) -> str:
-        return " ".join(span.text for span in self.agent_spans)
 
 
 def record_json(record: CallRecord) -> dict[str, Any]:
@@ -88,21 +108,23 @@ def record_json(record: CallRecord) -> dict[str, Any]:
         "line": record.line,
         "caller": record.caller,
         "sid": record.sid,
-        "started_at": record.started_at.isoformat().replace("+00:00", "Z"),
+        "started_at": format_time(record.started_at),
         "duration_s": round(record.duration_s, 3),
         "outcome": record.outcome,
         "ended_by": record.ended_by,
         "end_why": record.end_why,
         "recording": "read out by the tester" if record.is_read_out else "recorded",
-        "turns": [
-            {"turn": number} | span_json(span) for number, span in enumerate(record.spans, 1)
-        ],
+        "turns": [{"turn": turn} | span_json(span) for turn, span in enumerate(record.spans, 1)],
         "events": [
             {"at_s": round(event.at_s, 3), "kind": event.kind, "detail": event.detail}
             for event in record.events
         ],
         "whisper": _transcript_json(record.whisper),
     }
+
+
+def format_time(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
 
 
 def _transcript_json(transcript: TranscribedAudio | None) -> dict[str, Any] | None:
@@ -131,3 +153,56 @@ def span_json(span: Span) -> dict[str, Any]:
         "confidence": span.confidence,
         "is_estimated": span.is_estimated,
     }
+
+
+class CallLog:
+    """The turns of one unfinished call."""
+
+    def __init__(self, path: Path) -> None:
+        self.call_id = path.stem
+        self._path = path
+
+    async def add(self, *spans: Span, sid: str | None = None) -> None:
+        """Returns when they are on disk."""
+        lines = [{"turn": span_json(span)} for span in spans] + ([{"sid": sid}] if sid else [])
+        if lines:
+            await asyncio.to_thread(append_lines, self._path, *lines)
+            fault_point("tester.after_turn")
+
+
+def read_call_log(path: Path) -> dict[str, Any]:
+    """An unfinished call, with the fields of a finished one."""
+    about, *lines = [json.loads(line) for line in whole_lines(path)] or [{"id": path.stem}]
+    logged = [line["turn"] for line in lines if "turn" in line]
+    turns = [{"turn": number} | turn for number, turn in enumerate(logged, 1)]
+    unfinished = {
+        "scenario": "",
+        "call": 1,
+        "run": 1,
+        "sid": next((line["sid"] for line in lines if "sid" in line), None),
+        "duration_s": max((turn["end_s"] for turn in turns), default=0.0),
+        "outcome": "unfinished",
+        "ended_by": "nobody",
+        "end_why": "the test run was cut short, or is going on",
+        "turns": turns,
+        "events": [],
+        "whisper": None,
+        "measures": None,
+        "findings": [],
+    }
+    return {**unfinished, **about}
+
+
+def whole_lines(path: Path) -> list[bytes]:
+    """Leaves out a last line without its end: a crash cut it off."""
+    return [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def append_lines(path: Path, *lines: dict[str, Any]) -> None:
+    """Appends JSON lines and syncs them to disk."""
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())

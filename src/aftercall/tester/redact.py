@@ -1,28 +1,23 @@
-"""What leaves the tester leaves without names, numbers and dates of birth: those of the
-scenario, and those that look like it.
-"""
+"""Removes names, numbers and dates of birth from what leaves the tester."""
 
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from aftercall.tester.phrases import words_of
+from aftercall.tester.phrases import word_set, words_of
 from aftercall.tester.scenario import Scenario
 
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 _NUMBER = re.compile(r"(?<![\w.])\+?\d(?:[\d\s().-]{5,}\d)(?!\w)")
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _BIRTH = re.compile(
-    rf"\b(?:(?:{_MONTHS})\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+(?:19|20)\d\d|\d{{1,2}}(?:st|nd|rd"
-    rf"|th)?\s+(?:of\s+)?(?:{_MONTHS}),?\s+(?:19|20)\d\d"
+    rf"\b(?:(?:{_MONTHS})\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+(?:19|20)\d\d"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{_MONTHS}),?\s+(?:19|20)\d\d"
     r"|\d{1,2}[/.-]\d{1,2}[/.-](?:19|20)?\d\d|(?:19|20)\d\d-\d\d-\d\d)\b",
     re.IGNORECASE,
 )
-_DIGIT_WORDS = re.compile(
-    r"\b(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[\s,-]+){4,}(?:zero|oh|one"
-    r"|two|three|four|five|six|seven|eight|nine)\b",
-    re.I,
-)
+_DIGIT = "(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)"
+_DIGIT_WORDS = re.compile(rf"\b(?:{_DIGIT}[\s,-]+){{4,}}{_DIGIT}\b", re.IGNORECASE)
 _KINDS = {
     "name": "name",
     "dob": "date of birth",
@@ -36,12 +31,14 @@ _CONTEXT_NAME = re.compile(
     r"|mister|mrs?\.|ms\.|dr\.) )"
     r"([A-Z][a-z]+(?: [A-Z][a-z]+)?)"
 )
+_KEPT = word_set("""
+    id sid started_at scenario kind fingerprint first_seen last_seen verdict folder who line
+    outcome target calibration measures rates file
+""")
 
 
 class Redactor:
-    """Knows whom a scenario calls by which words; an empty one still finds what has the form of
-    a number, date or address.
-    """
+    """Removes the scenarios' names, numbers and dates, and all that look like them."""
 
     def __init__(self, scenarios: Iterable[Scenario] = (), *, is_on: bool = True) -> None:
         self._is_on = is_on
@@ -50,12 +47,8 @@ class Redactor:
             for call in scenario.calls:
                 for field, item in call.caller_context.verification.answers.items():
                     known[item.answer] = _KINDS.get(field, field)
-                    if field == "name":
-                        known |= {
-                            part: "name"
-                            for part in item.answer.split()
-                            if len(part) > 1 and part[0].isupper()
-                        }
+                    parts = item.answer.split() if field == "name" else ()
+                    known |= {part: "name" for part in parts if part[0].isupper() and part[1:]}
                 if call.caller_context.number:
                     known[call.caller_context.number] = "number"
         ordered = sorted(known, key=len, reverse=True)
@@ -76,7 +69,7 @@ class Redactor:
         return _CONTEXT_NAME.sub(r"\1[name]", text)
 
     def clean_data(self, data: Any) -> Any:
-        """Every text in lists and mappings; ids and times keep their form."""
+        """Every text in lists and mappings; ids and times stay."""
         if isinstance(data, str):
             return self.clean(data)
         if isinstance(data, list | tuple):
@@ -87,24 +80,3 @@ class Redactor:
                 for key, value in data.items()
             }
         return data
-
-
-_KEPT = frozenset(
-    {
-        *(
-            "id",
-            "sid",
-            "started_at",
-            "scenario",
-            "kind",
-            "fingerprint",
-            "first_seen",
-            "last_seen",
-            "verdict",
-            "folder",
-            "who",
-            "line",
-        ),
-        *("outcome", "target", "calibration", "measures", "rates", "file"),
-    }
-)

@@ -1,9 +1,6 @@
 """A scenario: a scripted test call, what it should show, and its limits.
 
-Every field is described where it is parsed.
-
-The same models give the JSON Schema that editors use. Reading files and older forms is
-`forms.py`'s work.
+The same models make the JSON Schema for editors. `scenario_file.py` reads files and older forms.
 """
 
 import re
@@ -14,6 +11,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from aftercall.tester.phrases import compile_pattern
 
 Who = Literal["agent", "tester", "line", "unknown"]
+TurnEvent = Literal["call_starts", "agent_starts", "agent_stops", "agent_says"]
+NoiseKind = Literal["none", "white", "hum", "babble", "street"]
+ScenarioType = Literal["standard", "edge"]
+ExpectedOutcome = Literal["answered", "voicemail", "busy", "no-answer", "failed"]
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$"
+_KEYS = r"^[0-9A-D*#]{1,32}$"
+_URL = r"^https?://\S+$"
+_CLOSING = "No, that's all. Thank you!"
 
 
 def _as_tuple(value: Any) -> Any:
@@ -43,16 +48,10 @@ class TurnPart(BaseModel):
 
 
 class After(TurnPart):
-    """When a turn begins, other than after the agent has finished: this is how a caller
-    interrupts.
-    """
+    """When a turn starts, other than after the agent has finished: how a caller interrupts."""
 
-    event: Literal["call_starts", "agent_starts", "agent_stops", "agent_says"] = Field(
-        description="what is waited for"
-    )
-    delay_ms: int = Field(
-        default=0, ge=0, le=60_000, description="how long after it the turn begins"
-    )
+    event: TurnEvent = Field(description="what the caller waits for")
+    delay_ms: int = Field(default=0, ge=0, le=60_000, description="how long after it to start")
     words: Patterns = Field(default=(), description="for agent_says: the words that are waited for")
 
     @model_validator(mode="after")
@@ -67,50 +66,33 @@ class Expect(TurnPart):
 
     said: Patterns = Field(default=(), description="each of these is said")
     not_said: Patterns = Field(default=(), description="none of these is said")
-    asks: Patterns = Field(
-        default=(),
-        description="a question holds one of these, or asks for one of: name, dob, phone …",
-    )
-    within_ms: int | None = Field(
-        default=None, ge=1, le=120_000, description="the agent is heard this soon"
-    )
-    judged: Texts = Field(
-        default=(), description="a sentence that a model judges, with quoted evidence"
-    )
+    asks: Patterns = Field(default=(), description="asks one of these, or for: name, dob, phone …")
+    within_ms: int | None = Field(default=None, ge=1, le=120_000, description="answers this soon")
+    judged: Texts = Field(default=(), description="sentences that a model judges, with a quote")
 
 
 class ScriptedTurn(TurnPart):
     """One step of a caller who follows a list."""
 
     say: str | None = Field(default=None, min_length=1, description="what the caller says")
-    clip: str | None = Field(
-        default=None,
-        description="a WAV file that is played in place of a voice; `say` holds its words",
-    )
-    dtmf: str | None = Field(
-        default=None, pattern=r"^[0-9A-D*#]{1,32}$", description="keys that are pressed"
-    )
+    clip: str | None = Field(default=None, description="a WAV file to play; `say` holds its words")
+    dtmf: str | None = Field(default=None, pattern=_KEYS, description="keys to press")
     silence_s: float | None = Field(
         default=None, gt=0, le=120, alias="silence", description="how long the caller says nothing"
     )
     hang_up: bool = Field(default=False, description="the caller hangs up")
     after: After | None = Field(
-        default=None,
-        description="begin at this event, in the middle of the agent's words if need be",
+        default=None, description="start at this event, even while the agent speaks"
     )
     expect: Expect | None = Field(default=None, description="what the agent should do then")
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
-        deeds = [
-            self.say is not None,
-            self.dtmf is not None,
-            self.silence_s is not None,
-            self.hang_up,
-        ]
-        if sum(deeds) > 1:
+        deeds = sum(item is not None for item in (self.say, self.dtmf, self.silence_s))
+        deeds += self.hang_up
+        if deeds > 1:
             raise ValueError("has more than one of say, dtmf, silence, hang_up; write two turns")
-        if not any(deeds) and self.expect is None:
+        if not deeds and self.expect is None:
             raise ValueError("does nothing; give it say, dtmf, silence, hang_up or expect")
         if self.clip is not None and self.say is None:
             raise ValueError("clip: needs `say` with its words")
@@ -126,9 +108,7 @@ class ScenarioStage(TurnPart):
         description="the agent's words that lead here; without any, it is said when nothing "
         "else fits",
     )
-    say: Texts = Field(
-        min_length=1, description="what the caller says; several are variants, taken in turn"
-    )
+    say: Texts = Field(min_length=1, description="what the caller says; variants take turns")
     needed: bool = Field(
         default=True,
         description="counts for stage coverage, and the caller does not end the call before it",
@@ -148,10 +128,7 @@ class Verification(TurnPart):
     answers: dict[str, ScriptedAnswer] = Field(
         default_factory=dict, description="by field: name, dob, phone, zip … or a name of your own"
     )
-    required: Texts = Field(
-        default=(),
-        description="fields that the agent must have asked for before it does what the goal names",
-    )
+    required: Texts = Field(default=(), description="fields the agent must ask for before it acts")
     before: Patterns = Field(
         default=(),
         description="agent's words that must not come before; the success criteria's words if "
@@ -160,48 +137,33 @@ class Verification(TurnPart):
 
 
 class AntiRepetition(TurnPart):
-    enabled: bool = Field(
-        default=True, description="the caller does not say the same thing again unless asked again"
-    )
+    enabled: bool = Field(default=True, description="the caller repeats only what is asked again")
     again: Texts = Field(
         default=("As I said, {answer}", "Again: {answer}"),
         description="how something is said again when asked again",
     )
-    rules: Texts = Field(
-        default=(), description="further rules in words, for a caller played by a model"
-    )
+    rules: Texts = Field(default=(), description="further rules, for a caller played by a model")
 
 
 class CallerContext(TurnPart):
     """Who calls, and how they behave."""
 
-    background: str = Field(
-        default="", description="what the caller knows and wants, in a few sentences"
-    )
-    number: str | None = Field(
-        default=None, description="the number they call from, where the line can show one"
-    )
-    opening: Texts = Field(
-        default=(), description="what they say when the agent first lets them speak"
-    )
-    closing: Texts = Field(
-        default=("No, that's all. Thank you!",), description="what they say when everything is done"
-    )
-    response_stages: tuple[ScenarioStage, ...] = Field(
-        default=(), description="stages, in the order they are tried"
-    )
+    background: str = Field(default="", description="what the caller knows and wants")
+    number: str | None = Field(default=None, description="the number they call from, if shown")
+    opening: Texts = Field(default=(), description="what they say when they first may speak")
+    closing: Texts = Field(default=(_CLOSING,), description="what they say when everything is done")
+    response_stages: tuple[ScenarioStage, ...] = Field(default=(), description="tried in order")
     anti_repetition: AntiRepetition = Field(
         default=AntiRepetition(), description="rules against saying things twice"
     )
     question_priority: Texts = Field(
-        default=(),
-        description="fields whose questions are answered first when several are asked at once",
+        default=(), description="fields to answer first when several are asked"
     )
     tone: str = Field(default="", description="for a caller played by a model, and for the reader")
     verification: Verification = Field(default=Verification(), description="who the caller is")
     markers: Texts = Field(
         default=(),
-        description="words that only this caller has said; heard in another's call they are a leak",
+        description="words that only this caller has said; in another's call they are a leak",
     )
     patience_ms: int = Field(
         default=700,
@@ -209,9 +171,7 @@ class CallerContext(TurnPart):
         le=10_000,
         description="how long the agent must be silent before the caller speaks",
     )
-    think_ms: int = Field(
-        default=200, ge=0, le=10_000, description="how long the caller then thinks"
-    )
+    think_ms: int = Field(default=200, ge=0, le=10_000, description="how long they then think")
 
     @field_validator("response_stages")
     @classmethod
@@ -230,52 +190,32 @@ class CallerContext(TurnPart):
 
 
 class Criterion(TurnPart):
-    """One condition of success.
-
-    Evidence comes from the agent's turns or from a probe, never from the caller's own words.
-    """
+    """One condition of success; evidence is the agent's turns or a probe, never the caller."""
 
     name: str = Field(default="", description="what it is called in reports")
     said: Patterns = Field(default=(), description="the agent says one of these")
     not_said: Patterns = Field(default=(), description="the agent says none of these")
     probe: str | None = Field(default=None, description="the name of a probe that must pass")
-    judged: str | None = Field(
-        default=None, description="a sentence that a model judges, with quoted evidence"
-    )
-    call: int | None = Field(
-        default=None, ge=1, description="only this call of the scenario counts, from 1"
-    )
+    judged: str | None = Field(default=None, description="a sentence that a model judges")
+    call: int | None = Field(default=None, ge=1, description="only this call counts, from 1")
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Self:
-        if (
-            sum(
-                [
-                    bool(self.said),
-                    bool(self.not_said),
-                    self.probe is not None,
-                    self.judged is not None,
-                ]
-            )
-            != 1
-        ):
+        by_words = bool(self.said) + bool(self.not_said)
+        if by_words + (self.probe is not None) + (self.judged is not None) != 1:
             raise ValueError("needs exactly one of said, not_said, probe, judged")
         return self
 
 
 class ScenarioProbe(TurnPart):
-    """A look at the agent's own system after the call: what was really done."""
+    """A look at the agent's system after the call: what was really done."""
 
     name: str = Field(min_length=1, description="what criteria call it")
-    http: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="an address that is asked with GET"
-    )
+    http: str | None = Field(default=None, pattern=_URL, description="an address to GET")
     command: Texts = Field(default=(), description="a program and its arguments; no shell")
-    status: int = Field(
-        default=200, description="the HTTP status, or the exit code, that is expected"
-    )
-    contains: Texts = Field(default=(), description="each of these stands in the answer")
-    lacks: Texts = Field(default=(), description="none of these stands in the answer")
+    status: int = Field(default=200, description="the expected HTTP status or exit code")
+    contains: Texts = Field(default=(), description="the answer contains each of these")
+    lacks: Texts = Field(default=(), description="the answer contains none of these")
     within_s: float = Field(default=10, gt=0, le=120, description="asked again until then")
 
     @model_validator(mode="before")
@@ -291,7 +231,7 @@ class ScenarioProbe(TurnPart):
 
 
 class CallLimits(TurnPart):
-    """No scenario runs for ever: each of these ends the call, and none can be switched off."""
+    """When a call ends, and what counts as slow; none can be switched off."""
 
     max_turns: int = Field(default=40, ge=1, le=400, description="turns of both sides together")
     max_duration_s: float = Field(default=300, ge=1, le=3600, description="length of a call")
@@ -302,7 +242,7 @@ class CallLimits(TurnPart):
         description="both sides silent; then the caller asks, and at last hangs up",
     )
     greeting_s: float = Field(
-        default=6, ge=0.5, le=60, description="how long the caller waits for the agent's first word"
+        default=6, ge=0.5, le=60, description="seconds to wait for the agent's first word"
     )
     response_ms: int = Field(
         default=3000, ge=100, le=60_000, description="slower answers are findings"
@@ -314,20 +254,14 @@ class CallLimits(TurnPart):
 
 
 class LineNoise(TurnPart):
-    kind: Literal["none", "white", "hum", "babble", "street"] = Field(
-        default="none", description="what is heard behind the caller"
-    )
+    kind: NoiseKind = Field(default="none", description="what is audible behind the caller")
     snr_db: float = Field(default=15, ge=-10, le=60, description="how much louder the caller is")
 
 
 class LineQuality(TurnPart):
-    """What the line does to the caller's words on their way to the agent; drawn from the
-    scenario's seed.
-    """
+    """What the line does to the caller's words, drawn from the scenario's seed."""
 
-    loss: float = Field(
-        default=0.0, ge=0, le=0.9, description="share of 20 ms frames that are lost"
-    )
+    loss: float = Field(default=0.0, ge=0, le=0.9, description="share of 20 ms frames lost")
     burst: int = Field(default=1, ge=1, le=100, description="frames lost in a row")
     volume_db: float = Field(default=0.0, ge=-40, le=20, description="louder or quieter")
 
@@ -339,49 +273,40 @@ class PlannedCall(TurnPart):
     turns: tuple[ScriptedTurn, ...] = Field(
         default=(), description="a list to follow; questions of identity are answered in between"
     )
-    pause_s: float = Field(
-        default=0, ge=0, le=3600, description="how long the tester waits before this call"
-    )
+    pause_s: float = Field(default=0, ge=0, le=3600, description="seconds to wait before this call")
     hangs_up_after: int | None = Field(
-        default=None, ge=1, description="the line breaks after so many of the caller's turns"
+        default=None, ge=1, description="the line breaks after this many of the caller's turns"
     )
 
 
 class Scenario(TurnPart):
-    name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$",
-        description="how it is called on the command line",
-    )
+    name: str = Field(pattern=_NAME, description="the name for the command line")
     description: str = Field(default="", description="one sentence for lists")
     goal: str = Field(
         default="",
         description="what the caller wants, in words; needs `success`, or a turn with `expect`",
     )
-    test_type: Literal["standard", "edge"] = Field(
+    test_type: ScenarioType = Field(
         default="standard", description="the usual case, or an edge of it"
     )
-    language: str = Field(
-        default="en", pattern=r"^[a-z]{2}$", description="the language that is spoken"
-    )
+    language: str = Field(default="en", pattern=r"^[a-z]{2}$", description="the language spoken")
     calls: tuple[PlannedCall, ...] = Field(
         min_length=1, description="the calls, in order; one if only a context or turns are given"
     )
     success: tuple[Criterion, ...] = Field(default=(), description="all must hold")
     probes: tuple[ScenarioProbe, ...] = Field(
-        default=(), description="looks at the agent's own system after the last call"
+        default=(), description="looks at the agent's system after the last call"
     )
     limits: CallLimits = Field(
         default=CallLimits(), description="what ends a call, and what counts as slow"
     )
     runs: int = Field(default=1, ge=1, le=1000, description="how often it is run")
     seed: int = Field(
-        default=1, ge=0, description="the same seed draws the same variants, noise and losses"
+        default=1, ge=0, description="the same seed gives the same variants, noise and losses"
     )
     noise: LineNoise = Field(default=LineNoise(), description="background of the caller")
     line: LineQuality = Field(default=LineQuality(), description="quality of the line")
-    outcome: Literal["answered", "voicemail", "busy", "no-answer", "failed"] = Field(
-        default="answered", description="how the call should go"
-    )
+    outcome: ExpectedOutcome = Field(default="answered", description="how the call should go")
     notes: Texts = Field(
         default=(),
         description=(
@@ -418,18 +343,10 @@ class Scenario(TurnPart):
     def _has_a_caller_who_speaks(self) -> Self:
         for number, call in enumerate(self.calls):
             context = call.caller_context
-            if not (
-                call.turns
-                or context.response_stages
-                or context.opening
-                or context.background
-                or self.goal
-                or self.notes
-            ):
-                raise ValueError(
-                    f"calls[{number}]: nobody would say anything; give turns, "
-                    "response_stages, opening or a goal"
-                )
+            words = (call.turns, context.response_stages, context.opening, context.background)
+            if not any(words) and not self.goal and not self.notes:
+                hint = "give turns, response_stages, opening or a goal"
+                raise ValueError(f"calls[{number}]: nobody would say anything; {hint}")
         return self
 
 

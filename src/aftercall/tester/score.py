@@ -1,6 +1,4 @@
-"""A run of a scenario, scored: every rule over every call, every criterion with its evidence,
-one verdict.
-"""
+"""Scores a run of a scenario: rules over every call, criteria with evidence, one verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +6,8 @@ from typing import Any, Literal
 
 from aftercall.tester.finding import CallView, Finding, Rule
 from aftercall.tester.findings import (
-    connection,
     consistency,
     outcome,
-    overlap,
     repetition,
     script,
     speech,
@@ -23,18 +19,22 @@ from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import Criterion, Scenario
 
 RULES: tuple[Rule, ...] = (
-    *(
-        timing.find,
-        overlap.find,
-        repetition.find,
-        outcome.find,
-        trust.find,
-        consistency.find,
-        speech.find,
-        connection.find,
-    ),
+    timing.find,
+    repetition.find,
+    outcome.find,
+    trust.find,
+    consistency.find,
+    speech.find,
 )
 Verdict = Literal["passed", "failed", "inconclusive", "re-listen"]
+CriterionState = Literal["met", "missed", "re-listen", "unknown"]
+_CUTS_SHORT = ("never_spoke", "hung_up_early", "line_broke", "echoes", "refusal_loop", "stalls")
+# a finding of the kind on the left is dropped for one on the right about the same turns
+_SHADOWS = {
+    "forbidden_words": ("leak",),
+    "expectation_missed": ("forbidden_words", "never_spoke"),
+    "slow_answer": ("expectation_missed",),
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class JudgedExpectation:
     """What a probe or a judging model says about a criterion."""
 
     criterion: str
-    state: Literal["met", "missed", "re-listen", "unknown"]
+    state: CriterionState
     reason: str = ""
     call: int = 1
     turns: tuple[int, ...] = ()
@@ -51,10 +51,8 @@ class JudgedExpectation:
 
 @dataclass(frozen=True)
 class CheckedCriterion:
-    """A criterion, and how it stands."""
-
     name: str
-    state: Literal["met", "missed", "re-listen", "unknown"]
+    state: CriterionState
     evidence: str = ""
 
 
@@ -75,6 +73,11 @@ class ScenarioScore:
     def bugs(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.is_bug]
 
+    def record_of(self, finding: Finding) -> CallRecord:
+        """The call that the finding is about."""
+        numbered = {record.number: record for record in reversed(self.records)}
+        return numbered.get(finding.call, self.records[-1])
+
 
 def score(
     scenario: Scenario,
@@ -82,31 +85,33 @@ def score(
     records: Sequence[CallRecord],
     judged: Sequence[JudgedExpectation] = (),
 ) -> ScenarioScore:
-    views = [_view(scenario, record) for record in records]
+    views = []
+    for record in records:
+        tester_faults = tuple(script.find(CallView(record, scenario)))
+        views.append(CallView(record, scenario, tester_faults))
     findings = [finding for view in views for finding in view.tester_faults]
     findings += [finding for view in views for rule in RULES for finding in rule(view)]
     criteria = []
     for criterion in (*scenario.success, *_judged_turns(scenario)):
         checked, fault = _check(criterion, views, judged)
         criteria.append(checked)
-        findings += [fault] if fault is not None else []
+        if fault is not None:
+            findings.append(fault)
     findings = _without_echoes(findings)
-    verdict = _verdict(findings, criteria)
-    measures = tuple(measure(view) for view in views)
     return ScenarioScore(
         scenario,
         run,
         tuple(records),
         tuple(findings),
         tuple(criteria),
-        measures,
-        verdict,
+        tuple(measure(view) for view in views),
+        _verdict(findings, criteria),
         tuple(judged),
     )
 
 
 def _judged_turns(scenario: Scenario) -> list[Criterion]:
-    """What is expected of single turns, as far as it takes judgement."""
+    """Expectations of single turns that a model judges."""
     return [
         Criterion(judged=sentence, call=number)
         for number, plan in enumerate(scenario.calls, 1)
@@ -114,10 +119,6 @@ def _judged_turns(scenario: Scenario) -> list[Criterion]:
         if turn.expect is not None
         for sentence in turn.expect.judged
     ]
-
-
-def _view(scenario: Scenario, record: CallRecord) -> CallView:
-    return CallView(record, scenario, tuple(script.find(CallView(record, scenario))))
 
 
 def _check(
@@ -130,18 +131,13 @@ def _check(
     if not chosen or all(view.record.outcome != "answered" for view in chosen):
         return CheckedCriterion(name, "unknown", "the call did not take place"), None
     if all(view.is_wordless for view in chosen):
-        return CheckedCriterion(
-            name, "unknown", "the agent's words were not recognised, only its timing"
-        ), None
+        evidence = "the agent's words were not recognised, only its timing"
+        return CheckedCriterion(name, "unknown", evidence), None
     met = [outcome.is_met(view, criterion) for view in chosen]
     if all(met) if criterion.not_said else any(met):
-        evidence = next(
-            (found[1] for view in chosen if (found := view.find_said(criterion.said))), ""
-        )
-        return CheckedCriterion(name, "met", evidence), None
-    failing = next(
-        (view for view, is_met in zip(chosen, met, strict=True) if not is_met), chosen[-1]
-    )
+        quotes = (found[1] for view in chosen if (found := view.find_said(criterion.said)))
+        return CheckedCriterion(name, "met", next(quotes, "")), None
+    failing = chosen[met.index(False)]
     return CheckedCriterion(name, "missed"), outcome.missed(failing, criterion)
 
 
@@ -150,78 +146,49 @@ def _check_judged(
 ) -> tuple[CheckedCriterion, Finding | None]:
     key = criterion.probe or criterion.judged
     verdict = next((item for item in judged if item.criterion == key), None)
-    if verdict is None or verdict.state in ("unknown", "re-listen") or not views:
-        return CheckedCriterion(
-            name,
-            verdict.state if verdict else "unknown",
-            verdict.reason if verdict else "nobody judged it",
-        ), None
+    if verdict is None:
+        return CheckedCriterion(name, "unknown", "it was not judged"), None
+    if verdict.state in ("unknown", "re-listen") or not views:
+        return CheckedCriterion(name, verdict.state, verdict.reason), None
     if verdict.state == "met":
         return CheckedCriterion(name, "met", verdict.quote or verdict.reason), None
     view = next((item for item in views if item.record.number == verdict.call), views[-1])
     kind = "probe_failed" if criterion.probe else "judged_missed"
     who = outcome.blame_ending(view)
-    return CheckedCriterion(name, "missed", verdict.reason), view.finding(
-        kind, "critical", who, f"{name}: {verdict.reason}", *verdict.turns, detail=name
-    )
+    text = f"{name}: {verdict.reason}"
+    fault = view.finding(kind, text, *verdict.turns, who=who, detail=name)
+    return CheckedCriterion(name, "missed", verdict.reason), fault
 
 
 def _without_echoes(findings: list[Finding]) -> list[Finding]:
-    """One cause, one finding: a call that never came about, or that the agent ended, misses its
-    goal because of that.
-    """
+    """One finding for one cause: a call that was cut short misses its goal because of that."""
     causes = {(finding.call, finding.kind) for finding in findings}
-    kept = []
+    kept: list[Finding] = []
     for finding in findings:
-        cut_short = {
-            (finding.call, kind)
-            for kind in (
-                "never_spoke",
-                "hung_up_early",
-                "line_broke",
-                "echoes",
-                "refusal_loop",
-                "stalls",
-            )
-        }
-        if finding.kind == "goal_missed" and causes & cut_short:
+        cut_short = any((finding.call, kind) in causes for kind in _CUTS_SHORT)
+        if finding.kind == "goal_missed" and cut_short:
             continue
         if finding.kind == "says_again" and (finding.call, "echoes") in causes:
             continue
-        if any(_is_shadow(finding, other) for other in findings):
-            continue
-        if finding not in kept:
+        if finding not in kept and not any(_is_shadow(finding, other) for other in findings):
             kept.append(finding)
     return sorted(kept, key=lambda finding: (finding.call, finding.at_s, finding.kind))
 
 
-_SHADOWS = {
-    "forbidden_words": ("leak",),
-    "expectation_missed": ("forbidden_words", "never_spoke"),
-    "slow_answer": ("expectation_missed",),
-}
-
-
 def _is_shadow(finding: Finding, other: Finding) -> bool:
-    """The same turns found wanting twice: the rule that says more about it stands for both."""
-    return (
-        other.kind in _SHADOWS.get(finding.kind, ())
-        and other.call == finding.call
-        and bool(set(other.turns) & set(finding.turns))
-    )
+    """Whether the other finding says more about the same turns."""
+    is_same_place = other.call == finding.call and bool(set(other.turns) & set(finding.turns))
+    return is_same_place and other.kind in _SHADOWS.get(finding.kind, ())
 
 
 def _verdict(findings: list[Finding], criteria: list[CheckedCriterion]) -> Verdict:
-    """Only what the agent did fails a run; what the line or the tester did leaves it open."""
+    """Only the agent's faults fail a run; faults of the line or the tester leave it open."""
+    states = {item.state for item in criteria}
     if any(finding.is_bug for finding in findings):
         return "failed"
-    if any(item.state == "re-listen" for item in criteria):
+    if "re-listen" in states:
         return "re-listen"
-    spoilt = any(
+    is_spoilt = any(
         finding.who != "agent" and finding.severity in ("critical", "major") for finding in findings
     )
-    return (
-        "inconclusive"
-        if spoilt or any(item.state in ("missed", "unknown") for item in criteria)
-        else "passed"
-    )
+    return "inconclusive" if is_spoilt or states & {"missed", "unknown"} else "passed"

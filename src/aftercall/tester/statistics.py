@@ -1,9 +1,7 @@
-"""How sure a result is: pass@k, pass^k, Wilson's intervals, and whether B is worse than A,
-asked as calls come in.
+"""How sure a result is: pass@k, pass^k, Wilson's intervals, and whether B is worse than A.
 
-The running comparison is an e-value: it may be looked at after every pair of calls, and stopped
-at any of them, without the error rate growing. What it counts are pairs in which exactly one of
-the two passed.
+The running comparison is an e-value: one may look after every pair of calls and stop at any of
+them without a higher error rate. It counts pairs in which exactly one of the two passed.
 """
 
 import itertools
@@ -38,7 +36,7 @@ def _check(runs: int, passed: int, k: int) -> None:
 
 
 def wilson(passed: int, runs: int, z: float = TWO_SIDED_Z) -> tuple[float, float]:
-    """Wilson's score interval of a rate; it keeps its width when all runs passed, or none."""
+    """Wilson's score interval of a rate; it stays wide when all runs passed, or none."""
     if not runs:
         return 0.0, 1.0
     share, extra = passed / runs, z * z / runs
@@ -59,7 +57,7 @@ def speak_rate(passed: int, runs: int) -> str:
 def paired_difference(
     pairs: Sequence[tuple[bool, bool]], z: float = TWO_SIDED_Z
 ) -> tuple[float, float]:
-    """Newcombe's interval for B's rate less A's in pairs; made of the two Wilson intervals."""
+    """Newcombe's interval for B's rate minus A's in pairs, made of two Wilson intervals."""
     if not pairs:
         return -1.0, 1.0
     count = len(pairs)
@@ -81,9 +79,9 @@ def paired_difference(
 
 
 def sign_flip(differences: Sequence[float]) -> float:
-    """The chance of a mean difference this large, either way, if signs were thrown by coin.
+    """The chance of a mean difference this large, either way, if signs were random.
 
-    Exact for few, drawn for many.
+    Exact for few differences, sampled for many.
     """
     real = [value for value in differences if value]
     if not real:
@@ -103,9 +101,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def e_value(against: int, favour: int) -> float:
-    """Evidence that the one side loses more than half of the split pairs, weighed over all ways
-    in which it could.
-    """
+    """Evidence that one side loses more than half of the split pairs, averaged over all rates."""
     steps = [0.5 + 0.5 * (number + 0.5) / _GRID for number in range(_GRID)]
     return sum((2 * p) ** against * (2 * (1 - p)) ** favour for p in steps) / _GRID
 
@@ -126,14 +122,10 @@ class Comparison:
     difference: float
     interval: tuple[float, float]
     p: float
-    """By a paired test that takes each scenario as one: what holds for other scenarios like
-    these.
-    """
+    """By a paired test over scenarios: how far it holds for other scenarios like these."""
     more_pairs: int | None
     chance: float = 1.0
-    """That pairs split like this by luck, however often they were looked at: what early
-    stopping goes by.
-    """
+    """That pairs split like this by luck, however often one looks; early stopping uses it."""
 
     @property
     def sentence(self) -> str:
@@ -154,21 +146,16 @@ class Comparison:
 def compare(
     pairs: Mapping[str, Sequence[tuple[bool, bool]]], *, alpha: float = 0.05, margin: float = 0.1
 ) -> Comparison:
-    """Pairs of (A passed, B passed) by scenario.
+    """Compares pairs of (A passed, B passed) by scenario.
 
     `not worse`: the 95 % lower bound of the difference is above the margin.
     """
     flat = [pair for listed in pairs.values() for pair in listed]
     worse, better = sum(a and not b for a, b in flat), sum(b and not a for a, b in flat)
     means = [sum(b - a for a, b in listed) / len(listed) for listed in pairs.values() if listed]
-    answer: Answer = "undecided"
     against, favour = e_value(worse, better), e_value(better, worse)
-    if against >= 1 / alpha:
-        answer = "worse"
-    elif favour >= 1 / alpha:
-        answer = "better"
-    elif paired_difference(flat, ONE_SIDED_Z)[0] > -margin:
-        answer = "not worse"
+    low = paired_difference(flat, ONE_SIDED_Z)[0]
+    answer = _decide(against >= 1 / alpha, favour >= 1 / alpha, low > -margin)
     return Comparison(
         answer=answer,
         pairs=len(flat),
@@ -184,8 +171,16 @@ def compare(
     )
 
 
+def _decide(is_worse: bool, is_better: bool, is_close: bool) -> Answer:
+    if is_worse:
+        return "worse"
+    if is_better:
+        return "better"
+    return "not worse" if is_close else "undecided"
+
+
 def _more_pairs(count: int, worse: int, better: int, alpha: float) -> int | None:
-    """How many pairs more it would take if they fell as those so far did."""
+    """How many more pairs would decide it if they split as those so far."""
     if not count or worse == better:
         return None
     high, low = max(worse, better), min(worse, better)

@@ -1,6 +1,4 @@
-"""What is tested: opens a fresh session for every run, so that runs do not remember each other,
-and holds calls in it.
-"""
+"""What is tested: a target opens a fresh session for every run, and a session holds its calls."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -10,19 +8,24 @@ from typing import Protocol
 
 from aftercall.clock import Clock
 from aftercall.tester.call import CallRig, run_call
-from aftercall.tester.call_log import CallLog
+from aftercall.tester.call_audio import Recognise
 from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.text_agent import TextAgentConnection
-from aftercall.tester.faulty_agent import BY_NAME, FaultyCaller, interruption_of, make_agent
 from aftercall.tester.line import AgentConnection, TextAgent, TickPace
-from aftercall.tester.practice_agent import PracticeClinic
-from aftercall.tester.record import CallRecord
+from aftercall.tester.practice_agent import (
+    BY_NAME,
+    INTERRUPTION,
+    FaultyCaller,
+    PracticeAgent,
+    PracticeClinic,
+)
+from aftercall.tester.record import CallLog, CallRecord
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.voice import CallerVoice, ToneVoice
 
 
 class TargetSession(Protocol):
-    """One run: its calls share whatever the agent remembers."""
+    """One run: its calls share what the agent remembers."""
 
     async def call(
         self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
@@ -30,20 +33,17 @@ class TargetSession(Protocol):
 
 
 class AgentTarget(Protocol):
-    """An agent, however it is reached.
-
-    `is_live`: it keeps real time, and calls cannot be hurried.
-    """
-
     @property
     def name(self) -> str: ...
 
     @property
-    def is_live(self) -> bool: ...
+    def is_live(self) -> bool:
+        """Whether calls take real time."""
+        ...
 
     @property
     def keeps_time(self) -> bool:
-        """Whether a pause between two calls must really be waited for."""
+        """Whether a pause between two calls takes real time."""
         ...
 
     def open(self) -> AbstractAsyncContextManager[TargetSession]: ...
@@ -58,14 +58,12 @@ class CallSetup:
     agent_voice: CallerVoice = field(default_factory=lambda: ToneVoice(350))
     is_live: bool = False
     clips: Path = field(default_factory=Path)
-
-    def pace(self) -> TickPace:
-        return TickPace(self.clock, is_live=self.is_live)
+    recognise: Recognise | None = None
 
 
 @dataclass(frozen=True)
 class ConnectionSession:
-    """Calls over far ends that are made anew for each call."""
+    """Makes a new connection for each call."""
 
     setup: CallSetup
     make_connection: Callable[[TickPace], AgentConnection]
@@ -73,18 +71,16 @@ class ConnectionSession:
     async def call(
         self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
     ) -> CallRecord:
-        pace = self.setup.pace()
-        bench = CallRig(self.setup.voice, pace, self.setup.clips)
-        return await run_call(
-            bench, self.make_connection(pace), caller, scenario, number=number, run=run, log=log
-        )
+        setup = self.setup
+        pace = TickPace(setup.clock, is_live=setup.is_live)
+        rig = CallRig(setup.voice, pace, setup.clips, setup.recognise)
+        connection = self.make_connection(pace)
+        return await run_call(rig, connection, caller, scenario, number=number, run=run, log=log)
 
 
 @dataclass(frozen=True)
 class ConnectionTarget:
-    """An agent whose far end is made anew for each call: a function of sound, a media socket,
-    or a text agent that is given a voice.
-    """
+    """An agent without memory between runs: a sound function, or a text agent with a voice."""
 
     name: str
     setup: CallSetup
@@ -108,10 +104,7 @@ class ConnectionTarget:
 
 @dataclass(frozen=True)
 class PracticeTarget:
-    """The practice clinic, sound or with faults; a fresh clinic for every run.
-
-    Time spent thinking does not count: it thinks in no time.
-    """
+    """The practice clinic with the given faults; it answers without thinking time."""
 
     setup: CallSetup
     faults: tuple[str, ...] = ()
@@ -139,26 +132,21 @@ class _PracticeSession:
     async def call(
         self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
     ) -> CallRecord:
-        planted = [BY_NAME[name] for name in self.faults]
-        for fault in planted:
-            if fault.place == "line":
+        for fault in (BY_NAME[name] for name in self.faults):
+            if fault.line is not None:
                 scenario = scenario.model_copy(update={"line": fault.line})
-            if fault.place == "tester":
-                caller = FaultyCaller(
-                    fault.name, scenario, scenario.calls[number - 1], scenario.seed + run
-                )
-        return await ConnectionSession(self.setup, self._end).call(
-            caller, scenario, number, run, log
-        )
+            if fault.who == "tester":
+                plan = scenario.calls[number - 1]
+                caller = FaultyCaller(fault.name, scenario, plan, scenario.seed + run)
+        session = ConnectionSession(self.setup, self._connect)
+        return await session.call(caller, scenario, number, run, log)
 
-    def _end(self, pace: TickPace) -> AgentConnection:
-        agent = make_agent(self.clinic, *self.faults)
-        interruption = interruption_of(*self.faults)
+    def _connect(self, pace: TickPace) -> AgentConnection:
         return TextAgentConnection(
-            agent,
+            PracticeAgent(self.clinic, *self.faults),
             self.setup.agent_voice,
             pace,
             kind="audio",
             counts_work=False,
-            interruption=interruption,
+            interruption=INTERRUPTION if "talks_over" in self.faults else None,
         )

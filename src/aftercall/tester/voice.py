@@ -1,11 +1,13 @@
-"""Voices: words in, sound out.
+"""The caller's voice, and what a bad line does to it.
 
-espeak-ng where it is installed; else bursts of tone that are as long as the words would be.
-
-Tones are no speech, but they have what timing needs: an onset, a length, an end.
+Voices turn words into sound: espeak-ng where it is installed, else bursts of tone as long as the
+words. Tones have what timing needs: an onset, a length, an end.
 """
 
+import math
+import random
 import subprocess
+from array import array
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -18,59 +20,41 @@ from aftercall.speech.sound import (
     LOUDNESS,
     SAMPLE_RATE_HZ,
     SILENCE,
+    cached_loudness,
+    decode,
     encode,
     read_wav,
     tone,
 )
+from aftercall.tester.scenario import LineNoise, LineQuality
 
-WORD_FRAMES = (8, 26)  # the shortest and the longest word, in frames of 20 ms
+MIN_WORD_FRAMES, MAX_WORD_FRAMES = 8, 26
 GAP_FRAMES = 3
 MIN_AUDIBLE_LEVEL = 200
+SPEECH_LEVEL = 3800  # the mean level of a sample while our voices speak
+MAX_SAMPLE = 32_000
+NOISE_FRAMES = 150
+_KEY_ROWS = {697: "123A", 770: "456B", 852: "789C", 941: "*0#D"}
+_KEY_COLUMNS = (1209, 1336, 1477, 1633)
 _KEYS = {
-    "1": (697, 1209),
-    "2": (697, 1336),
-    "3": (697, 1477),
-    "A": (697, 1633),
-    "4": (770, 1209),
-    "5": (770, 1336),
-    "6": (770, 1477),
-    "B": (770, 1633),
-    "7": (852, 1209),
-    "8": (852, 1336),
-    "9": (852, 1477),
-    "C": (852, 1633),
-    "*": (941, 1209),
-    "0": (941, 1336),
-    "#": (941, 1477),
-    "D": (941, 1633),
+    key: (low, high)
+    for low, keys in _KEY_ROWS.items()
+    for key, high in zip(keys, _KEY_COLUMNS, strict=True)
 }
 
 
 @dataclass(frozen=True)
 class VoiceClip:
-    """Sound, and the words in it, each with the sample at which it begins."""
+    """Sound, and the words in it, each with the sample at which it starts."""
 
     sound: bytes
     words: tuple[tuple[int, str], ...] = ()
 
-    @property
-    def text(self) -> str:
-        return " ".join(word for _, word in self.words)
-
-    @property
-    def seconds(self) -> float:
-        return len(self.sound) / SAMPLE_RATE_HZ
-
     def delayed(self, seconds: float) -> "VoiceClip":
         """The same after this much silence, to the sample."""
         lead = max(0, round(seconds * SAMPLE_RATE_HZ))
-        return (
-            VoiceClip(
-                b"\xff" * lead + self.sound, tuple((at + lead, word) for at, word in self.words)
-            )
-            if lead
-            else self
-        )
+        words = tuple((at + lead, word) for at, word in self.words)
+        return VoiceClip(b"\xff" * lead + self.sound, words)
 
 
 class CallerVoice(Protocol):
@@ -80,7 +64,7 @@ class CallerVoice(Protocol):
 class ToneVoice:
     """A burst for each word.
 
-    The pitch makes whole waves in a frame, so that all frames of a voice are the same bytes.
+    A frame holds whole waves of the pitch, so all frames of a voice are the same bytes.
     """
 
     def __init__(self, hertz: int = 250) -> None:
@@ -98,41 +82,34 @@ def _burst(loud: bytes, text: str) -> VoiceClip:
         if words:
             sound += SILENCE * GAP_FRAMES
         words.append((len(sound), word))
-        sound += loud * min(WORD_FRAMES[1], max(WORD_FRAMES[0], 2 * len(word) + 6))
+        sound += loud * min(MAX_WORD_FRAMES, max(MIN_WORD_FRAMES, 2 * len(word) + 6))
     return VoiceClip(bytes(sound), tuple(words))
 
 
 class EspeakVoice:
     """Real words from espeak-ng, which is started once for each new sentence."""
 
-    def __init__(self, *command: str, language: str = "en", pitch: int = 50) -> None:
-        self._espeak = Espeak(command, language, pitch=pitch)
-        self._speak = cache(self._run)
+    def __init__(self, *command: str, pitch: int = 50) -> None:
+        self._espeak = Espeak(command, "en", pitch=pitch)
+        self.speak = cache(self._speak)
 
-    def speak(self, text: str) -> VoiceClip:
-        return self._speak(text)
-
-    def _run(self, text: str) -> VoiceClip:
+    def _speak(self, text: str) -> VoiceClip:
         try:
             sound = self._espeak.speak(text)
         except (OSError, subprocess.SubprocessError, ValueError) as error:
-            raise LineFailed(
-                f"espeak-ng could not speak ({type(error).__name__}); `--voice tones` needs "
-                "no program"
-            ) from None
-        return spread_words(trim(sound), text)
+            reason = f"espeak-ng could not speak ({type(error).__name__})"
+            raise LineFailed(f"{reason}; `--voice tones` needs no program") from None
+        return _spread_words(_trim(sound), text)
 
 
-def trim(sound: bytes) -> bytes:
-    """Without the silence that voices leave before and after: what is said ends when nothing is
-    heard any more.
-    """
+def _trim(sound: bytes) -> bytes:
+    """Without the silence that voices leave before and after the words."""
     heard = [at for at, sample in enumerate(sound) if LOUDNESS[sample] > MIN_AUDIBLE_LEVEL]
     return sound[heard[0] : heard[-1] + 1] if heard else sound
 
 
-def spread_words(sound: bytes, text: str) -> VoiceClip:
-    """A clip whose words are placed by their letters: near enough to say what was heard of it."""
+def _spread_words(sound: bytes, text: str) -> VoiceClip:
+    """A clip whose words are placed by their number of letters."""
     words = text.split()
     total = sum(len(word) + 1 for word in words) or 1
     placed, passed = [], 0
@@ -144,14 +121,14 @@ def spread_words(sound: bytes, text: str) -> VoiceClip:
 
 def read_clip(path: Path, text: str) -> VoiceClip:
     try:
-        return spread_words(trim(read_wav(path)[0]), text)
+        return _spread_words(_trim(read_wav(path)[0]), text)
     except (OSError, ValueError) as error:
         raise LineFailed(f"{path}: {error}") from None
 
 
 @cache
 def press_keys(digits: str) -> VoiceClip:
-    """Keys as they sound: a tenth of a second each, and a tenth between."""
+    """Key tones: a tenth of a second each, and a tenth between."""
     sound = bytearray()
     for digit in digits:
         low, high = _KEYS[digit]
@@ -159,14 +136,108 @@ def press_keys(digits: str) -> VoiceClip:
     return VoiceClip(bytes(sound))
 
 
-def choose_voice(wanted: str, language: str = "en", *, for_agent: bool = False) -> CallerVoice:
+def choose_voice(wanted: str, *, for_agent: bool = False) -> CallerVoice:
     """`espeak`, `tones`, or empty for the best there is."""
     command = find_espeak() if wanted in ("", "espeak") else None
     if command:
-        return EspeakVoice(*command, language=language, pitch=35 if for_agent else 60)
+        return EspeakVoice(*command, pitch=35 if for_agent else 60)
     if wanted == "espeak":
         raise LineFailed(
-            "espeak-ng is not installed; install aftercall[speech], or `--voice tones`, which "
-            "needs nothing"
+            "espeak-ng is not installed; install aftercall[speech], or use `--voice tones`, "
+            "which needs nothing"
         )
     return ToneVoice(350 if for_agent else 250)
+
+
+class LineQualityFilter:
+    """Noise, loss and volume on one direction of one call, drawn from a seed."""
+
+    def __init__(self, line: LineQuality, noise: LineNoise, seed: int) -> None:
+        self._line = line
+        self._gain = 10 ** (line.volume_db / 20)
+        self._random = random.Random(seed)
+        self._noise = _noise_frames(noise.kind, noise.snr_db, seed)
+        self._at = 0
+        self._losing = 0
+        self.lost_s: list[float] = []
+        self.is_clean = not self._noise and line.loss == 0 and line.volume_db == 0
+
+    def apply(self, frame: bytes, at_s: float) -> bytes:
+        """The frame as it arrives; a lost one is silence, and the loss of speech is noted."""
+        if self.is_clean:
+            return frame
+        if self._is_lost():
+            if cached_loudness(frame) > 0:
+                self.lost_s.append(at_s)
+            return SILENCE
+        noise = self._noise[self._at % len(self._noise)] if self._noise else None
+        self._at += 1
+        if noise is None and (self._gain == 1 or frame == SILENCE):
+            return frame
+        return _mix(frame, self._gain, noise)
+
+    def find_arrived_words(self, clip: VoiceClip, start_s: float) -> str:
+        """The words of which more than half arrived."""
+        lost = [
+            round((at_s - start_s) * SAMPLE_RATE_HZ)
+            for at_s in self.lost_s
+            if at_s >= start_s - FRAME_BYTES / SAMPLE_RATE_HZ / 2
+        ]
+        ends = [*(at for at, _ in clip.words[1:]), len(clip.sound)]
+        arrived = []
+        for (at, word), end in zip(clip.words, ends, strict=True):
+            gone = sum(FRAME_BYTES for place in lost if at - FRAME_BYTES < place < end)
+            if gone * 2 < end - at:
+                arrived.append(word)
+        return " ".join(arrived)
+
+    def _is_lost(self) -> bool:
+        if self._losing:
+            self._losing -= 1
+            return True
+        if self._line.loss and self._random.random() < self._line.loss / self._line.burst:
+            self._losing = self._line.burst - 1
+            return True
+        return False
+
+
+@lru_cache(maxsize=20_000)
+def _mix(frame: bytes, gain: float, noise: bytes | None) -> bytes:
+    """Cached: tone voices and looped noise meet in the same pairs again and again."""
+    behind = array("h", noise or bytes(2 * FRAME_BYTES))
+    pairs = zip(decode(frame), behind, strict=False)
+    return encode(array("h", (_clamp(near * gain + far) for near, far in pairs)))
+
+
+def _clamp(sample: float) -> int:
+    return max(-MAX_SAMPLE, min(MAX_SAMPLE, int(sample)))
+
+
+@cache
+def _noise_frames(kind: str, snr_db: float, seed: int) -> tuple[bytes, ...]:
+    """Three seconds of noise, played in a loop."""
+    if kind == "none":
+        return ()
+    draw = random.Random(f"{kind}/{seed}")
+    size = SPEECH_LEVEL / 10 ** (snr_db / 20) * 1.57
+    samples = [_noise_sample(kind, at, draw) for at in range(NOISE_FRAMES * FRAME_BYTES)]
+    mean = sum(abs(sample) for sample in samples) / len(samples) or 1.0
+    scaled = array("h", (_clamp(sample / mean * size * 0.64) for sample in samples))
+    starts = range(0, len(scaled), FRAME_BYTES)
+    return tuple(scaled[at : at + FRAME_BYTES].tobytes() for at in starts)
+
+
+def _noise_sample(kind: str, at: int, draw: random.Random) -> float:
+    t = at / SAMPLE_RATE_HZ
+    if kind == "hum":
+        hum = math.sin(2 * math.pi * 50 * t) + 0.4 * math.sin(2 * math.pi * 150 * t)
+        return hum + 0.05 * draw.gauss(0, 1)
+    if kind == "babble":
+        voices = ((180, 9), (240, 11), (320, 7))
+        return sum(
+            math.sin(2 * math.pi * pitch * t) * (0.6 + 0.4 * math.sin(pace * t))
+            for pitch, pace in voices
+        )
+    if kind == "street":
+        return draw.gauss(0, 1) * (0.5 + 0.5 * math.sin(2 * math.pi * 0.3 * t) ** 2)
+    return draw.gauss(0, 1)

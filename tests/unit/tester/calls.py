@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 
 from aftercall.clock import SystemClock
 from aftercall.tester.call import CallRig, run_call
-from aftercall.tester.caller import ScriptedCaller
+from aftercall.tester.call_audio import Recognise
+from aftercall.tester.caller import Caller
 from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.drivers.text_agent import Interruption, TextAgentConnection
-from aftercall.tester.forms import parse_scenarios
 from aftercall.tester.line import AgentAnswer, AgentConnection, DialedCall, TextAgent, TickPace
 from aftercall.tester.record import CallRecord
 from aftercall.tester.scenario import Scenario
+from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.score import ScenarioScore, score
 from aftercall.tester.suite import SuiteParts, run_once
 from aftercall.tester.target import CallSetup, PracticeTarget
@@ -69,9 +70,19 @@ class LineAgent:
         self.has_ended = True
 
 
-async def hold(end: AgentConnection, scenario: Scenario, number: int = 1) -> CallRecord:
-    caller = ScriptedCaller(scenario, scenario.calls[number - 1], 1)
-    return await run_call(CallRig(ToneVoice(), make_pace()), end, caller, scenario, number=number)
+async def hold(
+    end: AgentConnection,
+    scenario: Scenario,
+    number: int = 1,
+    recognise: Recognise | None = None,
+) -> CallRecord:
+    caller = Caller(scenario, scenario.calls[number - 1], 1)
+    rig = CallRig(ToneVoice(), make_pace(), recognise=recognise)
+    return await run_call(rig, end, caller, scenario, number=number)
+
+
+def said_by_agent(record: CallRecord) -> str:
+    return " ".join(span.text for span in record.agent_spans)
 
 
 async def try_agent(agent: TextAgent, scenario: Scenario) -> ScenarioScore:

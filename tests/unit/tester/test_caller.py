@@ -1,11 +1,12 @@
 """The scripted caller, without a line: what it answers, and what it never does."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from aftercall.tester.caller import ScriptedCaller
-from aftercall.tester.model_caller import ModelCaller, write_prompt
+from aftercall.tester.caller import Caller, ModelCaller, write_prompt
+from aftercall.tester.openai_client import ChatMessage
 from aftercall.tester.phrases import asked_fields, find_any, likeness, word_error_rate
-from aftercall.tester.speaker import ChatMessage
 from unit.tester.calls import scenario_of
 
 CLINIC = scenario_of("""
@@ -20,8 +21,8 @@ success: [{said: refill is on its way}]
 """)
 
 
-def caller() -> ScriptedCaller:
-    return ScriptedCaller(CLINIC, CLINIC.calls[0], 1)
+def caller() -> Caller:
+    return Caller(CLINIC, CLINIC.calls[0], 1)
 
 
 async def test_the_opening_comes_first_and_once() -> None:
@@ -104,23 +105,30 @@ async def test_what_was_heard_can_be_taken_back() -> None:
     assert await ann.respond("How can I help?") == before
 
 
-class FakeSpeaker:
+class FakeModel:
     def __init__(self, *answers: str) -> None:
-        self.asked: list[list[ChatMessage]] = []
         self._answers = list(answers)
 
-    async def complete(self, messages: list[ChatMessage], max_tokens: int = 300) -> str:
-        self.asked.append(list(messages))
+    async def complete(self, messages: Sequence[ChatMessage], max_tokens: int) -> str:
         return self._answers.pop(0)
 
 
 async def test_a_played_caller_uses_the_models_words_but_the_scripts_answers() -> None:
-    speaker = FakeSpeaker("I'd love a refill of my pills.", "Yes.", "I need")
-    played = ModelCaller(CLINIC, CLINIC.calls[0], 1, speaker)  # type: ignore[arg-type]
+    model = FakeModel("I'd love a refill of my pills.", "Yes.", "I need")
+    played = ModelCaller(CLINIC, CLINIC.calls[0], 1, model.complete)
     assert (await played.respond("How can I help?")).text == "I'd love a refill of my pills."
     assert (await played.respond("What is your name?")).text == "Ann Lee"
     assert (await played.respond("Are you well?")).text == "Yes."
     assert (await played.respond("Which dose?")).text == "Ten milligrams."
+
+
+async def test_a_played_caller_takes_back_what_it_heard() -> None:
+    model = FakeModel("I'd love a refill of my pills.", "A refill, please.")
+    played = ModelCaller(CLINIC, CLINIC.calls[0], 1, model.complete)
+    await played.respond("How can")
+    played.undo_response()
+    move = await played.respond("How can I help?")
+    assert (move.kind, move.text) == ("say", "A refill, please.")
 
 
 def test_the_prompt_holds_the_whole_script() -> None:

@@ -106,7 +106,7 @@ async def test_sound_in_stereo_at_44_kilohertz_is_heard_at_the_right_time() -> N
 
 async def test_latency_counts_from_the_first_audible_sample() -> None:
     agent = LineAgent(
-        AgentAnswer("Certainly.", delay_s=0.8, lead_s=0.5),
+        AgentAnswer("Certainly.", delay_s=1.3),
         "You are booked.",
         AgentAnswer("Goodbye!", ends_call=True),
     )

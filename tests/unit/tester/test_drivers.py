@@ -12,18 +12,17 @@ from websockets.asyncio.server import ServerConnection, serve
 from aftercall.clock import SystemClock
 from aftercall.errors import LineFailed
 from aftercall.model.calls import Call
-from aftercall.tester.drivers.http import HttpAgent, read_answer
 from aftercall.tester.drivers.python import CallableAgent
-from aftercall.tester.drivers.websocket import WebSocketAgent
-from aftercall.tester.forms import parse_scenarios
-from aftercall.tester.from_call import scenario_yaml
+from aftercall.tester.drivers.remote import HttpAgent, WebSocketAgent, read_answer
+from aftercall.tester.library import scenario_yaml
 from aftercall.tester.line import DialedCall
 from aftercall.tester.redact import Redactor
+from aftercall.tester.scenario_file import parse_scenarios
 from aftercall.tester.score import score
 from aftercall.tester.suite import SuiteParts, run_once
 from aftercall.tester.target import CallSetup, ConnectionTarget
 from aftercall.testing import make_call
-from unit.tester.calls import end_of, hold, kinds, scenario_of
+from unit.tester.calls import end_of, hold, kinds, said_by_agent, scenario_of
 
 HELLO = scenario_of("caller_context: {opening: Good day.}\nsuccess: [{said: pleasure}]")
 
@@ -48,7 +47,7 @@ async def test_an_http_agent_is_called() -> None:
         return {}
 
     record = await hold(end_of(agent_at(answer)), HELLO)
-    assert (record.ended_by, record.said_by_agent()) == ("agent", "Hello. A pleasure. Goodbye!")
+    assert (record.ended_by, said_by_agent(record)) == ("agent", "Hello. A pleasure. Goodbye!")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +119,7 @@ async def test_a_socket_agent_that_speaks_plainly_is_answered_plainly() -> None:
     async with socket_agent(agent) as url:
         record = await hold(end_of(WebSocketAgent(url)), HELLO)
     assert seen == ["Good day."]
-    assert record.said_by_agent() == "Hello. A pleasure. Goodbye!"
+    assert said_by_agent(record) == "Hello. A pleasure. Goodbye!"
 
 
 async def test_a_socket_that_is_not_there_or_refuses_is_a_failed_call() -> None:

@@ -24,9 +24,10 @@ from aftercall.phone.signature import TwilioSignature
 from aftercall.settings.providers import TwilioSettings
 from aftercall.speech.sound import write_wav
 from aftercall.tester.budget import SpendingLimit, check_allowed
-from aftercall.tester.caller import ScriptedCaller
-from aftercall.tester.drivers import twilio_rest, twilio_webhooks
+from aftercall.tester.caller import Caller
+from aftercall.tester.drivers import twilio_webhooks
 from aftercall.tester.drivers.twilio_gather import GatherCalls
+from aftercall.tester.drivers.twilio_rest import TwilioDialer
 from aftercall.tester.line import DialedCall
 from aftercall.tester.practice_agent import PracticeAgent, PracticeClinic
 from aftercall.tester.record import CallRecord
@@ -144,9 +145,9 @@ async def dialling(
     purse = SpendingLimit(home / "spent.json", limit, 0.05, twilio.clock)
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
         dialler = TwilioRest(ACCOUNT, twilio.clock, httpx2.MockTransport(twilio.rest))
-        rest = twilio_rest.TesterTwilio(http, dialler, ACCOUNT)
+        rest = TwilioDialer(http, dialler, ACCOUNT)
         desk = GatherCalls(rest, PUBLIC, "+15550101", purse, twilio.clock)
-        twilio.app = twilio_webhooks.TesterWebhooks(desk, TwilioSignature(SecretStr(TOKEN), PUBLIC))
+        twilio.app = twilio_webhooks.DialerWebhooks(desk, TwilioSignature(SecretStr(TOKEN), PUBLIC))
         yield desk
         if twilio.task:
             await twilio.task
@@ -155,7 +156,7 @@ async def dialling(
 async def ring(home: Path, twilio: FakeTwilio | None = None) -> tuple[CallRecord, FakeTwilio]:
     twilio = twilio or FakeTwilio(VirtualClock())
     async with dialling(twilio, home) as desk:
-        record = await desk.call(ScriptedCaller(BOOK, BOOK.calls[0], 1), BOOK, 1, 1)
+        record = await desk.call(Caller(BOOK, BOOK.calls[0], 1), BOOK, 1, 1)
     return record, twilio
 
 
@@ -222,7 +223,7 @@ async def test_a_recording_elsewhere_never_gets_the_accounts_token(tmp_path: Pat
         return httpx2.Response(200)
 
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as http:
-        rest = twilio_rest.TesterTwilio(http, TwilioRest(ACCOUNT, VirtualClock()), ACCOUNT)
+        rest = TwilioDialer(http, TwilioRest(ACCOUNT, VirtualClock()), ACCOUNT)
         with pytest.raises(Exception, match="not Twilio's"):
             await rest.download("https://evil.example.org/Recordings/RE1")
     assert asked == []
@@ -251,5 +252,5 @@ async def test_no_call_is_made_that_could_cost_more_than_is_left(tmp_path: Path)
     twilio = FakeTwilio(VirtualClock())
     async with dialling(twilio, tmp_path, limit=0.1) as desk:
         with pytest.raises(BudgetSpent):
-            await desk.call(ScriptedCaller(BOOK, BOOK.calls[0], 1), BOOK, 1, 1)
+            await desk.call(Caller(BOOK, BOOK.calls[0], 1), BOOK, 1, 1)
     assert twilio.dialled == []

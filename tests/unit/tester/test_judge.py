@@ -11,12 +11,11 @@ from pydantic import SecretStr
 from aftercall.clock import SystemClock
 from aftercall.errors import LineFailed
 from aftercall.speech.transcription import TranscribedAudio
-from aftercall.tester.judge import judge
-from aftercall.tester.probes import probe
+from aftercall.tester.judge import judge, probe
+from aftercall.tester.openai_client import ChatMessage, ChatModel
 from aftercall.tester.score import score
-from aftercall.tester.speaker import ChatMessage, ChatSpeaker
 from unit.tester.calls import LineAgent, end_of, hold, scenario_of
-from unit.tester.test_caller import FakeSpeaker
+from unit.tester.test_caller import FakeModel
 
 POLITE = scenario_of("""
 caller_context: {opening: Hi there.}
@@ -28,8 +27,8 @@ async def judged(answer: str, confidence: float | None = None, whisper: str | No
     record = await hold(end_of(LineAgent("You are most welcome here.")), POLITE)
     spans = tuple(replace(span, confidence=confidence) for span in record.spans)
     record = replace(record, spans=spans, whisper=TranscribedAudio(whisper) if whisper else None)
-    speaker = FakeSpeaker(answer)
-    return score(POLITE, 1, [record], await judge(POLITE, [record], speaker))  # type: ignore[arg-type]
+    found = await judge(POLITE, [record], FakeModel(answer).complete)
+    return score(POLITE, 1, [record], found)
 
 
 def verdict(met: bool, quote: str = "most welcome", turn: int = 3) -> str:
@@ -76,7 +75,7 @@ async def test_two_transcripts_that_disagree_ask_for_another_listen() -> None:
 async def test_a_single_turn_can_be_judged() -> None:
     scenario = scenario_of("turns: [{say: Hi there., expect: {judged: It is polite.}}]")
     record = await hold(end_of(LineAgent("You are most welcome here.")), scenario)
-    missed = await judge(scenario, [record], FakeSpeaker(verdict(False)))  # type: ignore[arg-type]
+    missed = await judge(scenario, [record], FakeModel(verdict(False)).complete)
     assert score(scenario, 1, [record], missed).verdict == "failed"
     assert score(scenario, 1, [record]).verdict == "inconclusive"
 
@@ -86,19 +85,19 @@ async def test_an_answer_that_cannot_be_read_decides_nothing(answer: str) -> Non
     assert (await judged(answer)).verdict == "inconclusive"
 
 
-def chat(status: int, body: Any) -> ChatSpeaker:
+def chat(status: int, body: Any) -> ChatModel:
     def answer(request: httpx2.Request) -> httpx2.Response:
         assert request.headers["authorization"] == "Bearer key"
         assert request.url.path == "/v1/chat/completions"
         return httpx2.Response(status, json=body)
 
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
-    return ChatSpeaker(http, "http://model/v1/", "small", SecretStr("key"))
+    return ChatModel(http, "http://model/v1/", "small", SecretStr("key"))
 
 
 async def test_a_chat_server_is_asked_in_its_form() -> None:
     body = {"choices": [{"message": {"content": " Hi. "}, "finish_reason": "stop"}]}
-    assert await chat(200, body).complete([ChatMessage("user", "Hello")]) == "Hi."
+    assert await chat(200, body).complete([ChatMessage("user", "Hello")], 100) == "Hi."
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ async def test_a_chat_server_is_asked_in_its_form() -> None:
 )
 async def test_a_model_that_gives_no_words_is_told_as_such(status: int, body: Any) -> None:
     with pytest.raises(LineFailed):
-        await chat(status, body).complete([ChatMessage("user", "Hello")])
+        await chat(status, body).complete([ChatMessage("user", "Hello")], 100)
 
 
 async def test_probes_look_at_what_was_done() -> None:

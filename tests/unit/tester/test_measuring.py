@@ -22,10 +22,9 @@ from aftercall.speech.sound import (
     tone,
     write_wav,
 )
+from aftercall.tester.alignment import find_segments
 from aftercall.tester.calibrate import calibrate
-from aftercall.tester.quality import LineQualityFilter
 from aftercall.tester.scenario import LineNoise, LineQuality
-from aftercall.tester.segments import find_segments
 from aftercall.tester.statistics import (
     compare,
     e_value,
@@ -35,7 +34,7 @@ from aftercall.tester.statistics import (
     sign_flip,
     wilson,
 )
-from aftercall.tester.voice import EspeakVoice, ToneVoice, press_keys
+from aftercall.tester.voice import EspeakVoice, LineQualityFilter, ToneVoice, press_keys
 
 
 @settings(max_examples=30)
@@ -108,13 +107,13 @@ def test_espeak_is_asked_once_for_each_sentence(tmp_path: Path) -> None:
     program.chmod(0o700)
     voice = EspeakVoice(str(program))
     clips = [voice.speak("Hello there") for _ in range(2)]
-    assert clips[0].seconds == pytest.approx(0.4, abs=0.01)
+    assert len(clips[0].sound) / SAMPLE_RATE_HZ == pytest.approx(0.4, abs=0.01)
     assert [word for _, word in clips[0].words] == ["Hello", "there"]
     assert (folder / "asked").read_text() == "x\n"
 
 
 def test_keys_sound_as_long_as_there_are_keys() -> None:
-    assert press_keys("12#").seconds == pytest.approx(0.6)
+    assert len(press_keys("12#").sound) / SAMPLE_RATE_HZ == pytest.approx(0.6)
     assert len(find_segments(press_keys("12#").sound, 0.05)) == 3
 
 

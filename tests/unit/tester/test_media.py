@@ -5,7 +5,6 @@ recogniser.
 import asyncio
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
 from hashlib import sha1
 from hmac import digest
 from typing import Any
@@ -21,12 +20,12 @@ from aftercall.errors import LineFailed
 from aftercall.phone.signature import TwilioSignature
 from aftercall.settings.providers import TwilioSettings
 from aftercall.speech.sound import FRAME_BYTES
-from aftercall.tester.drivers import twilio_rest, twilio_webhooks
+from aftercall.tester.call_audio import AgentTranscriber
+from aftercall.tester.drivers import twilio_webhooks
 from aftercall.tester.drivers.python import AudioAgentConnection
-from aftercall.tester.drivers.recogniser import RecognisingConnection
-from aftercall.tester.drivers.text_agent import TextAgentConnection
-from aftercall.tester.drivers.twilio_media import MediaCalls
-from aftercall.tester.line import CallerTick, DialedCall
+from aftercall.tester.drivers.twilio_media import MediaCalls, MediaConnection
+from aftercall.tester.drivers.twilio_rest import TwilioDialer
+from aftercall.tester.line import AgentTick, CallerTick, DialedCall
 from aftercall.tester.record import CallRecord
 from aftercall.tester.score import score
 from aftercall.tester.voice import ToneVoice
@@ -155,7 +154,7 @@ class FakeTwilio:
         self.closed.append(message["code"])
 
 
-def make_rest(http: httpx2.AsyncClient, twilio: FakeTwilio) -> twilio_rest.TesterTwilio:
+def make_rest(http: httpx2.AsyncClient, twilio: FakeTwilio) -> TwilioDialer:
     account = TwilioSettings(
         account_sid="AC1",
         auth_token=SecretStr(TOKEN),
@@ -163,22 +162,22 @@ def make_rest(http: httpx2.AsyncClient, twilio: FakeTwilio) -> twilio_rest.Teste
         api_url="https://api.example.org",
     )
     dialler = TwilioRest(account, SystemClock(), httpx2.MockTransport(twilio.rest))
-    return twilio_rest.TesterTwilio(http, dialler, account)
+    return TwilioDialer(http, dialler, account)
 
 
 async def ring(twilio: FakeTwilio, recogniser: FakeRecogniser) -> CallRecord:
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
-        desk = MediaCalls(
+        calls = MediaCalls(
             make_rest(http, twilio),
             PUBLIC,
             "+15550101",
             SystemClock(),
         )
-        twilio.app = twilio_webhooks.TesterWebhooks(desk, TwilioSignature(SecretStr(TOKEN), PUBLIC))
-        pace = make_pace()
-        record = await hold(
-            RecognisingConnection(desk.make_connection(pace), recogniser, pace), INTERRUPT
+        twilio.app = twilio_webhooks.DialerWebhooks(
+            calls, TwilioSignature(SecretStr(TOKEN), PUBLIC)
         )
+        end = MediaConnection(calls, make_pace(), limit_s=600)
+        record = await hold(end, INTERRUPT, recognise=recogniser.recognise)
         assert twilio.task
         await twilio.task
     return record
@@ -204,13 +203,15 @@ async def test_a_call_that_is_busy_is_told_by_its_status() -> None:
 async def test_a_socket_that_twilio_did_not_sign_is_refused() -> None:
     twilio = FakeTwilio(LineAgent())
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(twilio.rest)) as http:
-        desk = MediaCalls(
+        calls = MediaCalls(
             make_rest(http, twilio),
             PUBLIC,
             "+15550101",
             SystemClock(),
         )
-        twilio.app = twilio_webhooks.TesterWebhooks(desk, TwilioSignature(SecretStr(TOKEN), PUBLIC))
+        twilio.app = twilio_webhooks.DialerWebhooks(
+            calls, TwilioSignature(SecretStr(TOKEN), PUBLIC)
+        )
         await twilio.talk("wss://calls.example.org/tester/media", {}, signature="wrong")
     assert twilio.closed == [1008]
 
@@ -232,11 +233,8 @@ async def test_what_a_voice_says_is_recognised_when_it_pauses() -> None:
         "12}\nsuccess: [{said: open}]"
     )
     recogniser = FakeRecogniser("How can I help?", "We are open.")
-    pace = make_pace()
-    record = await hold(
-        RecognisingConnection(speaking("How can I help?", "We are open."), recogniser, pace),
-        scenario,
-    )
+    end = speaking("How can I help?", "We are open.")
+    record = await hold(end, scenario, recognise=recogniser.recognise)
     assert [span.text for span in record.agent_spans] == ["How can I help?", "We are open."]
     assert record.caller_spans[0].text == "Good day."
     assert [len(sound) > 4000 for sound in recogniser.sounds] == [True, True]
@@ -246,30 +244,21 @@ async def test_where_both_texts_are_known_the_recognisers_errors_are_counted() -
     scenario = scenario_of("caller_context: {opening: Good day.}\nlimits: {max_duration_s: 15}")
     recogniser = FakeRecogniser("How can I kelp you?", "We are open now.")
     agent = LineAgent("We are open now.", greeting="How can I help you?")
-    record = await hold(RecognisingConnection(end_of(agent), recogniser, make_pace()), scenario)
+    record = await hold(end_of(agent), scenario, recognise=recogniser.recognise)
     assert record.agent_spans[0].text == "How can I kelp you?"
     assert score(scenario, 1, [record]).measures[0]["word_error_rate"] == round(1 / 9, 3)
 
 
 async def test_a_recogniser_that_fails_is_the_lines_doing() -> None:
     scenario = scenario_of("caller_context: {opening: Good day.}\nlimits: {max_duration_s: 8}")
-    record = await hold(
-        RecognisingConnection(speaking("Hello there."), FakeRecogniser(None), make_pace()), scenario
-    )
+    recogniser = FakeRecogniser(None)
+    record = await hold(speaking("Hello there."), scenario, recognise=recogniser.recognise)
     assert ("missing_event", "line") in kinds(score(scenario, 1, [record]))
 
 
-def test_silence_is_never_sent_to_a_recogniser() -> None:
-    async def listen() -> Sequence[bytes]:
-        recogniser = FakeRecogniser()
-        end = RecognisingConnection(
-            TextAgentConnection(LineAgent(greeting=None), ToneVoice(), make_pace()),
-            recogniser,
-            make_pace(),
-        )
-        await end.connect(DialedCall(None, "test"))
-        for tick in range(200):
-            await end.tick(tick * 0.02, CallerTick())
-        return recogniser.sounds
-
-    assert asyncio.run(listen()) == []
+async def test_silence_is_never_sent_to_a_recogniser() -> None:
+    recogniser = FakeRecogniser()
+    transcriber = AgentTranscriber(recogniser.recognise, is_live=False)
+    for tick in range(200):
+        await transcriber.process(tick * 0.02, AgentTick())
+    assert recogniser.sounds == []

@@ -4,8 +4,8 @@ has none.
 
 import pytest
 
-from aftercall.tester.faulty_agent import FAULTS, PlantedFault
 from aftercall.tester.library import list_scenarios
+from aftercall.tester.practice_agent import FAULTS, PlantedFault
 from unit.tester.calls import kinds, try_practice
 
 LIBRARY = {scenario.name: scenario for scenario in list_scenarios()}

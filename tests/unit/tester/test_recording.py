@@ -11,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.speech.sound import SAMPLE_RATE_HZ, write_wav
-from aftercall.tester.alignment import align, expected_s
+from aftercall.tester.alignment import align, align_recording, expected_s
 from aftercall.tester.finding import CallView
 from aftercall.tester.measures import measure
-from aftercall.tester.record import CallRecord, Span
-from aftercall.tester.recording import align_recording
+from aftercall.tester.record import CallRecord, Segment, Side, Span
 from aftercall.tester.score import score
-from aftercall.tester.segments import Segment, Side
 from unit.tester.calls import scenario_of
 
 ANY = scenario_of("caller_context: {opening: Hi there.}")

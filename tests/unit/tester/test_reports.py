@@ -17,11 +17,11 @@ from aftercall.tester.calibrate import Calibration
 from aftercall.tester.library import list_scenarios
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.page import silence_redacted
-from aftercall.tester.report.run import TestRunReport
+from aftercall.tester.report.run import RunReport
 from aftercall.tester.results import RunResults
 from aftercall.tester.scenario import Scenario
 from aftercall.tester.score import ScenarioScore
-from aftercall.tester.shrink import NONE_NEEDED, keep_only, shrink, steps_of
+from aftercall.tester.suite import NO_STEPS, keep_only, shrink, steps_of
 from aftercall.testing import START
 from unit.tester.calls import LineAgent, scenario_of, try_agent, try_practice
 
@@ -30,11 +30,11 @@ CALIBRATION = Calibration("clean", 20, 0.1, 0.2, 0.3, 0.0, 0.0, 0, 0.0)
 CANARIES = ("Lucas", "Reyes", "February 17", "+15550120")
 
 
-def make_run(*scored: ScenarioScore, name: str = "01RUN") -> TestRunReport:
-    return TestRunReport(name, "practice", START, 1.5, scored, (CALIBRATION,))
+def make_run(*scored: ScenarioScore, name: str = "01RUN") -> RunReport:
+    return RunReport(name, "practice", START, 1.5, scored, (CALIBRATION,))
 
 
-async def keep(home: Path, *faults: str) -> tuple[Path, TestRunReport, BugLedger]:
+async def keep(home: Path, *faults: str) -> tuple[Path, RunReport, BugLedger]:
     scored = await try_practice(LIBRARY["appointment_scheduling"], *faults)
     run = make_run(scored)
     results = RunResults(home)
@@ -191,7 +191,7 @@ async def test_a_bug_that_needs_no_step_needs_none_and_tries_are_limited() -> No
     async def always(smaller: Scenario) -> bool:
         return True
 
-    assert await shrink(scenario, always) == (NONE_NEEDED,)
+    assert await shrink(scenario, always) == (NO_STEPS,)
     assert len(await shrink(scenario, never, tries=5)) == len(steps_of(scenario))
     assert tried == 5
     assert keep_only(scenario, []).calls[0].caller_context.opening == ()

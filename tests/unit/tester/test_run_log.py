@@ -11,8 +11,7 @@ from aftercall.clock import SystemClock
 from aftercall.errors import NotFound
 from aftercall.tester.drivers.python import CallableAgent
 from aftercall.tester.library import list_scenarios
-from aftercall.tester.results import RunResults
-from aftercall.tester.run_log import StartedRun
+from aftercall.tester.results import RunResults, StartedRun
 from aftercall.tester.suite import SuiteParts, run_once, run_suite
 from aftercall.tester.target import CallSetup, ConnectionTarget, PracticeTarget
 from aftercall.testing import START

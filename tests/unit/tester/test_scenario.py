@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercall.errors import NotFound, ScenarioRefused
-from aftercall.tester.forms import load_scenarios, parse_scenarios
 from aftercall.tester.library import DEFAULT, find_scenarios, list_scenarios
 from aftercall.tester.scenario import json_schema
+from aftercall.tester.scenario_file import load_scenarios, parse_scenarios
 
 WHOLE = """
 name: whole
@@ -163,7 +163,7 @@ def test_a_scenario_in_which_nobody_speaks_is_refused() -> None:
         ("name: [", "is not valid YAML"),
         ("", "is empty"),
         ("- 3", "is not a mapping"),
-        ("name: a\nname: b\n", "stands there twice"),
+        ("name: a\nname: b\n", "is there twice"),
         ("name: a\ngoal: x\npatient_context: {}\ncaller_context: {}\n", "are the same; give one"),
         ("name: a\nturns: []\ncalls: []\n", "belongs into one of the calls"),
         ("a: &a [*a]", "is nested or repeated too often"),

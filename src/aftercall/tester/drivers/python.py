@@ -21,7 +21,7 @@ def as_replies(answer: Answer) -> list[AgentAnswer]:
 
 
 class CallableAgent:
-    """`function(text)` gives the agent's words; the greeting is its answer to an empty text."""
+    """`function(text)` returns the agent's words; for an empty text, the greeting."""
 
     def __init__(self, function: TextFunction) -> None:
         self._function = function
@@ -33,7 +33,7 @@ class CallableAgent:
         try:
             answer = self._function(text)
             return as_replies(await answer if inspect.isawaitable(answer) else answer)
-        # the edge of somebody else's agent: whatever breaks there is a result of the test
+        # the agent under test: any error in it is a result of the test
         except Exception as error:
             raise LineFailed(f"the agent broke ({type(error).__name__})") from error
 
@@ -48,11 +48,9 @@ class CallableAgent:
 
 
 class AudioAgentConnection:
-    """`function(sound)` is called every 20 ms with a μ-law frame and gives sound in return, in
-    pieces of any length.
+    """Calls `function(sound)` every 20 ms with a μ-law frame; it returns sound of any length.
 
-    Sound in another form says so: `rate` and `channels` of 16-bit samples; it is brought to the
-    line's form here.
+    With `rate` and `channels` the function returns 16-bit samples, which are converted here.
     """
 
     def __init__(
@@ -73,7 +71,7 @@ class AudioAgentConnection:
     async def tick(self, at_s: float, near: CallerTick) -> AgentTick:
         try:
             sound = self._function(near.frame) or b""
-        # the edge of somebody else's agent: whatever breaks there is a result of the test
+        # the agent under test: any error in it is a result of the test
         except Exception as error:
             raise LineFailed(f"the agent broke ({type(error).__name__})") from error
         self._rest += from_pcm(sound, self._rate, self._channels) if self._rate and sound else sound
@@ -85,7 +83,7 @@ class AudioAgentConnection:
 
 
 def load_function(address: str) -> Any:
-    """`module:name`, as in other tools."""
+    """Imports `module:name`."""
     module, _, name = address.partition(":")
     try:
         return getattr(import_module(module), name)

@@ -1,6 +1,4 @@
-"""A text agent on an audio line: its words are spoken for it, with delays to the sample, and
-stopped when the caller talks over them.
-"""
+"""A text agent on an audio line: a voice speaks for it and stops when the caller interrupts."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -18,16 +16,16 @@ from aftercall.tester.line import (
     TextAgent,
     TickPace,
 )
-from aftercall.tester.voice import CallerVoice, VoiceClip
+from aftercall.tester.voice import CallerVoice, LineQualityFilter, VoiceClip
 
 YIELD_S = 0.3
-_BREATH_TICKS = 25
+_BREATH_TICKS = 25  # a pause this short does not end the caller's turn
 _TICKS_A_SECOND = round(1 / FRAME_S)
 
 
 @dataclass(frozen=True)
 class Interruption:
-    """An ill-mannered agent: begins to talk when the caller has been talking for so long."""
+    """A fault: the agent starts to talk after the caller has talked for this long."""
 
     after_s: float
     text: str
@@ -43,15 +41,17 @@ class TextAgentConnection:
         kind: Kind = "text",
         counts_work: bool = True,
         interruption: Interruption | None = None,
+        quality: LineQualityFilter | None = None,
     ) -> None:
-        """`counts_work`: the time that the agent needs for its answer is silence on the line."""
+        """`counts_work`: the agent's thinking time is silence; `quality`: what the line adds."""
         self._agent = agent
         self._voice = voice
         self._pace = pace
         self._kind = kind
         self._counts_work = counts_work
         self._interruption = interruption
-        self._gauge = LoudnessMeter()
+        self._quality = quality
+        self._meter = LoudnessMeter()
         self._queue: list[tuple[VoiceClip, AgentAnswer]] = []
         self._at = 0
         self._loud_s = 0.0
@@ -67,7 +67,7 @@ class TextAgentConnection:
         return self._kind
 
     async def connect(self, dial: DialedCall) -> Outcome:
-        self._enqueue(await self._agent.start(dial), 0.0)
+        self._enqueue(await self._agent.start(dial))
         return "answered"
 
     async def hang_up(self) -> None:
@@ -76,49 +76,49 @@ class TextAgentConnection:
         await self._agent.hang_up()
 
     async def tick(self, at_s: float, near: CallerTick) -> AgentTick:
+        far = await self._tick(near)
+        if self._quality is None or self._quality.is_clean:
+            return far
+        return replace(far, frame=self._quality.apply(far.frame, at_s))
+
+    async def _tick(self, near: CallerTick) -> AgentTick:
         await self._listen(near)
         if self._answer is not None and self._answer.done():
             task, self._answer = self._answer, None
-            self._enqueue(task.result(), 0.0)
-        if self._notes:
-            notes, self._notes = tuple(self._notes), []
-            return replace(self._play() if self._queue else QUIET_FAR, events=notes)
-        if not self._queue:
-            if self._is_ending:
-                return AgentTick(ended="agent")
-            return QUIET_FAR
-        return self._play()
+            self._enqueue(task.result())
+        notes, self._notes = tuple(self._notes), []
+        if self._queue:
+            tick = self._play()
+            return replace(tick, events=notes) if notes else tick
+        if notes:
+            return AgentTick(events=notes)
+        return AgentTick(ended="agent") if self._is_ending else QUIET_FAR
 
     async def _listen(self, near: CallerTick) -> None:
-        loud = self._gauge.is_loud(near.frame)
-        self._loud_s = self._loud_s + FRAME_S if loud else max(0.0, self._loud_s - FRAME_S / 2)
-        self._quiet_ticks = 0 if loud or self._queue else self._quiet_ticks + 1
-        self._silent_ticks = 0 if loud else self._silent_ticks + 1
-        self._talking_ticks = (
-            self._talking_ticks + 1
-            if loud or (self._talking_ticks and self._silent_ticks < _BREATH_TICKS)
-            else 0
-        )
-        if (
-            self._interruption
-            and self._talking_ticks > round(self._interruption.after_s / FRAME_S)
-            and not self._queue
-        ):
-            self._enqueue([AgentAnswer(self._interruption.text, is_stubborn=True)], 0.0)
-            self._interruption = None
+        is_loud = self._meter.is_loud(near.frame)
+        self._loud_s = self._loud_s + FRAME_S if is_loud else max(0.0, self._loud_s - FRAME_S / 2)
+        self._quiet_ticks = 0 if is_loud or self._queue else self._quiet_ticks + 1
+        self._silent_ticks = 0 if is_loud else self._silent_ticks + 1
+        is_talking = is_loud or (self._talking_ticks and self._silent_ticks < _BREATH_TICKS)
+        self._talking_ticks = self._talking_ticks + 1 if is_talking else 0
+        self._interrupt()
+        seconds, rest = divmod(self._quiet_ticks, _TICKS_A_SECOND)
         if near.said:
             await self._ask(self._agent.respond(near.said), near.frame)
         elif near.digits:
             await self._ask(self._agent.press(near.digits), near.frame)
-        elif (
-            self._quiet_ticks and self._quiet_ticks % _TICKS_A_SECOND == 0 and self._answer is None
-        ):
-            self._enqueue(await self._agent.idle(self._quiet_ticks // _TICKS_A_SECOND), 0.0)
+        elif seconds and rest == 0 and self._answer is None:
+            self._enqueue(await self._agent.idle(seconds))
+
+    def _interrupt(self) -> None:
+        fault = self._interruption
+        if fault is None or self._queue or self._talking_ticks <= round(fault.after_s / FRAME_S):
+            return
+        self._enqueue([AgentAnswer(fault.text, is_stubborn=True)])
+        self._interruption = None
 
     async def _ask(self, work: Awaitable[Sequence[AgentAnswer]], frame: bytes) -> None:
-        """At lab pace the answer is waited for, and the time it took is put on the line; at
-        live pace it comes when it comes.
-        """
+        """At lab pace waits for the answer and puts the time it took on the line as silence."""
         self._loud_s = 0.0
         if self._pace.is_live:
             self._answer = asyncio.ensure_future(work)
@@ -129,11 +129,11 @@ class TextAgentConnection:
         trailing = len(frame) - len(frame.rstrip(b"\xff"))
         self._enqueue(replies, took + FRAME_S - trailing / SAMPLE_RATE_HZ)
 
-    def _enqueue(self, replies: Sequence[AgentAnswer], wait_s: float) -> None:
+    def _enqueue(self, replies: Sequence[AgentAnswer], wait_s: float = 0.0) -> None:
         for number, reply in enumerate(replies):
             first = wait_s if number == 0 else 0.0
             if reply.text.strip():
-                clip = self._voice.speak(reply.text).delayed(reply.delay_s + reply.lead_s + first)
+                clip = self._voice.speak(reply.text).delayed(reply.delay_s + first)
                 self._queue.append((clip, reply))
             self._is_ending = self._is_ending or reply.ends_call
             self._notes += [(reply.note, "")] if reply.note else []
@@ -142,7 +142,7 @@ class TextAgentConnection:
         clip, reply = self._queue[0]
         if self._loud_s >= YIELD_S and self._is_audible(clip) and not reply.is_stubborn:
             self._queue, self._at = [], 0
-            return replace(QUIET_FAR, events=(("agent_cut", ""),))
+            return AgentTick(events=(("agent_cut", ""),))
         start, self._at = self._at, self._at + FRAME_BYTES
         frame = clip.sound[start : self._at].ljust(FRAME_BYTES, b"\xff")
         words = tuple(word for at, word in clip.words if start <= at < self._at)

@@ -1,9 +1,7 @@
-"""A real phone through Twilio, in `gather` mode: Twilio rings the agent, listens and speaks for
-the caller; webhooks carry the words.
+"""A real phone by Twilio in `gather` mode: Twilio listens and speaks for the caller.
 
-The caller cannot interrupt here, and times of turns are estimates until the two-channel
-recording is in: webhooks tell what was said, not when, and the emulated network does not even
-keep our time.
+The caller cannot interrupt here. Webhooks report what was said, not when: times of turns are
+estimates until the two-channel recording is in.
 """
 
 import asyncio
@@ -18,54 +16,49 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from aftercall.clock import Clock
 from aftercall.errors import LineFailed
 from aftercall.ids import new_id
-from aftercall.tester.alignment import expected_s
+from aftercall.tester.alignment import align_recording, expected_s
 from aftercall.tester.budget import SpendingLimit
-from aftercall.tester.call_log import CallLog
 from aftercall.tester.caller import Caller, CallerMove
-from aftercall.tester.drivers.twilio_rest import TesterTwilio
+from aftercall.tester.drivers.twilio_rest import TwilioDialer
 from aftercall.tester.line import Outcome
 from aftercall.tester.phrases import find_any
-from aftercall.tester.record import CallRecord, EndedBy, LineEvent, Span
-from aftercall.tester.recording import align_recording
+from aftercall.tester.record import CallLog, CallRecord, EndedBy, LineEvent, Span
 from aftercall.tester.scenario import Scenario
 
+VOICE = "Polly.Matthew-Neural"
 PAUSE_S = 1
+RECORDING_TIMEOUT_S = 60.0
+GRACE_S = 30.0
 SPEECH_TIMEOUT_S = 3  # shorter cuts the agent off in the middle of a sentence
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def answer_move(move: CallerMove | None, listen_at: str, *, wait_s: float, voice: str) -> str:
-    """Do this, then listen; nothing to do is listening."""
+def answer_move(move: CallerMove | None, listen_at: str, wait_s: float) -> str:
+    """TwiML that does this, then listens."""
     response = Element("Response")
     if move is not None and move.kind == "press":
         SubElement(response, "Play", digits=move.text)
     elif move is not None and move.text:
         SubElement(response, "Pause", length=str(PAUSE_S))
-        SubElement(response, "Say", voice=voice).text = _NOT_XML.sub("", move.text)
+        SubElement(response, "Say", voice=VOICE).text = _NOT_XML.sub("", move.text)
     elif move is not None and move.kind == "wait" and move.seconds:
         SubElement(response, "Pause", length=str(max(1, round(move.seconds))))
     if move is not None and move.kind == "hang_up":
         SubElement(response, "Hangup")
     else:
-        _listen(response, listen_at, wait_s)
+        SubElement(
+            response,
+            "Gather",
+            input="speech",
+            action=listen_at,
+            method="POST",
+            timeout=str(max(1, round(wait_s))),
+            speechTimeout=str(SPEECH_TIMEOUT_S),
+            actionOnEmptyResult="true",
+        )
     return '<?xml version="1.0" encoding="UTF-8"?>' + tostring(response, encoding="unicode")
 
 
-def _listen(response: Element, action: str, wait_s: float) -> None:
-    SubElement(
-        response,
-        "Gather",
-        input="speech",
-        action=action,
-        method="POST",
-        timeout=str(max(1, round(wait_s))),
-        speechTimeout=str(SPEECH_TIMEOUT_S),
-        actionOnEmptyResult="true",
-    )
-
-
-RECORDING_S = 60.0
-GRACE_S = 30.0
 _OVER: dict[str, Outcome] = {
     "completed": "answered",
     "busy": "busy",
@@ -78,7 +71,7 @@ Form = Mapping[str, str]
 
 @dataclass
 class GatherCall:
-    """One call as its webhooks tell it."""
+    """One call, as the webhooks report it."""
 
     id: str
     caller: Caller
@@ -92,7 +85,7 @@ class GatherCall:
     events: list[LineEvent] = field(default_factory=list)
     answered_s: float | None = None
     carrier_s: float = 0.0
-    """How long it was, as the carrier says."""
+    """Its length, as the carrier reports it."""
     outcome: Outcome | None = None
     ended_by: EndedBy = "agent"
     end_why: str = "hung up"
@@ -111,17 +104,17 @@ class GatherCall:
 
 
 class GatherCalls:
-    """Rings and answers webhooks; the ASGI app in `twilio_webhooks.py` brings them here."""
+    """Dials and answers webhooks."""
 
     def __init__(
         self,
-        rest: TesterTwilio,
+        dialer: TwilioDialer,
         public_url: str,
         to: str,
         spending_limit: SpendingLimit,
         clock: Clock,
     ) -> None:
-        self._rest = rest
+        self._dialer = dialer
         self._address = public_url.rstrip("/") + "/tester"
         self._to = to
         self._spending_limit = spending_limit
@@ -131,25 +124,19 @@ class GatherCalls:
     async def call(
         self, caller: Caller, scenario: Scenario, number: int, run: int, log: CallLog | None = None
     ) -> CallRecord:
-        call = GatherCall(
-            log.call_id if log else new_id(), caller, scenario, number, self._clock, log
-        )
+        call_id = log.call_id if log else new_id()
+        call = GatherCall(call_id, caller, scenario, number, self._clock, log)
         self._calls[call.id] = call
         limits, started_at = scenario.limits, self._clock.now()
         reserved = self._spending_limit.reserve(limits.max_duration_s)
         try:
-            call.sid = await self._rest.dial(
-                self._to,
-                self._address,
-                call.id,
-                ring_s=limits.ring_s,
-                limit_s=limits.max_duration_s,
-            )
+            times = {"ring_s": limits.ring_s, "limit_s": limits.max_duration_s}
+            call.sid = await self._dialer.dial(self._to, self._address, call.id, **times)
             if log is not None:
                 await log.add(sid=call.sid)
             await self._wait(call.over, limits.ring_s + limits.max_duration_s + GRACE_S)
             if call.outcome == "answered":
-                await self._wait(call.recorded, RECORDING_S)
+                await self._wait(call.recorded, RECORDING_TIMEOUT_S)
         except LineFailed as error:
             call.outcome, call.ended_by, call.end_why = "failed", "line", str(error)
         finally:
@@ -166,6 +153,7 @@ class GatherCalls:
 
     def _record(self, call: GatherCall, run: int, started_at: datetime) -> CallRecord:
         outcome: Outcome = call.outcome or "failed"
+        is_unanswered = outcome != "answered" and call.ended_by == "agent"
         record = CallRecord(
             id=call.id,
             scenario=call.scenario.name,
@@ -176,11 +164,7 @@ class GatherCalls:
             started_at=started_at,
             duration_s=max(call.carrier_s or call.at_s(), call.last_s()),
             outcome=outcome,
-            ended_by=call.ended_by
-            if outcome == "answered"
-            else "nobody"
-            if call.ended_by == "agent"
-            else call.ended_by,
+            ended_by="nobody" if is_unanswered else call.ended_by,
             end_why=call.end_why,
             spans=tuple(call.spans),
             events=tuple(call.events),
@@ -191,15 +175,12 @@ class GatherCalls:
     async def answer(self, page: str, call_id: str, form: Form) -> str | None:
         """TwiML for a webhook, or None where Twilio wants none.
 
-        The same webhook twice gets the same answer, and changes nothing.
+        A repeated webhook gets the same answer and changes nothing.
         """
         call = self._calls.get(call_id)
         if call is None:
-            return (
-                answer_move(CallerMove("hang_up"), "", wait_s=1, voice="alice")
-                if page in ("voice", "agent")
-                else None
-            )
+            is_asked = page in ("voice", "agent")
+            return answer_move(CallerMove("hang_up"), "", wait_s=1) if is_asked else None
         if page == "status":
             self._on_status(call, form)
             return None
@@ -216,7 +197,7 @@ class GatherCalls:
         return twiml
 
     async def _write_turns(self, call: GatherCall) -> None:
-        """Before the carrier is answered."""
+        """Called before the carrier gets its answer."""
         if call.log is not None:
             fresh, call.logged = call.spans[call.logged :], len(call.spans)
             await call.log.add(*fresh)
@@ -233,9 +214,8 @@ class GatherCalls:
         if not text:
             call.silences += 1
             call.events.append(LineEvent(call.at_s(), "dead_air"))
-            move = await (
-                call.caller.open() if not call.spans else call.caller.nudge(call.silences)
-            )
+            is_first = not call.spans
+            move = await (call.caller.open() if is_first else call.caller.nudge(call.silences))
         else:
             call.silences = 0
             call.spans.append(_agent_span(call, text, form.get("Confidence")))
@@ -250,9 +230,7 @@ class GatherCalls:
         if len(call.spans) >= call.scenario.limits.max_turns:
             call.ended_by, call.end_why = "limit", "max_turns"
             move = CallerMove("hang_up")
-        return answer_move(
-            move, f"{self._address}/agent?call={call.id}", wait_s=wait_s, voice=self._rest.voice
-        )
+        return answer_move(move, f"{self._address}/agent?call={call.id}", wait_s)
 
     def _on_status(self, call: GatherCall, form: Form) -> None:
         state = _OVER.get(form.get("CallStatus", ""))
@@ -260,16 +238,15 @@ class GatherCalls:
             return
         with suppress(ValueError):
             call.carrier_s = float(form.get("CallDuration", ""))
-        call.outcome = (
-            call.outcome if call.outcome == "voicemail" and state == "answered" else state
-        )
+        if call.outcome != "voicemail" or state != "answered":
+            call.outcome = state
         call.over.set()
 
     async def _on_recording(self, call: GatherCall, form: Form) -> None:
-        """May come before or after the end of the call; an absent one is told, and final."""
+        """Comes before or after the end of the call; a missing recording is final."""
         if form.get("RecordingStatus", "completed") == "completed" and form.get("RecordingUrl"):
             try:
-                call.recording = await self._rest.download(form["RecordingUrl"])
+                call.recording = await self._dialer.download(form["RecordingUrl"])
             except LineFailed as error:
                 call.events.append(LineEvent(call.at_s(), "missing_event", str(error)))
         else:
@@ -278,15 +255,11 @@ class GatherCalls:
 
 
 def _interject(call: GatherCall, text: str) -> CallerMove | None:
-    """A turn that begins at an event: said when the agent is done, as nothing can be said
-    before on this line.
-    """
+    """A turn that starts at an event; on this line it waits until the agent is done."""
     turn = call.caller.interjection()
-    if (
-        turn is None
-        or turn.after is None
-        or (turn.after.words and not find_any(turn.after.words, text))
-    ):
+    if turn is None or turn.after is None:
+        return None
+    if turn.after.words and not find_any(turn.after.words, text):
         return None
     if turn.after.event not in ("agent_stops", "call_starts"):
         call.events.append(LineEvent(call.at_s(), "not_interrupted", turn.after.event))
@@ -294,38 +267,23 @@ def _interject(call: GatherCall, text: str) -> CallerMove | None:
 
 
 def _agent_span(call: GatherCall, text: str, confidence: str | None) -> Span:
-    """It ended when the silence began that the carrier waited for, and not before there was
-    time to say it.
-    """
-    seconds = expected_s(text)
+    """Ended when the carrier's silence began, but not before there was time to say it."""
+    seconds, sure = expected_s(text), _read_confidence(confidence)
     end_s = max(call.at_s() - SPEECH_TIMEOUT_S, call.last_s() + seconds)
-    return Span(
-        "agent",
-        end_s - seconds,
-        end_s,
-        text,
-        confidence=_read_confidence(confidence),
-        is_estimated=True,
-    )
+    return Span("agent", end_s - seconds, end_s, text, confidence=sure, is_estimated=True)
 
 
-def _read_confidence(told: str | None) -> float | None:
+def _read_confidence(text: str | None) -> float | None:
     try:
-        sure = float(told or "")
+        value = float(text or "")
     except ValueError:
         return None
-    return min(1.0, max(0.0, sure)) if math.isfinite(sure) else None
+    return min(1.0, max(0.0, value)) if math.isfinite(value) else None
 
 
 def _caller_span(call: GatherCall, move: CallerMove) -> Span:
     is_keys = move.kind == "press"
     start_s = max(call.at_s(), call.last_s()) + (0 if is_keys else PAUSE_S)
+    end_s = start_s + expected_s(move.text, is_keys=is_keys)
     text = f"[keys {move.text}]" if is_keys else move.text
-    return Span(
-        "caller",
-        start_s,
-        start_s + expected_s(move.text, is_keys=is_keys),
-        text,
-        move.why,
-        is_estimated=True,
-    )
+    return Span("caller", start_s, end_s, text, move.why, is_estimated=True)

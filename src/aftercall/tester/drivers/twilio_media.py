@@ -1,8 +1,6 @@
-"""A real phone through Twilio, in `media` mode: both directions as sound, so that the caller
-can really interrupt.
+"""A real phone by Twilio in `media` mode: sound both ways, so the caller can interrupt.
 
-Times are those of our end of the line: the way to the agent and back is in them, as it is for
-any caller.
+Times are those of our end of the line and include the way to the agent and back.
 """
 
 import asyncio
@@ -23,12 +21,10 @@ from aftercall.phone.wire import (
     WireEvent,
 )
 from aftercall.speech.sound import FRAME_BYTES
-from aftercall.tester.drivers.twilio_rest import TesterTwilio
+from aftercall.tester.drivers.twilio_rest import TwilioDialer
 from aftercall.tester.line import AgentTick, CallerTick, DialedCall, Kind, Outcome, TickPace
 
-MAX_BUFFER_BYTES = (
-    100 * FRAME_BYTES
-)  # two seconds; a line that is further behind than this has stalled
+MAX_BUFFER_BYTES = 100 * FRAME_BYTES  # two seconds; a line further behind has stalled
 LAB_FRAME_TIMEOUT_S = 1.0
 CONNECT_TIMEOUT_S = 10.0
 _OVER: dict[str, Outcome] = {
@@ -36,13 +32,13 @@ _OVER: dict[str, Outcome] = {
     "no-answer": "no-answer",
     "failed": "failed",
     "canceled": "no-answer",
-    "completed": "no-answer",  # before its socket was there
+    "completed": "no-answer",  # before the socket was open
 }
 
 
 @dataclass
 class MediaCall:
-    """What passes between a call's socket and its end of the line."""
+    """What passes between a call's socket and the connection that uses it."""
 
     id: str
     wire: TwilioWire = field(default_factory=TwilioWire)
@@ -74,17 +70,14 @@ class MediaCall:
 
 
 class MediaCalls:
-    """Rings, and brings sockets and webhooks to the calls they belong to."""
+    """Dials, and routes sockets and webhooks to their calls."""
 
-    def __init__(self, rest: TesterTwilio, public_url: str, to: str, clock: Clock) -> None:
+    def __init__(self, rest: TwilioDialer, public_url: str, to: str, clock: Clock) -> None:
         self._rest = rest
         self._address = public_url.rstrip("/") + "/tester"
         self._to = to
         self._clock = clock
         self._calls: dict[str, MediaCall] = {}
-
-    def make_connection(self, pace: TickPace, limit_s: float = 600) -> "MediaConnection":
-        return MediaConnection(self, pace, limit_s)
 
     async def dial(self, call: MediaCall, dial: DialedCall, limit_s: float) -> Outcome:
         self._calls[call.id] = call
@@ -104,7 +97,7 @@ class MediaCalls:
         return self._calls.get(call_id)
 
     async def answer(self, page: str, call_id: str, form: Mapping[str, str]) -> str | None:
-        """TwiML that hands the call's sound to our socket; other webhooks only tell how it went."""
+        """TwiML that sends the call's sound to our socket; other webhooks report how it went."""
         call = self._calls.get(call_id)
         if page == "voice":
             socket = self._address.replace("http", "ws", 1) + "/media"
@@ -146,7 +139,7 @@ class MediaConnection:
         return AgentTick(frame, events=(("missing_event", f"{lost} frames"),) if lost else ())
 
     async def _wait_for_frame(self) -> None:
-        """At lab pace the other side sets the beat."""
+        """At lab pace the carrier sets the beat."""
         call = self._call
         while len(call.incoming) < FRAME_BYTES and call.stopped is None:
             call.arrived.clear()

@@ -1,4 +1,4 @@
-"""Twilio's REST address, as far as a caller needs it: dial, and fetch the recording."""
+"""Twilio's REST API, as far as a caller needs it: dial, and download the recording."""
 
 from urllib.parse import urlsplit
 
@@ -8,28 +8,25 @@ from aftercall.carrier.control import TwilioRest
 from aftercall.errors import CarrierError, LineFailed
 from aftercall.settings.providers import TwilioSettings
 
-MAX_RECORDING = 200_000_000
-VOICE = "Polly.Matthew-Neural"
+MAX_RECORDING_BYTES = 200_000_000
 
 
-class TesterTwilio:
+class TwilioDialer:
     def __init__(
         self,
         http: httpx2.AsyncClient,
         rest: TwilioRest,
         settings: TwilioSettings,
-        voice: str = VOICE,
     ) -> None:
         """`http` fetches recordings; `rest` dials."""
         self._http = http
         self._rest = rest
         self._settings = settings
-        self.voice = voice
 
     async def dial(
         self, to: str, address: str, call_id: str, *, ring_s: float, limit_s: float
     ) -> str:
-        """The carrier's id of the call that now rings."""
+        """Starts a call and returns Twilio's id for it."""
         form = {
             "To": to,
             "From": self._settings.phone_number or "",
@@ -66,9 +63,8 @@ class TesterTwilio:
                 follow_redirects=False,
             )
         except httpx2.HTTPError as error:
-            raise LineFailed(
-                f"the recording could not be fetched ({type(error).__name__})"
-            ) from None
-        if answer.status_code != 200 or len(answer.content) > MAX_RECORDING:
+            reason = type(error).__name__
+            raise LineFailed(f"the recording could not be fetched ({reason})") from None
+        if answer.status_code != 200 or len(answer.content) > MAX_RECORDING_BYTES:
             raise LineFailed(f"the recording could not be fetched (HTTP {answer.status_code})")
         return answer.content

@@ -1,13 +1,13 @@
-"""The tester's own webhooks as a small ASGI app: `/tester/voice`, `/agent`, `/status`,
-`/recording` and the socket `/media`.
+"""The tester's webhooks as a small ASGI app.
 
-What Twilio did not sign is refused.
+`/tester/voice`, `/agent`, `/status`, `/recording` and the socket `/media`; requests that Twilio
+did not sign are refused.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qs
 
 from aftercall.errors import RefusedInput
@@ -15,6 +15,7 @@ from aftercall.phone.signature import SignedRequest, TwilioSignature
 from aftercall.phone.twilio import TwilioWire
 from aftercall.phone.twilio_webhooks import MAX_BODY_BYTES, read_form
 from aftercall.phone.wire import StreamStarted
+from aftercall.tester.drivers.twilio_gather import GatherCalls
 from aftercall.tester.drivers.twilio_media import MediaCall, MediaCalls
 
 PAGES = ("voice", "agent", "status", "recording")
@@ -23,12 +24,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-class WebhookReceiver(Protocol):
-    async def answer(self, page: str, call_id: str, form: Mapping[str, str]) -> str | None: ...
-
-
-class TesterWebhooks:
-    def __init__(self, receiver: WebhookReceiver, signature: TwilioSignature) -> None:
+class DialerWebhooks:
+    def __init__(self, receiver: GatherCalls | MediaCalls, signature: TwilioSignature) -> None:
         self._receiver = receiver
         self._signature = signature
 
@@ -36,7 +33,7 @@ class TesterWebhooks:
         if scope["type"] == "http":
             await self._answer(scope, receive, send)
         elif scope["type"] == "websocket":
-            await self._hold(scope, receive, send)
+            await self._serve_socket(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         page = str(scope["path"]).removeprefix("/tester/")
@@ -57,21 +54,16 @@ class TesterWebhooks:
         await _reply(send, 200 if twiml else 204, (twiml or "").encode())
 
     def _is_signed(self, scope: Scope, body: bytes, *, is_upgrade: bool) -> bool:
-        target = scope["path"] + (
-            "?" + scope["query_string"].decode("ascii", "replace") if scope["query_string"] else ""
-        )
+        query = scope["query_string"].decode("ascii", "replace")
+        target = f"{scope['path']}?{query}" if query else scope["path"]
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
-        return (
-            self._signature.find_flaw(
-                SignedRequest(target=target, headers=headers, body=body, is_upgrade=is_upgrade)
-            )
-            is None
-        )
+        request = SignedRequest(target=target, headers=headers, body=body, is_upgrade=is_upgrade)
+        return self._signature.find_flaw(request) is None
 
-    async def _hold(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A media socket, from its first frame to its last; whose it is stands in its first."""
+    async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A media socket from its first frame, which names the call, to its last."""
         await receive()
         if (
             scope["path"] != "/tester/media"
@@ -101,9 +93,7 @@ class TesterWebhooks:
 
 
 async def _send_out(call: MediaCall, send: Send) -> None:
-    """An empty frame is the end: the caller hangs up by closing the socket, after which Twilio
-    hangs up.
-    """
+    """Sends until an empty frame, then closes the socket; Twilio hangs up then."""
     while frame := await call.outgoing.get():
         await send({"type": "websocket.send", "text": frame})
     await send({"type": "websocket.close", "code": 1000})
@@ -121,10 +111,8 @@ async def _read(receive: Receive) -> bytes | None:
 
 
 async def _reply(send: Send, status: int, body: bytes) -> None:
-    headers = (
-        [(b"content-type", b"text/xml"), (b"content-length", str(len(body)).encode())]
-        if body
-        else []
-    )
+    headers = []
+    if body:
+        headers = [(b"content-type", b"text/xml"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,6 +1,4 @@
-"""What the agent says against the calendar, against what it said before, and against what the
-caller asked for.
-"""
+"""The agent's words against the calendar, its earlier words, and what the caller asked for."""
 
 import re
 from collections.abc import Iterator
@@ -11,22 +9,12 @@ from aftercall.tester.phrases import content_words, find_any
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
 )
 _DATED = re.compile(
-    rf"\b({'|'.join(_DAYS)}),? (?:the )?({'|'.join(_MONTHS)}) (\d{{1,2}})(?:st|nd|rd"
-    rf"|th)?(?:,? (\d{{4}}))?",
+    rf"\b({'|'.join(_DAYS)}),? (?:the )?({'|'.join(_MONTHS)}) (\d{{1,2}})"
+    r"(?:st|nd|rd|th)?(?:,? (\d{4}))?",
     re.IGNORECASE,
 )
 _DAY = re.compile(rf"\b({'|'.join(_DAYS)})\b", re.IGNORECASE)
@@ -40,6 +28,15 @@ _DONE = re.compile(
     r"\b(?:sending|sent|refilled|refilling|cancell?ed|rescheduled|moved|updated|processed"
     r"|submitted)\b(.{3,60})"
 )
+_OTHER_DAY = re.compile(r"\b(?:not|can't|cannot|instead of|rather than|from)\b")
+_YES = re.compile(r"\W*(?:yes|sure|okay|that works|fine)\b")
+_SYNONYMS = {
+    "medication": "drug",
+    "prescription": "drug",
+    "refill": "drug",
+    "appointment": "visit",
+    "booking": "visit",
+}
 
 
 def find(view: CallView) -> Iterator[Finding]:
@@ -49,24 +46,19 @@ def find(view: CallView) -> Iterator[Finding]:
 
 
 def _weekdays(view: CallView) -> Iterator[Finding]:
+    today = view.record.started_at.date()
     for number, span in view.agent_turns():
-        for day, month, number_of_day, year in _DATED.findall(span.text):
-            meant = _date(
-                _MONTHS.index(month.lower()) + 1,
-                int(number_of_day),
-                int(year) if year else None,
-                view.record.started_at.date(),
-            )
+        for day, month, day_number, year in _DATED.findall(span.text):
+            month_number = _MONTHS.index(month.lower()) + 1
+            meant = _date(month_number, int(day_number), int(year) if year else None, today)
             if meant is not None and _DAYS[meant.weekday()] != day.lower():
-                text = (
-                    f"{month} {number_of_day} is a {_DAYS[meant.weekday()].capitalize()}, not "
-                    f"a {day.capitalize()}"
-                )
-                yield view.finding("wrong_weekday", "major", "agent", text, number)
+                true = _DAYS[meant.weekday()].capitalize()
+                text = f"{month} {day_number} is a {true}, not a {day.capitalize()}"
+                yield view.finding("wrong_weekday", text, number)
 
 
 def _date(month: int, day: int, year: int | None, today: date) -> date | None:
-    """Without a year, the next such day is meant."""
+    """Without a year, the next such day."""
     try:
         if year:
             return date(year, month, day)
@@ -82,60 +74,40 @@ def _contradictions(view: CallView) -> Iterator[Finding]:
         text = span.text.lower().replace("’", "'")
         for rest in _DONE.findall(text):
             for turn, things in denied:
-                if things & _stems(rest) and turn < number:
-                    yield view.finding(
-                        "contradiction",
-                        "major",
-                        "agent",
-                        "does what it said there is nothing for",
-                        turn,
-                        number,
-                    )
+                if things & _stems(rest):
+                    text = "does what it said there is nothing for"
+                    yield view.finding("contradiction", text, turn, number)
                     return
         denied += [(number, _stems(thing)) for thing in _DENIED.findall(text)]
 
 
 def _stems(text: str) -> set[str]:
-    kin = {
-        "medication": "drug",
-        "prescription": "drug",
-        "refill": "drug",
-        "appointment": "visit",
-        "booking": "visit",
-    }
     words = {word.removesuffix("s") for word in content_words(text)}
-    return {kin.get(word, word) for word in words}
+    return {_SYNONYMS.get(word, word) for word in words}
 
 
 def _slots(view: CallView) -> Iterator[Finding]:
     """The day that is confirmed against the day that was asked for last."""
     wanted: tuple[int, str] | None = None
-    offered: set[str] = set()
+    was_offered = False
     for number, span in enumerate(view.spans, 1):
         days = [day.lower() for day in _DAY.findall(span.text)]
+        text = span.text.lower()
         if span.who == "caller":
-            if len(set(days)) == 1 and not re.search(
-                r"\b(?:not|can't|cannot|instead of|rather than|from)\b", span.text.lower()
-            ):
+            if len(set(days)) == 1 and not _OTHER_DAY.search(text):
                 wanted = (number, days[0])
-            elif span.why.startswith("filler:yes") or re.match(
-                r"\W*(?:yes|sure|okay|that works|fine)\b", span.text.lower()
-            ):
-                wanted = None if offered else wanted
+            elif was_offered and (span.why.startswith("filler:yes") or _YES.match(text)):
+                wanted = None
             continue
-        if (
-            days
-            and wanted
-            and find_any(_BOOKED, span.text)
-            and wanted[1] not in days
-            and "?" not in span.text.split(days[0])[-1][:40]
-        ):
-            text = (
-                f"confirmed {days[0].capitalize()}; the caller had asked for "
-                f"{wanted[1].capitalize()}"
-            )
-            yield view.finding(
-                "slot_changed", "major", view.blame(wanted[0]), text, wanted[0], number
-            )
+        is_booked = bool(days) and find_any(_BOOKED, span.text) is not None
+        if wanted and is_booked and wanted[1] not in days and not _is_asked(span.text, days[0]):
+            booked, asked = days[0].capitalize(), wanted[1].capitalize()
+            text = f"confirmed {booked}; the caller had asked for {asked}"
+            who = view.blame(wanted[0])
+            yield view.finding("slot_changed", text, wanted[0], number, who=who)
             return
-        offered = set(days) if span.text.rstrip().endswith("?") else set()
+        was_offered = bool(days) and span.text.rstrip().endswith("?")
+
+
+def _is_asked(text: str, day: str) -> bool:
+    return "?" in text.split(day)[-1][:40]

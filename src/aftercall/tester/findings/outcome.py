@@ -1,30 +1,40 @@
-"""What the call was for: criteria, expectations, stages, and how it ended.
+"""How the call went: connection, line, criteria, expectations, and who ended it.
 
-Evidence is the agent's words or a probe, never the caller's.
+Evidence is the agent's words or a probe, never the caller's words.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
+from aftercall.speech.sound import FRAME_S
 from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.phrases import asked_fields, find_any, questions_of
 from aftercall.tester.scenario import Criterion, Expect, Who
 
+MAX_LOST_SHARE = 0.05
+_OUTCOMES = {
+    "busy": "the number was busy",
+    "no-answer": "nobody answered",
+    "failed": "the call could not be connected",
+    "voicemail": "a mailbox answered",
+    "answered": "the call was answered, which it should not have been",
+}
+
 
 def find(view: CallView) -> Iterator[Finding]:
-    if view.record.outcome != "answered":
-        return
-    yield from _expectations(view)
-    yield from _hung_up(view)
-    yield from _stages(view)
+    if view.record.outcome == "answered":
+        yield from _expectations(view)
+        yield from _silent_expectations(view)
+        yield from _hung_up(view)
+        yield from _stages(view)
+    yield from _line_faults(view)
 
 
-def is_met(view: CallView, criterion: Criterion) -> bool | None:
-    """Whether this call shows it; None where words alone cannot tell."""
+def is_met(view: CallView, criterion: Criterion) -> bool:
+    """Whether this call shows a criterion of words."""
     if criterion.said:
         return view.find_said(criterion.said) is not None
-    if criterion.not_said:
-        return view.find_said(criterion.not_said) is None
-    return None
+    return view.find_said(criterion.not_said) is None
 
 
 def name_of(criterion: Criterion) -> str:
@@ -34,38 +44,30 @@ def name_of(criterion: Criterion) -> str:
 
 
 def missed(view: CallView, criterion: Criterion) -> Finding:
-    """A criterion that this call should have met."""
+    """The finding for a criterion that this call should have met."""
+    name = name_of(criterion)
     if criterion.not_said and (found := view.find_said(criterion.not_said)):
-        text = f"said what must not be said: {name_of(criterion)}"
-        return view.finding(
-            "forbidden_words",
-            "critical",
-            view.blame(found[0]),
-            text,
-            found[0],
-            detail=name_of(criterion),
-        )
+        text = f"said what must not be said: {name}"
+        who = view.blame(found[0])
+        return view.finding("forbidden_words", text, found[0], who=who, detail=name)
     turns = [number for number, _ in view.agent_turns()][-2:]
-    return view.finding(
-        "goal_missed",
-        "critical",
-        blame_ending(view),
-        f"not shown: {name_of(criterion)}",
-        *turns,
-        detail=name_of(criterion),
-    )
+    who = blame_ending(view)
+    return view.finding("goal_missed", f"not shown: {name}", *turns, who=who, detail=name)
 
 
 def blame_ending(view: CallView) -> Who:
-    """Whose doing it is that the call did not come to its goal."""
+    """Who kept the call from reaching its goal."""
     if view.record.ended_by == "line" or view.record.outcome in ("failed", "no-answer"):
         return "line"
-    callers = [span for _, span in view.caller_turns()]
+    callers = view.record.caller_spans
     if callers and sum(not view.was_heard(span) for span in callers) * 3 >= len(callers):
         return "line"
-    if any(fault.severity != "info" for fault in view.tester_faults):
-        return "tester"
-    return "agent"
+    return _blame_caller(view)
+
+
+def _blame_caller(view: CallView) -> Who:
+    has_fault = any(fault.severity != "info" for fault in view.tester_faults)
+    return "tester" if has_fault else "agent"
 
 
 def _expectations(view: CallView) -> Iterator[Finding]:
@@ -76,17 +78,16 @@ def _expectations(view: CallView) -> Iterator[Finding]:
         expect = view.plan.turns[int(why.removeprefix("turn:")) - 1].expect
         if expect is not None:
             yield from _check(view, expect, exchange.caller, exchange.agent, exchange.latency_s)
-    yield from _silent_expectations(view)
 
 
 def _silent_expectations(view: CallView) -> Iterator[Finding]:
-    """Turns in which the caller only listens: what the agent says until the caller speaks again."""
+    """In turns where the caller only listens: what the agent says until the caller speaks again."""
+    turn_of = {span.why: at for at, span in reversed(list(view.caller_turns()))}
     for number, turn in enumerate(view.plan.turns, 1):
         if turn.expect is None or turn.say is not None or turn.dtmf is not None or turn.hang_up:
             continue
-        later = [at for at, span in view.caller_turns() if span.why == f"turn:{number + 1}"]
-        earlier = [at for at, span in view.caller_turns() if span.why == f"turn:{number - 1}"]
-        after, before = (earlier or [0])[0], (later or [len(view.spans) + 1])[0]
+        after = turn_of.get(f"turn:{number - 1}", 0)
+        before = turn_of.get(f"turn:{number + 1}", len(view.spans) + 1)
         answers = tuple(at for at, _ in view.agent_turns() if after < at < before)
         yield from _check(view, turn.expect, after, answers, None)
 
@@ -94,108 +95,87 @@ def _silent_expectations(view: CallView) -> Iterator[Finding]:
 def _check(
     view: CallView, expect: Expect, caller: int, answers: tuple[int, ...], latency_s: float | None
 ) -> Iterator[Finding]:
-    heard = " ".join(view.spans[at - 1].text for at in answers)
     turns = ([caller] if caller else []) + list(answers[:2])
     who = view.blame(*turns)
-    for pattern in () if view.is_wordless else expect.said:
-        if not find_any((pattern,), heard):
-            yield view.finding(
-                "expectation_missed",
-                "major",
-                who,
-                f"did not say {pattern!r}",
-                *turns,
-                detail=f"said {pattern}",
-            )
+    heard = " ".join(view.spans[at - 1].text for at in answers)
+    for text, detail in _unmet(view, expect, heard):
+        yield view.finding("expectation_missed", text, *turns, who=who, detail=detail)
+    if expect.within_ms is None or (latency_s is None and answers):
+        return
+    if latency_s is None or latency_s * 1000 > expect.within_ms:
+        took = "no answer" if latency_s is None else f"{latency_s * 1000:.0f} ms"
+        text = f"answered within {expect.within_ms} ms: {took}"
+        yield view.finding("expectation_missed", text, *turns, who=who, detail="within_ms")
+
+
+def _unmet(view: CallView, expect: Expect, heard: str) -> Iterator[tuple[str, str]]:
+    """Words that were expected and did not come: a text for people, and a stable detail."""
+    if not view.is_wordless:
+        for pattern in expect.said:
+            if not find_any((pattern,), heard):
+                yield f"did not say {pattern!r}", f"said {pattern}"
     for pattern in expect.not_said:
         if find_any((pattern,), heard):
-            yield view.finding(
-                "expectation_missed",
-                "major",
-                who,
-                f"said {pattern!r}",
-                *turns,
-                detail=f"not said {pattern}",
-            )
+            yield f"said {pattern!r}", f"not said {pattern}"
     if expect.asks and not view.is_wordless:
-        asked = " ".join(questions_of(heard))
-        if not any(
-            find_any((pattern,), asked) or pattern in asked_fields(heard) for pattern in expect.asks
-        ):
-            yield view.finding(
-                "expectation_missed",
-                "major",
-                who,
-                f"did not ask {' or '.join(expect.asks)}",
-                *turns,
-                detail=f"asks {expect.asks[0]}",
-            )
-    is_unmeasured = latency_s is None and bool(answers)
-    if (
-        expect.within_ms is not None
-        and not is_unmeasured
-        and (latency_s is None or latency_s * 1000 > expect.within_ms)
-    ):
-        took = "no answer" if latency_s is None else f"{latency_s * 1000:.0f} ms"
-        yield view.finding(
-            "expectation_missed",
-            "major",
-            who,
-            f"answered within {expect.within_ms} ms: {took}",
-            *turns,
-            detail="within_ms",
-        )
+        asked, fields = " ".join(questions_of(heard)), asked_fields(heard)
+        if not any(find_any((pattern,), asked) or pattern in fields for pattern in expect.asks):
+            yield f"did not ask {' or '.join(expect.asks)}", f"asks {expect.asks[0]}"
 
 
 def _hung_up(view: CallView) -> Iterator[Finding]:
     record = view.record
-    if record.ended_by != "agent" or any(
-        span.why in ("closing", "goodbye") or "gave_up" in span.why for span in record.caller_spans
-    ):
+    reasons = [span.why for span in record.caller_spans]
+    if record.ended_by != "agent":
         return
-    spoken = len(record.caller_spans)
-    open_criteria = [
-        item
+    if any(why in ("closing", "goodbye") or "gave_up" in why for why in reasons):
+        return
+    has_open_criteria = any(
+        item.said and item.call in (None, record.number) and not is_met(view, item)
         for item in view.scenario.success
-        if item.said and item.call in (None, record.number) and not is_met(view, item)
-    ]
-    unsaid = [
-        turn
-        for turn in range(1, len(view.plan.turns) + 1)
-        if not any(span.why == f"turn:{turn}" for span in record.caller_spans)
-    ]
-    if (
-        spoken == 0
-        or open_criteria
-        or (unsaid and any(view.plan.turns[turn - 1].say for turn in unsaid))
-    ):
+    )
+    has_unsaid_turns = any(
+        turn.say and f"turn:{number}" not in reasons
+        for number, turn in enumerate(view.plan.turns, 1)
+    )
+    if not reasons or has_open_criteria or has_unsaid_turns:
         last = [number for number, _ in view.agent_turns()][-1:]
-        yield view.finding(
-            "hung_up_early",
-            "critical",
-            "agent",
-            "the agent ended the call before the caller was done",
-            *last,
-        )
+        text = "the agent ended the call before the caller was done"
+        yield view.finding("hung_up_early", text, *last)
 
 
 def _stages(view: CallView) -> Iterator[Finding]:
-    needed = [
-        stage.name or str(place)
-        for place, stage in enumerate(view.plan.caller_context.response_stages, 1)
-        if stage.needed
-    ]
-    said = {
-        span.why.removeprefix("stage:")
-        for span in view.record.caller_spans
-        if span.why.startswith("stage:")
-    }
-    left = [name for name in needed if name not in said]
+    said = {span.why for span in view.record.caller_spans}
+    stages = view.plan.caller_context.response_stages
+    names = [stage.name or str(place) for place, stage in enumerate(stages, 1) if stage.needed]
+    left = [name for name in names if f"stage:{name}" not in said]
     if left:
-        yield view.finding(
-            "stages_unsaid",
-            "info",
-            "unknown",
-            f"the call never came to: {', '.join(left)}",
-            detail=",".join(left),
-        )
+        text = f"the call never came to: {', '.join(left)}"
+        yield view.finding("stages_unsaid", text, detail=",".join(left))
+
+
+def _line_faults(view: CallView) -> Iterator[Finding]:
+    """Calls that were not answered, broken lines, lost sound, events repeated or missing."""
+    record = view.record
+    if record.outcome != view.scenario.outcome:
+        kind = f"outcome_{record.outcome.replace('-', '_')}"
+        yield view.finding(kind, _OUTCOMES[record.outcome], detail=record.outcome)
+        return
+    if record.ended_by == "line" and view.plan.hangs_up_after is None:
+        yield view.finding("line_broke", f"the line broke: {record.end_why}")
+    if record.ended_by == "limit":
+        text = f"the call ran into its limit ({record.end_why})"
+        yield view.finding("ran_on", text, who=_blame_caller(view))
+    counts = Counter(event.kind for event in record.events)
+    lost_s = counts["frame_lost"] * FRAME_S
+    spoken_s = sum(span.seconds for span in record.caller_spans)
+    if spoken_s and lost_s / spoken_s > MAX_LOST_SHARE:
+        share = f"{100 * lost_s / spoken_s:.0f} %"
+        yield view.finding("sound_lost", f"{share} of what the caller said was lost on the line")
+    for kind, text in (
+        ("duplicate_event", "came twice"),
+        ("missing_event", "never came"),
+        ("late_event", "came out of order"),
+    ):
+        if counts[kind]:
+            yield view.finding(kind, f"{counts[kind]} events {text}")

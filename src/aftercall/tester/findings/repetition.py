@@ -1,6 +1,4 @@
-"""The same question after it was answered, the same sentence again, refusals and delays without
-a way out, echoes.
-"""
+"""Questions asked again after the answer, repeated sentences, refusals, stalling and echoes."""
 
 from collections.abc import Iterator
 
@@ -18,24 +16,18 @@ from aftercall.tester.phrases import (
 from aftercall.tester.scenario import Who
 
 MIN_SIMILARITY = 0.86
-_SAME_TIMES = 3
+MIN_REPEATS = 3
 _REFUSING = (
-    (
-        r"/\b(?:i can'?t|i cannot|i'm unable|i am unable|not able to|i'm not allowed|we don'?t"
-        r"|unable to)\b/"
-    ),
+    r"/\b(?:i can'?t|i cannot|i'm unable|i am unable|unable to|not able to)\b/",
+    r"/\b(?:i'm not allowed|we don'?t)\b/",
 )
 _STALLING = (
-    (
-        "one moment|just a moment|let me check|checking|please hold|bear with me|still "
-        "looking|let me look|one second|hold on"
-    ),
+    "one moment|just a moment|let me check|checking|please hold|bear with me",
+    "still looking|let me look|one second|hold on",
 )
 _POLITE = (
-    (
-        "anything else|something else|what else|how can i help|how may i help|what can i do|are "
-        "you still there|is that correct|is that right"
-    ),
+    "anything else|something else|what else|how can i help|how may i help|what can i do",
+    "are you still there|is that correct|is that right",
 )
 
 
@@ -49,44 +41,27 @@ def find(view: CallView) -> Iterator[Finding]:
 def _asks_again(view: CallView) -> Iterator[Finding]:
     answers = view.plan.caller_context.verification.answers
     ways = {name: item.asked_as for name, item in answers.items()}
-    answered: dict[str, int] = {}
-    asked: list[tuple[str, int, int]] = []
+    answered: dict[str, int] = {}  # field: the caller's turn that answered it
+    asked: list[tuple[str, int, int]] = []  # question, its turn, the answer's turn or 0
     for number, span in enumerate(view.spans, 1):
         if span.who == "caller":
-            told = set(words_of(span.text))
-            answered |= {
-                name: number for name, item in answers.items() if set(words_of(item.answer)) <= told
-            }
-            asked = [
-                (question, turn, number if answer == 0 and _is_answer(span.why) else answer)
-                for question, turn, answer in asked
-            ]
+            words = set(words_of(span.text))
+            for name, item in answers.items():
+                if set(words_of(item.answer)) <= words:
+                    answered[name] = number
+            if span.why.startswith(("turn:", "stage:", "opening")):
+                asked = [(question, turn, answer or number) for question, turn, answer in asked]
             continue
         for question in questions_of(span.text):
             fields = [name for name in asked_fields(question, ways) if name in answers]
-            repeated = [
-                name
-                for name in fields
-                if name in answered and not _reads_back(question, answers[name].answer)
-            ]
-            for name in repeated:
-                text = f"asked for {name} again after it was answered"
-                yield view.finding(
-                    "asks_again",
-                    "major",
-                    view.blame(answered[name]),
-                    text,
-                    answered[name],
-                    number,
-                    detail=name,
-                )
+            for name in fields:
+                if name in answered and not _reads_back(question, answers[name].answer):
+                    text = f"asked for {name} again after it was answered"
+                    turns, who = (answered[name], number), view.blame(answered[name])
+                    yield view.finding("asks_again", text, *turns, who=who, detail=name)
             if not fields:
                 yield from _repeated_question(view, question, number, asked)
                 asked.append((question, number, 0))
-
-
-def _is_answer(why: str) -> bool:
-    return why.startswith(("turn:", "stage:", "opening"))
 
 
 def _reads_back(question: str, answer: str) -> bool:
@@ -103,28 +78,30 @@ def _repeated_question(
     for earlier, turn, answer in asked:
         if turn < number and answer and likeness(earlier, question) >= MIN_SIMILARITY:
             text = "asked the same question again after it was answered"
-            yield view.finding(
-                "asks_again",
-                "major",
-                view.blame(answer),
-                text,
-                turn,
-                answer,
-                number,
-                detail=" ".join(content_words(question)[:6]),
-            )
+            detail = " ".join(content_words(question)[:6])
+            turns, who = (turn, answer, number), view.blame(answer)
+            yield view.finding("asks_again", text, *turns, who=who, detail=detail)
             return
 
 
 def _says_again(view: CallView) -> Iterator[Finding]:
+    for sentence, turns in _group_sentences(view):
+        if len(turns) < MIN_REPEATS:
+            continue
+        kind, text = "says_again", f"said the same sentence {len(turns)} times"
+        if find_any(_REFUSING, sentence):
+            kind, text = "refusal_loop", f"refused the same way {len(turns)} times"
+        yield view.finding(kind, text, *turns, who=_blame_between(view, turns))
+
+
+def _group_sentences(view: CallView) -> list[tuple[str, list[int]]]:
+    """Sentences that are about the same, and the turns that have them."""
     groups: list[tuple[str, list[int]]] = []
     for number, span in view.agent_turns():
         for sentence in sentences_of(span.text):
-            if (
-                is_question(sentence)
-                or len(words_of(sentence)) < 4
-                or find_any((*_POLITE, *_STALLING), sentence)
-            ):
+            if is_question(sentence) or len(words_of(sentence)) < 4:
+                continue
+            if find_any((*_POLITE, *_STALLING), sentence):
                 continue
             for known, turns in groups:
                 if likeness(known, sentence) >= MIN_SIMILARITY:
@@ -132,30 +109,12 @@ def _says_again(view: CallView) -> Iterator[Finding]:
                     break
             else:
                 groups.append((sentence, [number]))
-    for sentence, turns in groups:
-        if len(turns) < _SAME_TIMES:
-            continue
-        if find_any(_REFUSING, sentence):
-            yield view.finding(
-                "refusal_loop",
-                "major",
-                _blame_all(view, turns),
-                f"refused the same way {len(turns)} times",
-                *turns,
-            )
-        else:
-            yield view.finding(
-                "says_again",
-                "minor",
-                _blame_all(view, turns),
-                f"said the same sentence {len(turns)} times",
-                *turns,
-            )
+    return groups
 
 
-def _blame_all(view: CallView, turns: list[int]) -> Who:
-    before = [number for number, _ in view.caller_turns() if turns[0] < number < turns[-1]]
-    return view.blame(*before[:4]) if before else "agent"
+def _blame_between(view: CallView, turns: list[int]) -> Who:
+    between = [number for number, _ in view.caller_turns() if turns[0] < number < turns[-1]]
+    return view.blame(*between[:4])
 
 
 def _stalls(view: CallView) -> Iterator[Finding]:
@@ -166,10 +125,9 @@ def _stalls(view: CallView) -> Iterator[Finding]:
         if span is not None and find_any(_STALLING, span.text) and len(words_of(span.text)) <= 14:
             run.append(number)
             continue
-        if len(run) >= _SAME_TIMES:
-            yield view.finding(
-                "stalls", "major", "agent", f"{len(run)} turns of checking without an outcome", *run
-            )
+        if len(run) >= MIN_REPEATS:
+            text = f"{len(run)} turns of checking without an outcome"
+            yield view.finding("stalls", text, *run)
         run = []
 
 
@@ -185,6 +143,4 @@ def _echoes(view: CallView) -> Iterator[Finding]:
         if answer and len(set(caller) & set(answer)) / len(set(caller) | set(answer)) > 0.8:
             echoed += [exchange.caller, exchange.agent[0]]
     if len(echoed) >= 4 or (echoed and said == 1):
-        yield view.finding(
-            "echoes", "major", "agent", "the agent says the caller's own words back", *echoed
-        )
+        yield view.finding("echoes", "the agent says the caller's own words back", *echoed)

@@ -1,6 +1,4 @@
-"""The caller against their own script: a tester's mistake is named as one, and never booked on
-the agent.
-"""
+"""The caller against the script: the tester's mistakes are named and never blamed on the agent."""
 
 import re
 from collections.abc import Iterator
@@ -12,22 +10,21 @@ from aftercall.tester.record import Span
 
 _NUMBER = re.compile(r"\d+")
 _FREE = ("filler:", "nudge", "goodbye", "gave_up", "opening", "closing", "hold", "model")
+_MAY_REPEAT = ("filler:", "nudge", "answer:", "turn:", "goodbye", "closing")
 
 
 def find(view: CallView) -> Iterator[Finding]:
     for number, span in view.caller_turns():
         if reason := _off_script(view, span):
-            yield view.finding("caller_off_script", "major", "tester", reason, number)
+            yield view.finding("caller_off_script", reason, number)
     for event in view.record.events:
         if event.kind == "pause_skipped":
-            text = (
-                f"rang at once where the scenario pauses for {event.detail} s; `--max-pause "
-                f"{event.detail}` waits"
-            )
-            yield view.finding("pause_skipped", "major", "tester", text)
+            pause = f"rang at once where the scenario pauses for {event.detail} s"
+            text = f"{pause}; `--max-pause {event.detail}` waits"
+            yield view.finding("pause_skipped", text)
         if event.kind == "not_interrupted":
             text = 'could not interrupt on this line; `tester.phone_mode = "media"` can'
-            yield view.finding("not_interrupted", "major", "tester", text, detail=event.detail)
+            yield view.finding("not_interrupted", text, detail=event.detail)
     yield from _ignored_questions(view)
     yield from _repeats(view)
     yield from _unsaid_opening(view)
@@ -35,6 +32,7 @@ def find(view: CallView) -> Iterator[Finding]:
 
 
 def _off_script(view: CallView, span: Span) -> str:
+    """Why these words are not the script's; empty if they are."""
     context = view.plan.caller_context
     kind, _, name = span.why.partition(":")
     if kind == "turn":
@@ -42,122 +40,80 @@ def _off_script(view: CallView, span: Span) -> str:
         wanted = turn.say or f"[keys {turn.dtmf}]"
         return "" if span.text == wanted else "said other words than the script's"
     if kind == "answer":
-        left = [
-            field
-            for field in name.split(",")
-            if field in context.verification.answers and not _holds(span.text, view, field)
-        ]
+        asked = [field for field in name.split(",") if field in context.verification.answers]
+        left = [field for field in asked if not _answers(view, span, field)]
         return f"gave another answer for {left[0]} than the script's" if left else ""
     if kind == "stage":
-        says = [
-            say
-            for place, stage in enumerate(context.response_stages, 1)
-            if (stage.name or str(place)) == name
-            for say in stage.say
-        ]
-        return (
-            ""
-            if any(set(words_of(say)) <= set(words_of(span.text)) for say in says)
-            else "said other words than the stage's"
-        )
+        return "" if _is_staged(view, span, name) else "said other words than the stage's"
     if kind == "model":
         return _invented(view, span)
     return "" if span.why.startswith(_FREE) else "said something that is not in the script"
 
 
-def _holds(text: str, view: CallView, field: str) -> bool:
-    return set(words_of(view.plan.caller_context.verification.answers[field].answer)) <= set(
-        words_of(text)
-    )
+def _is_staged(view: CallView, span: Span, name: str) -> bool:
+    words = set(words_of(span.text))
+    stages = enumerate(view.plan.caller_context.response_stages, 1)
+    named = [stage for place, stage in stages if (stage.name or str(place)) == name]
+    return any(set(words_of(line)) <= words for stage in named for line in stage.say)
+
+
+def _answers(view: CallView, span: Span, field: str) -> bool:
+    answer = view.plan.caller_context.verification.answers[field].answer
+    return set(words_of(answer)) <= set(words_of(span.text))
 
 
 def _invented(view: CallView, span: Span) -> str:
-    """A played caller may use words of their own, but no numbers that nobody gave them."""
-    known = view.scenario.model_dump_json() + " ".join(
-        other.text for _, other in view.agent_turns() if other.start_s < span.start_s
-    )
+    """A model may choose the words, but not invent numbers."""
+    earlier = [other.text for _, other in view.agent_turns() if other.start_s < span.start_s]
+    known = view.scenario.model_dump_json() + " ".join(earlier)
     strange = [number for number in _NUMBER.findall(span.text) if number not in known]
     return f"gave a number that is not in the script ({len(strange)} of them)" if strange else ""
 
 
 def _ignored_questions(view: CallView) -> Iterator[Finding]:
-    """The agent asked who is calling, the script knows the answer, and the caller said
-    something else.
-    """
+    """The agent asked who is calling; the script has the answer, but the caller did not give it."""
     answers = view.plan.caller_context.verification.answers
     ways = {name: item.asked_as for name, item in answers.items()}
-    spans = view.spans
-    for number, (agent, caller) in enumerate(pairwise(spans), 1):
-        if (
-            agent.who != "agent"
-            or caller.who != "caller"
-            or caller.is_planned_overlap
-            or agent.is_cut
-        ):
+    for number, (agent, caller) in enumerate(pairwise(view.spans), 1):
+        if agent.who != "agent" or caller.who != "caller":
+            continue
+        if caller.is_planned_overlap or agent.is_cut:
+            continue
+        if not caller.why.startswith(("filler:", "stage:", "model")):
             continue
         asked = [name for name in asked_fields(agent.text, ways) if name in answers]
-        if (
-            asked
-            and caller.why.startswith(("filler:", "stage:", "model"))
-            and not any(_holds(caller.text, view, name) for name in asked)
-        ):
-            yield view.finding(
-                "caller_off_script",
-                "major",
-                "tester",
-                f"did not answer when asked for {asked[0]}",
-                number,
-                number + 1,
-            )
+        if asked and not any(_answers(view, caller, name) for name in asked):
+            text = f"did not answer when asked for {asked[0]}"
+            yield view.finding("caller_off_script", text, number, number + 1)
 
 
 def _repeats(view: CallView) -> Iterator[Finding]:
-    """Said again though nobody asked again."""
     if not view.plan.caller_context.anti_repetition.enabled:
         return
-    seen: list[tuple[int, Span]] = []
+    seen: list[tuple[int, str]] = []
     for number, span in view.caller_turns():
-        if span.why.startswith(("filler:", "nudge", "answer:", "turn:", "goodbye", "closing")):
+        if span.why.startswith(_MAY_REPEAT):
             continue
-        before = [spans for spans in seen if likeness(spans[1].text, span.text) > 0.95]
-        agent = view.spans[number - 2] if number >= 2 else None
-        if (
-            before
-            and agent is not None
-            and not find_any((r"/\?/", "repeat|again|catch|sorry"), agent.text)
-        ):
-            yield view.finding(
-                "caller_repeats",
-                "minor",
-                "tester",
-                "the caller said the same again without being asked",
-                before[0][0],
-                number,
-            )
-        seen.append((number, span))
+        before = [turn for turn, text in seen if likeness(text, span.text) > 0.95]
+        seen.append((number, span.text))
+        if not before or number < 2:
+            continue
+        asked_again = find_any((r"/\?/", "repeat|again|catch|sorry"), view.spans[number - 2].text)
+        if not asked_again:
+            text = "the caller said the same again without being asked"
+            yield view.finding("caller_repeats", text, before[0], number)
 
 
 def _unsaid_opening(view: CallView) -> Iterator[Finding]:
-    """Talked, but never said what they called for."""
-    spans = view.record.caller_spans
-    if (
-        view.plan.caller_context.opening
-        and len(spans) > 2
-        and not any(span.why in ("opening", "model") for span in spans)
-    ):
-        yield view.finding(
-            "caller_off_script", "major", "tester", "never said what the call was for"
-        )
+    reasons = [span.why for span in view.record.caller_spans]
+    if not view.plan.caller_context.opening or len(reasons) <= 2:
+        return
+    if "opening" not in reasons and "model" not in reasons:
+        yield view.finding("caller_off_script", "never said what the call was for")
 
 
 def _left_early(view: CallView) -> Iterator[Finding]:
-    """Hung up in the middle of things, for no reason of the script."""
     record = view.record
-    if (
-        record.ended_by == "caller"
-        and record.end_why in ("", "closing")
-        and not any(span.why == "closing" for span in record.caller_spans)
-    ):
-        yield view.finding(
-            "caller_left_early", "major", "tester", "the caller hung up before the script was over"
-        )
+    has_closed = any(span.why == "closing" for span in record.caller_spans)
+    if record.ended_by == "caller" and record.end_why in ("", "closing") and not has_closed:
+        yield view.finding("caller_left_early", "the caller hung up before the script was over")

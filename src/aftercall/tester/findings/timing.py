@@ -1,97 +1,151 @@
-"""Answers that come late, or not at all; an agent that never stops."""
+"""Answers that come late or not at all, and who talked over whom.
+
+A caller whose script does not interrupt never counts as interrupting.
+"""
 
 from collections.abc import Iterator
 
 from aftercall.tester.finding import CallView, Finding, Severity
+from aftercall.tester.record import Span
+from aftercall.tester.scenario import Who
 
 MONOLOGUE_S = 40.0
+MIN_OVERLAP_S = 0.25
+SAME_MOMENT_S = 0.2
+NEAR_END_S = 0.15
+_ENDINGS = (".", "?", "!", "…", '"', "'", ")", ":")
 
 
 def find(view: CallView) -> Iterator[Finding]:
-    if view.record.outcome != "answered":
-        return
-    agent = list(view.agent_turns())
-    if not agent:
-        yield _say_nothing(view)
-        return
-    yield from _greeting(view)
-    yield from _answers(view)
-    for number, span in agent:
+    if view.record.outcome == "answered":
+        if view.record.agent_spans:
+            yield from _late_greeting(view)
+            yield from _late_answers(view)
+            yield from _monologues(view)
+        else:
+            yield _no_words(view)
+    yield from find_overlaps(view)
+
+
+def _monologues(view: CallView) -> Iterator[Finding]:
+    for number, span in view.agent_turns():
         if span.seconds > MONOLOGUE_S:
-            yield view.finding(
-                "monologue",
-                "major",
-                "agent",
-                f"the agent spoke for {span.seconds:.0f} s without a pause",
-                number,
-            )
+            text = f"the agent spoke for {span.seconds:.0f} s without a pause"
+            yield view.finding("monologue", text, number)
 
 
-def _say_nothing(view: CallView) -> Finding:
-    """No words came; where the recording has a voice on it, that is not the agent's doing."""
+def _no_words(view: CallView) -> Finding:
+    """The agent is not to blame where the recording has a voice without words."""
     heard_s = sum(
         float(event.detail) for event in view.record.events if event.kind == "unrecognised"
     )
     if heard_s:
-        return view.finding(
-            "not_understood",
-            "major",
-            "unknown",
-            f"the agent spoke for {heard_s:.1f} s, but no words were recognised",
-        )
-    return view.finding("never_spoke", "critical", "agent", "the agent never said a word")
+        text = f"the agent spoke for {heard_s:.1f} s, but no words were recognised"
+        return view.finding("not_understood", text)
+    return view.finding("never_spoke", "the agent never said a word")
 
 
-def _greeting(view: CallView) -> Iterator[Finding]:
-    first = view.record.agent_spans[0]
+def _late_greeting(view: CallView) -> Iterator[Finding]:
+    number, first = next(view.agent_turns())
     if not first.is_estimated and first.start_s > view.scenario.limits.greeting_s:
-        yield view.finding(
-            "slow_greeting",
-            "major",
-            "agent",
-            f"the agent's first word came after {first.start_s:.1f} s",
-            view.spans.index(first) + 1,
-        )
+        text = f"the agent's first word came after {first.start_s:.1f} s"
+        yield view.finding("slow_greeting", text, number)
 
 
-def _answers(view: CallView) -> Iterator[Finding]:
+def _late_answers(view: CallView) -> Iterator[Finding]:
     limit_s = view.scenario.limits.response_ms / 1000
-    last = view.exchanges[-1].caller if view.exchanges else 0
     for exchange in view.exchanges:
-        span = view.spans[exchange.caller - 1]
         if not exchange.agent:
-            if exchange.caller == last and (
-                view.record.ended_by == "caller" and not _was_waited_for(view, span.end_s)
-            ):
-                continue  # the caller's own last word
-            yield from _unanswered(view, exchange.caller, is_last=exchange.caller == last)
+            yield from _unanswered(view, exchange.caller)
         elif exchange.latency_s is not None and exchange.latency_s > limit_s:
             severity: Severity = "major" if exchange.latency_s > 1.5 * limit_s else "minor"
             text = f"the answer came after {exchange.latency_s:.2f} s"
-            yield view.finding(
-                "slow_answer",
-                severity,
-                view.blame(exchange.caller),
-                text,
-                exchange.caller,
-                exchange.agent[0],
-            )
+            turns = (exchange.caller, exchange.agent[0])
+            who = view.blame(exchange.caller)
+            yield view.finding("slow_answer", text, *turns, who=who, severity=severity)
 
 
-def _unanswered(view: CallView, turn: int, *, is_last: bool) -> Iterator[Finding]:
+def _unanswered(view: CallView, turn: int) -> Iterator[Finding]:
     span = view.spans[turn - 1]
-    if span.why in ("goodbye", "closing") or (
-        view.record.ended_by in ("line", "agent") and is_last
-    ):
+    is_last = turn == view.exchanges[-1].caller
+    if span.why in ("goodbye", "closing"):
+        return
+    if is_last and view.record.ended_by in ("line", "agent"):
+        return
+    if is_last and view.record.ended_by == "caller" and not _waited(view, span.end_s):
         return
     following = [other for _, other in view.caller_turns() if other.start_s > span.end_s]
     if following and following[0].is_planned_overlap:
         return
     who = view.blame(turn)
-    if following and following[0].start_s - span.end_s < view.scenario.limits.response_ms / 1000:
-        who = "tester" if who == "agent" else who
-    yield view.finding("no_answer", "major", who, "the agent did not answer", turn)
+    wait_s = view.scenario.limits.response_ms / 1000
+    if who == "agent" and following and following[0].start_s - span.end_s < wait_s:
+        who = "tester"
+    yield view.finding("no_answer", "the agent did not answer", turn, who=who)
 
 
-def _was_waited_for(view: CallView, since_s: float) -> bool:
+def _waited(view: CallView, since_s: float) -> bool:
     return any(event.kind == "dead_air" and event.at_s >= since_s for event in view.record.events)
+
+
+def find_overlaps(view: CallView) -> Iterator[Finding]:
+    if view.record.line != "text":
+        yield from _talked_over(view)
+        yield from _did_not_yield(view)
+    yield from _broke_off(view)
+
+
+def _talked_over(view: CallView) -> Iterator[Finding]:
+    for number, caller in view.caller_turns():
+        for other, agent in view.agent_turns():
+            both_s = agent.segment.overlap_s(caller.segment)
+            if agent.is_estimated or caller.is_estimated or both_s < MIN_OVERLAP_S:
+                continue
+            text = f"{both_s:.1f} s of both speaking at once"
+            if caller.start_s + SAME_MOMENT_S < agent.start_s < caller.end_s - NEAR_END_S:
+                who: Who = "unknown" if caller.is_planned_overlap else "agent"
+                severity: Severity = "minor" if caller.is_planned_overlap else "major"
+                yield view.finding(
+                    "talks_over_caller", text, number, other, who=who, severity=severity
+                )
+            elif not caller.is_planned_overlap and agent.start_s <= caller.start_s + SAME_MOMENT_S:
+                yield view.finding("collision", f"both began to speak: {text}", other, number)
+
+
+def _did_not_yield(view: CallView) -> Iterator[Finding]:
+    limit_s = view.scenario.limits.yield_ms / 1000
+    interruptions = [turn for turn in view.caller_turns() if turn[1].is_planned_overlap]
+    for number, caller in interruptions:
+        for other, agent in view.agent_turns():
+            went_on_s = agent.end_s - caller.start_s
+            if agent.start_s < caller.start_s < agent.end_s and went_on_s > limit_s:
+                text = f"interrupted, the agent went on for {went_on_s:.1f} s"
+                yield view.finding("does_not_yield", text, other, number, who=view.blame(number))
+
+
+def _broke_off(view: CallView) -> Iterator[Finding]:
+    """An unfinished sentence from an agent that otherwise finishes its sentences."""
+    turns = list(view.agent_turns())
+    if sum(span.text.rstrip().endswith(_ENDINGS) for _, span in turns) < 2:
+        return
+    for number, span in turns:
+        text = span.text.rstrip()
+        if not text or text.endswith(_ENDINGS) or span.is_cut or _was_interrupted(view, span):
+            continue
+        following = view.spans[number : number + 1]
+        if following and following[0].who == "agent":
+            continue  # goes on after a pause
+        ended_by = view.record.ended_by
+        if number == turns[-1][0] and ended_by in ("caller", "limit", "line"):
+            text = "the agent was still speaking when the call ended"
+            who: Who = "line" if ended_by == "line" else "tester"
+            yield view.finding("broken_off", text, number, who=who, severity="info")
+        else:
+            text = "the agent broke off in the middle of a sentence"
+            yield view.finding("broken_off", text, number)
+
+
+def _was_interrupted(view: CallView, span: Span) -> bool:
+    return any(
+        span.start_s < caller.start_s < span.end_s + NEAR_END_S for _, caller in view.caller_turns()
+    )

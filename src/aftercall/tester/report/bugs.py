@@ -1,22 +1,22 @@
-"""BUG_REPORT.md: what the agent does wrong, one entry a bug, with the words that show it."""
+"""BUG_REPORT.md: what the agent does wrong, one entry per bug, with the words that show it."""
 
 from collections.abc import Iterator, Sequence
 
 from aftercall.tester.bug_ledger import Bug, fingerprint
 from aftercall.tester.finding import Finding
 from aftercall.tester.redact import Redactor
-from aftercall.tester.report.run import TestRunReport, rates_of, speak_calibration, speak_latency
+from aftercall.tester.report.run import RunReport, rates_of, speak_calibration, speak_latency
 from aftercall.tester.score import ScenarioScore
 
 _ORDER = {"critical": 0, "major": 1, "minor": 2, "info": 3}
 
 
-def bug_report(run: TestRunReport, bugs: Sequence[Bug], redactor: Redactor) -> str:
-    """Only what was spoken is redacted: dates and addresses of our own are no secrets."""
+def bug_report(run: RunReport, bugs: Sequence[Bug], redactor: Redactor) -> str:
+    """Redacts what was spoken, not the report's own dates and ids."""
     return "\n".join(_lines(run, bugs, redactor)) + "\n"
 
 
-def bugs_of(run: TestRunReport, bugs: Sequence[Bug]) -> list[Bug]:
+def bugs_of(run: RunReport, bugs: Sequence[Bug]) -> list[Bug]:
     """The ledger's entries that this run saw, worst first."""
     seen = {fingerprint(run.target, finding) for item in run.scored for finding in item.bugs}
     return sorted(
@@ -25,7 +25,7 @@ def bugs_of(run: TestRunReport, bugs: Sequence[Bug]) -> list[Bug]:
     )
 
 
-def _lines(run: TestRunReport, bugs: Sequence[Bug], redactor: Redactor) -> Iterator[str]:
+def _lines(run: RunReport, bugs: Sequence[Bug], redactor: Redactor) -> Iterator[str]:
     found = bugs_of(run, bugs)
     yield f"# Bug report: {run.target}"
     yield ""
@@ -40,29 +40,21 @@ def _lines(run: TestRunReport, bugs: Sequence[Bug], redactor: Redactor) -> Itera
     yield from _others(run, redactor)
 
 
-def _entry(number: int, bug: Bug, run: TestRunReport, redactor: Redactor) -> Iterator[str]:
+def _entry(number: int, bug: Bug, run: RunReport, redactor: Redactor) -> Iterator[str]:
     finding, item = _example(bug, run)
-    record = next(
-        (record for record in item.records if record.number == finding.call), item.records[-1]
-    )
+    record = item.record_of(finding)
     yield f"## {number}. {redactor.clean(finding.text)}"
     yield ""
-    yield (
-        f"- **Category:** {bug.category} (`{bug.kind}`), **severity:** {bug.severity}, "
-        f"**fingerprint:** `{bug.fingerprint}`"
-    )
-    runs = f"{bug.runs} run{'s' * (bug.runs != 1)}"
-    yield (
-        f"- **Seen:** {bug.seen} times in {runs}, first {bug.first_seen}, last "
-        f"{bug.last_seen}, in {', '.join(bug.scenarios)}"
-    )
+    severity, mark = f"**severity:** {bug.severity}", f"**fingerprint:** `{bug.fingerprint}`"
+    yield f"- **Category:** {bug.category} (`{bug.kind}`), {severity}, {mark}"
+    times = f"{bug.seen} times in {bug.runs} run{'s' * (bug.runs != 1)}"
+    scenarios = ", ".join(bug.scenarios)
+    yield f"- **Seen:** {times}, first {bug.first_seen}, last {bug.last_seen}, in {scenarios}"
     yield f"- **Calls:** {', '.join(f'`{call}`' for call in bug.calls[-5:])}"
     yield f"- **Sound:** [calls/{record.id}.wav](calls/{record.id}.wav) at {finding.at_s:.1f} s"
     if bug.steps:
-        yield (
-            "- **Shortest list of steps that still shows it:** "
-            f"{redactor.clean('; '.join(bug.steps))}"
-        )
+        steps = redactor.clean("; ".join(bug.steps))
+        yield f"- **Shortest list of steps that still shows it:** {steps}"
     yield ""
     for turn in finding.turns[:6]:
         span = record.spans[turn - 1]
@@ -71,7 +63,7 @@ def _entry(number: int, bug: Bug, run: TestRunReport, redactor: Redactor) -> Ite
     yield ""
 
 
-def _example(bug: Bug, run: TestRunReport) -> tuple[Finding, ScenarioScore]:
+def _example(bug: Bug, run: RunReport) -> tuple[Finding, ScenarioScore]:
     return next(
         (finding, item)
         for item in run.scored
@@ -80,29 +72,18 @@ def _example(bug: Bug, run: TestRunReport) -> tuple[Finding, ScenarioScore]:
     )
 
 
-def _others(run: TestRunReport, redactor: Redactor) -> Iterator[str]:
-    """What is not the agent's: listed, so that nobody wonders, and kept apart, so that nobody
-    is blamed for it.
-    """
-    others = [
-        (item, finding)
-        for item in run.scored
-        for finding in item.findings
-        if finding.who != "agent" and finding.severity != "info"
-    ]
-    remarks = [
-        (item, finding)
-        for item in run.scored
-        for finding in item.findings
-        if finding.who == "agent" and finding.severity == "minor"
-    ]
+def _others(run: RunReport, redactor: Redactor) -> Iterator[str]:
+    """Findings that are no bugs of the agent: other causes, and remarks."""
+    findings = [(item, finding) for item in run.scored for finding in item.findings]
+    others = [pair for pair in findings if pair[1].who != "agent" and pair[1].severity != "info"]
+    remarks = [pair for pair in findings if pair[1].who == "agent" and pair[1].severity == "minor"]
     for title, listed in (("Not the agent's doing", others), ("Remarks", remarks)):
-        if listed:
-            yield f"## {title}"
-            yield ""
-            for item, finding in listed[:50]:
-                yield (
-                    f"- {item.scenario.name}, run {item.run}: `{finding.kind}` "
-                    f"({finding.who}) {redactor.clean(finding.text)}"
-                )
-            yield ""
+        if not listed:
+            continue
+        yield f"## {title}"
+        yield ""
+        for item, finding in listed[:50]:
+            place = f"{item.scenario.name}, run {item.run}"
+            text = redactor.clean(finding.text)
+            yield f"- {place}: `{finding.kind}` ({finding.who}) {text}"
+        yield ""

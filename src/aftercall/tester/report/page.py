@@ -1,7 +1,6 @@
-"""One HTML page with everything in it: verdicts, transcripts, timings, waveforms and players;
-no script, nothing fetched.
-"""
+"""One HTML page with verdicts, transcripts, timings, waveforms and players, without scripts."""
 
+import struct
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -12,7 +11,7 @@ from aftercall.tester.finding import CallView, Finding
 from aftercall.tester.record import CallRecord
 from aftercall.tester.redact import Redactor
 from aftercall.tester.report.bugs import bugs_of
-from aftercall.tester.report.run import TestRunReport, rates_of, speak_calibration, speak_latency
+from aftercall.tester.report.run import RunReport, rates_of, speak_calibration, speak_latency
 from aftercall.tester.score import ScenarioScore
 
 WIDTH = 1000
@@ -25,17 +24,13 @@ def waveform_svg(record: CallRecord, marks: Sequence[float] = ()) -> str:
     total_s = max(record.duration_s, 0.001)
     caller = _path(record.caller_sound, total_s, up=True) or _blocks(record, "caller", total_s)
     agent = _path(record.agent_sound, total_s, up=False) or _blocks(record, "agent", total_s)
-    lines = "".join(
-        (
-            f'<line x1="{WIDTH * at / total_s:.0f}" x2="{WIDTH * at / total_s:.0f}" y1="-44" '
-            'y2="44" stroke="var(--bad)"/>'
-        )
-        for at in marks
-    )
-    seconds = "".join(
-        f'<text x="{WIDTH * at / total_s:.0f}" y="44" font-size="10" fill="var(--pale)">{at}</text>'
-        for at in range(0, int(total_s) + 1, _step(total_s))
-    )
+    lines = seconds = ""
+    for at_s in marks:
+        x = f"{WIDTH * at_s / total_s:.0f}"
+        lines += f'<line x1="{x}" x2="{x}" y1="-44" y2="44" stroke="var(--bad)"/>'
+    for at in range(0, int(total_s) + 1, _step(total_s)):
+        x = f"{WIDTH * at / total_s:.0f}"
+        seconds += f'<text x="{x}" y="44" font-size="10" fill="var(--pale)">{at}</text>'
     return (
         f'<svg viewBox="0 -45 {WIDTH} 90" preserveAspectRatio="none" role="img" '
         'aria-label="waveform">'
@@ -78,13 +73,15 @@ _STYLE = """
 :root{color-scheme:light dark;--ink:#1c2430;--pale:#667085;--line:#d7dce3;--bad:#b42318;
 --good:#067647;--warn:#b54708;
 --caller:#3565c0;--agent:#b0641d;--back:#fff}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--pale:#98a2b3;--line:#363e4a;--bad:#f97066;--good:#47cd89;--warn:#fdb022;
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--pale:#98a2b3;--line:#363e4a;
+--bad:#f97066;--good:#47cd89;--warn:#fdb022;
 --caller:#84adff;--agent:#f7b27a;--back:#14181f}}
 body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--back);max-width:1000px;
 margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}
 td,th{text-align:left;padding:.25rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
-.passed{color:var(--good)}.failed{color:var(--bad)}.inconclusive,.re-listen{color:var(--warn)}.pale{color:var(--pale)}
+.passed{color:var(--good)}.failed{color:var(--bad)}.inconclusive,.re-listen{color:var(--warn)}
+.pale{color:var(--pale)}
 summary{cursor:pointer;padding:.35rem 0}svg{width:100%;height:90px}audio{width:100%}
 details{border-top:1px solid var(--line)}
 .time{white-space:nowrap;font-variant-numeric:tabular-nums}
@@ -93,7 +90,7 @@ details{border-top:1px solid var(--line)}
 """
 
 
-def html_page(run: TestRunReport, bugs: Sequence[Bug], redactor: Redactor) -> str:
+def html_page(run: RunReport, bugs: Sequence[Bug], redactor: Redactor) -> str:
     page = _Page(run, bugs, redactor)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
@@ -104,7 +101,7 @@ def html_page(run: TestRunReport, bugs: Sequence[Bug], redactor: Redactor) -> st
 
 
 class _Page:
-    def __init__(self, run: TestRunReport, bugs: Sequence[Bug], redactor: Redactor) -> None:
+    def __init__(self, run: RunReport, bugs: Sequence[Bug], redactor: Redactor) -> None:
         self._run = run
         self._bugs = bugs_of(run, bugs)
         self._redactor = redactor
@@ -116,17 +113,13 @@ class _Page:
     def parts(self) -> Iterator[str]:
         run = self._run
         yield f"<h1>Test of {escape(run.target)}</h1>"
-        yield (
-            f'<p>{len(run.scored)} runs: <b class="passed">{run.passed} passed</b>, <b '
-            f'class="failed">{run.failed} failed</b>, '
-        )
-        yield f"{len(run.scored) - run.passed - run.failed} undecided, in {run.seconds:.1f} s. "
+        yield f'<p>{len(run.scored)} runs: <b class="passed">{run.passed} passed</b>, '
+        yield f'<b class="failed">{run.failed} failed</b>, '
+        yield f"{run.undecided} undecided, in {run.seconds:.1f} s. "
         if rates := rates_of(run):
             yield f"{rates.sentence.capitalize()}."
-        yield (
-            f'</p><p class="pale">{escape(speak_latency(run))}; '
-            f"{escape(speak_calibration(run))}.</p>"
-        )
+        figures = escape(f"{speak_latency(run)}; {speak_calibration(run)}")
+        yield f'</p><p class="pale">{figures}.</p>'
         yield from self._bug_table()
         yield "<h2>Runs</h2>"
         for _, items in run.by_scenario():
@@ -137,31 +130,23 @@ class _Page:
         if not self._bugs:
             yield "<p>No bugs of the agent were found.</p>"
             return
-        yield (
-            "<h2>Bugs</h2><table><tr><th>severity</th><th>kind</th><th>what</th>"
-            "<th>seen</th><th>fewest "
-            "steps</th></tr>"
-        )
+        titles = ("severity", "kind", "what", "seen", "fewest steps")
+        head = "".join(f"<th>{title}</th>" for title in titles)
+        yield f"<h2>Bugs</h2><table><tr>{head}</tr>"
         for bug in self._bugs:
             steps = self.text("; ".join(bug.steps)) or '<span class="pale">not looked for</span>'
             runs = f"{bug.runs} run{'s' * (bug.runs != 1)}"
-            seen = (
-                f"{bug.seen} × in {runs}<br>since <span "
-                f"class=time>{escape(bug.first_seen[:10])}</span>"
-            )
+            since = f"since <span class=time>{escape(bug.first_seen[:10])}</span>"
+            seen = f"{bug.seen} × in {runs}<br>{since}"
             cells = (bug.severity, escape(bug.kind), self.text(bug.text), seen, steps)
             yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         yield "</table>"
 
     def _run_part(self, item: ScenarioScore, *, is_first: bool) -> Iterator[str]:
-        yield (
-            f"<details{' open' if item.verdict == 'failed' and is_first else ''}><summary><b "
-            f'class="{item.verdict}">{item.verdict}</b> '
-        )
-        yield (
-            f"{escape(item.scenario.name)}, run {item.run} <span "
-            f"class=pale>{self.text(item.scenario.goal)}</span></summary>"
-        )
+        state = " open" if item.verdict == "failed" and is_first else ""
+        yield f'<details{state}><summary><b class="{item.verdict}">{item.verdict}</b> '
+        yield f"{escape(item.scenario.name)}, run {item.run} "
+        yield f"<span class=pale>{self.text(item.scenario.goal)}</span></summary>"
         for checked in item.criteria:
             mark = {"met": "✓", "missed": "✗"}.get(checked.state, "?")
             yield f"<div>{mark} {self.text(checked.name)}</div>"
@@ -169,32 +154,25 @@ class _Page:
             if finding.severity != "info":
                 yield self._finding(finding)
         for record in item.records:
-            yield from self._call(
-                CallView(record, item.scenario), item.findings, has_sound=is_first
-            )
+            view = CallView(record, item.scenario)
+            yield from self._call(view, item.findings, has_sound=is_first)
         yield "</details>"
 
     def _finding(self, finding: Finding) -> str:
         turns = ", ".join(str(turn) for turn in finding.turns)
-        place = (
-            f"turn{'s' * (len(finding.turns) > 1)} {turns}, {finding.at_s:.1f} s"
-            if turns
-            else f"call {finding.call}"
-        )
+        place = f"call {finding.call}"
+        if turns:
+            place = f"turn{'s' * (len(finding.turns) > 1)} {turns}, {finding.at_s:.1f} s"
         shade = "failed" if finding.is_bug else "pale"
-        return (
-            f'<div class="{shade}">{finding.severity} · {finding.who} · '
-            f"{escape(finding.kind)}: {self.text(finding.text)} ({place})</div>"
-        )
+        about = f"{finding.severity} · {finding.who} · {escape(finding.kind)}"
+        return f'<div class="{shade}">{about}: {self.text(finding.text)} ({place})</div>'
 
     def _call(
         self, view: CallView, findings: Sequence[Finding], *, has_sound: bool
     ) -> Iterator[str]:
         record = view.record
-        yield (
-            f'<p class="pale">Call {record.number} <code>{record.id}</code>: '
-            f"{record.outcome}, {record.duration_s:.1f} s, "
-        )
+        yield f'<p class="pale">Call {record.number} <code>{record.id}</code>: '
+        yield f"{record.outcome}, {record.duration_s:.1f} s, "
         yield f"ended by {record.ended_by} ({self.text(record.end_why)})</p>"
         bugs = [finding for finding in findings if finding.call == record.number and finding.is_bug]
         yield waveform_svg(record, [finding.at_s for finding in bugs])
@@ -205,7 +183,7 @@ class _Page:
     def _turns(self, view: CallView, marked: set[int]) -> Iterator[str]:
         """Every turn with its times; for answers, how long the caller waited."""
         waits = {
-            exchange.agent[0]: exchange.latency_s
+            exchange.agent[0]: f"{exchange.latency_s:.2f} s"
             for exchange in view.exchanges
             if exchange.latency_s is not None
         }
@@ -213,47 +191,31 @@ class _Page:
             "<table><tr class=pale><th></th><th></th><th>heard at</th><th>after</th><th></th></tr>"
         )
         for number, span in enumerate(view.spans, 1):
-            sure = (
-                f" <span class=pale>{span.confidence:.2f}</span>"
-                if span.confidence is not None
-                else ""
-            )
             about = "about " if span.is_estimated else ""
-            times = f"{about}{span.start_s:.2f}–{span.end_s:.2f}"
-            cells = (
-                f"<td class=pale>{number}</td>",
-                f"<td>{span.who}</td>",
-                f"<td class='pale time'>{times}</td>",
-            )
-            wait = (
-                f"<td class='pale time'>{waits[number]:.2f} s</td>"
-                if number in waits
-                else "<td></td>"
-            )
             shade = " marked" if number in marked else ""
-            yield (
-                "<tr "
-                f'class="{span.who}{shade}">{"".join(cells)}{wait}<td>{self.text(span.text)}{sure}</td></tr>'
-            )
+            yield f'<tr class="{span.who}{shade}"><td class=pale>{number}</td><td>{span.who}</td>'
+            yield f"<td class='pale time'>{about}{span.start_s:.2f}–{span.end_s:.2f}</td>"
+            has_wait = number in waits
+            yield f"<td class='pale time'>{waits[number]}</td>" if has_wait else "<td></td>"
+            yield f"<td>{self.text(span.text)}"
+            if span.confidence is not None:
+                yield f" <span class=pale>{span.confidence:.2f}</span>"
+            yield "</td></tr>"
         yield "</table>"
 
     def _player(self, record: CallRecord) -> str:
-        """Both channels; turns with words that are redacted are silent."""
+        """Both channels; turns with redacted words are silent."""
         sound = _eight_bit_wav(*silence_redacted(record, self._redactor))
         self._sound += len(sound)
         if self._sound > MAX_SOUND_BYTES:
-            return (
-                '<p class="pale">Sound: <a '
-                f'href="calls/{record.id}.wav">calls/{record.id}.wav</a></p>'
-            )
-        note = (
-            " (read out by the tester: this line carries words only)" if record.is_read_out else ""
-        )
+            path = f"calls/{record.id}.wav"
+            return f'<p class="pale">Sound: <a href="{path}">{path}</a></p>'
+        note = ""
+        if record.is_read_out:
+            note = " (read out by the tester: this line carries words only)"
         source = f"data:audio/wav;base64,{b64encode(sound).decode()}"
-        return (
-            f'<audio controls preload="none" src="{source}"></audio><span '
-            f'class="pale">{note}</span>'
-        )
+        player = f'<audio controls preload="none" src="{source}"></audio>'
+        return f'{player}<span class="pale">{note}</span>'
 
 
 def silence_redacted(record: CallRecord, redactor: Redactor) -> tuple[bytes, bytes]:
@@ -273,18 +235,6 @@ def _eight_bit_wav(left: bytes, right: bytes) -> bytes:
     sound = bytearray(2 * length)
     sound[0::2] = left.ljust(length, b"\xff").translate(_EIGHT_BITS)
     sound[1::2] = right.ljust(length, b"\xff").translate(_EIGHT_BITS)
-    head = (
-        b"RIFF" + (36 + len(sound)).to_bytes(4, "little") + b"WAVEfmt " + (16).to_bytes(4, "little")
-    )
-    form = b"".join(
-        value.to_bytes(size, "little")
-        for value, size in (
-            (1, 2),
-            (2, 2),
-            (SAMPLE_RATE_HZ, 4),
-            (2 * SAMPLE_RATE_HZ, 4),
-            (2, 2),
-            (8, 2),
-        )
-    )
-    return head + form + b"data" + len(sound).to_bytes(4, "little") + bytes(sound)
+    form = struct.pack("<IHHIIHH", 16, 1, 2, SAMPLE_RATE_HZ, 2 * SAMPLE_RATE_HZ, 2, 8)
+    head = struct.pack("<4sI8s", b"RIFF", 36 + len(sound), b"WAVEfmt ")
+    return head + form + struct.pack("<4sI", b"data", len(sound)) + bytes(sound)

@@ -1,18 +1,22 @@
-"""One run of the suite, as reports tell it."""
+"""One run of the suite: its rates and figures, and the run as JSON and JUnit XML."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from itertools import groupby
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement, tostring
 
+from aftercall.tester.bug_ledger import fingerprint
 from aftercall.tester.calibrate import Calibration
 from aftercall.tester.measures import percentile
+from aftercall.tester.record import format_time, record_json
+from aftercall.tester.redact import Redactor
 from aftercall.tester.score import ScenarioScore
 from aftercall.tester.statistics import pass_at_k, pass_hat_k, speak_rate, wilson
 
 
 @dataclass(frozen=True)
-class TestRunReport:
+class RunReport:
     id: str
     target: str
     started_at: datetime
@@ -28,25 +32,24 @@ class TestRunReport:
     def failed(self) -> int:
         return sum(item.verdict == "failed" for item in self.scored)
 
+    @property
+    def undecided(self) -> int:
+        return len(self.scored) - self.passed - self.failed
+
     def by_scenario(self) -> list[tuple[str, list[ScenarioScore]]]:
-        ordered = sorted(self.scored, key=lambda item: (item.scenario.name, item.run))
-        return [
-            (name, list(group))
-            for name, group in groupby(ordered, key=lambda item: item.scenario.name)
-        ]
+        grouped: dict[str, list[ScenarioScore]] = {}
+        for item in sorted(self.scored, key=lambda item: (item.scenario.name, item.run)):
+            grouped.setdefault(item.scenario.name, []).append(item)
+        return list(grouped.items())
 
     def latencies(self) -> list[float]:
-        return [
-            value
-            for item in self.scored
-            for measures in item.measures
-            for value in measures["latency_s"]
-        ]
+        measured = [measures for item in self.scored for measures in item.measures]
+        return [value for measures in measured for value in measures["latency_s"]]
 
 
 @dataclass(frozen=True)
 class PassRates:
-    """How often a run passes; inconclusive runs do not count, they say nothing about the agent."""
+    """How often a run passes; inconclusive runs do not count."""
 
     runs: int
     passed: int
@@ -65,27 +68,24 @@ class PassRates:
         )
 
 
-def rates_of(run: TestRunReport) -> PassRates | None:
-    counted = [
-        (sum(item.verdict == "passed" for item in decided), len(decided))
-        for _, items in run.by_scenario()
-        if (decided := _decided(items))
-    ]
+def rates_of(run: RunReport) -> PassRates | None:
+    counted = []
+    for _, items in run.by_scenario():
+        passed = sum(item.verdict == "passed" for item in items)
+        decided = passed + sum(item.verdict == "failed" for item in items)
+        if decided:
+            counted.append((passed, decided))
     if not counted:
         return None
-    passed, decided_runs = sum(passed for passed, _ in counted), sum(runs for _, runs in counted)
-    low, high = wilson(passed, decided_runs)
+    passed, decided = sum(passed for passed, _ in counted), sum(runs for _, runs in counted)
+    low, high = wilson(passed, decided)
     k = min(runs for _, runs in counted)
     at_k = sum(pass_at_k(runs, passed, k) for passed, runs in counted) / len(counted)
     hat_k = sum(pass_hat_k(runs, passed, k) for passed, runs in counted) / len(counted)
-    return PassRates(decided_runs, passed, passed / decided_runs, low, high, k, at_k, hat_k)
+    return PassRates(decided, passed, passed / decided, low, high, k, at_k, hat_k)
 
 
-def _decided(items: Sequence[ScenarioScore]) -> list[ScenarioScore]:
-    return [item for item in items if item.verdict in ("passed", "failed")]
-
-
-def speak_latency(run: TestRunReport) -> str:
+def speak_latency(run: RunReport) -> str:
     values = run.latencies()
     if not values:
         return "no answers measured"
@@ -93,7 +93,7 @@ def speak_latency(run: TestRunReport) -> str:
     return f"response latency p50 {p50:.2f} s, p95 {p95:.2f} s over {len(values)} answers"
 
 
-def speak_calibration(run: TestRunReport) -> str:
+def speak_calibration(run: RunReport) -> str:
     if not run.calibration:
         return "the tester was not calibrated for this run"
     worst = max(item.latency_p95_ms for item in run.calibration)
@@ -103,3 +103,82 @@ def speak_calibration(run: TestRunReport) -> str:
         f"tester's own error: latency {worst:.1f} ms at p95 on its worst line, {false} false "
         f"barge-ins in {turns} turns"
     )
+
+
+def run_json(run: RunReport) -> dict[str, Any]:
+    rates = rates_of(run)
+    return {
+        "schema": 1,
+        "id": run.id,
+        "target": run.target,
+        "started_at": format_time(run.started_at),
+        "seconds": round(run.seconds, 3),
+        "passed": run.passed,
+        "failed": run.failed,
+        "runs": len(run.scored),
+        "rates": asdict(rates) if rates else None,
+        "calibration": [item.as_json() for item in run.calibration],
+        "results": [_scored_json(run, item) for item in run.scored],
+    }
+
+
+def _scored_json(run: RunReport, item: ScenarioScore) -> dict[str, Any]:
+    findings = []
+    for finding in item.findings:
+        mark = {"fingerprint": fingerprint(run.target, finding)}
+        findings.append(mark | asdict(finding) | {"turns": list(finding.turns)})
+    calls = zip(item.records, item.measures, strict=True)
+    return {
+        "scenario": item.scenario.name,
+        "goal": item.scenario.goal,
+        "run": item.run,
+        "verdict": item.verdict,
+        "criteria": [asdict(checked) for checked in item.criteria],
+        "findings": findings,
+        "calls": [record_json(record) | {"measures": measures} for record, measures in calls],
+    }
+
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(run: RunReport, redactor: Redactor) -> str:
+    figures = {
+        "tests": str(len(run.scored)),
+        "failures": str(run.failed),
+        "errors": "0",
+        "skipped": str(run.undecided),
+        "time": f"{run.seconds:.3f}",
+    }
+    suites = Element("testsuites", {"name": "aftercall test", **figures})
+    about = {"name": run.target, "timestamp": run.started_at.isoformat()}
+    suite = SubElement(suites, "testsuite", about | figures)
+    properties = SubElement(suite, "properties")
+    SubElement(properties, "property", name="calibration", value=speak_calibration(run))
+    for item in run.scored:
+        _add_case(suite, item, redactor)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, encoding="unicode")
+
+
+def _add_case(suite: Element, item: ScenarioScore, redactor: Redactor) -> None:
+    seconds = sum(record.duration_s for record in item.records)
+    about = {"classname": item.scenario.name, "name": f"run {item.run}", "time": f"{seconds:.3f}"}
+    case = SubElement(suite, "testcase", about)
+    if item.verdict == "failed":
+        first = item.bugs[0]
+        lines = []
+        for finding in item.findings:
+            lines.append(f"[{finding.who}] {finding.severity} {finding.kind}: {finding.text}")
+            lines.append(f"    {finding.quote}")
+        failure = SubElement(case, "failure", message=_clean(first.text, redactor), type=first.kind)
+        failure.text = _clean("\n".join(lines), redactor)
+    elif item.verdict != "passed":
+        message = f"{item.verdict}: not the agent's doing, or not to be told"
+        SubElement(case, "skipped", message=_clean(message, redactor))
+    spans = [span for record in item.records for span in record.spans]
+    text = "\n".join(f"{span.who}: {span.text}" for span in spans)
+    SubElement(case, "system-out").text = _clean(text, redactor)
+
+
+def _clean(text: str, redactor: Redactor) -> str:
+    return _NOT_XML.sub("", redactor.clean(text))

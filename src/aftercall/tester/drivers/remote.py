@@ -1,7 +1,6 @@
-"""A text agent behind a websocket.
+"""Text agents behind an address: HTTP with one POST a turn, or a websocket.
 
-Aftercall's own `WS /browser/call` is one; so is any that takes and sends text, plain or as
-JSON.
+Aftercall's own `WS /browser/call` is one of the websockets; any that takes and sends text works.
 """
 
 import asyncio
@@ -11,12 +10,79 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
+import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from aftercall.errors import LineFailed
-from aftercall.tester.drivers.http import read_answer
+from aftercall.ids import new_id
 from aftercall.tester.line import AgentAnswer, DialedCall
+
+_TEXTS = ("text", "reply", "message", "response", "content", "output")
+_ENDS = ("ends_call", "end_call", "end", "hang_up", "done")
+
+
+class HttpAgent:
+    """Sends `{"call", "caller", "event", "text"}`; `event` is start, say, keys or end.
+
+    Reads `{"text": …, "ends_call": …}` and similar forms.
+    """
+
+    def __init__(self, url: str, http: httpx2.AsyncClient) -> None:
+        self._url = url
+        self._http = http
+        self._call = new_id()
+        self._caller: str | None = None
+
+    async def start(self, dial: DialedCall) -> Sequence[AgentAnswer]:
+        self._caller = dial.caller
+        return await self._post("start", "")
+
+    async def respond(self, text: str) -> Sequence[AgentAnswer]:
+        return await self._post("say", text)
+
+    async def press(self, digits: str) -> Sequence[AgentAnswer]:
+        return await self._post("keys", digits)
+
+    async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
+        return ()
+
+    async def hang_up(self) -> None:
+        await self._post("end", "")
+
+    async def _post(self, event: str, text: str) -> Sequence[AgentAnswer]:
+        body = {"call": self._call, "caller": self._caller, "event": event, "text": text}
+        try:
+            answer = await self._http.post(self._url, json=body)
+        except httpx2.HTTPError as error:
+            raise LineFailed(f"{self._url}: no answer ({type(error).__name__})") from None
+        if answer.status_code >= 400:
+            raise LineFailed(f"{self._url}: answered {answer.status_code}")
+        if "json" not in answer.headers.get("content-type", ""):
+            return [AgentAnswer(answer.text)] if answer.text.strip() else []
+        try:
+            return read_answer(answer.json())
+        except ValueError:
+            raise LineFailed(f"{self._url}: the answer is not valid JSON") from None
+
+
+def read_answer(data: Any) -> list[AgentAnswer]:
+    """What an agent said, in any of the usual JSON forms."""
+    if isinstance(data, str):
+        return [AgentAnswer(data)] if data.strip() else []
+    if isinstance(data, list):
+        return [reply for item in data for reply in read_answer(item)]
+    if not isinstance(data, dict):
+        return []
+    ends = any(data.get(name) is True for name in _ENDS)
+    for name in _TEXTS:
+        if isinstance(data.get(name), str | list):
+            replies = read_answer(data[name])
+            if replies:
+                return [*replies[:-1], AgentAnswer(replies[-1].text, ends)]
+            break
+    return [AgentAnswer("", ends)] if ends else []
+
 
 OPEN_TIMEOUT_S = 10.0
 GREETING_TIMEOUT_S = 3.0
@@ -24,17 +90,14 @@ FOLLOW_UP_TIMEOUT_S = 0.1
 
 
 class WebSocketAgent:
-    """Answers in JSON if the agent begins in JSON, else in plain text.
+    """Speaks JSON if the agent's first message is JSON, else plain text.
 
-    What comes unasked is taken up when the line is idle.
+    Messages that the agent sends on its own are read when the line is idle.
     """
 
-    def __init__(
-        self, url: str, patience_s: float = 30.0, headers: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, url: str, answer_timeout_s: float = 30.0) -> None:
         self._url = url
-        self._patience_s = patience_s
-        self._headers = headers or {}
+        self._answer_timeout_s = answer_timeout_s
         self._socket: ClientConnection | None = None
         self._is_plain = False
         self._has_ended = False
@@ -45,19 +108,17 @@ class WebSocketAgent:
         if dial.caller and "caller=" not in url:
             url += ("&" if "?" in url else "?") + f"caller={quote(dial.caller)}"
         try:
-            self._socket = await connect(
-                url, open_timeout=OPEN_TIMEOUT_S, additional_headers=self._headers, proxy=None
-            )
+            self._socket = await connect(url, open_timeout=OPEN_TIMEOUT_S, proxy=None)
         except (OSError, WebSocketException, TimeoutError) as error:
             raise LineFailed(f"{self._url}: no connection ({type(error).__name__})") from None
         return await self._collect(GREETING_TIMEOUT_S)
 
     async def respond(self, text: str) -> Sequence[AgentAnswer]:
         await self._send({"type": "say", "text": text}, text)
-        return await self._collect(self._patience_s)
+        return await self._collect(self._answer_timeout_s)
 
     async def press(self, digits: str) -> Sequence[AgentAnswer]:
-        """Keys reach a text agent as words: our own route knows no others."""
+        """Keys reach a text agent as words."""
         return await self.respond(f"[keys {digits}]")
 
     async def idle(self, seconds: int) -> Sequence[AgentAnswer]:
@@ -81,12 +142,12 @@ class WebSocketAgent:
         except ConnectionClosed:
             raise LineFailed(f"{self._url}: the socket is closed") from None
 
-    async def _collect(self, patience_s: float) -> Sequence[AgentAnswer]:
-        """The first message within the agent's time, and whatever follows it at once."""
+    async def _collect(self, timeout_s: float) -> Sequence[AgentAnswer]:
+        """The first message within the time limit, and those that follow it at once."""
         replies: list[AgentAnswer] = []
         while self._socket is not None and not self._has_ended:
             try:
-                async with asyncio.timeout(patience_s):
+                async with asyncio.timeout(timeout_s):
                     raw = await self._socket.recv()
             except TimeoutError:
                 break
@@ -95,7 +156,7 @@ class WebSocketAgent:
                 replies.append(AgentAnswer("", ends_call=True))
                 break
             replies += self._read(raw if isinstance(raw, str) else raw.decode("utf-8", "replace"))
-            patience_s = FOLLOW_UP_TIMEOUT_S
+            timeout_s = FOLLOW_UP_TIMEOUT_S
         return replies
 
     def _read(self, raw: str) -> list[AgentAnswer]:
