@@ -22,7 +22,7 @@ from dbos import DBOS, SetWorkflowID
 
 from aftercall import durable
 from aftercall.app import App
-from aftercall.cli.serve import THREAD_SWITCH_INTERVAL_S, freeze_loaded_objects
+from aftercall.cli.server import THREAD_SWITCH_INTERVAL_S, freeze_loaded_objects
 from aftercall.ids import new_id
 from aftercall.model.calls import Call
 from aftercall.postcall.office import Office

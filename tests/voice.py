@@ -15,7 +15,6 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from aftercall.app import App, build
-from aftercall.cli.serve import make_uvicorn_server
 from aftercall.clock import SystemClock
 from aftercall.engine.voice import VoiceEvent, VoiceSession
 from aftercall.lab import telnyx_rest
@@ -39,6 +38,7 @@ from aftercall.settings.providers import (
 from aftercall.settings.sections import BridgeSettings, BriefingSettings, DatabaseSettings
 from aftercall.speech.kit import SpeechKit
 from aftercall.web.server import make_server
+from aftercall.web.uvicorn_server import make_uvicorn_server
 from patience import until
 
 TOKEN = "twilio-token"

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer.main
 from starlette.routing import BaseRoute, WebSocketRoute
 
 from aftercall.app import build
-from aftercall.cli.main import program
+from aftercall.cli.main import COMMANDS, load_command
 from aftercall.config import list_settings
 from aftercall.errors import AftercallError
 from aftercall.settings import Settings
@@ -65,7 +64,8 @@ def commands_page() -> Iterator[str]:
         "what, where, what to do."
     )
     yield "`--config FILE` before the command names a settings file.\n"
-    yield from _describe(typer.main.get_command(program), "aftercall")
+    for name in sorted(COMMANDS):
+        yield from _describe(load_command(name), f"aftercall {name}")
 
 
 def _describe(command: Any, path: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from aftercall.app import build
-from aftercall.cli.calls import wait_for_steps
+from aftercall.cli.context import wait_for_steps
 from aftercall.config import load_config
 from aftercall.journal.archive import encode_call
 from aftercall.lab.models.answers import answer_question

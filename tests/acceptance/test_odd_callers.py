@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from aftercall.cli.serve import MAX_FRAME_BYTES
 from aftercall.lab.script import reply_in_order
 from aftercall.model.calls import Call
 from aftercall.settings.sections import ReceptionistSettings
+from aftercall.web.uvicorn_server import MAX_FRAME_BYTES
 from patience import until
 from voice import Stage, emulate, noted, open_stream, serving, telnyx_network, told
 

@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from aftercall.app import App, build
-from aftercall.cli.calls import wait_for_steps
+from aftercall.cli.context import wait_for_steps
 from aftercall.clock import SystemClock
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.lab.twilio import EmulatedTwilio, LabCall

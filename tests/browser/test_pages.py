@@ -80,7 +80,7 @@ def test_a_profile_is_edited_and_a_change_from_elsewhere_is_not_lost(
     expect(page.get_by_role("heading", level=1)).to_have_text("Ann Reed-Wong")
     other.fill("#text", "- **Name:** Overwritten\n")
     other.get_by_role("button", name="Save").click()
-    expect(other.get_by_role("alert")).to_contain_text("changed meanwhile")
+    expect(other.get_by_role("alert")).to_contain_text("has changed in the meantime")
     expect(other.locator("main")).to_contain_text("Ann Reed-Wong")
     other.context.close()
 

@@ -25,7 +25,7 @@ from aftercall.settings import Settings
 from aftercall.settings.providers import OpenAISettings, TelnyxSettings, TwilioSettings
 from aftercall.settings.sections import RecordingsSettings
 from aftercall.testing import make_call
-from aftercall.web.recordings import store_recording_notice
+from aftercall.web.carrier import store_recording_notice
 from boxes import ACCOUNT, KEY, TOKEN, lab_box
 
 CALL = "CA" + "0" * 32

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aftercall import faults
 from aftercall.app import App, build
-from aftercall.cli.calls import wait_for_steps
+from aftercall.cli.context import wait_for_steps
 from aftercall.errors import ModelDeclined, ModelUnavailable
 from aftercall.model.calls import Call
 from aftercall.model.reading import Reading, ReadingResult, Summary

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aftercall import faults
 from aftercall.app import build
-from aftercall.cli.calls import wait_for_steps
+from aftercall.cli.context import wait_for_steps
 from aftercall.running import running
 from aftercall.settings import Settings
 from aftercall.settings.providers import RememSettings

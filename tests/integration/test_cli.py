@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import aftercall.cli
-from aftercall.cli.main import program
+from aftercall.cli.main import COMMANDS, load_command, program
 from aftercall.journal.archive import encode_call
 from aftercall.lab.github import EmulatedGitHub
 from aftercall.testing import make_call
@@ -312,6 +312,25 @@ def test_a_test_call_is_shown_as_it_was_said(tmp_path: Path) -> None:
         .output
     )
     assert ":x: [red]d[/]" in CliRunner().invoke(program, ["test", "list"], env=environment).output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_in_the_table_loads_and_has_help(name: str) -> None:
+    assert load_command(name).help
+    assert CliRunner().invoke(program, [name, "--help"]).exit_code == 0
+
+
+def test_the_list_of_commands_loads_no_command(shell: Shell) -> None:
+    script = (
+        "import sys; from aftercall.cli.main import program; program(['--help'], "
+        "standalone_mode=False); print([name for name in sys.modules if name in "
+        "('aftercall.app', 'aftercall.cli.calls', 'fastapi', 'dbos')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=shell.env, capture_output=True, check=True, text=True
+    )
+    assert all(name in done.stdout for name in COMMANDS)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_only_one_place_makes_a_console() -> None:

@@ -11,9 +11,13 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 
-from aftercall.cli.serve import MAX_FRAME_BYTES
 from aftercall.sockets.mailbox import MAX_QUEUED_MESSAGES
-from aftercall.sockets.server import AsgiMediaSocket, FastMediaSocket, open_media_socket
+from aftercall.sockets.server import (
+    AsgiMediaSocket,
+    FastMediaSocket,
+    open_media_socket,
+)
+from aftercall.web.uvicorn_server import MAX_FRAME_BYTES
 from voice import listening
 
 Meet = Callable[[AsgiMediaSocket], Awaitable[None]]

@@ -15,7 +15,8 @@ from aftercall.lab.media import TelnyxSide
 from aftercall.settings import Settings
 from aftercall.settings.providers import DeepgramSettings
 from aftercall.settings.sections import ReceptionistSettings
-from aftercall.web.media import MAX_FRAMES_BEFORE_START, TELNYX_MEDIA, TWILIO_MEDIA, stream_url
+from aftercall.web.carrier import TELNYX_MEDIA, TWILIO_MEDIA, get_stream_url
+from aftercall.web.media import MAX_FRAMES_BEFORE_START
 from aftercall.web.server import make_server
 
 
@@ -56,7 +57,7 @@ def test_who_brings_no_pass_is_sent_away(voiced: Settings, frames: list[str]) ->
 
 def test_a_stream_comes_to_the_public_address_as_a_socket(voiced: Settings) -> None:
     app = build(voiced)
-    assert stream_url(app, TELNYX_MEDIA) == "wss://calls.example/base/telnyx/media"
+    assert get_stream_url(app, TELNYX_MEDIA) == "wss://calls.example/base/telnyx/media"
     app.close()
 
 

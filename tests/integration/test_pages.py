@@ -15,7 +15,7 @@ from aftercall.postcall.steps import STEPS
 from aftercall.settings import Settings
 from aftercall.settings.sections import PagesSettings
 from aftercall.testing import VirtualClock, make_call
-from aftercall.web.browser_auth import MAX_LOGIN_FAILURES
+from aftercall.web.auth import MAX_LOGIN_FAILURES
 from aftercall.web.server import make_server
 from working import follow, hold_call
 
@@ -325,7 +325,7 @@ def test_whoever_else_speaks_from_a_phone_has_a_page_of_their_own(
     assert f'href="{anna}"' in client.get(f"/memory/facts/{facts[0]['id']}").text
     erasing = client.post(f"{anna}/erase", data={"csrf": csrf_of(page), "typed": CALLER})
     assert erasing.status_code == 422
-    assert "with its number" in erasing.text
+    assert "work by number" in erasing.text
     assert "Utrecht" in client.get(anna).text
 
 

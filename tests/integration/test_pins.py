@@ -69,7 +69,7 @@ def test_a_callers_page_shows_pins_and_takes_changes_from_our_own_form_only(
     client: TestClient, app: App
 ) -> None:
     page = client.get(f"/people/{CALLER}").text
-    assert "What they keep coming back to" in page
+    assert "Topics they keep coming back to" in page
     pin_id = client.get("/api/pins", params={"caller": CALLER}).json()["pins"][0]["id"]
     call_id = app.pins.get(pin_id).pin.history[0].call_id
     assert f'href="/calls/{call_id}"' in page

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aftercall.app import App, build
-from aftercall.cli.calls import wait_for_steps
+from aftercall.cli.context import wait_for_steps
 from aftercall.config import load_config
 from aftercall.journal.verify import verify_archive
 from aftercall.model.calls import Call

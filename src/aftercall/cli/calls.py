@@ -1,30 +1,51 @@
-"""`aftercall calls`."""
+"""`aftercall calls`, `ingest`, `read` and `talk`."""
 
 import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from aftercall.app import App
-from aftercall.cli.context import get_cli_context, get_operator_name, make_table, print_json
+from aftercall.app import App, make_model_client
+from aftercall.bridge.turn_call import TurnCall
+from aftercall.cli.context import (
+    ID_ARGUMENT,
+    JSON_OPTION,
+    get_cli_context,
+    get_operator_name,
+    make_table,
+    print_json,
+    print_steps,
+    wait_for_steps,
+)
 from aftercall.clock import parse_instant
-from aftercall.errors import NotWaiting
+from aftercall.errors import NotFound, NotWaiting, RefusedInput
+from aftercall.ids import new_id
+from aftercall.journal.record import ingest_json
 from aftercall.journal.recording_files import recordings_json
 from aftercall.journal.view import call_json, row_json
+from aftercall.llm.model.reader import ModelReader
+from aftercall.llm.rules.reader import RulesReader
 from aftercall.memory.view import extraction_json
 from aftercall.memory.visibility import redact_call
+from aftercall.model.calls import LiveCall, parse_call_json
+from aftercall.model.reading import Reading
 from aftercall.model.steps import Step
 from aftercall.postcall.recording_desk import fetch_again
 from aftercall.postcall.rerun import rerun
-from aftercall.postcall.view import are_finished, steps_json
+from aftercall.postcall.view import steps_json
+from aftercall.running import running
 from aftercall.who.caller import read_caller
 from aftercall.work import deliver
 
 RECORDING = "recording"
 FOLLOWUP = "followup"
-group = typer.Typer(no_args_is_help=True, help="The calls there were, and those going on.")
+_FILE = typer.Argument(metavar="FILE", help="A finished call as JSON; `-` reads standard input.")
+
+group = typer.Typer(no_args_is_help=True, help="List, show and rerun calls.")
 
 
 @group.command("list")
@@ -32,177 +53,256 @@ def list_calls(
     context: typer.Context,
     limit: int = typer.Option(20, min=1, max=10_000, help="How many, newest first."),
     caller: str = typer.Option("", help="Only this caller's."),
-    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+    json: bool = JSON_OPTION,
 ) -> None:
     """Calls, newest first."""
-    stage = get_cli_context(context)
-    with stage.open_app(reads_rows_only=True) as app:
+    cli = get_cli_context(context)
+    with cli.open_app(reads_rows_only=True) as app:
         rows = app.store.list_page(limit=limit, caller=read_caller(caller, "--caller"))
     if json:
         print_json([row_json(row) for row in rows])
         return
     if not rows:
-        stage.console.print("No calls yet. `aftercall ingest FILE` takes in a finished one.")
+        cli.console.print("No calls yet. `aftercall ingest FILE` adds a finished one.")
         return
     table = make_table("id", "started", "caller", "direction", "turns", "state", "ended because")
     for row in rows:
-        started = row.live.started_at.astimezone(stage.config.settings.zone).strftime(
-            "%Y-%m-%d %H:%M"
-        )
-        who = row.live.caller or "withheld"
+        live = row.live
+        started = f"{live.started_at.astimezone(cli.config.settings.zone):%Y-%m-%d %H:%M}"
+        caller = live.caller or "withheld"
         turns = str(row.turn_count) if row.state == "sealed" else ""
-        table.add_row(
-            row.live.id, started, who, row.live.direction, turns, row.state, row.end_reason or ""
-        )
-    stage.console.print(table)
+        reason = row.end_reason or ""
+        table.add_row(live.id, started, caller, live.direction, turns, row.state, reason)
+    cli.console.print(table)
 
 
 @group.command("show")
 def show_call(
     context: typer.Context,
-    call_id: str = typer.Argument(metavar="ID"),
-    reveal: bool = typer.Option(
-        False, "--reveal", help="Show what was confided, too; that it was shown is logged."
-    ),
-    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+    call_id: str = ID_ARGUMENT,
+    reveal: bool = typer.Option(False, "--reveal", help="Also show secrets; this is logged."),
+    json: bool = JSON_OPTION,
 ) -> None:
-    """One call, turn by turn; what was confided is blotted out."""
-    stage = get_cli_context(context)
-    with stage.open_app() as app:
+    """One call, turn by turn, with secrets masked."""
+    cli = get_cli_context(context)
+    with cli.open_app() as app:
         steps = app.steps.of_call(call_id)
-        recordings = recordings_json(app.recordings.list_for_call(call_id))
-        whole = call_json(app.store, app.archive, app.store.get(call_id))
-        beside = {
+        row = app.store.get(call_id)
+        call = call_json(app.store, app.archive, row)
+        if not reveal:
+            call = redact_call(call, app.facts.list_confided_words(call_id))
+        call |= {
             "steps": steps_json(steps),
-            "recordings": recordings,
+            "recordings": recordings_json(app.recordings.list_for_call(call_id)),
             "extraction": extraction_json(app.facts, call_id),
         }
-        call = (
-            whole if reveal else redact_call(whole, app.facts.list_confided_words(call_id))
-        ) | beside
-        run = (
-            app.work.runs.get(app.store.get(call_id).live.conversation)
-            if call["state"] == "sealed"
-            else None
-        )
+        is_sealed = call["state"] == "sealed"
+        run = app.work.runs.get(row.live.conversation) if is_sealed else None
         if reveal:
             app.audit.record(get_operator_name(), "revealed", call_id)
     if json:
         print_json(call)
         return
-    caller, callee = call["caller"] or "withheld", call["callee"] or "?"
-    stage.console.print(
-        Text.assemble((call["id"], "bold"), f"  {caller} → {callee}  ({call['direction']})")
-    )
-    stage.console.print(
-        f"{call['state']}, {call['started_at']} to {call['ended_at'] or 'now'}, "
-        f"{call['end_reason'] or 'going on'}"
-    )
-    if call["archive"]:
-        stage.console.print(f"archive: {call['archive']}")
-    for recording in call["recordings"]:
-        stage.console.print(_recording_line(recording))
-    for turn in call["turns"]:
-        stage.console.print(_turn_line(turn, call["started_at"]))
-    print_steps(stage.console, steps)
+    for line in _call_lines(call):
+        cli.console.print(line)
+    print_steps(cli.console, steps)
     if run and run.state == "failed":
-        stage.console.print(
-            f"follow-up work failed: {run.reason}; `aftercall calls rerun {call['id']} "
-            "followup` tries it again"
-        )
+        again = f"`aftercall calls rerun {call['id']} followup` tries it again"
+        cli.console.print(f"follow-up work failed: {run.reason}; {again}")
     if call["extraction"] and call["extraction"]["facts"]:
-        stage.console.print(f"facts: {', '.join(call['extraction']['facts'])}")
+        cli.console.print(f"facts: {', '.join(call['extraction']['facts'])}")
 
 
 @group.command("rerun")
 def rerun_steps(
     context: typer.Context,
-    call_id: str = typer.Argument(metavar="ID"),
+    call_id: str = ID_ARGUMENT,
     step: str = typer.Argument(
         "", metavar="STEP", help="One step, `recording` or `followup`; without it, all that failed."
     ),
-    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+    json: bool = JSON_OPTION,
 ) -> None:
-    """Do steps of a call again; exit 1 if one fails again."""
-    stage = get_cli_context(context)
-    with stage.open_app() as app:
-        steps = (
-            rerun(app.office, call_id, step)
-            if step not in (RECORDING, FOLLOWUP)
-            else app.steps.of_call(call_id)
-        )
-        is_due_again = step in ("", FOLLOWUP) and deliver.retry_run(
-            app.work, app.store.get(call_id).live.conversation
-        )
+    """Run steps of a call again; exit 1 if one fails again."""
+    cli = get_cli_context(context)
+    runs_steps = step not in (RECORDING, FOLLOWUP)
+    with cli.open_app() as app:
+        steps = rerun(app.office, call_id, step) if runs_steps else app.steps.of_call(call_id)
+        is_due_again = False
+        if step in ("", FOLLOWUP):
+            is_due_again = deliver.retry_run(app.work, app.store.get(call_id).live.conversation)
         if step == FOLLOWUP and not is_due_again:
             raise NotWaiting(
                 "the follow-up work of this call has not failed; `aftercall followups list` "
-                "shows what became of it"
+                "shows its state"
             )
-        recordings = recordings_json(
-            fetch_again(app.recording_desk, call_id) if step in ("", RECORDING) else []
-        )
+        fetched = fetch_again(app.recording_desk, call_id) if step in ("", RECORDING) else []
+        recordings = recordings_json(fetched)
     if json:
         print_json(steps_json(steps))
     else:
         for recording in recordings:
-            stage.console.print(_recording_line(recording))
-        print_steps(stage.console, steps)
+            cli.console.print(_recording_line(recording))
+        print_steps(cli.console, steps)
         if is_due_again:
-            stage.console.print("follow-up work: due again; a running server or worker does it")
-    shown = steps if step not in (RECORDING, FOLLOWUP) else []
-    if any(item.state == "failed" for item in shown) or any(
+            cli.console.print("follow-up work: due again; a running server or worker does it")
+    has_failed_step = runs_steps and any(item.state == "failed" for item in steps)
+    if has_failed_step or any(
         "failed" in (item["state"], item["transcript"]) for item in recordings
     ):
         raise typer.Exit(1)
 
 
-def _recording_line(recording: dict[str, Any]) -> str:
-    where = f" {recording['path']} ({recording['bytes']:,} bytes)" if recording["path"] else ""
-    transcript = (
-        f", transcript {recording['transcript']}" if recording["transcript"] != "none" else ""
+def ingest(
+    context: typer.Context,
+    file: str = _FILE,
+    wait: bool = typer.Option(
+        False,
+        "--wait",
+        help="Also wait for the steps after the call; run them here if no server or worker does.",
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Seal a call that finished elsewhere. The same source and sid twice is the same call."""
+    cli = get_cli_context(context)
+    raw = _read_file(file)
+    steps: list[Step] = []
+    with cli.open_app() as app:
+        try:
+            row, is_new = ingest_json(app.journal, raw)
+        except RefusedInput as error:
+            raise RefusedInput(f"{file}: {error.field}", error.reason) from None
+        if wait:
+            steps = asyncio.run(_run_and_wait(app, row.live.id))
+    if json:
+        answer = {"id": row.live.id, "new": is_new, "archive": row.archive_name}
+        print_json(answer | ({"steps": steps_json(steps)} if wait else {}))
+    else:
+        outcome = f"sealed as {row.archive_name}" if is_new else "known already; nothing changed"
+        typer.echo(f"{row.live.id}  {outcome}")
+        print_steps(cli.console, steps)
+    if any(step.state == "failed" for step in steps):
+        raise typer.Exit(1)
+
+
+def read(context: typer.Context, file: str = _FILE, json: bool = JSON_OPTION) -> None:
+    """Show what the reader (AFTERCALL_MODEL) finds in a call. Nothing is stored."""
+    cli = get_cli_context(context)
+    call = parse_call_json(_read_file(file))
+    client = make_model_client(cli.config.settings)
+    try:
+        reading = (ModelReader(client) if client else RulesReader()).read(call)
+    finally:
+        if client:
+            client.close()
+    if json:
+        print_json(reading.model_dump(mode="json"))
+        return
+    cli.console.print(reading.summary)
+    for label, text, detail in _reading_rows(reading):
+        cli.console.print(Text.assemble((f"{label:9}", "bold"), f" {text}  ", (detail, "dim")))
+
+
+def talk(
+    context: typer.Context,
+    caller: str = typer.Option("+15550100", help="The number you call from; empty is withheld."),
+) -> None:
+    """Call your agent from this terminal: type what the caller says; an empty line hangs up."""
+    cli = get_cli_context(context)
+    number = read_caller(caller, "--caller")
+
+    async def hold_call() -> None:
+        with cli.open_app() as app:
+            async with running(app):
+                await _converse(app, cli.console, number)
+
+    asyncio.run(hold_call())
+
+
+async def _run_and_wait(app: App, call_id: str) -> list[Step]:
+    async with running(app):
+        return await wait_for_steps(app, call_id)
+
+
+def _read_file(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise NotFound(f"{file}: {error.strerror or error}") from None
+
+
+async def _converse(app: App, console: Console, number: str | None) -> None:
+    live = LiveCall(
+        source="terminal",
+        sid=new_id(),
+        agent_id=app.settings.agent_id,
+        caller=number,
+        started_at=app.clock.now(),
     )
-    reason = f": {recording['reason']}" if recording["reason"] else ""
-    return f"recording: {recording['state']}{where}{transcript}{reason}"
+    call = TurnCall(app.turn_parts, live)
+    agent = ("agent", "bold")
+    console.print(Text.assemble(agent, f"   {(await call.start()).text}"))
+    while call.end_reason is None:
+        said = await asyncio.to_thread(_read_line)
+        if not said:
+            await call.end("caller_hung_up")
+            break
+        console.print(Text.assemble(agent, f"   {(await call.answer(said)).text}"))
+    console.print(f"call {call.call.id} ended: {call.end_reason}", style="dim")
+    print_steps(console, await wait_for_steps(app, call.call.id))
+
+
+def _read_line() -> str:
+    try:
+        return input("you     ").strip()
+    except EOFError:
+        return ""
+
+
+def _call_lines(call: dict[str, Any]) -> list[str | Text]:
+    caller, callee = call["caller"] or "withheld", call["callee"] or "?"
+    parties = f"  {caller} → {callee}  ({call['direction']})"
+    times = f"{call['started_at']} to {call['ended_at'] or 'now'}"
+    lines: list[str | Text] = [
+        Text.assemble((call["id"], "bold"), parties),
+        f"{call['state']}, {times}, {call['end_reason'] or 'going on'}",
+    ]
+    if call["archive"]:
+        lines.append(f"archive: {call['archive']}")
+    lines += [_recording_line(recording) for recording in call["recordings"]]
+    lines += [_turn_line(turn, call["started_at"]) for turn in call["turns"]]
+    return lines
+
+
+def _recording_line(recording: dict[str, Any]) -> str:
+    line = f"recording: {recording['state']}"
+    if recording["path"]:
+        line += f" {recording['path']} ({recording['bytes']:,} bytes)"
+    if recording["transcript"] != "none":
+        line += f", transcript {recording['transcript']}"
+    return line + (f": {recording['reason']}" if recording["reason"] else "")
 
 
 def _turn_line(turn: dict[str, Any], started_at: str) -> Text:
-    offset = max(0.0, (parse_instant(turn["at"]) - parse_instant(started_at)).total_seconds())
+    elapsed = parse_instant(turn["at"]) - parse_instant(started_at)
+    seconds = max(0.0, elapsed.total_seconds())
+    at = (f"{int(seconds) // 60:3}:{seconds % 60:04.1f}", "dim")
+    speaker = (f"{turn['speaker']:6}", "bold")
     late = (" (late)" if turn.get("late") else "", "dim")
-    return Text.assemble(
-        (f"{int(offset) // 60:3}:{offset % 60:04.1f}", "dim"),
-        "  ",
-        (f"{turn['speaker']:6}", "bold"),
-        f"  {turn['text']}",
-        late,
-    )
+    return Text.assemble(at, "  ", speaker, f"  {turn['text']}", late)
 
 
-POLL_INTERVAL_S = 0.1
-_COLOURS = {
-    "done": "green",
-    "failed": "red",
-    "skipped": "dim",
-    "running": "yellow",
-    "waiting": "yellow",
-}
-
-
-async def wait_for_steps(app: App, call_id: str) -> list[Step]:
-    """Every step's end.
-
-    Whoever runs them, here or in another process, writes them down; we look.
-    """
-    steps = await asyncio.to_thread(app.steps.of_call, call_id)
-    while not are_finished(steps):
-        await app.clock.sleep(POLL_INTERVAL_S)
-        steps = await asyncio.to_thread(app.steps.of_call, call_id)
-    return steps
-
-
-def print_steps(console: Console, steps: list[Step]) -> None:
-    for step in steps:
-        said = step.result if step.state == "done" else step.reason
-        console.print(
-            Text.assemble((f"{step.state:8}", _COLOURS[step.state]), f"{step.name:9} {said or ''}")
-        )
+def _reading_rows(reading: Reading) -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, str, str]] = []
+    for request in reading.requests:
+        due = f" (due {request.due})" if request.due else ""
+        rows.append((request.kind, request.title + due, f"turns {request.turns}"))
+    for withdrawn in reading.withdrawn:
+        rows.append(("withdrawn", withdrawn.title, f"turns {withdrawn.turns}"))
+    for promise in reading.promises:
+        rows.append(("promise", promise.title, f"turns {promise.turns}"))
+    for fact in reading.facts:
+        text = "(secret)" if fact.visibility == "secret" else fact.summary
+        rows.append(("fact", text, f"{fact.category}, {fact.visibility}, turns {fact.turns}"))
+    return rows

@@ -1,5 +1,6 @@
-"""What every command stands on: the settings, the app, and where output goes."""
+"""What every command needs: the settings, the app, the console, and the steps of a call."""
 
+import asyncio
 import getpass
 import json
 import sys
@@ -7,16 +8,32 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from aftercall.app import App, build
 from aftercall.config import LoadedConfig, load_config
 from aftercall.errors import ScenarioRefused
 from aftercall.log import configure_logs, get_logger
+from aftercall.model.steps import Step
+from aftercall.postcall.view import are_finished
+
+if TYPE_CHECKING:
+    from aftercall.app import App
+
+STEP_POLL_INTERVAL_S = 0.1
+JSON_OPTION = typer.Option(False, "--json", help="Answer as JSON.")
+ID_ARGUMENT = typer.Argument(metavar="ID")
+_STEP_COLOURS = {
+    "done": "green",
+    "failed": "red",
+    "skipped": "dim",
+    "running": "yellow",
+    "waiting": "yellow",
+}
 
 
 class CliContext:
@@ -29,14 +46,19 @@ class CliContext:
     def config(self) -> LoadedConfig:
         return load_config(self._file)
 
-    def log_warnings(self) -> None:
-        """For commands that stay: a setting that is not what it seems is said where the logs go."""
+    def configure_service_logs(self, *, as_json: bool) -> None:
+        """For commands that keep running: log at info level, and log the warnings about settings
+        that other commands leave to `aftercall config`.
+        """
+        configure_logs(level="info", as_json=as_json)
         for warning in self.config.warnings:
             get_logger("config").warning(warning)
 
     @contextmanager
-    def open_app(self, *, reads_rows_only: bool = False) -> Iterator[App]:
-        """A command that only reads rows may look at a database that belongs to another home."""
+    def open_app(self, *, reads_rows_only: bool = False) -> Iterator["App"]:
+        """A command that only reads rows may open a database that belongs to another home."""
+        from aftercall.app import build  # the slowest import of all; `--help` does without it
+
         app = build(self.config.settings, claims_home=not reads_rows_only)
         try:
             yield app
@@ -45,17 +67,15 @@ class CliContext:
 
 
 def get_cli_context(context: typer.Context) -> CliContext:
-    stage = context.find_object(CliContext)
-    assert stage is not None  # noqa: S101 - set by the root command
-    return stage
+    cli = context.find_object(CliContext)
+    assert cli is not None  # noqa: S101 - set by the root command
+    return cli
 
 
 def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """Prints text as it is: what callers said may look like markup or `:emoji:`.
-
-    Styles are Text objects.
+    """Prints text verbatim, since speech may look like markup or `:emoji:`; styles are Text
+    objects.
     """
-    width = None if sys.stdout.isatty() else 200
     return Console(
         markup=False,
         emoji=False,
@@ -63,12 +83,12 @@ def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
         soft_wrap=True,
         stderr=stderr,
         quiet=quiet,
-        width=width,
+        width=None if sys.stdout.isatty() else 200,
     )
 
 
 def make_table(*columns: str) -> Table:
-    """Columns that are never cut: what stands in a table is copied into the next command."""
+    """Never cuts a column: users copy ids from a table into the next command."""
     table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, no_wrap=True, overflow="ignore")
@@ -76,7 +96,7 @@ def make_table(*columns: str) -> Table:
 
 
 def report_refused(refused: Sequence[ScenarioRefused]) -> None:
-    """One line a file on standard error; the other scenarios go on."""
+    """One line per file on standard error; the other scenarios go on."""
     for refusal in refused:
         typer.echo(f"aftercall: {refusal}", err=True)
 
@@ -86,8 +106,24 @@ def print_json(data: Any) -> None:
 
 
 def get_operator_name() -> str:
-    """Who sits at this machine, for histories and the audit log."""
+    """The user at this machine, for histories and the audit log."""
     try:
         return f"{getpass.getuser()} at the command line"
     except (KeyError, OSError):
         return "the command line"
+
+
+async def wait_for_steps(app: "App", call_id: str) -> list[Step]:
+    """Waits until every step of a call has ended, in this process or in another one."""
+    while True:
+        steps = await asyncio.to_thread(app.steps.of_call, call_id)
+        if are_finished(steps):
+            return steps
+        await app.clock.sleep(STEP_POLL_INTERVAL_S)
+
+
+def print_steps(console: Console, steps: list[Step]) -> None:
+    for step in steps:
+        detail = step.result if step.state == "done" else step.reason
+        state = (f"{step.state:8}", _STEP_COLOURS[step.state])
+        console.print(Text.assemble(state, f"{step.name:9} {detail or ''}"))

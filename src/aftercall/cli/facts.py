@@ -1,11 +1,13 @@
 """`aftercall facts`."""
 
-import json as jsonlib
+import json as json_text
 
 import typer
 from rich.text import Text
 
 from aftercall.cli.context import (
+    ID_ARGUMENT,
+    JSON_OPTION,
     CliContext,
     get_cli_context,
     get_operator_name,
@@ -21,12 +23,11 @@ from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.reading import CATEGORIES, Category
 from aftercall.who.caller import read_party
 
-group = typer.Typer(no_args_is_help=True, help="What is remembered, with the words it rests on.")
-
 _CALLER = typer.Option("", help="Only this caller's.")
 _CATEGORY = typer.Option("", help="Only this category's.")
-_JSON = typer.Option(False, "--json", help="Answer as JSON.")
 _LIMIT = typer.Option(100, min=1, max=10_000, help="How many at most.")
+
+group = typer.Typer(no_args_is_help=True, help="Facts, with the words they rest on.")
 
 
 @group.command("list")
@@ -34,22 +35,20 @@ def list_facts(
     context: typer.Context,
     caller: str = _CALLER,
     category: str = _CATEGORY,
-    retired: bool = typer.Option(
-        False, "--retired", help="Those that are believed no longer, too."
-    ),
+    retired: bool = typer.Option(False, "--retired", help="Also facts that no longer hold."),
     limit: int = _LIMIT,
-    json: bool = _JSON,
+    json: bool = JSON_OPTION,
 ) -> None:
-    """What is believed now."""
-    stage = get_cli_context(context)
+    """Facts that hold now."""
+    cli = get_cli_context(context)
     wanted = FactFilter(
-        key=_key(stage, caller),
+        key=_key(cli, caller),
         category=_category(category),
         include_retired=retired,
         limit=limit,
         include_group=True,
     )
-    _list(stage, wanted, json)
+    _list(cli, wanted, json)
 
 
 @group.command("search")
@@ -60,21 +59,17 @@ def search_facts(
     ),
     caller: str = _CALLER,
     limit: int = typer.Option(10, min=1, max=40, help="How many, best first."),
-    json: bool = _JSON,
+    json: bool = JSON_OPTION,
 ) -> None:
-    """Facts that fit the words, best first; `aftercall search` looks through everything that
-    was said, too.
+    """Facts that match the words, best first; `aftercall search` also searches turns and
+    summaries.
     """
-    stage = get_cli_context(context)
-    key = _key(stage, caller)
-    settings = stage.config.settings
-    where = make_key_scope(settings, settings.agent_id, key)
-    with stage.open_app() as app:
+    cli = get_cli_context(context)
+    settings = cli.config.settings
+    where = make_key_scope(settings, settings.agent_id, _key(cli, caller))
+    with cli.open_app() as app:
         found = find_facts(app.search, app.facts, query, where, limit)
-    if json:
-        print_json([fact_json(fact) for fact in found])
-    else:
-        _print(stage, found)
+    _print_facts(cli, found, json)
 
 
 @group.command("at")
@@ -84,87 +79,72 @@ def facts_at(
     caller: str = _CALLER,
     category: str = _CATEGORY,
     limit: int = _LIMIT,
-    json: bool = _JSON,
+    json: bool = JSON_OPTION,
 ) -> None:
-    """What was believed then, as far as it is known today."""
-    stage = get_cli_context(context)
-    as_of = parse_as_of("DATE", date, stage.config.settings.zone)
-    _list(
-        stage,
-        FactFilter(
-            key=_key(stage, caller),
-            category=_category(category),
-            as_of=as_of,
-            limit=limit,
-            include_group=True,
-        ),
-        json,
+    """Facts that held then, as far as is known today."""
+    cli = get_cli_context(context)
+    as_of = parse_as_of("DATE", date, cli.config.settings.zone)
+    wanted = FactFilter(
+        key=_key(cli, caller),
+        category=_category(category),
+        as_of=as_of,
+        limit=limit,
+        include_group=True,
     )
+    _list(cli, wanted, json)
 
 
 @group.command("show")
 def show_fact(
     context: typer.Context,
-    fact_id: str = typer.Argument(metavar="ID"),
-    reveal: bool = typer.Option(
-        False, "--reveal", help="Show a secret; that it was shown is logged."
-    ),
-    json: bool = _JSON,
+    fact_id: str = ID_ARGUMENT,
+    reveal: bool = typer.Option(False, "--reveal", help="Show a secret; this is logged."),
+    json: bool = JSON_OPTION,
 ) -> None:
     """One fact, and each time it was said."""
-    stage = get_cli_context(context)
-    with stage.open_app() as app:
+    cli = get_cli_context(context)
+    with cli.open_app() as app:
         fact = whole_fact_json(app.facts, fact_id, reveal=reveal)
         if reveal and fact["visibility"] == "secret":
             app.audit.record(get_operator_name(), "revealed", fact_id)
     if json:
         print_json(fact)
         return
+    show = cli.console.print
+    show(Text.assemble((fact["id"], "bold"), f"  {fact['content']}"))
     state = "believed" if fact["is_active"] else f"retired by {fact['superseded_by']}"
-    stage.console.print(Text.assemble((fact["id"], "bold"), f"  {fact['content']}"))
-    stage.console.print(
-        f"{fact['category']}, {fact['visibility']}, {state}, of {fact['caller']}; said "
-        f"{_times(fact['occurrence_count'])}"
-    )
-    stage.console.print(
-        f"valid from {fact['valid_from']}"
-        + (f" until {fact['valid_until']}" if fact["valid_until"] else "")
-    )
+    kind = f"{fact['category']}, {fact['visibility']}, {state}, of {fact['caller']}"
+    show(f"{kind}; said {_times(fact['occurrence_count'])}")
+    until = f" until {fact['valid_until']}" if fact["valid_until"] else ""
+    show(f"valid from {fact['valid_from']}{until}")
     if fact["needs_confirmation"]:
-        stage.console.print("badly heard: confirm by reading back", style="yellow")
+        show("badly heard: confirm by reading back", style="yellow")
     for item in fact["occurrences"]:
         turns = f"turns {item['first_turn']}–{item['last_turn']}"
-        stage.console.print(
-            f"{item['at']}  call {item['call_id']}, {turns}, {item['sentiment']}, {item['reader']}",
-            style="dim",
-        )
-        stage.console.print(f"  “{item['words']}”")
+        source = f"call {item['call_id']}, {turns}, {item['sentiment']}, {item['reader']}"
+        show(f"{item['at']}  {source}", style="dim")
+        show(f"  “{item['words']}”")
 
 
 @group.command("history")
 def show_history(
-    context: typer.Context, fact_id: str = typer.Argument(metavar="ID"), json: bool = _JSON
+    context: typer.Context, fact_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
-    """The chain a fact belongs to: what it replaced, and what replaced it; oldest first."""
-    stage = get_cli_context(context)
-    with stage.open_app() as app:
+    """The chain a fact belongs to: what it replaced and what replaced it, oldest first."""
+    cli = get_cli_context(context)
+    with cli.open_app() as app:
         chain = app.facts.get_history(fact_id)
-    if json:
-        print_json([fact_json(fact) for fact in chain])
-    else:
-        _print(stage, chain)
+    _print_facts(cli, chain, json)
 
 
 @group.command("restore")
 def restore_fact(
-    context: typer.Context, fact_id: str = typer.Argument(metavar="ID"), json: bool = _JSON
+    context: typer.Context, fact_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
 ) -> None:
-    """Believe a retired fact again; the one that replaced it stays, too."""
-    stage = get_cli_context(context)
-    with stage.open_app() as app:
-        fact = app.facts.restore(
-            fact_id, app.audit.make_writer(get_operator_name(), "restored", fact_id)
-        )
+    """Restore a retired fact; the one that replaced it stays, too."""
+    with get_cli_context(context).open_app() as app:
+        audit = app.audit.make_writer(get_operator_name(), "restored", fact_id)
+        fact = app.facts.restore(fact_id, audit)
     if json:
         print_json(fact_json(fact))
     else:
@@ -175,19 +155,16 @@ def restore_fact(
 def export_facts(
     context: typer.Context,
     caller: str = _CALLER,
-    reveal: bool = typer.Option(
-        False, "--reveal", help="Secrets, too; that they were shown is logged."
-    ),
+    reveal: bool = typer.Option(False, "--reveal", help="Also secrets; this is logged."),
 ) -> None:
-    """Every fact, retired ones too, with its occurrences: one JSON object a line."""
-    stage = get_cli_context(context)
-    with stage.open_app() as app:
-        for fact in iter_whole_facts(
-            app.facts, FactFilter(key=_key(stage, caller), include_retired=True), reveal=reveal
-        ):
+    """Every fact, retired ones too, with its occurrences: one JSON object per line."""
+    cli = get_cli_context(context)
+    wanted = FactFilter(key=_key(cli, caller), include_retired=True)
+    with cli.open_app() as app:
+        for fact in iter_whole_facts(app.facts, wanted, reveal=reveal):
             if reveal and fact["visibility"] == "secret":
                 app.audit.record(get_operator_name(), "revealed", fact["id"])
-            typer.echo(jsonlib.dumps(fact, ensure_ascii=False))
+            typer.echo(json_text.dumps(fact, ensure_ascii=False))
 
 
 def _key(cli: CliContext, caller: str) -> MemoryKey | None:
@@ -196,10 +173,8 @@ def _key(cli: CliContext, caller: str) -> MemoryKey | None:
     settings = cli.config.settings
     key = memory_key(settings, settings.agent_id, read_party(caller, "--caller"))
     if key is None:
-        raise RefusedInput(
-            "--caller",
-            "nobody is remembered under this number (memory.scope, or a withheld number)",
-        )
+        reason = "no memory is kept for this number (memory.scope, or a withheld number)"
+        raise RefusedInput("--caller", reason)
     return key
 
 
@@ -212,48 +187,30 @@ def _category(name: str) -> Category | None:
 def _list(cli: CliContext, wanted: FactFilter, json: bool) -> None:
     with cli.open_app() as app:
         facts = app.facts.page(wanted)
-    if json:
-        print_json([fact_json(fact) for fact in facts])
-    elif facts:
-        _print(cli, facts)
+    if facts or json:
+        _print_facts(cli, facts, json)
     else:
         cli.console.print(
-            "No facts. They are found after calls; `aftercall memory import` brings some along."
+            "No facts. They are found after calls; `aftercall memory import` adds some from notes."
         )
 
 
-def _print(cli: CliContext, facts: list[Fact]) -> None:
-    has_others = any(fact.key.agent_id != cli.config.settings.agent_id for fact in facts)
-    table = make_table(
-        "id",
-        *(["heard by"] if has_others else []),
-        "caller",
-        "category",
-        "since",
-        "until",
-        "said",
-        "fact",
-    )
-    zone = cli.config.settings.zone
+def _print_facts(cli: CliContext, facts: list[Fact], json: bool) -> None:
+    if json:
+        print_json([fact_json(fact) for fact in facts])
+        return
+    zone, agent_id = cli.config.settings.zone, cli.config.settings.agent_id
+    has_others = any(fact.key.agent_id != agent_id for fact in facts)
+    columns = ("caller", "category", "since", "until", "said", "fact")
+    table = make_table("id", *(["heard by"] if has_others else []), *columns)
     for fact in facts:
-        until = f"{fact.valid_until.astimezone(zone):%Y-%m-%d}" if fact.valid_until else ""
-        said = (
-            HIDDEN
-            if fact.is_secret
-            else fact.summary + (" [confirm by reading back]" if fact.needs_confirmation else "")
-        )
-        since = f"{fact.valid_from.astimezone(zone):%Y-%m-%d}"
         heard_by = [fact.key.agent_id] if has_others else []
-        table.add_row(
-            fact.id,
-            *heard_by,
-            fact.key.caller,
-            fact.category,
-            since,
-            until,
-            _times(fact.occurrence_count),
-            said,
-        )
+        since = f"{fact.valid_from.astimezone(zone):%Y-%m-%d}"
+        until = f"{fact.valid_until.astimezone(zone):%Y-%m-%d}" if fact.valid_until else ""
+        confirm = " [confirm by reading back]" if fact.needs_confirmation else ""
+        text = HIDDEN if fact.is_secret else fact.summary + confirm
+        cells = (fact.key.caller, fact.category, since, until, _times(fact.occurrence_count), text)
+        table.add_row(fact.id, *heard_by, *cells)
     cli.console.print(table)
 
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from aftercall.cli.context import get_cli_context
-from aftercall.cli.serve import make_uvicorn_server, open_listening_socket
 from aftercall.errors import AftercallError, ConfigError
+from aftercall.web.uvicorn_server import make_uvicorn_server, open_listening_socket
 
 if TYPE_CHECKING:
     from aftercall.lab.carrier import DeliveryFaults

@@ -1,74 +1,85 @@
-"""The `aftercall` command: settings and the app for every group, and errors as one line."""
+"""The `aftercall` command: the table of commands, the global options, and errors as one line."""
 
 import sys
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
 from aftercall import __version__
-from aftercall.cli import (
-    briefing,
-    calls,
-    config,
-    database,
-    demo,
-    doctor,
-    erase,
-    export,
-    facts,
-    followups,
-    health,
-    ingest,
-    lab,
-    memory,
-    password,
-    read,
-    rebuild,
-    retention,
-    search,
-    serve,
-    talk,
-    test,
-    verify,
-)
 from aftercall.cli.context import CliContext
 from aftercall.errors import AftercallError
 
 _HELP = """The call ends; the work doesn't.
 
-Aftercall keeps every word of your voice agent's calls, seals each call, and does what \
-comes after it."""
+Aftercall keeps every word of your voice agent's calls, seals each call, and does the work \
+that follows it."""
+
+# Name: (module and attribute under aftercall.cli, summary).
+# `aftercall --help` prints this table and imports no command.
+COMMANDS = {
+    "serve": ("server:serve", "Answer calls, do the work after them, serve API and pages."),
+    "worker": ("server:worker", "Do the work after calls without answering any."),
+    "demo": ("demo:demo", "See a call dropped, resumed and remembered, without an account."),
+    "lab": ("lab:lab", "A phone network in a box, emulated on this machine."),
+    "talk": ("calls:talk", "Call your agent from this terminal, in text."),
+    "ingest": ("calls:ingest", "Seal a call that finished elsewhere."),
+    "read": ("calls:read", "Show what the reader finds in a call; nothing is stored."),
+    "search": ("memory:search", "Search turns, summaries and facts."),
+    "health": ("admin:health", "Check that every recent call was processed."),
+    "briefing": ("memory:briefing", "Show the briefing for a caller's next call."),
+    "export": ("privacy:export", "Export everything stored about a caller."),
+    "erase": ("privacy:erase", "Erase everything about a caller and prove it."),
+    "rebuild": ("privacy:rebuild", "Rebuild memory from the archive alone."),
+    "retention": ("privacy:retention", "Remove what is past its retention time."),
+    "verify": ("privacy:verify", "Check that every sealed file is present and unchanged."),
+    "config": ("admin:config", "List every setting and where its value came from."),
+    "doctor": ("admin:doctor", "Check this machine and the settings."),
+    "password": ("admin:password", "Hash a password for the pages."),
+    "calls": ("calls:group", "List, show and rerun calls."),
+    "facts": ("facts:group", "Facts, with the words they rest on."),
+    "memory": ("memory:group", "Imported notes and pinned topics."),
+    "followups": ("followups:group", "What callers asked for and what became of it."),
+    "test": ("test:group", "Call an agent with scripted callers, and see what goes wrong."),
+    "db": ("admin:group", "The database."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """Lists commands from the table; imports a command's module when the command is called."""
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        for name, (_, summary) in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=summary))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name else command, rest
+
+
+def load_command(name: str) -> Any:
+    """The command itself, a single one or a group, with its options."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    target = getattr(import_module(f"aftercall.cli.{module}"), attribute)
+    parent = typer.Typer(rich_markup_mode="markdown")
+    if isinstance(target, typer.Typer):
+        parent.add_typer(target, name=name)
+    else:
+        parent.command(name)(target)
+    return get_group(parent).commands[name]
+
 
 program = typer.Typer(
+    cls=LazyGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help=_HELP,
 )
-program.command("serve")(serve.serve)
-program.command("worker")(serve.worker)
-program.command("demo")(demo.demo)
-program.command("lab")(lab.lab)
-program.command("talk")(talk.talk)
-program.command("ingest")(ingest.ingest)
-program.command("read")(read.read)
-program.add_typer(calls.group, name="calls")
-program.command("search")(search.search)
-program.add_typer(facts.group, name="facts")
-program.add_typer(memory.group, name="memory")
-program.add_typer(followups.group, name="followups")
-program.command("health")(health.health)
-program.command("briefing")(briefing.briefing)
-program.command("export")(export.export)
-program.command("erase")(erase.erase)
-program.command("rebuild")(rebuild.rebuild)
-program.command("retention")(retention.retention)
-program.add_typer(test.group, name="test")
-program.command("verify")(verify.verify)
-program.command("config")(config.config)
-program.command("doctor")(doctor.doctor)
-program.command("password")(password.password)
-program.add_typer(database.group, name="db")
 
 
 def _show_version(wanted: bool) -> None:
@@ -91,7 +102,7 @@ def main(
 
 
 def run() -> None:
-    """The edge of a command: what went wrong as one line, and an exit code."""
+    """Runs a command; an error is one line and an exit code."""
     try:
         program(standalone_mode=True)
     except AftercallError as error:

@@ -1,33 +1,114 @@
-"""`aftercall memory`."""
+"""`aftercall memory`, `search` and `briefing`."""
 
 import asyncio
+import sys
+from dataclasses import replace
+from datetime import datetime, time
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
 from rich.console import Console
 from rich.progress import Progress
+from rich.text import Text
 
 from aftercall.app import App
-from aftercall.cli import pins
-from aftercall.cli.calls import wait_for_steps
-from aftercall.cli.context import get_cli_context, make_console, print_json
+from aftercall.briefing.render import briefing_json, render
+from aftercall.cli.context import (
+    ID_ARGUMENT,
+    JSON_OPTION,
+    CliContext,
+    get_cli_context,
+    get_operator_name,
+    make_console,
+    print_json,
+    wait_for_steps,
+)
+from aftercall.errors import RefusedInput
 from aftercall.journal.record import ingest_call
 from aftercall.memory.importer import NoteOwner, find_note_files, resolve_note_owner, to_calls
-from aftercall.who.caller import read_caller
+from aftercall.memory.pins.page import pin_json
+from aftercall.memory.search import make_key_scope, make_party_scope
+from aftercall.memory.view import hit_json
+from aftercall.memory.visibility import memory_key
+from aftercall.model.facts import MemoryKey, PinPage
+from aftercall.model.passages import SearchHit, SearchScope
+from aftercall.running import running
+from aftercall.who.caller import read_caller, read_party
+from aftercall.workspace import files, identity_md, user_md
+from aftercall.workspace.paths import Workspace
 
-group = typer.Typer(no_args_is_help=True, help="What is remembered besides calls.")
+_CALLER = typer.Argument(metavar="CALLER", help="The caller's number.")
+
+group = typer.Typer(no_args_is_help=True, help="Imported notes and pinned topics.")
 
 
-group.command("pins")(pins.list_pins)
-group.command("pin")(pins.pin)
-group.command("unpin")(pins.unpin)
-group.command("edit-pin")(pins.edit_pin)
+class PassageKind(StrEnum):
+    turn = "turn"
+    summary = "summary"
+    fact = "fact"
 
 
-@group.callback()
-def memory() -> None:
-    """What is remembered besides calls."""
+def search(
+    context: typer.Context,
+    query: str = typer.Argument(
+        metavar="QUERY", help='Any words; "quoted words" must stand side by side.'
+    ),
+    caller: str = typer.Option("", help="Only this caller's memory; all callers' if unset."),
+    kind: list[PassageKind] = typer.Option(
+        [], help="Only turns, summaries or facts; may be repeated."
+    ),
+    as_of: datetime | None = typer.Option(
+        None, formats=["%Y-%m-%d"], help="What was known at the end of that day."
+    ),
+    limit: int = typer.Option(10, min=1, max=40, help="How many, best first."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Search turns, summaries and facts, best first."""
+    cli = get_cli_context(context)
+    zone = cli.config.settings.zone
+    number = read_party(caller, "--caller")
+    if caller and number is None:
+        raise RefusedInput("--caller", "is withheld; withheld calls have no caller to search by")
+    until = datetime.combine(as_of.date(), time.max, zone) if as_of else None
+    with cli.open_app(reads_rows_only=True) as app:
+        where = replace(
+            _search_scope(app, number), kinds=tuple(one.value for one in kind), as_of=until
+        )
+        names = _speakers_by_name(app, number)
+        hits = app.search.find(query, where, limit=limit, speaker_names=names)
+    if json:
+        print_json([hit_json(hit) for hit in hits])
+        return
+    if not hits:
+        cli.console.print("Nothing found.")
+    for hit in hits:
+        _print_hit(cli.console, hit, f"{hit.passage.at.astimezone(zone):%Y-%m-%d %H:%M}")
+
+
+def briefing(
+    context: typer.Context,
+    caller: str = typer.Argument(
+        metavar="CALLER", help="The number that would ring, or a person at it: +15550100#anna."
+    ),
+    verified: bool = typer.Option(
+        False,
+        "--verified",
+        help="As for a caller verified by the carrier or by passcode.",
+    ),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Show the briefing an agent would get if this caller rang now. Nothing is used up."""
+    cli = get_cli_context(context)
+    party = read_party(caller, "CALLER")
+    with cli.open_app() as app:
+        preview = app.composer.preview(party, is_verified=verified)
+    if json:
+        print_json(briefing_json(preview, cli.config.settings.zone))
+    else:
+        typer.echo(render(preview, cli.config.settings.zone))
 
 
 @group.command("import")
@@ -41,49 +122,146 @@ def import_notes(
     ],
     caller: str = typer.Option("", help="Whose notes they are; the owner's if unset."),
     wait: bool = typer.Option(
-        True, "--wait/--no-wait", help="Look for facts now; otherwise whoever is at work does."
+        True, "--wait/--no-wait", help="Find facts now; otherwise a running server or worker does."
     ),
-    json: bool = typer.Option(False, "--json", help="Answer as JSON."),
+    json: bool = JSON_OPTION,
 ) -> None:
-    """Take notes in and look for facts in them.
+    """Import notes and find facts in them.
 
-    The same file twice adds nothing; stopped half-way, run it again.
+    Importing a file twice adds nothing. If the import stops half-way, run it again.
     """
-    stage = get_cli_context(context)
-    who = resolve_note_owner(stage.config.settings, read_caller(caller, "--caller"))
-    files = [file for path in paths for file in find_note_files(Path(path))]
+    cli = get_cli_context(context)
+    owner = resolve_note_owner(cli.config.settings, read_caller(caller, "--caller"))
+    paths_found = [file for path in paths for file in find_note_files(Path(path))]
     console = make_console(stderr=True)
-    with stage.open_app() as app:
-        new, calls = _import_files(app, files, who, console)
+    with cli.open_app() as app:
+        new, calls = _import_files(app, paths_found, owner, console)
         if wait and calls:
-            _look_for_facts(app, calls, console)
+            asyncio.run(_find_facts(app, calls, console))
         found = [entry for call_id in new if (entry := app.facts.find_extraction(call_id))]
-    came = {
+    counts = {
         "new": sum(entry.facts_extracted for entry in found),
         "updated": sum(entry.facts_updated for entry in found),
         "said again": sum(entry.facts_deduplicated for entry in found),
     }
+    total, known = len(paths_found), len(calls) - len(new)
     if json:
-        print_json(
-            {"files": len(files), "new": len(new), "known": len(calls) - len(new), "facts": came}
-        )
+        print_json({"files": total, "new": len(new), "known": known, "facts": counts})
     else:
-        facts = ", ".join(f"{count} {name}" for name, count in came.items())
-        typer.echo(
-            f"{len(files)} files: {len(new)} taken in, {len(calls) - len(new)} known already; "
-            f"facts: {facts}"
-        )
+        facts = ", ".join(f"{count} {name}" for name, count in counts.items())
+        typer.echo(f"{total} files: {len(new)} imported, {known} known already; facts: {facts}")
+
+
+@group.command("pins")
+def list_pins(context: typer.Context, caller: str = _CALLER, json: bool = JSON_OPTION) -> None:
+    """Topics that a caller keeps coming back to: the state of each, what is open, and why it is
+    pinned or not.
+    """
+    cli = get_cli_context(context)
+    key = _key(cli, caller)
+    with cli.open_app() as app:
+        app.pins.refresh(key)
+        pages = app.pins.list_pages(key)
+    if json:
+        print_json([pin_json(page) for page in pages])
+        return
+    if not pages:
+        least = cli.config.settings.memory.pin_after
+        when = f"one is pinned after {least} conversations" if least else "memory.pin_after is 0"
+        cli.console.print(f"No topics: {when}; `aftercall memory pin` pins one by hand.")
+    for page in pages:
+        _print_pin(cli, page)
+
+
+@group.command("pin")
+def pin(
+    context: typer.Context,
+    caller: str = _CALLER,
+    topic: str = typer.Argument(metavar="TOPIC", help="Its name, in words that the caller uses."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Pin a topic by hand; it stays pinned until you unpin it."""
+    cli = get_cli_context(context)
+    key = _key(cli, caller)
+    with cli.open_app() as app:
+        audit = app.audit.make_writer(get_operator_name(), "edited", "a pin")
+        page = app.pins.get(app.pins.pin_topic(key, topic, audit).id)
+    _print_change(page, "is pinned", json)
+
+
+@group.command("unpin")
+def unpin(context: typer.Context, pin_id: str = ID_ARGUMENT, json: bool = JSON_OPTION) -> None:
+    """Unpin a topic; it stays unpinned however often the caller mentions it."""
+    with get_cli_context(context).open_app() as app:
+        audit = app.audit.make_writer(get_operator_name(), "edited", pin_id)
+        page = app.pins.get(app.pins.set_state(pin_id, "unpinned", audit).id)
+    _print_change(page, "is unpinned", json)
+
+
+@group.command("edit-pin")
+def edit_pin(
+    context: typer.Context,
+    pin_id: str = ID_ARGUMENT,
+    title: str = typer.Option("", help="Another name for it."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Write a note on a topic, from standard input or in $EDITOR.
+
+    The next briefing uses your note instead of the generated text.
+    """
+    with get_cli_context(context).open_app() as app:
+        before = app.pins.get(pin_id).pin.note or ""
+        if sys.stdin.isatty():
+            text = click.edit(before, extension=".md", require_save=False)
+        else:
+            text = _read_text()
+        audit = app.audit.make_writer(get_operator_name(), "edited", pin_id)
+        app.pins.edit(pin_id, before if text is None else text, title=title, audit=audit)
+        page = app.pins.get(pin_id)
+    _print_change(page, "is as you wrote it", json)
+
+
+def _search_scope(app: App, party: str | None) -> SearchScope:
+    settings, agent_id = app.settings, app.settings.agent_id
+    if party is None:
+        return make_key_scope(settings, agent_id, None)
+    # With memory.scope `none` there is no memory, but the calls themselves can be searched.
+    return make_party_scope(settings, agent_id, party) or SearchScope(agent_id, party)
+
+
+def _speakers_by_name(app: App, caller: str | None) -> dict[str, str]:
+    """Maps names to speakers: "what did Bill say" prefers the turns of the caller named Bill."""
+    workspace = Workspace.from_settings(app.settings, app.settings.agent_id)
+    person = workspace.find_person(caller)
+    profile = user_md.parse(files.read(person.user)) if person else user_md.UserProfile()
+    agent = identity_md.parse(files.read(workspace.identity))
+    names = {profile.name: "caller", profile.call_name: "caller", agent.name: "agent"}
+    return {name: speaker for name, speaker in names.items() if name}
+
+
+def _print_hit(console: Console, hit: SearchHit, at: str) -> None:
+    found = hit.passage
+    what = " ".join(filter(None, (found.category, found.kind)))
+    if found.kind == "turn":
+        what = f"{found.speaker}, turn {found.seq}"
+    caller, where = found.caller or "withheld", found.ref or found.call_id or ""
+    console.print(f"{at}  {found.agent_id}  {caller}  {what}  {where}", style="dim")
+    for turn in hit.before:
+        console.print(Text.assemble("  ", (turn.text, "dim")))
+    console.print(f"  {found.text}")
+    for turn in hit.after:
+        console.print(Text.assemble("  ", (turn.text, "dim")))
 
 
 def _import_files(
-    app: App, files: list[Path], who: NoteOwner, console: Console
+    app: App, paths: list[Path], owner: NoteOwner, console: Console
 ) -> tuple[list[str], list[str]]:
     """The ids of the calls that are new, and of all."""
     new: list[str] = []
     calls: list[str] = []
     with Progress(console=console, transient=True) as progress:
-        for file in progress.track(files, description="reading"):
-            for call in to_calls(file, who, app.settings, app.clock.now()):
+        for file in progress.track(paths, description="reading"):
+            for call in to_calls(file, owner, app.settings, app.clock.now()):
                 row, is_new = ingest_call(app.journal, call)
                 calls.append(row.live.id)
                 if is_new:
@@ -91,15 +269,51 @@ def _import_files(
     return new, calls
 
 
-def _look_for_facts(app: App, calls: list[str], console: Console) -> None:
-    from aftercall.running import running
+async def _find_facts(app: App, calls: list[str], console: Console) -> None:
+    async with running(app):
+        with Progress(console=console, transient=True) as progress:
+            task = progress.add_task("finding facts", total=len(calls))
+            for call_id in calls:
+                await wait_for_steps(app, call_id)
+                progress.advance(task)
 
-    async def work() -> None:
-        async with running(app):
-            with Progress(console=console, transient=True) as progress:
-                task = progress.add_task("looking for facts", total=len(calls))
-                for call_id in calls:
-                    await wait_for_steps(app, call_id)
-                    progress.advance(task)
 
-    asyncio.run(work())
+def _read_text() -> str:
+    """Reads bytes, so that line endings stay as they are."""
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise RefusedInput("standard input", f"is not valid UTF-8 (byte {error.start})") from None
+
+
+def _key(cli: CliContext, caller: str) -> MemoryKey:
+    settings = cli.config.settings
+    key = memory_key(settings, settings.agent_id, read_party(caller, "CALLER"))
+    if key is None:
+        reason = "no memory is kept for this number (memory.scope, or a withheld number)"
+        raise RefusedInput("CALLER", reason)
+    return key
+
+
+def _print_change(page: PinPage, what: str, json: bool) -> None:
+    if json:
+        print_json(pin_json(page))
+    else:
+        typer.echo(f"{page.pin.id}  {page.pin.title} {what}")
+
+
+def _print_pin(cli: CliContext, page: PinPage) -> None:
+    pin, show = page.pin, cli.console.print
+    state = (pin.state, "green" if pin.state == "pinned" else "dim")
+    show(Text.assemble((pin.title, "bold"), "  ", state, f" ({pin.reason})  {pin.id}"))
+    if pin.note:
+        show(pin.note, style="italic")
+    if page.about:
+        show(f"  about   {page.about}")
+    show(f"  status  {page.status}")
+    for item in page.open_items:
+        due = f", due {item.due}" if item.due else ""
+        show(f"  open    {item.title} ({item.state}{due})")
+    for mention in pin.history:
+        at = f"{mention.at.astimezone(cli.config.settings.zone):%Y-%m-%d %H:%M}"
+        show(Text.assemble("  ", (f"{at}  call {mention.call_id}", "dim"), f"  {mention.words}"))

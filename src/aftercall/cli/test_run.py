@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from aftercall.cli.context import CliContext, make_console, report_refused
-from aftercall.cli.receptionist_line import open_receptionist
+from aftercall.cli.receptionist_target import open_receptionist
 from aftercall.clock import SystemClock
 from aftercall.errors import ConfigError, NotFound, ScenarioRefused
 from aftercall.faults import fault_point

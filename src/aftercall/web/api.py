@@ -1,17 +1,30 @@
-"""The JSON API over calls."""
+"""The JSON API: calls, briefing, facts, pins, follow-ups and health.
 
+Secret facts show only that they exist; the command line reveals them.
+"""
+
+from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from aftercall.app import App
 from aftercall.briefing.render import briefing_json
+from aftercall.errors import RefusedInput
 from aftercall.journal.record import ingest_json
 from aftercall.journal.recording_files import recordings_json
 from aftercall.journal.view import call_json, row_json
-from aftercall.memory.view import extraction_json
-from aftercall.memory.visibility import redact_call
+from aftercall.memory.fact_store import FactFilter
+from aftercall.memory.pins.board import MAX_NOTE_CHARS, MAX_TITLE_CHARS
+from aftercall.memory.pins.page import pin_json
+from aftercall.memory.search import find_facts, make_key_scope
+from aftercall.memory.view import extraction_json, fact_json, parse_as_of, whole_fact_json
+from aftercall.memory.visibility import memory_key, redact_call
+from aftercall.model.facts import MemoryKey, PinState
+from aftercall.model.followups import FollowUpState
+from aftercall.model.reading import Category
 from aftercall.postcall.view import steps_json
 from aftercall.web.queries import (
     parse_caller,
@@ -21,12 +34,42 @@ from aftercall.web.queries import (
     refuse_unknown_query,
     to_cursor,
 )
+from aftercall.work import deliver
+from aftercall.work.health import report_json
+from aftercall.work.view import change_json, delivery_json, followup_json
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
+WHO = "the API"
+PageLimit = Annotated[int, Query(ge=1, le=500)]
+
+
+class NewPin(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    caller: str
+    topic: str = Field(max_length=MAX_TITLE_CHARS)
+
+
+class PinEdit(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    note: str = Field(max_length=MAX_NOTE_CHARS, description="stored as it is; empty removes it")
+    title: str = Field(
+        default="", max_length=MAX_TITLE_CHARS, description="a new name; empty keeps the old one"
+    )
 
 
 def make_router(app: App) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["calls"], dependencies=[Depends(refuse_unknown_query)])
+    router = APIRouter(prefix="/api", dependencies=[Depends(refuse_unknown_query)])
+    router.include_router(_make_calls_router(app))
+    router.include_router(_make_facts_router(app))
+    router.include_router(_make_pins_router(app))
+    router.include_router(_make_followups_router(app))
+    return router
+
+
+def _make_calls_router(app: App) -> APIRouter:
+    router = APIRouter(tags=["calls"])
 
     @router.post(
         "/calls",
@@ -35,51 +78,179 @@ def make_router(app: App) -> APIRouter:
         responses={200: {"description": "Known already"}},
     )
     async def post_call(request: Request, response: Response) -> dict[str, str]:
-        row, is_new = await run_in_threadpool(
-            ingest_json, app.journal, await read_body(request, MAX_BODY_BYTES)
-        )
+        body = await read_body(request, MAX_BODY_BYTES)
+        row, is_new = await run_in_threadpool(ingest_json, app.journal, body)
         response.status_code = 201 if is_new else 200
         return {"id": row.live.id}
 
     @router.get("/calls", summary="Calls, newest first; `next` continues the list")
     def get_calls(
-        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        limit: PageLimit = 50, before: str | None = None, caller: str | None = None
+    ) -> dict[str, Any]:
+        number = parse_caller(caller)
+        rows = app.store.list_page(limit=limit, before=parse_cursor(before), caller=number)
+        following = to_cursor(rows[-1]) if len(rows) == limit else None
+        return {"calls": [row_json(row) for row in rows], "next": following}
+
+    @router.get("/calls/{call_id}", summary="One call; secrets are masked unless `reveal`")
+    def get_call(call_id: str, reveal: bool = False) -> dict[str, Any]:
+        call = call_json(app.store, app.archive, app.store.get(call_id))
+        if not reveal:
+            call = redact_call(call, app.facts.list_confided_words(call_id))
+        call |= {
+            "steps": steps_json(app.steps.of_call(call_id)),
+            "recordings": recordings_json(app.recordings.list_for_call(call_id)),
+            "extraction": extraction_json(app.facts, call_id),
+        }
+        if reveal:
+            app.audit.record(WHO, "revealed", call_id)
+        return call
+
+    @router.get("/briefing", summary="The briefing an agent would get if this caller rang now")
+    def get_briefing(caller: str, verified: bool = False) -> dict[str, Any]:
+        preview = app.composer.preview(parse_party(caller), is_verified=verified)
+        return briefing_json(preview, app.settings.zone)
+
+    return router
+
+
+def _make_facts_router(app: App) -> APIRouter:
+    router = APIRouter(tags=["facts"])
+
+    @router.get(
+        "/facts", summary="Facts that hold now, or held `as_of` a day; `next` continues the list"
+    )
+    def get_facts(
+        caller: str | None = None,
+        category: Category | None = None,
+        q: Annotated[str | None, Query(description="any words; the best facts first")] = None,
+        as_of: str | None = None,
+        retired: bool = False,
+        limit: PageLimit = 100,
+        after: str = "",
+    ) -> dict[str, Any]:
+        then = parse_as_of("as_of", as_of, app.settings.zone) if as_of else None
+        key = None if caller is None else _require_key(app, caller)
+        if q is not None:
+            scope = make_key_scope(app.settings, app.settings.agent_id, key)
+            scope = replace(scope, categories=(category,) if category else (), as_of=then)
+            facts = find_facts(app.search, app.facts, q, scope, limit)
+            return {"facts": [fact_json(fact) for fact in facts], "next": None}
+        wanted = FactFilter(
+            key=key,
+            category=category,
+            as_of=then,
+            include_retired=retired,
+            limit=limit,
+            after=after,
+            include_group=True,
+        )
+        facts = app.facts.page(wanted)
+        following = facts[-1].id if len(facts) == limit else None
+        return {"facts": [fact_json(fact) for fact in facts], "next": following}
+
+    @router.get("/facts/{fact_id}", summary="One fact, each time it was said, and its chain")
+    def get_fact(fact_id: str) -> dict[str, Any]:
+        return whole_fact_json(app.facts, fact_id)
+
+    return router
+
+
+def _make_pins_router(app: App) -> APIRouter:
+    router = APIRouter(tags=["pins"])
+
+    def set_state(pin_id: str, state: PinState) -> dict[str, Any]:
+        audit = app.audit.make_writer(WHO, "edited", pin_id)
+        return pin_json(app.pins.get(app.pins.set_state(pin_id, state, audit).id))
+
+    @router.get("/pins", summary="Topics that a caller keeps coming back to, pinned ones first")
+    def get_pins(caller: Annotated[str, Query()]) -> dict[str, Any]:
+        pages = app.pins.list_pages(_require_key(app, caller))
+        return {"pins": [pin_json(page) for page in pages]}
+
+    @router.post("/pins", summary="Pin a topic by hand")
+    def post_pin(new: Annotated[NewPin, Body()]) -> dict[str, Any]:
+        key = _require_key(app, new.caller)
+        audit = app.audit.make_writer(WHO, "edited", "a pin")
+        return pin_json(app.pins.get(app.pins.pin_topic(key, new.topic, audit).id))
+
+    @router.get(
+        "/pins/{pin_id}", summary="One topic: its summary, its state, what is open, its calls"
+    )
+    def get_pin(pin_id: str) -> dict[str, Any]:
+        return pin_json(app.pins.get(pin_id))
+
+    @router.post("/pins/{pin_id}/pin", summary="Pin it again, by hand")
+    def post_pin_again(pin_id: str) -> dict[str, Any]:
+        return set_state(pin_id, "pinned")
+
+    @router.post("/pins/{pin_id}/unpin", summary="Unpin it; new mentions do not pin it again")
+    def post_unpin(pin_id: str) -> dict[str, Any]:
+        return set_state(pin_id, "unpinned")
+
+    @router.post("/pins/{pin_id}/edit", summary="Write a note on it, or rename it")
+    def post_edit(pin_id: str, edit: Annotated[PinEdit, Body()]) -> dict[str, Any]:
+        audit = app.audit.make_writer(WHO, "edited", pin_id)
+        app.pins.edit(pin_id, edit.note, title=edit.title, audit=audit)
+        return pin_json(app.pins.get(pin_id))
+
+    return router
+
+
+def _make_followups_router(app: App) -> APIRouter:
+    router = APIRouter(tags=["follow-ups"])
+
+    @router.get(
+        "/followups",
+        summary=(
+            "Requests and promises, newest first, of one `caller` or all; `next` continues the list"
+        ),
+    )
+    def get_followups(
+        limit: PageLimit = 50,
+        state: FollowUpState | None = None,
         before: str | None = None,
         caller: str | None = None,
     ) -> dict[str, Any]:
-        rows = app.store.list_page(
-            limit=limit, before=parse_cursor(before), caller=parse_caller(caller)
-        )
-        return {
-            "calls": [row_json(row) for row in rows],
-            "next": to_cursor(rows[-1]) if len(rows) == limit else None,
-        }
+        number = parse_caller(caller)
+        rows = app.work.followups.page(limit=limit, state=state, before=before, caller=number)
+        following = rows[-1].id if len(rows) == limit else None
+        return {"followups": [followup_json(row) for row in rows], "next": following}
 
     @router.get(
-        "/calls/{call_id}", summary="One call; what was confided is blotted out unless `reveal`"
+        "/followups/{followup_id}",
+        summary="One request or promise, with its history and deliveries",
     )
-    def get_call(call_id: str, reveal: bool = False) -> dict[str, Any]:
-        steps, recordings = (
-            steps_json(app.steps.of_call(call_id)),
-            recordings_json(app.recordings.list_for_call(call_id)),
-        )
-        call = call_json(app.store, app.archive, app.store.get(call_id))
-        beside = {
-            "steps": steps,
-            "recordings": recordings,
-            "extraction": extraction_json(app.facts, call_id),
+    def get_followup(followup_id: str) -> dict[str, Any]:
+        row = app.work.followups.get(followup_id)
+        history = app.work.followups.history(followup_id)
+        deliveries = app.work.deliveries.of_followup(row.id)
+        return followup_json(row) | {
+            "history": [change_json(change) for change in history],
+            "deliveries": [delivery_json(delivery) for delivery in deliveries],
         }
-        shown = (
-            call if reveal else redact_call(call, app.facts.list_confided_words(call_id))
-        ) | beside
-        if reveal:
-            app.audit.record("the API", "revealed", call_id)
-        return shown
 
-    @router.get("/briefing", summary="What an agent would be told if this caller rang now")
-    def get_briefing(caller: str, verified: bool = False) -> dict[str, Any]:
-        return briefing_json(
-            app.composer.preview(parse_party(caller), is_verified=verified), app.settings.zone
-        )
+    @router.post("/followups/{followup_id}/approve", summary="Approve a held request")
+    def post_approve(followup_id: str) -> dict[str, Any]:
+        return followup_json(deliver.approve(app.work, followup_id, WHO))
+
+    @router.post("/followups/{followup_id}/reject", summary="Reject or settle it")
+    def post_reject(followup_id: str) -> dict[str, Any]:
+        return followup_json(deliver.reject(app.work, followup_id, WHO))
+
+    @router.post("/followups/{followup_id}/retry", summary="Try a failed request again")
+    def post_retry(followup_id: str) -> dict[str, Any]:
+        return followup_json(deliver.retry(app.work, followup_id, WHO))
+
+    @router.get("/health", summary="Whether every call of the last three days was processed")
+    def get_health() -> dict[str, Any]:
+        return report_json(app.report_health())
 
     return router
+
+
+def _require_key(app: App, caller: str) -> MemoryKey:
+    key = memory_key(app.settings, app.settings.agent_id, parse_party(caller))
+    if key is None:
+        raise RefusedInput("caller", "no memory is kept for this number")
+    return key

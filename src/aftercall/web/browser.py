@@ -1,5 +1,4 @@
-"""`WS /browser/call`: a call from a web page, in text; listening and speaking is the browser's
-business.
+"""`WS /browser/call`: a call from a web page, in text. The browser recognises and speaks.
 
 From the page: `{"type": "say", "text": …, "confidence": …}`, `{"type": "hang_up"}`.
 To the page: `{"type": "agent", "text": …}`, `{"type": "ended", "reason": …, "call": …}`,
@@ -18,8 +17,7 @@ from aftercall.ids import new_id
 from aftercall.model.calls import LiveCall
 from aftercall.model.people import normalise_caller
 from aftercall.model.turns import MAX_TURN_CHARS
-from aftercall.web.auth import is_same_origin
-from aftercall.web.browser_auth import BrowserAuth
+from aftercall.web.auth import BrowserAuth, is_same_origin
 
 CLOSE_REFUSED = 1008
 
@@ -87,16 +85,12 @@ def _parse(raw: str) -> dict[str, Any]:
         raise RefusedInput("message", "is not valid JSON") from None
     if not isinstance(message, dict) or message.get("type") not in ("say", "hang_up"):
         raise RefusedInput("message.type", "is not say or hang_up")
-    text = message.get("text", "")
-    if (
-        not isinstance(text, str)
-        or len(text) > MAX_TURN_CHARS
-        or (message["type"] == "say" and not text.strip())
-    ):
-        raise RefusedInput("message.text", "is not text that can be said")
-    confidence = message.get("confidence")
-    if confidence is not None and not (
-        isinstance(confidence, int | float) and 0 <= confidence <= 1
-    ):
+    text, confidence = message.get("text", ""), message.get("confidence")
+    if not isinstance(text, str) or len(text) > MAX_TURN_CHARS:
+        raise RefusedInput("message.text", f"is not text of at most {MAX_TURN_CHARS:,} characters")
+    if message["type"] == "say" and not text.strip():
+        raise RefusedInput("message.text", "is empty")
+    is_number = isinstance(confidence, int | float)
+    if confidence is not None and not (is_number and 0 <= confidence <= 1):
         raise RefusedInput("message.confidence", "is not a number from 0 to 1")
     return message

@@ -1,5 +1,5 @@
-"""Document memory in the Remem form, served from our own store: both dialects, so that existing
-clients can point here.
+"""Document memory in the Remem format, served from our store. Existing clients of either
+dialect can use it.
 """
 
 import json
@@ -30,19 +30,17 @@ B = TypeVar("B", bound=BaseModel)
 
 
 def _split_tags(value: Any) -> Any:
-    """One dialect writes tags as one text with commas, the other as a list."""
-    return (
-        [tag.strip() for tag in value.split(",") if tag.strip()]
-        if isinstance(value, str)
-        else value
-    )
+    """One dialect sends tags as a string with commas, the other as a list."""
+    if not isinstance(value, str):
+        return value
+    return [tag.strip() for tag in value.split(",") if tag.strip()]
 
 
 Tags = Annotated[list[str], BeforeValidator(_split_tags), Field(max_length=100)]
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="ignore")  # clients send fields that other servers know
+    model_config = ConfigDict(extra="ignore")  # clients send fields of other servers
 
 
 class NewDocument(_Body):
@@ -72,13 +70,12 @@ def make_router(app: App) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["documents"])
     key = Header(default=None, alias="Idempotency-Key", max_length=200)
 
-    @router.post("/documents", status_code=201, summary="Keep a document")
+    @router.post("/documents", status_code=201, summary="Store a document")
     async def post_document(request: Request, idempotency_key: str | None = key) -> dict[str, Any]:
-        document = await _store_document(app, request, idempotency_key)
-        return _document_json(document)
+        return _document_json(await _store_document(app, request, idempotency_key))
 
     @router.post(
-        "/documents/ingest", status_code=202, summary="Keep a document, as later clients do"
+        "/documents/ingest", status_code=202, summary="Store a document, as newer clients do"
     )
     async def post_ingest(request: Request, idempotency_key: str | None = key) -> dict[str, Any]:
         document = await _store_document(app, request, idempotency_key)
@@ -91,14 +88,12 @@ def make_router(app: App) -> APIRouter:
     @router.put("/documents/{document_id}", summary="Replace a document's content, or append to it")
     async def put_document(document_id: str, request: Request) -> dict[str, Any]:
         change = _parse(DocumentChange, await read_body(request, MAX_BODY_BYTES))
-        now = app.clock.now()
-        appends = change.mode == "append"
         document = await run_in_threadpool(
             app.documents.update_content,
             _check_document_id(document_id),
             change.content,
-            appends=appends,
-            now=now,
+            appends=change.mode == "append",
+            now=app.clock.now(),
         )
         return _document_json(document)
 
@@ -130,10 +125,12 @@ async def _store_document(app: App, request: Request, key: str | None) -> Docume
     body = _parse(NewDocument, await read_body(request, MAX_BODY_BYTES))
     now = app.clock.now()
     tags = body.tags or _split_tags(body.metadata.get("tags", []))
+    if not isinstance(tags, list):
+        tags = []
     document = Document(
         **body.model_dump(exclude={"tags"}),
         id=make_document_id("key", key) if key else str(uuid4()),
-        tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
+        tags=tuple(tag for tag in tags if isinstance(tag, str)),
         agent_id=app.settings.agent_id,
         made_at=now,
         changed_at=now,
@@ -172,7 +169,7 @@ def _document_json(document: Document) -> dict[str, Any]:
 
 
 def _result_json(document: Document) -> dict[str, Any]:
-    """What either dialect reads: a snippet, and chunks with a score."""
+    """One dialect reads the snippet, the other the chunks with their score."""
     return {
         "id": document.id,
         "document_id": document.id,

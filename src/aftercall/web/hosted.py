@@ -1,6 +1,6 @@
-"""`POST /hosted/…`: platforms that ran a call themselves hand it over.
+"""`POST /hosted/…`: finished calls from platforms that ran them.
 
-Trouble of ours is answered so that they try again.
+An error on our side gets a status code that makes the platform deliver again.
 """
 
 from fastapi import APIRouter, HTTPException, Request
@@ -15,7 +15,7 @@ from aftercall.log import get_logger
 from aftercall.web.queries import read_body
 
 MAX_START_BYTES = 64 * 1024
-MAX_BODY_BYTES = 64 * 1024 * 1024  # a recording may come along in the same door
+MAX_BODY_BYTES = 64 * 1024 * 1024  # a webhook may carry a recording
 
 log = get_logger("hosted")
 
@@ -39,21 +39,20 @@ def make_router(app: App) -> APIRouter:
 def _add_start(router: APIRouter, app: App, platform: ElevenLabs) -> None:
     @router.post(
         "/elevenlabs/start",
-        summary="How a call at elevenlabs should begin: the briefing, as dynamic variables",
+        summary="The briefing for a new call at elevenlabs, as dynamic variables",
     )
     async def post_start(request: Request) -> dict[str, object]:
         if not platform.has_key:
             raise HTTPException(503, f"{platform.name} is not set up here: set {platform.setting}")
         if not platform.is_start_genuine(request.headers):
-            log.warning("a webhook was refused", platform=platform.name)
+            log.warning("webhook refused", platform=platform.name)
             raise HTTPException(403, f"the secret is not {platform.name}'s")
         event = parse_event(await read_body(request, MAX_START_BYTES))
         variables: dict[str, object] = {}
-        if platform.is_ours(event):  # another agent's caller is told nothing of what this one knows
-            _, told = await app.brief(
-                platform.read_start(event, app.settings.agent_id, app.clock.now())
-            )
-            variables |= briefing_variables(told, app.settings.zone)
+        if platform.is_ours(event):  # a call of another agent gets no briefing of ours
+            call = platform.read_start(event, app.settings.agent_id, app.clock.now())
+            _, briefing = await app.brief(call)
+            variables |= briefing_variables(briefing, app.settings.zone)
         return {"type": "conversation_initiation_client_data", "dynamic_variables": variables}
 
 
@@ -68,7 +67,7 @@ def _add_webhook_route(router: APIRouter, app: App, platform: Platform) -> None:
             raise HTTPException(503, f"{platform.name} is not set up here: set {platform.setting}")
         raw = await read_body(request, MAX_BODY_BYTES)
         if not platform.is_genuine(request.headers, raw, app.clock.now()):
-            log.warning("a webhook was refused", platform=platform.name)
+            log.warning("webhook refused", platform=platform.name)
             raise HTTPException(403, f"the signature is not {platform.name}'s")
         call = platform.read_call(parse_event(raw), app.settings.agent_id)
         if call is None:

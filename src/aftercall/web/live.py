@@ -1,8 +1,8 @@
-"""What is spoken right now, for the pages that look on.
+"""The live feed of the pages: turns as they are spoken, and which calls are live.
 
-One look at the journal for all viewers of this process, and none while nobody looks. The
-journal is shared, so calls that another process answers are seen, too. A viewer that cannot
-keep up loses its feed, never the memory of the server.
+One poll of the journal serves all viewers of this process; without viewers there is none. The
+journal is shared, so calls of other processes appear, too. A viewer that falls behind is
+disconnected, which bounds the memory of the server.
 """
 
 import asyncio
@@ -15,9 +15,8 @@ from aftercall.model.turns import Turn
 from aftercall.web.page_store import NumberedEntry, PageStore
 
 POLL_INTERVAL_S = 0.1
-LOOK_BACK_ENTRIES = (
-    256  # on Postgres numbers are given before rows are seen: a late one is below the newest
-)
+# Postgres assigns numbers before a row is visible: a late row has a number below the newest.
+LOOK_BACK_ENTRIES = 256
 MAX_BACKLOG_EVENTS = 1_000
 
 
@@ -29,7 +28,7 @@ class TurnSaid:
 
 @dataclass(frozen=True)
 class LiveCallsChanged:
-    """Calls began or ended."""
+    """A call began or ended."""
 
     live_ids: frozenset[str]
 
@@ -46,8 +45,8 @@ class LiveFeed:
         self._seen: dict[int, None] = {}
 
     async def subscribe(self) -> AsyncGenerator[LiveEvent]:
-        """Who is on the phone, then everything from now on, until the feed is closed or the
-        viewer falls behind.
+        """First the live calls, then every event, until the feed is closed or the viewer falls
+        behind.
         """
         queue: asyncio.Queue[LiveEvent | None] = asyncio.Queue(MAX_BACKLOG_EVENTS)
         if self._poll_task is None:
@@ -55,8 +54,8 @@ class LiveFeed:
         self._viewers.add(queue)
         queue.put_nowait(LiveCallsChanged(self._live))
         try:
-            while (happening := await queue.get()) is not None:
-                yield happening
+            while (event := await queue.get()) is not None:
+                yield event
         finally:
             self._viewers.discard(queue)
             if not self._viewers:
@@ -64,11 +63,11 @@ class LiveFeed:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody looks on, and so nobody reads the journal for them."""
+        """Whether there are no viewers, so the journal is not polled."""
         return not self._viewers
 
     def close(self) -> None:
-        """Let every viewer go: the server stops."""
+        """Disconnects every viewer, because the server stops."""
         for queue in list(self._viewers):
             self._drop_viewer(queue)
 
@@ -90,9 +89,7 @@ class LiveFeed:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)
-            with suppress(
-                AftercallError
-            ):  # the database is away for a moment; what was said meanwhile is seen after
+            with suppress(AftercallError):  # after a database outage the next poll catches up
                 await self._poll_once()
 
     async def _poll_once(self) -> None:

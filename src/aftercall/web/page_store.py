@@ -1,4 +1,4 @@
-"""The SQL of what the pages list: calls by filter, callers, what is live and what was just said."""
+"""The SQL of the pages: calls by filter, callers, live calls and new journal entries."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ S = TypeVar("S", bound=Select[Any])
 
 @dataclass(frozen=True)
 class CallFilter:
-    """Which calls; None asks for all."""
+    """Which calls; None means all."""
 
     caller: str | None = None
     party: str | None = None
@@ -31,8 +31,6 @@ class CallFilter:
 
 @dataclass(frozen=True)
 class PersonRow:
-    """A caller as the list of people shows them."""
-
     caller: str
     calls: int
     last_at: datetime
@@ -52,7 +50,7 @@ class PageStore:
     def list_calls(
         self, call_filter: CallFilter, *, limit: int, before: tuple[datetime, str] | None = None
     ) -> list[CallRow]:
-        """Newest first; `before` is the start and id of the last call of the page before."""
+        """Newest first; `before` is the start and id of the previous page's last call."""
         query = (
             _apply_filter(select(calls), call_filter)
             .order_by(calls.c.started_at.desc(), calls.c.id.desc())
@@ -82,19 +80,16 @@ class PageStore:
             return [(str(row.call_id), to_step(row)) for row in connection.execute(query)]
 
     def list_legs(self, conversation: str) -> list[CallRow]:
+        legs = select(calls).where(calls.c.conversation == conversation)
+        query = legs.order_by(calls.c.started_at)
         with self._database.read() as connection:
-            query = (
-                select(calls)
-                .where(calls.c.conversation == conversation)
-                .order_by(calls.c.started_at)
-            )
             return [to_call_row(row) for row in connection.execute(query)]
 
     def list_people(self, *, limit: int, offset: int = 0) -> list[PersonRow]:
-        """Who called last comes first; a silent call is somebody's last only if they never said
-        anything.
+        """Callers by their last call, newest first; a silent call counts only if all are silent.
 
-        Found by their last calls, not by counting everybody's: a page costs what is on it.
+        The query finds last calls instead of grouping all calls, so the cost of a page does not
+        grow with the number of callers.
         """
         newer = calls.alias()
         is_newer = or_(
@@ -125,20 +120,21 @@ class PageStore:
         return [PersonRow(caller, counts[caller], at) for caller, at in found.items()]
 
     def list_sources(self) -> list[str]:
-        """Each by one look into the index: the next after the one before."""
+        """One index lookup per source: each finds the source after the previous one."""
         found: list[str] = []
         with self._database.read() as connection:
-            while following := connection.execute(
-                _source_after(found[-1] if found else "")
-            ).scalar():
-                found.append(str(following))
-        return found
+            while True:
+                last = found[-1] if found else ""
+                following = select(func.min(calls.c.source)).where(calls.c.source > last)
+                source = connection.execute(following).scalar()
+                if source is None:
+                    return found
+                found.append(source)
 
     def list_live_ids(self) -> list[str]:
+        query = _in_state(select(calls.c.id), "live")
         with self._database.read() as connection:
-            return [
-                str(row.id) for row in connection.execute(_in_state(select(calls.c.id), "live"))
-            ]
+            return [str(row.id) for row in connection.execute(query)]
 
     def list_entries_after(self, n: int, limit: int) -> list[NumberedEntry]:
         query = (
@@ -175,13 +171,7 @@ def _apply_filter(
     return query
 
 
-def _source_after(source: str) -> Select[tuple[str]]:
-    return select(func.min(calls.c.source)).where(calls.c.source > source)
-
-
 def _in_state(query: S, state: str) -> S:
-    """Said twice for calls that are not sealed: SQLite then knows that the small index of those
-    is enough.
-    """
+    """The second condition lets SQLite use the partial index of calls that are not sealed."""
     query = query.where(calls.c.state == state)
     return query if state == "sealed" else query.where(calls.c.state != "sealed")

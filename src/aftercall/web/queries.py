@@ -1,4 +1,4 @@
-"""What stands in the query of a request: callers, and marks that continue a list."""
+"""Query parameters and bodies of requests: callers, list cursors, unknown names, sizes."""
 
 from datetime import datetime
 
@@ -17,15 +17,15 @@ def to_cursor(row: CallRow) -> str:
 def parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
     if cursor is None:
         return None
-    instant, mark, call_id = cursor.partition("~")
+    instant, separator, call_id = cursor.partition("~")
     try:
-        return parse_instant(instant), call_id if mark else ""
+        return parse_instant(instant), call_id if separator else ""
     except ValueError:
-        raise RefusedInput("before", "is not a mark from an earlier answer's `next`") from None
+        raise RefusedInput("before", "is not the `next` of an earlier answer") from None
 
 
 def refuse_unknown_query(request: Request) -> None:
-    """A parameter that a route does not know must not look as if it had been obeyed."""
+    """An ignored parameter would look as if it had been applied."""
     known = sorted(field.alias for field in request.scope["route"].dependant.query_params)
     for name in request.query_params:
         if name not in known:
@@ -33,7 +33,7 @@ def refuse_unknown_query(request: Request) -> None:
 
 
 def parse_caller(caller: str | None) -> str | None:
-    """The number to look for; None where none is given."""
+    """The number to look for; None if none is given."""
     if caller is None:
         return None
     known = read_caller(_restore_plus(caller), "caller")
@@ -47,7 +47,7 @@ def parse_party(party: str | None) -> str | None:
 
 
 def _restore_plus(given: str) -> str:
-    """A query's `+` was read as a space."""
+    """The query decoder turned a leading `+` into a space."""
     return given.replace(" ", "+", 1) if given.startswith(" ") else given
 
 

@@ -17,17 +17,12 @@ from aftercall.errors import AftercallError, DatabaseOutdated, RefusedInput
 from aftercall.keys import load_key
 from aftercall.log import get_logger
 from aftercall.running import running
-from aftercall.web import api, browser, carrier, documents, facts, hosted, media, pins, telnyx, work
-from aftercall.web.auth import ApiAuth
-from aftercall.web.browser_auth import BrowserAuth, LoginNeeded
+from aftercall.web import api, browser, documents, hosted, media, telnyx, twilio
+from aftercall.web.auth import ApiAuth, BrowserAuth, LoginNeeded
 from aftercall.web.live import LiveFeed
 from aftercall.web.page_store import PageStore
-from aftercall.web.pages import calls, login, memory, people, phone, reference, setup, tests, today
-from aftercall.web.pages import pins as pins_page
-from aftercall.web.pages import work as work_page
-from aftercall.web.pages.context import PageContext
-from aftercall.web.pages.login import send_to_login
-from aftercall.web.view import TemplateRenderer
+from aftercall.web.pages import calls, memory, people, site, tests, today, work
+from aftercall.web.pages.context import PageContext, TemplateRenderer
 
 log = get_logger("web")
 
@@ -39,28 +34,22 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
             yield
             await app.close_carriers()
 
-    # FastAPI's own pages about the API would load their scripts from elsewhere; ours is /docs.
-    summary = "The call ends; the work doesn't."
     server = FastAPI(
         title="Aftercall",
         version=__version__,
-        summary=summary,
+        summary="The call ends; the work doesn't.",
         lifespan=lifespan,
-        docs_url=None,
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere; pages/site.py serves /docs
         redoc_url=None,
     )
-    door = BrowserAuth(app.settings, load_key(app.settings), app.clock)
-    guarded = [Depends(ApiAuth(app.settings.api_token))]
-    for part in (api, facts, pins, work, documents):
-        server.include_router(part.make_router(app), dependencies=guarded)
-    server.include_router(browser.make_router(app, door))
-    server.include_router(carrier.make_router(app))
-    server.include_router(
-        telnyx.make_router(app, media.StreamedCalls(app) if app.voice_parts else None)
-    )
-    server.include_router(media.make_router(app))
-    server.include_router(hosted.make_router(app))
-    _add_pages(server, app, door, loaded)
+    auth = BrowserAuth(app.settings, load_key(app.settings), app.clock)
+    needs_token = [Depends(ApiAuth(app.settings.api_token))]
+    for part in (api, documents):
+        server.include_router(part.make_router(app), dependencies=needs_token)
+    server.include_router(browser.make_router(app, auth))
+    for part in (twilio, telnyx, media, hosted):
+        server.include_router(part.make_router(app))
+    _add_pages(server, app, auth, loaded)
     server.add_exception_handler(AftercallError, _answer_error)
     server.add_exception_handler(HTTPException, _answer_http_error)
     _add_probes(server, app)
@@ -70,14 +59,13 @@ def make_server(app: App, loaded: LoadedConfig | None = None) -> FastAPI:
 def _add_pages(server: FastAPI, app: App, auth: BrowserAuth, loaded: LoadedConfig | None) -> None:
     store = PageStore(app.database)
     server.state.feed = LiveFeed(store)
-    desk = PageContext(
-        app, TemplateRenderer(auth, app.settings.zone), store, server.state.feed, loaded
-    )
-    for page in (today, calls, people, pins_page, memory, work_page, tests, phone, setup, login):
-        server.include_router(page.make_router(desk))
-    server.include_router(reference.make_router(desk, server))
+    view = TemplateRenderer(auth, app.settings.zone)
+    context = PageContext(app, view, store, server.state.feed, loaded)
+    for page in (today, calls, people, memory, work, tests):
+        server.include_router(page.make_router(context))
+    server.include_router(site.make_router(context, server))
     server.mount("/static", StaticFiles(packages=[("aftercall.web", "static")]))
-    server.add_exception_handler(LoginNeeded, send_to_login)
+    server.add_exception_handler(LoginNeeded, site.redirect_to_login)
 
 
 def _add_probes(server: FastAPI, app: App) -> None:
@@ -94,10 +82,10 @@ def _add_probes(server: FastAPI, app: App) -> None:
         "/metrics", tags=["operations"], summary="Prometheus text", response_class=PlainTextResponse
     )
     def get_metrics() -> str:
-        help_line = "# HELP aftercall_live_calls Calls going on in this process."
         return (
-            f"{help_line}\n# TYPE aftercall_live_calls gauge\naftercall_live_calls "
-            f"{len(app.journal.live_recorders)}\n"
+            "# HELP aftercall_live_calls Calls going on in this process.\n"
+            "# TYPE aftercall_live_calls gauge\n"
+            f"aftercall_live_calls {len(app.journal.live_recorders)}\n"
         )
 
 
@@ -109,7 +97,7 @@ def _check_ready(app: App) -> None:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    """The edge of a request: what went wrong, as one line."""
+    """Turns an error of ours into its status code and one line of JSON."""
     assert isinstance(error, AftercallError)  # noqa: S101 - what it is registered for
     problem = {"code": error.code, "message": str(error)}
     if isinstance(error, RefusedInput):
@@ -120,8 +108,5 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 async def _answer_http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - what it is registered for
-    return JSONResponse(
-        {"error": {"code": f"http.{error.status_code}", "message": error.detail}},
-        error.status_code,
-        error.headers,
-    )
+    problem = {"code": f"http.{error.status_code}", "message": error.detail}
+    return JSONResponse({"error": problem}, error.status_code, error.headers)

@@ -1,4 +1,4 @@
-"""Memory: what is remembered, searched and as of a day; one fact with every time it was said."""
+"""Memory: facts by search, caller, category and day; one fact with every time it was said."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -12,20 +12,16 @@ from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.search import make_key_scope
 from aftercall.memory.view import parse_as_of, whole_fact_json
 from aftercall.memory.visibility import memory_key
-from aftercall.model.facts import MemoryKey
 from aftercall.model.reading import CATEGORIES
 from aftercall.web.pages.context import WHO, PageContext
 from aftercall.web.queries import parse_party
 
 PAGE_SIZE = 100
+MAX_SEARCH_HITS = 30
 
 
 def make_router(context: PageContext) -> APIRouter:
-    router = APIRouter(
-        prefix="/memory",
-        dependencies=[Depends(context.view.auth.require_access)],
-        include_in_schema=False,
-    )
+    router = context.make_router("/memory")
     change = [Depends(context.view.auth.require_change_access)]
 
     @router.get("", response_class=HTMLResponse)
@@ -50,19 +46,14 @@ def make_router(context: PageContext) -> APIRouter:
 
     @router.post("/facts/{fact_id}/restore", dependencies=change)
     async def post_restore(fact_id: str) -> RedirectResponse:
-        await run_in_threadpool(
-            context.app.facts.restore,
-            fact_id,
-            context.app.audit.make_writer(WHO, "restored", fact_id),
-        )
+        audit = context.app.audit.make_writer(WHO, "restored", fact_id)
+        await run_in_threadpool(context.app.facts.restore, fact_id, audit)
         return RedirectResponse(f"/memory/facts/{fact_id}", 303)
 
     return router
 
 
 class MemoryQuery:
-    """What the form of the page asks for."""
-
     def __init__(
         self,
         q: Annotated[str, Query(max_length=10_000)] = "",
@@ -71,46 +62,30 @@ class MemoryQuery:
         as_of: str = "",
         after: str = "",
     ) -> None:
-        self.q, self.caller, self.category, self.as_of, self.after = (
-            q.strip(),
-            caller.strip(),
-            category,
-            as_of,
-            after,
-        )
+        self.q, self.caller, self.category = q.strip(), caller.strip(), category
+        self.as_of, self.after = as_of, after
 
     def search(self, context: PageContext) -> dict[str, Any]:
-        app = context.app
-        then = parse_as_of("as of", self.as_of, app.settings.zone) if self.as_of else None
-        key = self._key(context)
-        if self.q:
-            categories = (self.category,) if self.category else ()
-            where = replace(
-                make_key_scope(app.settings, app.settings.agent_id, key),
-                categories=categories,
-                as_of=then,
-            )
-            return {"hits": app.search.find(self.q, where, limit=30), "facts": [], "problem": ""}
-        category: Any = self.category if self.category in CATEGORIES else None
-        facts = app.facts.page(
-            FactFilter(
-                key=key,
-                category=category,
-                as_of=then,
-                limit=PAGE_SIZE,
-                after=self.after,
-                include_group=True,
-            )
-        )
-        return {"facts": facts, "hits": [], "problem": ""}
-
-    def _key(self, context: PageContext) -> MemoryKey | None:
+        app, settings = context.app, context.app.settings
+        then = parse_as_of("as of", self.as_of, settings.zone) if self.as_of else None
         caller = parse_party(self.caller or None)
-        return (
-            memory_key(context.app.settings, context.app.settings.agent_id, caller)
-            if caller
-            else None
+        key = memory_key(settings, settings.agent_id, caller) if caller else None
+        if self.q:
+            scope = make_key_scope(settings, settings.agent_id, key)
+            categories = (self.category,) if self.category else ()
+            scope = replace(scope, categories=categories, as_of=then)
+            hits = app.search.find(self.q, scope, limit=MAX_SEARCH_HITS)
+            return {"hits": hits, "facts": [], "problem": ""}
+        category: Any = self.category if self.category in CATEGORIES else None
+        wanted = FactFilter(
+            key=key,
+            category=category,
+            as_of=then,
+            limit=PAGE_SIZE,
+            after=self.after,
+            include_group=True,
         )
+        return {"facts": app.facts.page(wanted), "hits": [], "problem": ""}
 
 
 def _show(context: PageContext, request: Request, fact_id: str, *, reveal: bool) -> HTMLResponse:

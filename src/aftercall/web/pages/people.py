@@ -1,4 +1,4 @@
-"""People: who calls, what is known of them, and what their next call will be told."""
+"""People: callers, what is known of them, their pinned topics, and their next briefing."""
 
 import shutil
 import tempfile
@@ -16,6 +16,7 @@ from aftercall.errors import RefusedInput
 from aftercall.memory.fact_store import FactFilter
 from aftercall.memory.pins.board import hash_note
 from aftercall.memory.visibility import memory_key
+from aftercall.model.facts import MemoryKey, PinState
 from aftercall.model.people import split_party
 from aftercall.web.page_store import CallFilter
 from aftercall.web.pages.context import WHO, PageContext
@@ -24,15 +25,18 @@ from aftercall.workspace import files
 from aftercall.workspace.paths import Workspace, WorkspacePerson
 
 PAGE_SIZE = 50
+MAX_CALLS = 20
+MAX_FACTS = 50
+MAX_FOLLOWUPS = 20
 MAX_PROFILE_CHARS = 200_000
+PINS_ANCHOR = "pins-title"
+NO_MEMORY = "no memory is kept here (memory scope `none`)"
 
 
 def make_router(context: PageContext) -> APIRouter:
-    router = APIRouter(
-        prefix="/people",
-        dependencies=[Depends(context.view.auth.require_access)],
-        include_in_schema=False,
-    )
+    router = context.make_router("/people")
+    router.include_router(_make_change_router(context))
+    router.include_router(_make_pins_router(context))
 
     @router.get("", response_class=HTMLResponse)
     def get_people(
@@ -49,154 +53,198 @@ def make_router(context: PageContext) -> APIRouter:
 
     @router.get("/{caller}", response_class=HTMLResponse)
     def get_person(request: Request, caller: str) -> HTMLResponse:
-        return show_person(context, request, parse_known_party(caller))
+        return _show_person(context, request, _parse_known_party(caller))
 
-    @router.post(
-        "/{caller}/profile", dependencies=[Depends(context.view.auth.require_change_access)]
-    )
+    return router
+
+
+def _make_change_router(context: PageContext) -> APIRouter:
+    app = context.app
+    router = APIRouter(dependencies=[Depends(context.view.auth.require_change_access)])
+
+    @router.post("/{caller}/profile")
     async def post_profile(
         request: Request, caller: str, text: Annotated[str, Form()], was: Annotated[str, Form()]
     ) -> Response:
-        """The markdown as it was typed; if the file changed meanwhile, nothing is written and
-        both are shown.
-        """
-        known = parse_known_party(caller)
-        person = _files_of(context, known)
-        written = await run_in_threadpool(_save, person, text.replace("\r\n", "\n"), was)
-        if not written:
-            return await run_in_threadpool(show_person, context, request, known, typed=text)
-        await run_in_threadpool(context.app.audit.record, WHO, "edited", "a profile")
+        """Saves the markdown; if the file has changed meanwhile, saves nothing and shows both."""
+        known = _parse_known_party(caller)
+        person = _find_files(context, known)
+        is_saved = await run_in_threadpool(_save_profile, person, text.replace("\r\n", "\n"), was)
+        if not is_saved:
+            return await run_in_threadpool(_show_person, context, request, known, typed=text)
+        await run_in_threadpool(app.audit.record, WHO, "edited", "a profile")
         return RedirectResponse(request.url_for("get_person", caller=known).path + "?saved=1", 303)
 
-    @router.post(
-        "/{caller}/export", dependencies=[Depends(context.view.auth.require_change_access)]
-    )
+    @router.post("/{caller}/export")
     async def post_export(caller: str) -> Response:
-        """Everything about them as one archive to download; secrets stay closed."""
-        packed = await run_in_threadpool(_pack, context, _known_number(caller))
-        return Response(
-            packed,
-            media_type="application/zip",
-            headers={"Content-Disposition": 'attachment; filename="caller.zip"'},
-        )
+        """Everything about the caller as a zip file; secrets stay masked."""
+        packed = await run_in_threadpool(_pack_export, context, _parse_number(caller))
+        headers = {"Content-Disposition": 'attachment; filename="caller.zip"'}
+        return Response(packed, media_type="application/zip", headers=headers)
 
-    @router.post("/{caller}/erase", dependencies=[Depends(context.view.auth.require_change_access)])
+    @router.post("/{caller}/erase")
     async def post_erase(request: Request, caller: str, typed: Annotated[str, Form()]) -> Response:
-        """Whoever types the number means it."""
-        known = _known_number(caller)
+        """Needs the number typed as confirmation."""
+        known = _parse_number(caller)
         if parse_caller(typed) != known:
             raise RefusedInput("typed", "is not the number of this caller; nothing was erased")
-        receipt = await run_in_threadpool(context.app.eraser.erase, known)
+        receipt = await run_in_threadpool(app.eraser.erase, known)
         return context.view.render_page(request, "erased.html", receipt=receipt)
 
     return router
 
 
-def _pack(context: PageContext, caller: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        made = context.app.exporter.export(caller, Path(folder) / "caller")
-        return Path(shutil.make_archive(f"{folder}/packed", "zip", made.folder)).read_bytes()
+def _make_pins_router(context: PageContext) -> APIRouter:
+    app, pins = context.app, context.app.pins
+    router = APIRouter(dependencies=[Depends(context.view.auth.require_change_access)])
+
+    @router.post("/{caller}/pins")
+    async def post_pin(request: Request, caller: str, topic: Annotated[str, Form()]) -> Response:
+        known = _parse_known_party(caller)
+        audit = app.audit.make_writer(WHO, "edited", "a pin")
+        await run_in_threadpool(pins.pin_topic, _require_key(context, known), topic, audit)
+        return _redirect_to_pins(request, known)
+
+    @router.post("/{caller}/pins/{pin_id}/{decision}")
+    async def post_decision(request: Request, caller: str, pin_id: str, decision: str) -> Response:
+        known = _parse_known_party(caller)
+        if decision not in ("pinned", "unpinned"):
+            raise RefusedInput("decision", "is not pinned or unpinned")
+        state: PinState = "pinned" if decision == "pinned" else "unpinned"
+        await run_in_threadpool(_check_pin, context, known, pin_id)
+        audit = app.audit.make_writer(WHO, "edited", pin_id)
+        await run_in_threadpool(pins.set_state, pin_id, state, audit)
+        return _redirect_to_pins(request, known)
+
+    @router.post("/{caller}/pins/{pin_id}")
+    async def post_note(
+        request: Request,
+        caller: str,
+        pin_id: str,
+        was: Annotated[str, Form()],
+        note: Annotated[str, Form()] = "",
+        title: Annotated[str, Form()] = "",
+    ) -> Response:
+        """Saves the note; if it has changed meanwhile, saves nothing and shows both."""
+        known = _parse_known_party(caller)
+        await run_in_threadpool(_check_pin, context, known, pin_id)
+        typed = note.replace("\r\n", "\n")
+        audit = app.audit.make_writer(WHO, "edited", pin_id)
+        saved = await run_in_threadpool(pins.edit, pin_id, typed, title=title, was=was, audit=audit)
+        if saved is None:
+            return await run_in_threadpool(
+                _show_person, context, request, known, pin_typed={pin_id: typed}
+            )
+        return _redirect_to_pins(request, known)
+
+    return router
 
 
-def show_person(
+def _show_person(
     context: PageContext,
     request: Request,
     caller: str,
     typed: str | None = None,
     pin_typed: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    """`typed` and `pin_typed` are words that could not be saved, because somebody else wrote
-    meanwhile.
-    """
-    profile = files.read(_files_of(context, caller).user) or ""
-    briefing = render(context.app.composer.preview(caller), context.app.settings.zone)
+    """`typed` and `pin_typed` hold input that was not saved because of an edit meanwhile."""
+    app, settings = context.app, context.app.settings
     number, person = split_party(caller)
-    calls = context.make_listings(
-        context.store.list_calls(
-            CallFilter(party=caller) if person else CallFilter(caller=number), limit=20
-        )
-    )
-    key = memory_key(context.app.settings, context.app.settings.agent_id, caller)
-    facts = (
-        context.app.facts.page(
-            FactFilter(key=key, include_retired=True, limit=50, include_group=True)
-        )
-        if key
-        else []
-    )
-    followups = context.app.work.followups.page(
-        limit=20, caller=number, party=caller if person else None
-    )
-    values = {
-        "number": number,
-        "guests": [] if person else context.find_other_speakers(number),
-        "facts": facts,
-        "followups": followups,
-        "profile": profile,
-        "mark": _content_hash(profile),
-        "typed": typed,
-        "briefing": briefing,
-        "lines": calls,
-        "pins": [(page, hash_note(page.pin)) for page in context.app.pins.list_pages(key)]
-        if key
-        else [],
-        "pin_typed": pin_typed or {},
-        "has_pins": key is not None,
-    }
-    status = 200 if typed is None and not pin_typed else 409
+    profile = files.read(_find_files(context, caller).user) or ""
+    call_filter = CallFilter(party=caller) if person else CallFilter(caller=number)
+    calls = context.store.list_calls(call_filter, limit=MAX_CALLS)
+    key = memory_key(settings, settings.agent_id, caller)
+    facts, pages = [], []
+    if key is not None:
+        wanted = FactFilter(key=key, include_retired=True, limit=MAX_FACTS, include_group=True)
+        facts, pages = app.facts.page(wanted), app.pins.list_pages(key)
+    party = caller if person else None
     return context.view.render_page(
         request,
         "person.html",
-        status=status,
+        status=200 if typed is None and not pin_typed else 409,
         caller=caller,
         name=context.find_name(caller),
-        **values,
+        number=number,
+        others=[] if person else context.find_other_speakers(number),
+        facts=facts,
+        followups=app.work.followups.page(limit=MAX_FOLLOWUPS, caller=number, party=party),
+        profile=profile,
+        mark=_hash_text(profile),
+        typed=typed,
+        briefing=render(app.composer.preview(caller), settings.zone),
+        lines=context.make_listings(calls),
+        pins=[(page, hash_note(page.pin)) for page in pages],
+        pin_typed=pin_typed or {},
+        has_pins=key is not None,
     )
 
 
-def _save(person: WorkspacePerson, text: str, was: str) -> bool:
-    """Write, unless somebody else wrote since the page was shown; the comparison happens under
-    the file's lock.
+def _pack_export(context: PageContext, caller: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        made = context.app.exporter.export(caller, Path(folder) / "caller")
+        return Path(shutil.make_archive(f"{folder}/packed", "zip", made.folder)).read_bytes()
+
+
+def _save_profile(person: WorkspacePerson, text: str, was: str) -> bool:
+    """Writes unless the file has changed since the page was shown; compares under the file's
+    lock.
     """
     if len(text) > MAX_PROFILE_CHARS:
         raise RefusedInput("text", f"is longer than {MAX_PROFILE_CHARS:,} characters")
-    unchanged = True
+    is_unchanged = True
 
     def replace(now: str | None) -> str | None:
-        nonlocal unchanged
-        unchanged = _content_hash(now or "") == was
-        return text if unchanged else now
+        nonlocal is_unchanged
+        is_unchanged = _hash_text(now or "") == was
+        return text if is_unchanged else now
 
     files.edit(person.user, replace)
-    return unchanged
+    return is_unchanged
 
 
-def _content_hash(text: str) -> str:
+def _hash_text(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def _files_of(context: PageContext, caller: str) -> WorkspacePerson:
+def _find_files(context: PageContext, caller: str) -> WorkspacePerson:
     person = Workspace.from_settings(context.app.settings).find_person(caller)
     if person is None:
-        raise RefusedInput("caller", "nobody is remembered here (memory scope `none`)")
+        raise RefusedInput("caller", NO_MEMORY)
     return person
 
 
-def _known_number(caller: str) -> str:
-    """Calls are kept by number, so that is what is exported and erased."""
-    known = parse_known_party(caller)
+def _parse_number(caller: str) -> str:
+    """Calls are stored by number, so export and erasure take a number, not a person at it."""
+    known = _parse_known_party(caller)
     if split_party(known)[1]:
         raise RefusedInput(
             "caller",
-            "is one of those who speak from a phone; their calls are exported and erased with "
-            "its number",
+            "is one of several persons at this number; export and erase work by number",
         )
     return known
 
 
-def parse_known_party(caller: str) -> str:
+def _parse_known_party(caller: str) -> str:
     """A number, or a person at one."""
     known = parse_party(caller)
     if known is None:
-        raise RefusedInput("caller", "is withheld; nobody is remembered for it")
+        raise RefusedInput("caller", "is withheld; no memory is kept for it")
     return known
+
+
+def _redirect_to_pins(request: Request, caller: str) -> Response:
+    path = request.url_for("get_person", caller=caller).path
+    return RedirectResponse(f"{path}#{PINS_ANCHOR}", 303)
+
+
+def _check_pin(context: PageContext, caller: str, pin_id: str) -> None:
+    if context.app.pins.get(pin_id).pin.key != _require_key(context, caller):
+        raise RefusedInput("pin", "is not this caller's")
+
+
+def _require_key(context: PageContext, caller: str) -> MemoryKey:
+    key = memory_key(context.app.settings, context.app.settings.agent_id, caller)
+    if key is None:
+        raise RefusedInput("caller", NO_MEMORY)
+    return key

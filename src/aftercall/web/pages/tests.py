@@ -1,8 +1,6 @@
-"""Tests: the runs that the tester left in the home, their verdicts and latencies, two of them
-side by side.
+"""Tests: the tester's runs in the home, their verdicts and latencies, and two runs side by side.
 
-Read from the files as anybody could: the tester is another room, and a report needs nothing of
-it to be shown.
+The pages read the report files and do not import the tester.
 """
 
 import json
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse
 
 from aftercall.errors import NotFound
@@ -20,8 +18,8 @@ from aftercall.web.pages.context import PageContext
 
 PAGE_SIZE = 50
 _ID = re.compile(r"[0-9A-Z]{26}")
-# The report is one page of its own with its style, script and sound inside; it may reach
-# nothing, and nothing of ours.
+# The report is one file with inline style, script and sound; the sandbox lets it load nothing
+# else and keeps it from our pages.
 _REPORT_POLICY = (
     "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src "
     "'unsafe-inline'; img-src data:; media-src data:"
@@ -39,18 +37,13 @@ class TestOutcomeRow:
 
 
 def make_router(context: PageContext) -> APIRouter:
-    router = APIRouter(
-        prefix="/tests",
-        dependencies=[Depends(context.view.auth.require_access)],
-        include_in_schema=False,
-    )
+    router = context.make_router("/tests")
     folder = context.app.settings.home / "tests"
 
     @router.get("", response_class=HTMLResponse)
     def get_tests(request: Request) -> HTMLResponse:
-        return context.view.render_page(
-            request, "tests.html", runs=[_read(folder, name) for name in _names(folder)[:PAGE_SIZE]]
-        )
+        runs = [_read(folder, name) for name in _names(folder)[:PAGE_SIZE]]
+        return context.view.render_page(request, "tests.html", runs=runs)
 
     @router.get("/compare", response_class=HTMLResponse)
     def get_comparison(
@@ -58,10 +51,8 @@ def make_router(context: PageContext) -> APIRouter:
     ) -> HTMLResponse:
         runs = [_read(folder, a), _read(folder, b)]
         sides = [{outcome.scenario: outcome for outcome in _outcomes(run)} for run in runs]
-        rows = [
-            (name, sides[0].get(name), sides[1].get(name))
-            for name in sorted({*sides[0], *sides[1]})
-        ]
+        names = sorted({*sides[0], *sides[1]})
+        rows = [(name, sides[0].get(name), sides[1].get(name)) for name in names]
         return context.view.render_page(request, "comparison.html", runs=runs, rows=rows)
 
     @router.get("/{run_id}", response_class=HTMLResponse)
@@ -77,22 +68,15 @@ def make_router(context: PageContext) -> APIRouter:
     @router.get("/{run_id}/report")
     def get_report(run_id: str) -> FileResponse:
         _read(folder, run_id)
-        return FileResponse(
-            folder / run_id / "report.html", headers={"Content-Security-Policy": _REPORT_POLICY}
-        )
+        headers = {"Content-Security-Policy": _REPORT_POLICY}
+        return FileResponse(folder / run_id / "report.html", headers=headers)
 
     return router
 
 
 def _names(folder: Path) -> list[str]:
-    return sorted(
-        (
-            path.parent.name
-            for path in folder.glob("*/report.json")
-            if _ID.fullmatch(path.parent.name)
-        ),
-        reverse=True,
-    )
+    names = [path.parent.name for path in folder.glob("*/report.json")]
+    return sorted(filter(_ID.fullmatch, names), reverse=True)
 
 
 def _read(folder: Path, run_id: str) -> dict[str, Any]:
@@ -106,12 +90,7 @@ def _read(folder: Path, run_id: str) -> dict[str, Any]:
 def _outcomes(run: dict[str, Any]) -> Iterator[TestOutcomeRow]:
     for result in run["results"]:
         measures = [call.get("measures") or {} for call in result["calls"]]
-        latencies = [
-            one["latency_p50_s"] for one in measures if one.get("latency_p50_s") is not None
-        ]
-        yield TestOutcomeRow(
-            result["scenario"],
-            result["verdict"],
-            max(latencies, default=None),
-            len(result["findings"]),
-        )
+        latencies = [measure.get("latency_p50_s") for measure in measures]
+        slowest = max((s for s in latencies if s is not None), default=None)
+        findings = len(result["findings"])
+        yield TestOutcomeRow(result["scenario"], result["verdict"], slowest, findings)

@@ -1,11 +1,10 @@
-"""Today: what goes on, what finished, what waits."""
+"""Today: live calls, recent calls, and what waits for a decision; and the live streams."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from functools import lru_cache, partial
-from typing import Annotated, Any
+from collections.abc import AsyncIterator
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Request
+from fastapi import APIRouter, Header, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from aftercall.journal.view import read_live_turns
@@ -16,53 +15,43 @@ from aftercall.web.page_store import CallFilter
 from aftercall.web.pages.context import PageContext
 
 MAX_RECENT_ROWS = 12
+MAX_LIVE_ROWS = 50
+LIVE_TURNS = 6
 KEEP_ALIVE_S = 15.0
-TURN_CACHE_SIZE = 64
 KEEP_ALIVE_COMMENT = ": still here\n\n"
-END = object()
-RenderTurn = Callable[[str, Turn], str]
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+WAITING_STATES = ("held", "broken", "failed")
 
 
 def make_router(context: PageContext) -> APIRouter:
-    router = APIRouter(
-        dependencies=[Depends(context.view.auth.require_access)], include_in_schema=False
-    )
-    tell = lru_cache(TURN_CACHE_SIZE)(
-        partial(_turn_event, context)
-    )  # what a hundred viewers look at is written once
+    router = context.make_router()
 
     @router.get("/", response_class=HTMLResponse)
     def get_today(request: Request) -> HTMLResponse:
-        finished = context.make_listings(
-            context.store.list_calls(CallFilter(state="sealed"), limit=MAX_RECENT_ROWS)
-        )
-        failed = context.store.list_failed_steps(MAX_RECENT_ROWS)
+        app = context.app
+        sealed = context.store.list_calls(CallFilter(state="sealed"), limit=MAX_RECENT_ROWS)
         waiting = [
             row
-            for state in ("held", "broken", "failed")
-            for row in context.app.work.followups.page(limit=MAX_RECENT_ROWS, state=state)
+            for state in WAITING_STATES
+            for row in app.work.followups.page(limit=MAX_RECENT_ROWS, state=state)
         ]
-        now = context.app.clock.now()
-        health = context.app.report_health()
-        shown: dict[str, Any] = {
-            "live": _live(context),
-            "finished": finished,
-            "failed": failed,
-            "waiting": waiting,
-            "health": health,
-            "now": now,
-        }
-        return context.view.render_page(request, "today.html", **shown)
+        return context.view.render_page(
+            request,
+            "today.html",
+            live=_list_live(context),
+            finished=context.make_listings(sealed),
+            failed=context.store.list_failed_steps(MAX_RECENT_ROWS),
+            waiting=waiting,
+            health=app.report_health(),
+            now=app.clock.now(),
+        )
 
     @router.get("/live")
     async def get_live() -> StreamingResponse:
-        """Everything that is spoken, as pieces of the page; first, what the page may have
-        missed while it was loading.
+        """Every turn as HTML to insert; first the live calls, which may have changed while the
+        page was loading.
         """
-        return StreamingResponse(
-            _stream_all_calls(context, tell), media_type="text/event-stream", headers=STREAM_HEADERS
-        )
+        return _stream(_stream_all_calls(context))
 
     @router.get("/calls/{call_id}/live")
     async def get_call_live(
@@ -70,94 +59,88 @@ def make_router(context: PageContext) -> APIRouter:
         after: int = 0,
         last_event_id: Annotated[str, Header(pattern=r"^\d{0,9}$")] = "",
     ) -> StreamingResponse:
-        """One call from turn `after` on; a browser that was cut off says which turn it saw last."""
+        """One call from turn `after` on; a browser that reconnects sends the last turn it saw."""
         seen = int(last_event_id) if last_event_id else after
-        return StreamingResponse(
-            _stream_call(context, tell, call_id, seen),
-            media_type="text/event-stream",
-            headers=STREAM_HEADERS,
-        )
+        return _stream(_stream_call(context, call_id, seen))
 
     return router
 
 
-def _live(context: PageContext) -> list[dict[str, object]]:
-    lines = context.make_listings(context.store.list_calls(CallFilter(state="live"), limit=50))
-    return [
-        {"line": line, "turns": redact_turns(read_live_turns(context.app.store, line.row))[-6:]}
-        for line in lines
-    ]
+def _stream(events: AsyncIterator[str]) -> StreamingResponse:
+    return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
 
 
-async def _stream_all_calls(context: PageContext, render_turn: RenderTurn) -> AsyncIterator[str]:
+def _list_live(context: PageContext) -> list[dict[str, object]]:
+    rows = context.store.list_calls(CallFilter(state="live"), limit=MAX_LIVE_ROWS)
+    live: list[dict[str, object]] = []
+    for line in context.make_listings(rows):
+        turns = redact_turns(read_live_turns(context.app.store, line.row))
+        live.append({"line": line, "turns": turns[-LIVE_TURNS:]})
+    return live
+
+
+async def _stream_all_calls(context: PageContext) -> AsyncIterator[str]:
     """Server-sent events: `live` replaces the list of live calls, `turn-ID` adds a turn."""
-    async for happening in _live_events(context):
-        if happening is None:
+    async for event in _live_events(context):
+        if event is None:
             yield KEEP_ALIVE_COMMENT
-        elif isinstance(happening, TurnSaid):
-            yield render_turn(happening.call_id, happening.turn)
+        elif isinstance(event, TurnSaid):
+            yield _turn_event(context, event.call_id, event.turn)
         else:
-            live = await asyncio.to_thread(_live, context)
-            yield _format_sse(
-                "live", context.view.render_fragment("parts/live.html", {"live": live})
-            )
+            live = await asyncio.to_thread(_list_live, context)
+            html = context.view.render_fragment("parts/live.html", {"live": live})
+            yield _format_sse("live", html)
 
 
-async def _stream_call(
-    context: PageContext, render_turn: RenderTurn, call_id: str, seen: int
-) -> AsyncIterator[str]:
+async def _stream_call(context: PageContext, call_id: str, seen: int) -> AsyncIterator[str]:
     """The turns of one call, each once, and `over` when it has ended."""
-    async for happening in _live_events(context):
-        if happening is None:
+    async for event in _live_events(context):
+        if event is None:
             yield KEEP_ALIVE_COMMENT
-        elif isinstance(happening, TurnSaid):
-            if happening.call_id == call_id and happening.turn.seq > seen:
-                seen = happening.turn.seq
-                yield render_turn(call_id, happening.turn)
-        else:
-            row = await asyncio.to_thread(context.app.store.get, call_id)
-            for turn in (
-                await asyncio.to_thread(read_live_turns, context.app.store, row)
-                if row.state == "live"
-                else ()
-            ):
-                if turn.seq > seen:
-                    seen = turn.seq
-                    yield render_turn(call_id, turn)
-            if call_id not in happening.live_ids:
-                yield _format_sse("over", "ended")
+            continue
+        turns: tuple[Turn, ...] = ()
+        if isinstance(event, LiveCallsChanged):
+            turns = await asyncio.to_thread(_read_live_turns, context, call_id)
+        elif event.call_id == call_id:
+            turns = (event.turn,)
+        for turn in turns:
+            if turn.seq > seen:
+                seen = turn.seq
+                yield _turn_event(context, call_id, turn)
+        if isinstance(event, LiveCallsChanged) and call_id not in event.live_ids:
+            yield _format_sse("over", "ended")
+
+
+def _read_live_turns(context: PageContext, call_id: str) -> tuple[Turn, ...]:
+    row = context.app.store.get(call_id)
+    return tuple(read_live_turns(context.app.store, row)) if row.state == "live" else ()
 
 
 async def _live_events(context: PageContext) -> AsyncIterator[LiveEvent | None]:
-    """What the feed tells, beginning with who is on the phone; None when nothing has happened
-    for a while.
-    """
-    watching = context.feed.subscribe()
-    following = asyncio.ensure_future(anext(watching, END))
+    """The events of the feed, first the live calls; None after each quiet KEEP_ALIVE_S."""
+    feed = context.feed.subscribe()
+    following = asyncio.ensure_future(anext(feed, None))
     try:
         while True:
             done, _ = await asyncio.wait({following}, timeout=KEEP_ALIVE_S)
             if not done:
                 yield None
                 continue
-            happening = following.result()
-            if happening is END or not isinstance(happening, TurnSaid | LiveCallsChanged):
+            event = following.result()
+            if event is None:
                 return
-            yield happening
-            following = asyncio.ensure_future(anext(watching, END))
+            yield event
+            following = asyncio.ensure_future(anext(feed, None))
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-        await watching.aclose()
+        await feed.aclose()
 
 
 def _turn_event(context: PageContext, call_id: str, turn: Turn) -> str:
-    (veiled,) = redact_turns((turn,))
-    return _format_sse(
-        f"turn-{call_id}",
-        context.view.render_fragment("parts/turn.html", {"turn": veiled, "start": None}),
-        turn.seq,
-    )
+    (redacted,) = redact_turns((turn,))
+    html = context.view.render_fragment("parts/turn.html", {"turn": redacted, "start": None})
+    return _format_sse(f"turn-{call_id}", html, turn.seq)
 
 
 def _format_sse(name: str, data: str, number: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Work: what was asked for and promised, what became of it, and what waits for a decision."""
+"""Work: requests and promises, what became of them, and what waits for a decision."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ from aftercall.web.pages.context import WHO, PageContext
 from aftercall.work import deliver
 from aftercall.work.store import FollowUpStore
 
-GLANCE, PAGE = 15, 50  # rows of a shelf among the others, and of one by itself
+PREVIEW_ROWS, PAGE_ROWS = 15, 50  # of a shelf among the others, and of one shelf alone
 SHELVES: dict[str, tuple[FollowUpState, ...]] = {
     "waiting for you": ("held",),
     "in trouble": ("failed", "broken"),
@@ -25,11 +25,7 @@ Decision = Literal["approve", "reject", "retry"]
 
 
 def make_router(context: PageContext) -> APIRouter:
-    router = APIRouter(
-        prefix="/followups",
-        dependencies=[Depends(context.view.auth.require_access)],
-        include_in_schema=False,
-    )
+    router = context.make_router("/followups")
     change = [Depends(context.view.auth.require_change_access)]
     work = context.app.work
 
@@ -39,33 +35,25 @@ def make_router(context: PageContext) -> APIRouter:
         shelf: Annotated[str, Query(max_length=40)] = "",
         before: Annotated[str, Query(max_length=40)] = "",
     ) -> HTMLResponse:
-        if shelf not in SHELVES:
-            shelves = {name: _read_shelf(work.followups, name, GLANCE) for name in SHELVES}
-            shelf = ""
+        if shelf in SHELVES:
+            shelves = {shelf: _read_shelf(work.followups, shelf, PAGE_ROWS, before)}
         else:
-            shelves = {shelf: _read_shelf(work.followups, shelf, PAGE, before)}
+            shelf = ""
+            shelves = {name: _read_shelf(work.followups, name, PREVIEW_ROWS) for name in SHELVES}
+        dead, names = work.deliveries.dead(), list(SHELVES)
         return context.view.render_page(
-            request,
-            "work.html",
-            shelves=shelves,
-            names=list(SHELVES),
-            shelf=shelf,
-            dead=work.deliveries.dead(),
+            request, "work.html", shelves=shelves, names=names, shelf=shelf, dead=dead
         )
 
     @router.get("/{followup_id}", response_class=HTMLResponse)
     def get_followup(request: Request, followup_id: str) -> HTMLResponse:
         row = work.followups.get(followup_id)
-        history, sent = (
-            work.followups.history(followup_id),
-            work.deliveries.of_followup(followup_id),
-        )
         return context.view.render_page(
             request,
             "followup.html",
             row=row,
-            history=history,
-            deliveries=sent,
+            history=work.followups.history(followup_id),
+            deliveries=work.deliveries.of_followup(followup_id),
             name=context.find_name(row.caller),
         )
 
@@ -80,16 +68,15 @@ def make_router(context: PageContext) -> APIRouter:
         followup_id: str, decision: Decision, back: Annotated[str, Form()] = "/followups"
     ) -> RedirectResponse:
         await run_in_threadpool(getattr(deliver, decision), work, followup_id, WHO)
-        return RedirectResponse(
-            back if back in ("/", "/followups") else f"/followups/{followup_id}", 303
-        )
+        to = back if back in ("/", "/followups") else f"/followups/{followup_id}"
+        return RedirectResponse(to, 303)
 
     return router
 
 
 @dataclass(frozen=True)
 class FollowUpPage:
-    """A part of a shelf, newest first; `rest` is where the next part begins, if there is one."""
+    """A part of a shelf, newest first; `rest` is the cursor of the next part, if there is one."""
 
     items: list[FollowUp]
     rest: str

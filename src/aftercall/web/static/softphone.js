@@ -71,17 +71,17 @@ dial.addEventListener("submit", (event) => {
   const caller = encodeURIComponent(document.getElementById("caller").value.trim());
   socket = new WebSocket(`${scheme}://${location.host}/browser/call?caller=${caller}`);
   socket.addEventListener("message", (message) => {
-    const told = JSON.parse(message.data);
-    if (told.type === "agent") {
-      callId = told.call;
+    const event = JSON.parse(message.data);
+    if (event.type === "agent") {
+      callId = event.call;
       setState("talking", "");
-      show("agent", told.text);
-      speak(told.text);
-    } else if (told.type === "ended") {
-      setState("idle", `The call has ended: ${told.reason.replaceAll("_", " ")}.`);
-      follow(told.call);
-    } else if (told.type === "refused") {
-      setState("idle", `The call was refused: ${told.reason}`);
+      show("agent", event.text);
+      speak(event.text);
+    } else if (event.type === "ended") {
+      setState("idle", `The call has ended: ${event.reason.replaceAll("_", " ")}.`);
+      follow(event.call);
+    } else if (event.type === "refused") {
+      setState("idle", `The call was refused: ${event.reason}`);
     }
   });
   socket.addEventListener("close", () => {
@@ -107,11 +107,11 @@ if (Recognition) {
   listen.hidden = false;
   listen.addEventListener("click", () => {
     quieten();
-    const ear = new Recognition();
-    ear.lang = navigator.language;
+    const recogniser = new Recognition();
+    recogniser.lang = navigator.language;
     listen.textContent = "Listening…";
-    ear.onresult = (event) => say(event.results[0][0].transcript, event.results[0][0].confidence);
-    ear.onend = () => { listen.textContent = "Speak"; };
-    ear.start();
+    recogniser.onresult = (event) => say(event.results[0][0].transcript, event.results[0][0].confidence);
+    recogniser.onend = () => { listen.textContent = "Speak"; };
+    recogniser.start();
   });
 }

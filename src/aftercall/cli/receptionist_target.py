@@ -1,5 +1,5 @@
-"""The built-in receptionist as an agent under test: a fresh Aftercall for every run, in this
-process, with its own home.
+"""The built-in receptionist as an agent under test: every run gets a new app and home in this
+process.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from aftercall.tester.target import CallSetup, ConnectionSession, TargetSession
 
 
 class SkippingClock(SystemClock):
-    """Real time, except that the pause between two calls need not be waited for."""
+    """Real time, but pauses between two calls can be skipped."""
 
     def __init__(self) -> None:
         self._skipped = timedelta()
@@ -42,9 +42,7 @@ class SkippingClock(SystemClock):
 
 @contextmanager
 def open_receptionist(setup: CallSetup, settings: Settings) -> Iterator["ReceptionistTarget"]:
-    """Every run gets a copy of a home that is ready for use: making one takes longer than a
-    call.
-    """
+    """Each run copies one prepared home: making a home takes longer than a call."""
     with tempfile.TemporaryDirectory(prefix="aftercall-test-") as template:
         build(_settings(settings, Path(template))).close()
         shutil.rmtree(Path(template) / "run", ignore_errors=True)
@@ -52,7 +50,7 @@ def open_receptionist(setup: CallSetup, settings: Settings) -> Iterator["Recepti
 
 
 def _settings(settings: Settings, home: Path) -> Settings:
-    """The embedded defaults, with the agent's own words."""
+    """The defaults, with the configured receptionist and time zone."""
     return Settings(home=home, receptionist=settings.receptionist, timezone=settings.timezone)
 
 
@@ -108,7 +106,7 @@ class _ReceptionistSession:
         return record
 
     def _run_steps(self, call_id: str) -> None:
-        """What comes after a call is done here and now: the next call is to know of it."""
+        """Runs the post-call steps at once, so that the next call knows of this one."""
         for name in STEPS:
             self.app.office.do(call_id, name)
 

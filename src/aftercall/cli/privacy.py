@@ -1,0 +1,157 @@
+"""`aftercall export`, `erase`, `retention`, `rebuild` and `verify`."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from rich.progress import Progress
+from rich.text import Text
+
+from aftercall.cli.context import JSON_OPTION, get_cli_context, print_json
+from aftercall.errors import RefusedInput
+from aftercall.journal.verify import verify_archive
+from aftercall.privacy.erase import ErasureReceipt
+from aftercall.who.caller import read_caller
+from aftercall.workspace.paths import make_folder_name
+
+_CALLER = typer.Argument(metavar="CALLER", help="The number, with its country code.")
+
+
+def export(
+    context: typer.Context,
+    caller: str = _CALLER,
+    to: str = typer.Option(
+        "", metavar="FOLDER", help="Where to; a new folder here, named after the caller, if unset."
+    ),
+    reveal: bool = typer.Option(False, "--reveal", help="Also decrypt secrets; this is logged."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Write everything stored about a caller into one folder of JSON and markdown."""
+    number = _read_number(caller)
+    with get_cli_context(context).open_app() as app:
+        made = app.exporter.export(number, Path(to or make_folder_name(number)), reveal=reveal)
+    if json:
+        print_json(asdict(made) | {"folder": str(made.folder)})
+    else:
+        counts = f"{made.calls} calls, {made.facts} facts, {made.followups} follow-ups"
+        typer.echo(f"{made.folder}: {counts}, {made.documents} documents")
+
+
+def erase(
+    context: typer.Context,
+    caller: str = _CALLER,
+    yes: bool = typer.Option(False, "--yes", help="Do not ask."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Erase everything stored about a caller, and prove it.
+
+    It cannot be undone. The receipt names the places out of our reach.
+    """
+    number = _read_number(caller)
+    if not yes:
+        typer.confirm("This erases everything about this caller for good. Continue?", abort=True)
+    with get_cli_context(context).open_app() as app:
+        receipt = app.eraser.erase(number)
+    if json:
+        print_json(receipt.to_json())
+    else:
+        _print_receipt(receipt)
+    if receipt.scan.traces:
+        raise typer.Exit(1)
+
+
+def retention(
+    context: typer.Context,
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only list what would be removed."),
+    json: bool = JSON_OPTION,
+) -> None:
+    """Remove what is past its retention time (`[retention]`); a running server does it every
+    hour.
+    """
+    with get_cli_context(context).open_app() as app:
+        expired = app.retention.find_expired() if dry_run else app.retention.apply()
+        actions = {kind: app.retention.action(kind) for kind in expired}
+    if json:
+        names = {kind: [item.name for item in items] for kind, items in expired.items()}
+        print_json(names | {"actions": actions, "dry_run": dry_run})
+        return
+    for kind, items in expired.items():
+        done = "archived" if actions[kind] == "archive" else "removed"
+        typer.echo(f"{len(items)} {kind} {'would be ' if dry_run else ''}{done}")
+        for item in items:
+            typer.echo(f"  {item.name}")
+
+
+def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
+    """Rebuild memory from the archive alone: facts, search index, documents and summaries.
+
+    Stored model answers are used again, and follow-up work is not repeated. Best run while no
+    server runs.
+    """
+    cli = get_cli_context(context)
+    progress = Progress(console=cli.console, disable=json, transient=True)
+    with cli.open_app() as app, progress:
+        bar = progress.add_task("Rebuilding", total=None)
+        made = app.rebuilder.rebuild(
+            lambda done, total: progress.update(bar, completed=done, total=total)
+        )
+    if json:
+        print_json(asdict(made))
+    else:
+        adopted = f", {made.adopted} of them new to the database" if made.adopted else ""
+        typer.echo(f"{made.calls} calls rebuilt{adopted}")
+        for name in made.failed:
+            typer.echo(f"  {name}: could not be rebuilt; run `aftercall verify`")
+        for left in made.undone:
+            again = f"run `aftercall calls rerun {left.call_id}`"
+            typer.echo(f"  {left.call_id}: {left.step} failed ({left.reason}); {again}")
+    if made.failed or made.undone:
+        raise typer.Exit(1)
+
+
+def verify(context: typer.Context, json: bool = JSON_OPTION) -> None:
+    """Check that every sealed file is present and unchanged; exit 1 and name each that is not."""
+    cli = get_cli_context(context)
+    with cli.open_app() as app:
+        proof = verify_archive(app.archive.place, app.store)
+    if json:
+        print_json(asdict(proof))
+    else:
+        for fault in proof.faults:
+            kind = (fault.kind, "red")
+            cli.console.print(Text.assemble(kind, f"  {fault.name}: {fault.reason}"))
+        verdict = ("all proven", "green")
+        if proof.faults:
+            verdict = (f"{len(proof.faults)} faults", "red")
+        counts = f"{proof.calls} sealed calls, {proof.files} files, {proof.links} chain links"
+        cli.console.print(Text.assemble(verdict, f": {counts}"))
+    if proof.faults:
+        raise typer.Exit(1)
+
+
+def _read_number(caller: str) -> str:
+    number = read_caller(caller, "CALLER")
+    if number is None:
+        raise RefusedInput("CALLER", "is withheld; nothing is kept under it")
+    return number
+
+
+def _print_receipt(receipt: ErasureReceipt) -> None:
+    scan = receipt.scan
+    removed = (
+        f"{receipt.calls} calls, {receipt.archive_files} archive files, {receipt.pages} pages, "
+        f"{receipt.recordings} recordings, {sum(receipt.rows.values())} rows, "
+        f"{receipt.workflows} workflows"
+    )
+    typer.echo(f"Receipt {receipt.id}")
+    typer.echo(f"Removed: {removed}")
+    typer.echo(f"Searched {scan.files} files ({scan.bytes:,} bytes) for traces of the caller")
+    for name in scan.others:
+        typer.echo(f"  {name}: another caller says the same; it is theirs and stays")
+    if scan.traces:
+        typer.echo(f"Still there: {', '.join(scan.traces)}")
+    else:
+        typer.echo("Nothing is left.")
+    typer.echo("Out of our reach:")
+    for place in receipt.out_of_reach:
+        typer.echo(f"  {place}")

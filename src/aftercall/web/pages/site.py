@@ -1,0 +1,136 @@
+"""The pages around the data: login, settings, the softphone, and the API reference."""
+
+from itertools import groupby
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, FastAPI, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from aftercall.config import LoadedConfig, describe_settings
+from aftercall.doctor import run_checks
+from aftercall.log import get_logger
+from aftercall.web.auth import SESSION_COOKIE
+from aftercall.web.pages.context import PageContext
+
+_WEBHOOKS = (
+    ("Twilio: a call comes in", "/twilio/voice"),
+    ("Twilio: call status changes", "/twilio/status"),
+    ("Twilio: a recording is ready", "/twilio/recording"),
+    ("Telnyx: webhook of the application", "/telnyx/events"),
+    ("ElevenLabs: post-call webhook", "/hosted/elevenlabs"),
+    ("ElevenLabs: conversation initiation", "/hosted/elevenlabs/start"),
+    ("Vapi: server URL", "/hosted/vapi"),
+    ("Retell: webhook URL", "/hosted/retell"),
+    ("Bland: webhook", "/hosted/bland"),
+)
+
+log = get_logger("pages")
+
+
+def make_router(context: PageContext, server: FastAPI) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+    router.include_router(_make_login_router(context))
+    router.include_router(_make_site_router(context, server))
+    return router
+
+
+def _make_login_router(context: PageContext) -> APIRouter:
+    router = APIRouter()
+    auth = context.view.auth
+
+    @router.get("/login", response_class=HTMLResponse)
+    def get_login(request: Request, to: str = "/") -> HTMLResponse:
+        return context.view.render_page(request, "login.html", to=_to_own_path(to), problem="")
+
+    @router.post("/login", dependencies=[Depends(auth.check_csrf)])
+    async def post_login(
+        request: Request,
+        secret: Annotated[str, Form(max_length=1_000)],
+        to: Annotated[str, Form()] = "/",
+    ) -> Response:
+        target = _to_own_path(to)
+        session = await run_in_threadpool(auth.log_in, request, secret)
+        if session is None:
+            log.warning("login refused")
+            problem = "That is neither the token nor the password."
+            return context.view.render_page(
+                request, "login.html", status=401, to=target, problem=problem
+            )
+        response = RedirectResponse(target, 303)
+        auth.set_session_cookie(response, session, is_https=request.url.scheme == "https")
+        return response
+
+    @router.post("/logout", dependencies=[Depends(auth.check_csrf)])
+    async def post_logout() -> RedirectResponse:
+        response = RedirectResponse("/login", 303)
+        response.delete_cookie(SESSION_COOKIE)
+        return response
+
+    return router
+
+
+def _make_site_router(context: PageContext, server: FastAPI) -> APIRouter:
+    router = context.make_router()
+    settings = context.app.settings
+    loaded = context.loaded or LoadedConfig(settings, describe_settings(settings, {}), ())
+
+    @router.get("/settings", response_class=HTMLResponse)
+    def get_settings(request: Request) -> HTMLResponse:
+        public = (settings.public_url or "").rstrip("/")
+        sections = groupby(loaded.values, lambda value: _section(value.key))
+        return context.view.render_page(
+            request,
+            "settings.html",
+            audit=context.app.audit.list_recent(),
+            sections=[(name, list(values)) for name, values in sections],
+            webhooks=[(name, public + path) for name, path in _WEBHOOKS] if public else [],
+            checks=list(run_checks(loaded)),
+        )
+
+    @router.get("/phone", response_class=HTMLResponse)
+    def get_phone(request: Request) -> HTMLResponse:
+        """A softphone in the page, over `WS /browser/call`."""
+        return context.view.render_page(request, "phone.html", owner=settings.owner or "")
+
+    @router.get("/docs", response_class=HTMLResponse)
+    def get_docs(request: Request) -> HTMLResponse:
+        """The API reference from the OpenAPI schema; loads nothing from elsewhere."""
+        groups = _operations_by_tag(server.openapi())
+        return context.view.render_page(request, "docs.html", groups=groups)
+
+    return router
+
+
+def _section(key: str) -> str:
+    return key.partition(".")[0] if "." in key else ""
+
+
+async def redirect_to_login(request: Request, _: Exception) -> Response:
+    """After the login, the browser returns to the page it asked for."""
+    wanted = request.url.path if request.method == "GET" else "/"
+    return RedirectResponse(f"/login?{urlencode({'to': wanted})}", 303)
+
+
+def _to_own_path(to: str) -> str:
+    """Refuses `//elsewhere` and `/\\elsewhere`, which browsers read as other hosts."""
+    return to if to.startswith("/") and not to.startswith(("//", "/\\")) else "/"
+
+
+def _operations_by_tag(schema: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            responses = operation["responses"].items()
+            shown = {
+                "method": method.upper(),
+                "path": path,
+                "summary": operation.get("summary", ""),
+                "description": operation.get("description", ""),
+                "parameters": operation.get("parameters", []),
+                "answers": {code: answer["description"] for code, answer in responses},
+            }
+            tag = operation.get("tags", ["other"])[0]
+            groups.setdefault(tag, []).append(shown)
+    return groups

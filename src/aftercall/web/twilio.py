@@ -1,0 +1,118 @@
+"""Twilio's webhooks. Only signed requests are accepted.
+
+For the receptionist, Twilio itself listens and speaks (`<Gather input="speech">` and `<Say>`):
+a number needs no other account. With a voice engine, the call's audio goes to the media socket
+instead (`media.py`).
+"""
+
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from aftercall.app import App
+from aftercall.bridge.switchboard import SpokenReply, Switchboard
+from aftercall.bridge.turn_call import NOT_WRITTEN
+from aftercall.errors import AftercallError
+from aftercall.log import get_logger
+from aftercall.model.calls import LiveCall
+from aftercall.phone import twilio_webhooks, twiml
+from aftercall.phone.signature import TOKEN_PARAMETER, TwilioSignature
+from aftercall.phone.twilio_webhooks import MAX_BODY_BYTES, SOURCE, Fields, read_form
+from aftercall.web.carrier import (
+    TWILIO_MEDIA,
+    get_stream_url,
+    make_call_factory,
+    read_signed_body,
+    store_recording_notice,
+)
+
+VOICE, RECORDING = "/twilio/voice", "/twilio/recording"
+NOT_SET_UP = "Twilio is not set up here: set TWILIO_AUTH_TOKEN and AFTERCALL_PUBLIC_URL"
+
+log = get_logger("carrier")
+
+
+def make_router(app: App) -> APIRouter:
+    router = APIRouter(prefix="/twilio", tags=["carriers"])
+    signature = TwilioSignature(app.settings.twilio.auth_token, app.settings.public_url)
+    switchboard = Switchboard(app.turn_parts, app.clock)
+
+    async def read_signed(request: Request) -> Fields:
+        body = await read_signed_body(
+            request, signature, max_bytes=MAX_BODY_BYTES, carrier="Twilio", not_set_up=NOT_SET_UP
+        )
+        return read_form(body)
+
+    @router.post(
+        "/voice",
+        summary="Twilio: a call rings, or its caller said something",
+        response_class=Response,
+    )
+    async def post_voice(request: Request, turn: int | None = None) -> Response:
+        form = await read_signed(request)
+        ring = twilio_webhooks.read_ring(form)
+        make_call = make_call_factory(app, ring)
+        if turn is None and app.voice_parts is not None:
+            return await _connect_stream(app, make_call(ring.sid))
+        if turn is None:
+            return _speak(app, await switchboard.ring(ring.sid, make_call), is_first=True)
+        heard = twilio_webhooks.read_gathered(form)
+        reply = await switchboard.answer_turn(
+            ring.sid, turn, heard.text, heard.confidence, make_call
+        )
+        return _speak(app, reply)
+
+    @router.post("/status", summary="Twilio: the state of a call", status_code=204)
+    async def post_status(request: Request) -> None:
+        progress = twilio_webhooks.read_progress(await read_signed(request))
+        if progress.state.is_final:
+            reason = progress.state.end_reason
+            await switchboard.end(progress.sid, reason)
+            await app.pending_calls.end(SOURCE, progress.sid, reason)
+
+    @router.post("/recording", summary="Twilio: the state of a recording", status_code=204)
+    async def post_recording(request: Request) -> None:
+        notice = twilio_webhooks.read_recorded(await read_signed(request))
+        await run_in_threadpool(store_recording_notice, app, SOURCE, notice)
+
+    return router
+
+
+async def _connect_stream(app: App, call: LiveCall) -> Response:
+    """Sends the call's audio to our media socket, with a token that opens it once."""
+    try:
+        token = await app.pending_calls.register(call)
+    except AftercallError as error:
+        log.error("could not open the call", call=call.id, error=error.code)
+        text = twiml.say_and_hang_up(NOT_WRITTEN.text)
+    else:
+        text = twiml.connect_stream(
+            get_stream_url(app, TWILIO_MEDIA),
+            {TOKEN_PARAMETER: token},
+            recording_callback=_recording_callback(app),
+        )
+    return Response(text, media_type=twiml.CONTENT_TYPE)
+
+
+def _speak(app: App, answer: SpokenReply, *, is_first: bool = False) -> Response:
+    if answer.reply.ends_call:
+        text = twiml.say_and_hang_up(answer.reply.text)
+    else:
+        action = f"{_public_url(app)}{VOICE}?{urlencode({'turn': answer.turn})}"
+        text = twiml.gather_speech(
+            answer.reply.text,
+            action,
+            silence_url=action,
+            recording_callback=_recording_callback(app) if is_first else None,
+        )
+    return Response(text, media_type=twiml.CONTENT_TYPE)
+
+
+def _recording_callback(app: App) -> str | None:
+    """None where calls are not recorded."""
+    return f"{_public_url(app)}{RECORDING}" if app.settings.recordings.enabled else None
+
+
+def _public_url(app: App) -> str:
+    return (app.settings.public_url or "").rstrip("/")
